@@ -17,9 +17,12 @@ SHORT: dict[str, list[str]] = {
         *("--messages", "5000", "--tasks", "5000", "--fired", "5000", "--queued", "5000"),
         *("--dropped", "5000", "--long", "1000"),
     ],
+    "history": ["--messages", "100000", "--days", "60"],
     "web": [],
-    "triggers": [],
+    "page": [],
+    "triggers": ["--results", "10000"],
     "codex": [],
+    "endpoint": [],
     "retrieval": ["--scale", "6000"],
 }
 

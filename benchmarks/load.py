@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -35,16 +35,16 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import dump_line
-from mimikit.protocol.models import InboxItem, Message, Task, time_text
+from mimikit.protocol.models import FIRST_TIME, InboxItem, Message, Task, time_text
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.runtime import RuntimeState
 
-_CONFIG = """[roles.teller]
+CONFIG = """[roles.teller]
 engine = "builtin"
 [roles.planner]
 engine = "builtin"
 """
-_LIMIT_S = 120.0
+_LIMIT_S, _ID = 120.0, "id-of-it"
 
 
 def filled(
@@ -55,7 +55,7 @@ def filled(
     state.mkdir(mode=0o700)
     files = Files(RealDisk(state), durable=False)
     files.make_folders()
-    files.write(paths.CONFIG, _CONFIG.encode())
+    files.write(paths.CONFIG, CONFIG.encode())
     now = SystemClock().now()
     days: dict[date, list[Message]] = {}
     for number in range(messages):
@@ -72,37 +72,47 @@ def filled(
         for at in range(0, len(said), 300):  # as the archiver would have left them
             text = markdown.extended("", day, said[at : at + 300], UTC)
             files.write(paths.memory_file(f"{day}-part-{at:06}.md"), text.encode())
-    ledger: list[bytes] = []
     if fired:
         every = {"prompt": "true", "profile": "command", "schedule": {"interval": 10}}
         files.write(paths.trigger("every-10-s"), json.dumps(every | {"notify": "none"}).encode())
+    ended(state, now, tasks=tasks, fired=fired)
+    place, work = state / "worker" / "queue", json.dumps(WORK).encode()
+    for number in range(queued):
+        (place / f"drop-{number:06}.json").write_bytes(work)
+    if queued:
+        files.save(paths.RUNTIME, RuntimeState(paused=True))
+    return files
+
+
+def ended(state: Path, now: datetime, *, tasks: int, fired: int = 0) -> None:
+    """Tasks that have ended, and runs of a trigger: their files, and the lines of the ledger."""
+    files, ledger = Files(RealDisk(state), durable=False), list[bytes]()
+    made = Task(id=_ID, prompt="true", profile="command", created_at=FIRST_TIME, trace_id="r")
+    came = TaskResult(
+        id=_ID, status="done", trace_id="r", started_at=FIRST_TIME, completed_at=FIRST_TIME,
+        result={"text": f"this is what came of {_ID}"},
+    )  # fmt: skip
+    of_trigger = made.but(source_trigger_id="every-10-s")
+    then, result = time_text(FIRST_TIME).encode(), came.to_json()
     for number in range(tasks + fired):
-        trigger = "every-10-s" if number >= tasks else None
+        trigger = number >= tasks
         at = now - timedelta(seconds=10 * (tasks + fired - number)) if trigger else now
-        task = Task(
-            id=f"task-{number:06}", prompt="true", profile="command", created_at=at, trace_id="r",
-            source_trigger_id=trigger,
-        )  # fmt: skip
-        result = TaskResult(
-            id=task.id, status="done", trace_id="r", started_at=at, completed_at=at,
-            result={"text": f"this is what came of task {number}"},
-        )  # fmt: skip
-        files.save(paths.ended("worker", task.id), task)
-        files.save(paths.result("worker", task.id), result)
-        told = {"at": time_text(at), "id": task.id, "seat": "worker", "traceId": "r"}
+        task_id, time_ = f"task-{number:06}", time_text(at)
+        for path, data in (
+            (paths.ended("worker", task_id), (of_trigger if trigger else made).to_json()),
+            (paths.result("worker", task_id), result),
+        ):
+            whole = data.replace(_ID.encode(), task_id.encode()).replace(then, time_.encode())
+            (state / path).write_bytes(whole)
+        told = {"at": time_, "id": task_id, "seat": "worker", "traceId": "r"}
         if trigger:
-            slot = {"event": "slot", "slot": time_text(at), "state": "fired", "taskId": task.id}
-            ledger += [dump_line({"at": time_text(at), "id": trigger, **slot})]
-            told["sourceTriggerId"] = trigger
+            slot = {"event": "slot", "slot": time_, "state": "fired", "taskId": task_id}
+            ledger += [dump_line({"at": time_, "id": "every-10-s", **slot})]
+            told["sourceTriggerId"] = "every-10-s"
         ledger += [dump_line({"event": "queued", **told})]
         ledger += [dump_line({"event": "ended", "status": "done", **told})]
     if ledger:
         files.write(paths.ledger(now), b"".join(ledger))
-    for number in range(queued):
-        drop(files, "worker", number)
-    if queued:
-        files.save(paths.RUNTIME, RuntimeState(paused=True))
-    return files
 
 
 WORK = {"prompt": "true", "profile": "command", "notify": "none"}
@@ -137,9 +147,9 @@ def ask(files: Files, number: int) -> float:
     return time.perf_counter() - began
 
 
-def settle(pid: int) -> None:
+def settle(pid: int, limit_s: int = 120) -> None:
     """Wait until what the start has caused (an index made anew, say) is over."""
-    for _ in range(120):
+    for _ in range(limit_s):
         before = cpu_s(pid)
         time.sleep(1)
         if cpu_s(pid) - before < 0.1:

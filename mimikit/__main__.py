@@ -19,6 +19,7 @@ SECTIONS = {
         "web": ("up", "Start the page alone."),
         "consumer": ("process_group", "Start the consumer alone: it answers, plans and works."),
         "init": ("up", "Make a state folder here."),
+        "service": ("service", "Have the system start it and keep it running; or no more."),
     },
     "Talk and work": {
         "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),
@@ -27,7 +28,9 @@ SECTIONS = {
         "tasks": ("tasks", "List tasks, show one, follow its output, cancel or retry it."),
         "triggers": ("triggers", "List what repeats; pause, resume, run or remove it."),
         "memory": ("memory", "Search what is known, show it, add a note."),
+        "skills": ("skills", "How a kind of work is done here: list, show, add, remove."),
         "backlog": ("memory", "The list of things to do: see it, add, tick, remove."),
+        "hooks": ("hooks", "Let other programs call: each webhook with a secret of its own."),
         "pause": ("tasks", "Let the queues rest: what runs goes on, nothing new starts."),
         "resume": ("tasks", "Let the queues go on."),
     },
@@ -35,14 +38,21 @@ SECTIONS = {
         "status": ("status", "Everything that matters on one screen."),
         "doctor": ("doctor", "Check everything and say how to mend it."),
         "usage": ("usage", "How many tokens were used, by what, and how many may be."),
+        "self-awake": ("self_awake", "Improvements while nobody needs anything, on own branches."),
         "logs": ("status", "What happened, newest last."),
         "prompt": ("status", "What a turn or a task was told: why it said what it said."),
         "engine": ("engines", "What does the thinking: use another, or go on without one."),
+        "notify": ("notify", "Where you are reached outside of the page: phone, mail, desktop."),
         "local": (
             "local",
             "A small model on this machine, without an account.",
         ),
+        "mcp": ("mcp", "Tools for your editor or another assistant that speaks MCP."),
         "token": ("up", "The token for scripts, or a login link for the page."),
+    },
+    "Keep": {
+        "export": ("backup", "Everything it knows as one zip, also while it runs."),
+        "import": ("backup", "A state folder out of such a zip."),
     },
 }
 

@@ -8,7 +8,7 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +52,7 @@ def engines_of(state: State) -> list[Engine]:
         OpencodeEngine(settings, state.path),
         *endpoint_engines(state, settings),
         LocalEngine(settings, state.path, clock=state.clock),
-        BuiltinEngine(summarise=summarise_prompt),
+        BuiltinEngine(summarise=summarise_prompt, aside=True),
         ShellEngine(settings),
         ScriptedEngine.from_file(Path(script)) if script else ScriptedEngine({}),
     ]
@@ -130,6 +130,14 @@ def _living_holder(state: State) -> LockHolder | None:
     return holder if is_alive else None
 
 
+@contextlib.contextmanager
+def without_consumer(state: State) -> Generator[None]:
+    """Keep every consumer out meanwhile; raises AlreadyRunning where there is one, and names it."""
+    with contextlib.ExitStack() as held:
+        held.callback(_free_lock(state).release)
+        yield
+
+
 def check_consumer_starts(state: State) -> None:
     """Put a consumer together as one that starts, and let go of it; nothing is run, moved or told.
 
@@ -191,6 +199,7 @@ class ConsumerApp:
         self.consumer = self._make_consumer()
 
     def _make_context(self, engines: EngineRegistry, prompts: Prompts) -> RunContext:
+        from mimikit.providers import tool_providers
         from mimikit.roles.run import RunContext
         from mimikit.roles.shortage import RunShortage
         from mimikit.tools.reader import RoleReader
@@ -217,6 +226,7 @@ class ConsumerApp:
             state=state.path,
             shortage=RunShortage(state.clock),
             tool_server=self.tool_server,
+            providers=tool_providers(state),
         )
 
     def _make_supervisor(self) -> Supervisor:
@@ -226,12 +236,16 @@ class ConsumerApp:
         from mimikit.supervisor.commit_applier import CommitApplier
         from mimikit.supervisor.llm_eval import LlmEvalBatch
         from mimikit.supervisor.loop import HeartbeatWriter, Supervisor
+        from mimikit.supervisor.notification_scheduler import NotificationScheduler
         from mimikit.supervisor.retention import Retention
+        from mimikit.supervisor.self_awake import ImprovementScheduler
         from mimikit.supervisor.state_guard import StateGuard
+        from mimikit.supervisor.status_watch import StatusWatch
         from mimikit.supervisor.teller_scheduler import TellerScheduler
         from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 
         store, context = self.store, self.context
+        self.serving = StatusWatch(context.engines.status)
         self.guard = StateGuard(store, self._lock, self._let_go)
         triggers = TriggerScheduler(store, self.workspace, self.file_watch)
         llm_eval = LlmEvalBatch(store, triggers, context)
@@ -243,15 +257,16 @@ class ConsumerApp:
             answers_came=llm_eval.take_in,
             summary_came=archiver.take_in,
         )
-        commands = CommandApplier(store, commits, context.engines, pause_changed=self._apply_pause)
         teller = TellerScheduler(store, commits, context, self.teller, self._facts)
         self.inputs = teller.inputs
+        awake = ImprovementScheduler(store, context, teller.inputs, teller.commit, commits.submit)
+        commands = CommandApplier(store, commits, context.engines, self._apply_pause, awake.begin)
         heartbeat = HeartbeatWriter(
             store,
             shortage=context.shortage,
             teller=teller,
             queued=lambda: self.consumer.queued(),  # noqa: PLW0108 - it is made after this
-            engines=context.engines.status,
+            engines=self.serving,
             fallen=lambda: self.consumer.fallen() or "; ".join(context.prompts.passed_over) or None,
         )
         return Supervisor(
@@ -262,6 +277,8 @@ class ConsumerApp:
             llm_eval,
             teller,
             archiver,
+            awake,
+            NotificationScheduler(store, commits, teller.inputs.language),
             Retention(store),
             self.guard,
             self.shortage,
@@ -328,6 +345,7 @@ class ConsumerApp:
             StateMoved: the state folder, or what is in it, is no longer what was opened.
         """
         from mimikit.engines.process_tree import state_id, sweep_leftovers
+        from mimikit.roles.owner_tools import open_door
         from mimikit.roles.scratch import sweep_scratch
 
         state, store = self.state, self.store
@@ -343,12 +361,12 @@ class ConsumerApp:
         # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
         # by the tick of each second.
         self.inputs.is_told = self.watch.watch(paths.INBOX, self.inputs.hear)
-        for folder in (paths.INBOX, paths.COMMANDS):
+        for folder in (paths.INBOX, paths.COMMANDS, paths.HOOKS_NEW):
             self.watch.watch(folder, lambda _names: self.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)
         self.events.changed_triggers.put(None)  # one may have come since they were read
         self._apply_pause()
-        self.tool_server.start()
+        open_door(self.context)
         self.search.warm_up()
         try:
             self.consumer.run()
@@ -356,7 +374,8 @@ class ConsumerApp:
             # Write down what ended meanwhile, and that this was no crash.
             self.context.live.stop_all()
             self.teller.close(timeout_s=state.settings.limits.kill_after_s + 2)
-            self.context.engines.close()
+            self.context.close()
+            self.supervisor.notifications.close(state.settings.limits.kill_after_s)
             self.supervisor.tick(passes=10)  # a heap of work stays for the next start
             self.watch.close()
             self.file_watch.close()
@@ -427,7 +446,7 @@ class ConsumerApp:
 
         roles: list[Role] = [run.role for run in self.context.live.list()]
         queued, settings = sum(self.consumer.queued().values()), self.state.settings
-        engines, now = self.context.engines.status(), self.state.clock.now()
+        engines, now = self.serving.look(), self.state.clock.now()
         return status_facts(roles, queued, settings.max_concurrency, engines, now, settings.zone)
 
 

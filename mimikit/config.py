@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import functools
 import os
-import re
 import stat
 import tomllib
 from collections.abc import Collection, Sequence
@@ -28,25 +27,27 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from mimikit.engine_settings import (
+    NAME_PATTERN,
     CodexSettings,
     CommandSettings,
     EndpointSettings,
     LocalSettings,
+    McpServerSettings,
     OpencodeSettings,
     PriceSettings,
     Seconds,
     SettingsSection,
 )
 from mimikit.errors import BadSettings, NotFound
+from mimikit.hook_settings import HookSettings
+from mimikit.internet_settings import InternetSettings
+from mimikit.notify_settings import NotifySettings
+from mimikit.self_awake_settings import SelfAwakeSettings
 
-EngineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+EngineName = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+ServerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,23}$")]
 OWN_ENGINES = ("auto", "codex", "opencode", "local", "builtin", "command", "scripted")
 """What needs no table of its own; `auto` chooses."""
-
-
-def is_own_name(name: str) -> bool:
-    """Whether an engine may have this name in the settings: it becomes part of a file's."""
-    return re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", name) is not None and name not in OWN_ENGINES
 
 
 _MOST_BYTES = 2**20
@@ -129,6 +130,8 @@ class WebSettings(SettingsSection):
     max_streams: Annotated[int, Field(ge=1, le=64)] = 16
     inputs_per_minute: Annotated[int, Field(ge=1)] = 30
     failed_logins_per_minute: Annotated[int, Field(ge=1)] = 5
+    hooks_per_minute: Annotated[int, Field(ge=1)] = 120
+    """Of all webhooks together."""
     stream_minutes: Seconds = 10
 
 
@@ -146,6 +149,9 @@ class LimitSettings(SettingsSection):
     kill_after_s: Seconds = 5
     result_bytes: Annotated[int, Field(ge=1000, le=8_000_000)] = 1_000_000
     output_bytes: Annotated[int, Field(ge=1000)] = 10_000_000
+    run_memory_mb: Annotated[int, Field(ge=10)] | None = None
+    """Of a run and all it started, in megabytes; None: three quarters of the machine's."""
+    run_processes: Annotated[int, Field(ge=5)] = 2000
     retry_delay_s: Seconds = 60
     engine_retry_s: Seconds = 15
     delegations_per_turn: int = 3
@@ -169,6 +175,8 @@ class BudgetSettings(SettingsSection):
     input_tokens: int = 8000
     results_tokens: int = 2048
     tasks_tokens: int = 1024
+    files_tokens: int = 6000
+    skills_tokens: int = 1024
 
 
 Tokens = Annotated[int, Field(ge=1)]
@@ -189,6 +197,16 @@ class RetentionSettings(SettingsSection):
     days: Annotated[int, Field(ge=1)] = 30
     log_file_mb: Annotated[int, Field(ge=1)] = 10
     logs_mb: Annotated[int, Field(ge=1)] = 500
+
+
+class FileSettings(SettingsSection):
+    """`[files]`: what the user sends with a message. Units: megabytes, days."""
+
+    file_mb: Annotated[int, Field(ge=1, le=10)] = 10
+    folder_mb: Annotated[int, Field(ge=1)] = 500
+    """Of all of them together; of more none is taken."""
+    days: Annotated[int, Field(ge=1)] = 30
+    """So long one is kept that nothing names any more: no message at hand, no work."""
 
 
 class Settings(BaseSettings):
@@ -212,6 +230,10 @@ class Settings(BaseSettings):
     """The script of the `scripted` engine, for tests and demonstrations."""
     engines: dict[EngineName, EndpointSettings] = {}
     """Endpoints by name, for `engine`, roles and profiles."""
+    mcp: dict[ServerName, McpServerSettings] = {}
+    """Servers of tools by name, each with whom its tools are offered to."""
+    hooks: dict[EngineName, HookSettings] = {}
+    """Webhooks by name."""
     roles: RoleSettings = RoleSettings()
     profiles: ProfilesSettings = ProfilesSettings()
     web: WebSettings = WebSettings()
@@ -224,6 +246,10 @@ class Settings(BaseSettings):
     budget: TokenCapSettings = TokenCapSettings()
     budgets: BudgetSettings = BudgetSettings()
     retention: RetentionSettings = RetentionSettings()
+    files: FileSettings = FileSettings()
+    internet: InternetSettings = InternetSettings()
+    self_awake: SelfAwakeSettings = SelfAwakeSettings()
+    notify: NotifySettings = NotifySettings()
 
     def price_of(self, engine: str) -> PriceSettings | None:
         """What an engine's tokens cost; None where nobody has said."""
@@ -232,6 +258,12 @@ class Settings(BaseSettings):
         own = {"codex": self.codex, "opencode": self.opencode}
         settings = own.get(engine) or self.engines.get(engine)
         return settings.price if settings else None
+
+    def sees_pictures(self, engine: str) -> bool:
+        """Whether an engine's model is shown pictures; one that nobody vouches for is not."""
+        own = {"codex": self.codex, "opencode": self.opencode}
+        settings = own.get(engine) or self.engines.get(engine)
+        return settings is not None and settings.sees_pictures
 
     def model_of(self, engine: str) -> str:
         """The model that an engine uses where a role or profile names none; empty: its own."""

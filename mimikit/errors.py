@@ -6,20 +6,42 @@ The text of each is made for its user: "expected X, got Y, in PLACE; do Z".
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+ErrorParameter: TypeAlias = str | int | float
+NO_PARAMETERS: Mapping[str, ErrorParameter] = MappingProxyType({})
 
 
 class MimikitError(Exception):
     """The root: catch this to catch everything raised on purpose."""
 
     permanent = True
+    kind = "failed"
+    """Its code where it has none of its own."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        field: str | None = None,
+        code: str | None = None,
+        params: Mapping[str, ErrorParameter] = NO_PARAMETERS,
+    ) -> None:
+        """Make it about `field` of the input.
+
+        `code` and `params` say the same to a program with words of its own: the page has them, in
+        its reader's language.
+        """
+        super().__init__(message)
+        self.field, self.code, self.params = field, code or self.kind, params
 
 
 class BadInput(MimikitError):
     """What the caller gave cannot be used: 4xx over HTTP, exit code 2 in a terminal."""
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
-        super().__init__(message)
-        self.field = field
+    kind = "bad_value"
 
 
 class BadRecord(BadInput):
@@ -29,19 +51,32 @@ class BadRecord(BadInput):
 class NotFound(BadInput):
     """The thing named does not exist."""
 
+    kind = "not_found"
+
 
 class Conflict(BadInput):
     """The thing changed meanwhile, or its id is taken."""
 
+    kind = "conflict"
+
 
 class Refused(MimikitError):
     """A rule of security or permission says no."""
+
+    kind = "refused"
+
+
+class NoRoom(MimikitError):
+    """A bound of the settings on what is kept is reached."""
+
+    kind = "no_room"
 
 
 class StorageError(MimikitError):
     """The disk could not do it (full, read-only, failing); what was on it is unchanged."""
 
     permanent = False
+    kind = "storage"
 
 
 class UnsafeFile(StorageError):
@@ -51,6 +86,13 @@ class UnsafeFile(StorageError):
     """
 
     permanent = True
+
+
+class NewerState(StorageError):
+    """The state folder was written by a newer mimikit; this one shows it, and must not write."""
+
+    permanent = True
+    kind = "newer_state"
 
 
 class AlreadyRunning(MimikitError):
@@ -63,10 +105,6 @@ class StateMoved(MimikitError):
 
 class BadSettings(MimikitError):
     """The settings cannot be used."""
-
-
-class NewerState(MimikitError):
-    """The state folder was written by a newer mimikit; this one must not write to it."""
 
 
 class EngineError(MimikitError):

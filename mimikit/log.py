@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import threading
 import zlib
 from collections.abc import Iterator
@@ -74,26 +75,14 @@ class EventLog:
         try:
             # Looked at under the lock: another may have begun the file that is there now.
             stat = self._files.stat(paths.LOG)
-            times = (
-                str(line.get("timestamp")) for _, line in self._files.lines(paths.LOG, limit=2**16)
-            )
-            day = next(times, today)[: len(today)]
-            day = day if _DAY.fullmatch(day) else today  # of a line that is none of ours
+            day = _first_day(self._files, today)
             if stat is not None and (stat.size > self._rotate_bytes or day < today):
-                self._files.move(paths.LOG, self._free_name(day))
+                self._files.move(paths.LOG, _free_name(self._files, day))
                 if self._packs:
                     self.pack_soon()
             self._day = today
         finally:
             lock.release()
-
-    def _free_name(self, day: str) -> str:
-        taken = {name.removesuffix(_PACKED) for name in rotated_logs(self._files)}
-        number, name = 0, f"log.{day}.jsonl"
-        while name in taken:
-            number += 1
-            name = f"log.{day}.{number}.jsonl"
-        return name
 
     def pack_soon(self) -> None:
         """Have rotated files packed by a thread of their own."""
@@ -143,6 +132,58 @@ def rotated_logs(files: Files) -> list[str]:
     return [match[0] for match in sorted(found, key=lambda m: (m[1], int(m[2] or 0), m[0]))]
 
 
+def _first_day(files: Files, today: str) -> str:
+    """The day of the log's first line."""
+    times = (str(line.get("timestamp")) for _, line in files.lines(paths.LOG, limit=2**16))
+    day = next(times, today)[: len(today)]
+    return day if _DAY.fullmatch(day) else today  # of a line that is none of ours
+
+
+def _free_name(files: Files, day: str) -> str:
+    """After all of its day: a name that was removed is never that of other lines."""
+    found = filter(None, map(_ROTATED.fullmatch, rotated_logs(files)))
+    numbers = [int(match[2] or 0) for match in found if match[1] == day]
+    return f"log.{day}.{max(numbers) + 1}.jsonl" if numbers else f"log.{day}.jsonl"
+
+
+def log_segments(files: Files, today: str) -> dict[str, str]:
+    """The log's files, oldest first, by a name that each keeps when it is moved or packed."""
+    found = {name.removesuffix(_PACKED): name for name in rotated_logs(files)}
+    return found | {_free_name(files, _first_day(files, today)): paths.LOG}
+
+
+def log_lines_back(
+    files: ReadOnlyFiles, path: str, upto: int | None
+) -> Iterator[tuple[int, dict[str, Json]]]:
+    """Each line's offset in a file of the log, and the line, newest first."""
+    if not path.endswith(_PACKED):
+        yield from files.lines_back(path, upto=sys.maxsize if upto is None else upto)
+        return
+    data, start = _unpacked(files, path)[:upto], 0
+    found: list[tuple[int, dict[str, Json]]] = []
+    for end, line in whole_lines(data):
+        found.append((start, line))
+        start = end
+    yield from reversed(found)
+
+
+def log_lines(
+    files: ReadOnlyFiles, path: str, offset: int, limit: int
+) -> Iterator[tuple[int, dict[str, Json]]]:
+    """Each line's end in a file of the log, and the line, within `limit` bytes from `offset` on."""
+    if not path.endswith(_PACKED):
+        yield from files.lines(path, offset=offset, limit=limit)
+        return
+    for end, line in whole_lines(_unpacked(files, path)[offset : offset + limit]):
+        yield offset + end, line
+
+
+def _unpacked(files: ReadOnlyFiles, name: str) -> bytes:
+    with contextlib.suppress(StorageError, zlib.error):  # else it is no log of ours
+        return zlib.decompress(files.read(name) or b"", _GZIP)
+    return b""
+
+
 def log_tails(files: ReadOnlyFiles, limit: int) -> Iterator[list[dict[str, Json]]]:
     """The last lines of each log file within `limit` bytes, newest file first."""
     for name in (paths.LOG, *reversed(rotated_logs(files))):
@@ -151,9 +192,8 @@ def log_tails(files: ReadOnlyFiles, limit: int) -> Iterator[list[dict[str, Json]
             start = max(stat.size - limit, 0) if stat else 0
             yield [line for _, line in files.lines(name, offset=start, limit=limit)]
             continue
-        with contextlib.suppress(StorageError, zlib.error):  # no log of ours
-            data = zlib.decompress(files.read(name) or b"", _GZIP)
-            end = data[-limit:] if len(data) <= limit else data[-limit:].partition(b"\n")[2]
+        if data := _unpacked(files, name):
+            end = data if len(data) <= limit else data[-limit:].partition(b"\n")[2]
             yield [line for _, line in whole_lines(end)]
 
 

@@ -6,7 +6,8 @@ Two things decide: the `origin` of a task or trigger, which tells whose words it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, TypeVar
 
 from mimikit.errors import BadInput, Refused
@@ -20,6 +21,7 @@ YES = frozenset({"yes", "y", "ok", "okay", "好", "好的", "可以", "是", "�
 NO = frozenset({"no", "n", "不", "不用", "不用了", "不要", "算了"})
 """Answers to a proposal, as a whole and in small letters."""
 Who = TypeVar("Who", bound=str)
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -32,17 +34,56 @@ TOOLS: dict[str, tuple[str, ...]] = {
         *("get_recent_history", "get_history_by_time", "search_memory"),
     ),
     "worker": (),
+    "self_awake": (
+        *("delegate", "list_tasks"),
+        *("get_recent_history", "get_history_by_time", "search_memory"),
+    ),
 }
+PROVIDED_ROLES = frozenset({"planner", "worker"})
+"""Roles that may be offered tools which this program carries out for them, outside the sandbox.
+
+The Teller may not: it answers at once, and what comes from outside is read where it can be worked
+on, not where the user is spoken to.
+"""
+UNPROVIDED = frozenset({"command", "reminder"})
+"""Profiles of Workers that are no minds."""
+READ_SKILL = "read_skill"
+"""Provided, too; what it gives are words of the user's, and so are to be followed."""
+WORK_TOOLS = frozenset({"shell", "read_file", "write_file", "edit_file"})
+"""What a Worker has of its own where its engine has nothing."""
 EDITABLE = frozenset(
     {"title", "prompt", "priority", "schedule", "condition", "cooldown", "once", "notify"}
 )
 """What a plan may change of a trigger that exists."""
 
 
-def check_tool(role: str, name: str) -> None:
-    if name not in TOOLS[role]:
-        allowed = ", ".join(TOOLS[role]) or "none"
+def check_tool(role: str, name: str, provided: Iterable[str] = ()) -> None:
+    """`provided`: the names of what its run is offered beside the role's own."""
+    if name not in (known := (*TOOLS[role], *provided)):
+        allowed = ", ".join(known) or "none"
         raise Refused(f"the {role} has no tool {name!r}; its tools: {allowed}")
+
+
+def may_be_provided(role: str, profile: str | None) -> bool:
+    """Whether a run of this role, and profile if it is a Worker's, may have provided tools."""
+    return role in PROVIDED_ROLES and profile not in UNPROVIDED
+
+
+def is_named(
+    role: str, profile: str | None, *, roles: Collection[str], profiles: Collection[str]
+) -> bool:
+    """Whether settings that name roles and profiles of Workers mean a run of these."""
+    return role in roles and (role != "worker" or profile in profiles)
+
+
+def provided_name_refusal(name: str, taken: Iterable[str] = ()) -> str | None:
+    """Why no provided tool may be called so: a model is to know whose each tool is."""
+    if not _TOOL_NAME.fullmatch(name):
+        return f"expected a name of letters, digits, - and _, at most 64, got {name[:100]!r}"
+    owned = WORK_TOOLS.union(*TOOLS.values())
+    if name in owned:
+        return f"{name!r} is a tool of mimikit's own"
+    return f"{name!r} is offered by another already" if name in taken else None
 
 
 def is_by_user(engine: str, origin: str | None = None) -> bool:
@@ -113,7 +154,8 @@ def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) ->
     """A command that would be refused when it runs is not taken over HTTP in the first place."""
     if profile == "command" and not is_local and not allow_commands:
         raise Refused(
-            "commands are not taken from other machines; set web.allow_commands to allow them"
+            "commands are not taken from other machines; set web.allow_commands to allow them",
+            code="no_remote_commands",
         )
 
 
@@ -128,7 +170,7 @@ def check_command_edit(profile: str, changed: Iterable[str], *, remote: bool) ->
     profile: the one it has afterwards. When it runs, and what it is called, may be changed.
     """
     if remote and profile == "command" and not _WORDS.isdisjoint(changed):
-        raise Refused("commands are not changed from other machines")
+        raise Refused("commands are not changed from other machines", code="no_remote_commands")
 
 
 def edited_origin(origin: Who, by: Who, changed: Iterable[str]) -> Who:

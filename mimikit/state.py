@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 from mimikit import __version__, config
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.errors import BadInput, StorageError
+from mimikit.engines import mounts
+from mimikit.errors import BadInput, NewerState, StorageError
 from mimikit.log import EventLog
-from mimikit.protocol import paths
-from mimikit.protocol.disk import RealDisk
+from mimikit.protocol import paths, schema
+from mimikit.protocol.disk import LookingDisk, RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.runtime import Health
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _LOOK_S = 1.0
+_WEAK_DISKS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "fuse.sshfs", "vboxsf", "fuse.rclone")
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
@@ -41,6 +43,16 @@ class State:
     settings: Settings
     clock: Clock
     log: EventLog
+
+    @property
+    def only_shown(self) -> str | None:
+        """Why nothing is changed here: a newer mimikit wrote the state; None: it may be."""
+        return self.files.fs.refusal if isinstance(self.files.fs, LookingDisk) else None
+
+    def check_not_newer(self) -> None:
+        """Raise NewerState where nothing may be changed."""
+        if (reason := self.only_shown) is not None:
+            raise NewerState(reason)
 
     @functools.cached_property
     def search(self) -> MemorySearch:
@@ -96,6 +108,47 @@ def wait_for_state(state: State, say: Callable[[str], None]) -> None:
     wait_for_folders(state.files, tell)
 
 
+def bring_up_to_date(state: State, say: Callable[[str], None]) -> None:
+    """Migrate, as the one consumer, what an older version wrote; log and terminal are told.
+
+    Raises:
+        NewerState: a newer mimikit wrote it.
+        StorageError: the disk refused; the next start goes on where this one was.
+    """
+
+    def tell(event: str, facts: dict[str, object]) -> None:
+        state.log.write("audit", event, **facts)
+        versions = f"from version {facts['from']} to {facts['to']}"
+        if event == "migrated":
+            say(f"The state was brought {versions}; {facts['rewritten']} files were rewritten.")
+        else:
+            say(f"The state is brought {versions}; as it was it stays in {facts['backup']}.")
+
+    schema.migrate(state.files, state.clock.now(), tell)
+
+
+def kind_of_disk(folder: Path) -> str:
+    """The kind of file system a folder lies on; empty where the system does not tell."""
+    with contextlib.suppress(OSError):  # only Linux tells
+        mount = mounts.mount_holding(Path(os.path.realpath(folder)), mounts.mounts_here())
+        return mount.kind if mount else ""
+    return ""
+
+
+def is_weak(kind: str) -> bool:
+    """Whether locks and renames are weaker on such a file system than on a disk of this machine."""
+    return kind.startswith(_WEAK_DISKS)
+
+
+def tell_weak_disk(state: State, say: Callable[[str], None]) -> None:
+    """Say that the state lies where locks and renames are weaker, if it does."""
+    if is_weak(kind := kind_of_disk(state.path)):
+        say(
+            f"The state lies on {kind}: locks and renames are weaker there. Move it to a disk of "
+            "this machine (`--state` or MIMIKIT_STATE)."
+        )
+
+
 def make_search(state: State, *, words: bool = True, stays: bool = False) -> MemorySearch:
     """A search over a state folder and its workspace.
 
@@ -108,7 +161,8 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Mem
     return MemorySearch(
         state.files,
         workspace=state.workspace,
-        index=open_index(state.files, state.path),
+        # What is only shown is held in memory: an index lies in the state folder.
+        index=open_index(state.files, state.path) if state.only_shown is None else None,
         zone=state.settings.zone,
         clock=state.clock,
         words=ChineseDictionary() if words else None,
@@ -156,7 +210,7 @@ def _real(path: Path) -> Path:
 
 
 def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
-    """Open a state folder, making it when it is missing.
+    """Open a state folder, making it when it is missing; one of a newer mimikit is only shown.
 
     Raises:
         BadInput: it does not exist and is not to be made, or is not a folder of yours.
@@ -173,11 +227,24 @@ def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
     if state.stat().st_uid != os.getuid():
         raise BadInput(f"state: expected a folder of yours, but {state} belongs to somebody else")
     settings = config.load(state)
-    files = Files(RealDisk(state), durable=settings.durability == "full")
-    files.make_folders()
+    files = open_files(state, settings)
     clock = SystemClock()
     log = EventLog(files, clock, rotate_bytes=settings.retention.log_file_mb * 2**20, packs=True)
     return State(state, workspace, files, settings, clock, log)
+
+
+def open_files(folder: Path, settings: Settings) -> Files:
+    """The files of a state folder that is there, whose own folders are made where they are missing.
+
+    Of one that a newer mimikit wrote: files whose every change raises NewerState.
+    """
+    disk = RealDisk(folder, is_state=True)
+    files = Files(disk, durable=settings.durability == "full")
+    if (reason := schema.why_newer(files)) is not None:
+        disk.close()
+        return Files(LookingDisk(folder, reason))
+    files.make_folders()
+    return files
 
 
 def hold_little() -> None:

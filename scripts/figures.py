@@ -147,11 +147,11 @@ def figures() -> tuple[list[tuple[str, object, str]], dict[str, list[str]]]:
     }
     sizes = found.modules.values()
     rows: list[tuple[str, object, str]] = [
-        ("lines", sum(sizes), "51000"),
-        ("modules", len(sizes), "205"),
+        ("lines", sum(sizes), "70000"),
+        ("modules", len(sizes), "310"),
         ("module median", share(sizes, 0.5), ""),
         ("module p90", share(sizes, 0.9), "400"),
-        ("module largest", max(sizes), "480"),
+        ("module largest", max(sizes), "500"),
         ("functions", len(found.functions), ""),
         ("function median", share(found.functions, 0.5), ""),
         ("function p95", share(found.functions, 0.95), "40"),

@@ -19,12 +19,14 @@ sys.path.insert(0, str(ROOT))
 
 from werkzeug.test import Client  # noqa: E402
 
-from mimikit.config import Settings  # noqa: E402
+from mimikit.config import FileSettings, HookSettings, Settings  # noqa: E402
+from mimikit.conversation import attachments  # noqa: E402
 from mimikit.conversation.history import HistoryStore  # noqa: E402
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt  # noqa: E402
 from mimikit.engines.setup import EndpointTest  # noqa: E402
 from mimikit.engines.trial import TrialReport  # noqa: E402
 from mimikit.log import ChangeFeed, EventLog  # noqa: E402
+from mimikit.memory import tokens  # noqa: E402
 from mimikit.memory.index import RankIndex  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
 from mimikit.protocol import paths  # noqa: E402
@@ -59,9 +61,11 @@ MOST_LINES = 70
 # What is asked in each example, where it is more than the address: query or body.
 ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "POST /api/login": ("/api/login", {"token": TOKEN}),
+    "POST /hooks/{name}": ("/hooks/deploy", {"ref": "main"}),
     "POST /api/logout": ("/api/logout", None),
     "GET /api/messages": ("/api/messages?limit=1", None),
     "POST /api/input": ("/api/input", {"id": "msg-7", "text": "hi"}),
+    "POST /api/messages/{message_id}/retry": ("/api/messages/msg-1/retry", {"id": "msg-9"}),
     "POST /api/answer": (
         "/api/answer",
         {"id": "msg-8", "questionId": "q-1", "text": "the small one"},
@@ -71,6 +75,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "GET /api/tasks/{task_id}/output": ("/api/tasks/task-1/output", None),
     "POST /api/tasks/{task_id}/cancel": ("/api/tasks/task-1/cancel", {"id": "cmd-1"}),
     "POST /api/tasks/{task_id}/retry": ("/api/tasks/task-1/retry", {"id": "cmd-2"}),
+    "POST /api/jobs/{job_id}/cancel": ("/api/jobs/task-1/cancel", {"id": "cmd-13"}),
     "POST /api/engines": ("/api/engines", {"use": "deepseek codex", "id": "cmd-8"}),
     "POST /api/engines/trial": (
         "/api/engines/trial",
@@ -91,6 +96,13 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
         },
     ),
     "DELETE /api/engines/{name}": ("/api/engines/deepseek", {"id": "cmd-10"}),
+    "PUT /api/notify/{name}": (
+        "/api/notify/phone",
+        {"url": "ntfy://a-topic-of-mine", "events": ["reminder", "failed"], "id": "cmd-11"},
+    ),
+    "POST /api/notify/{name}/test": ("/api/notify/phone/test", {"locale": "en"}),
+    "DELETE /api/notify/{name}": ("/api/notify/phone", {"id": "cmd-12"}),
+    "POST /api/self-awake": ("/api/self-awake", {"action": "on", "id": "cmd-14"}),
     "POST /api/tasks/{task_id}/snooze": (
         "/api/tasks/task-3/snooze",
         {"id": "trig-3", "when": "in 20 minutes"},
@@ -108,6 +120,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "POST /api/triggers/{trigger_id}/resume": ("/api/triggers/trig-1/resume", {"id": "cmd-5"}),
     "POST /api/triggers/{trigger_id}/run": ("/api/triggers/trig-1/run", {"id": "cmd-6"}),
     "DELETE /api/triggers/{trigger_id}": ("/api/triggers/trig-1", {"id": "cmd-7"}),
+    "POST /api/files": ("/api/files?name=notes.txt", b"hello"),
     "GET /api/memory/{path}": ("/api/memory/memory.md", None),
     "PUT /api/memory/{path}": (
         "/api/memory/memory/2026-03-01-tea.md",
@@ -121,6 +134,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "GET /api/traces/{trace_id}": ("/api/traces/task-1", None),
     "GET /api/changes": ("/api/changes", None),
 }
+FILE_ID = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 TRIED = TrialReport(
     models=["deepseek-chat", "deepseek-reasoner"],
     test=EndpointTest(api="chat", text="say", calls_tools=True, took_s=1.2),
@@ -132,6 +146,10 @@ engine = ["deepseek", "auto"]
 base_url = "https://api.deepseek.com/v1"
 model = "deepseek-chat"
 api_key_env = "DEEPSEEK_API_KEY"
+
+[notify.channels.phone]
+url_file = "notify-phone.url"
+events = ["reminder", "question", "failed"]
 """
 HEAD = """\
 # The HTTP API
@@ -145,7 +163,8 @@ curl -H "Authorization: Bearer $(mimikit token)" -H "Content-Type: application/j
 ```
 
 - Every route but `POST /api/login` and `GET /healthz` needs the token; or, of a login, its cookie
-  and the `key` it answered, as the header `X-Mimikit-Session`.
+  and the `key` it answered, as the header `X-Mimikit-Session`. A [webhook](webhooks.md) has a
+  secret of its own in its place.
 - Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error.
 - What goes wrong is answered as `{"error": {"message": …, "field": …}}` with a status of 4xx or
   5xx; `message` says what was expected, what came, and what to do.
@@ -217,6 +236,8 @@ def make_state(files: Files, clock: FakeClock) -> None:
     )  # fmt: skip
     files.write(paths.MEMORY, b"The user likes green tea.\n")
     files.write(paths.CONFIG, ENDPOINT.encode())
+    files.write(f"{paths.SECRETS}/notify-phone.url", b"ntfy://a-topic-of-mine\n")
+    attachments.keep(files, b"hello", "notes.txt", NOW, FileSettings())
     files.write(paths.BACKLOG, b"- [ ] water the plants\n")
     files.save(
         paths.PENDING_QUESTION,
@@ -236,7 +257,9 @@ def make_client() -> tuple[Client, Files]:
     disk, clock = MemoryDisk(), FakeClock(NOW)
     files = Files(disk)
     make_state(files, clock)
-    settings = Settings(timezone="UTC")
+    files.write(f"{paths.SECRETS}/hook-deploy", TOKEN.encode())
+    hooks = {"deploy": HookSettings(secret_file="hook-deploy")}  # noqa: S106 - a file's name
+    settings = Settings(timezone="UTC", hooks=hooks)
 
     def search() -> MemorySearch:
         index = RankIndex()
@@ -247,6 +270,7 @@ def make_client() -> tuple[Client, Files]:
         State(nowhere, nowhere, files, settings, clock, EventLog(files, clock)),
         token=TOKEN, session_key=b"key", bound=("127.0.0.1", 8787), search=search,
         trial=lambda _request, _state: TRIED,
+        try_channel=lambda _url, _title, _text: "",
     )  # fmt: skip
     return Client(app), files
 
@@ -256,11 +280,15 @@ def answered(method: str, path: str) -> tuple[str, int, Any]:
     address, body = ASKED.get(f"{method} {path}", (_filled(path), None))
     client, files = make_client()
     if method in ("POST", "PATCH", "DELETE", "PUT") and (
-        "task-1" in address or "trig-1" in address or "engines" in address
+        "task-1" in address or "trig-1" in address or "engines" in address or "notify" in address
     ):
         files.remove(paths.HEALTH)  # nobody is there to carry out a command
     headers = {"Authorization": f"Bearer {TOKEN}", "Host": "127.0.0.1:8787"}
+    if address.startswith("/hooks/"):
+        headers["X-Mimikit-Delivery"] = "d-1"
     sent: dict[str, Any] = {"json": body} if body is not None else {}
+    if isinstance(body, bytes):
+        sent, headers["Content-Type"] = {"data": body}, "application/octet-stream"
     if method != "GET" and body is None:
         headers["Content-Type"] = "application/json"
     response = client.open(address, method=method, headers=headers, **sent)
@@ -269,14 +297,21 @@ def answered(method: str, path: str) -> tuple[str, int, Any]:
 
 
 def _filled(path: str) -> str:
-    ids = {"task_id": "task-1", "trigger_id": "trig-1", "trace_id": "task-1", "turn_id": "turn-1"}
-    return path.format(**ids, path="memory.md", name="deepseek")
+    ids = {
+        "trigger_id": "trig-1",
+        "turn_id": "turn-1",
+        "message_id": "msg-1",
+        "file_id": FILE_ID,
+    }
+    ids |= dict.fromkeys(("task_id", "job_id", "trace_id"), "task-1")
+    return path.format(**ids, path="memory.md", name="phone" if "notify" in path else "deepseek")
 
 
 # ---- the page of the docs
 
 
 def http_md() -> str:
+    tokens.load()  # else its counts depend on what was done before
     routes = [route for area in AREAS for route in area.table]
     document = openapi.document(routes)
     schemas = document["components"]["schemas"]
@@ -285,7 +320,7 @@ def http_md() -> str:
         for method, operation in item.items():
             lines += _route(method.upper(), path, operation, schemas)
     lines.append("## Shapes\n")
-    used = [name for name in schemas if name not in _bodies(document)]
+    used = [name for name in schemas if name in _linked(document)]
     for name in used:
         lines += _shape(name, schemas[name])
     return "\n".join(lines).rstrip() + "\n"
@@ -453,11 +488,20 @@ def _bodies(document: dict[str, Any]) -> set[str]:
     return set(schemas) - answered
 
 
+def _linked(document: dict[str, Any]) -> set[str]:
+    """Schemas that answers and other schemas name; the fields of a body stand at its route."""
+    operations = [one for item in document["paths"].values() for one in item.values()]
+    naming = [document["components"], *(one["responses"] for one in operations)]
+    return set(map(_name, re.findall(r'"\$ref": "([^"]+)"', json.dumps(naming))))
+
+
 def _name(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
 def _compact(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import os
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
 from mimikit.engines import process_tree
 from tests.support import summaries
+from tests.support.pace import within
 from tests.support.programs import is_installed
 from tests.support.runs import zombies
 
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+for profile, is_same in (("day", True), ("night", False)):
+    hypothesis.settings.register_profile(
+        profile,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        derandomize=is_same,
+    )
 
 EXEMPT = "skip-exempt"
+BY_MARKER = {"browser": "chromium", "codex": "codex"}
+"""Markers that name a program by themselves."""
 LONG_FIRST = (
     "tests/crash/test_crash.py",
     "tests/soak/",
@@ -36,16 +49,31 @@ LONG_FIRST = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--size`, the scale of the tests that can be as long as one likes."""
+    """Add `--size`, the scale of the tests that can be as long as one likes, and `--table`."""
     parser.addoption(
         "--size", type=int, default=1, help="multiply the work of the tests marked slow (1)"
     )
+    parser.addoption("--table", default="", help="write what was proved there, as Markdown")
 
 
 @pytest.fixture(scope="session")
 def size(pytestconfig: pytest.Config) -> int:
     """How many times the normal amount of work a slow test shall do."""
     return pytestconfig.option.size
+
+
+@pytest.fixture
+def proof(record_property: Callable[[str, object], None]) -> Callable[[dict[str, float]], None]:
+    """Tell what was counted, by its name, for the table at the end (tests/support/summaries)."""
+    return lambda counts: record_property("proof", counts)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_weights_of_this_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A small model that whoever runs the tests has fetched answers in none of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,32 +84,65 @@ def waits_for_what_it_starts() -> Iterator[None]:
     """
     process_tree.reap_orphans()
     yield
-    left: list[int] = []
+    pause, until = threading.Event(), time.monotonic() + within(2)
+    while (left := dict(unwaited())) and time.monotonic() < until:
+        pause.wait(0.01)  # a thread that waits for it may be a moment behind
+    for pid in left:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+    assert [*left.values()] == []
+
+
+def unwaited() -> Iterator[tuple[int, str]]:
+    """Children that have ended, with their names; but for those of another session."""
     for pid in zombies():
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            if os.getsid(pid) == os.getsid(0):  # what is of another session any run takes note of
-                os.waitpid(pid, os.WNOHANG)
-                left.append(pid)
-    assert left == []
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            if os.getsid(pid) == os.getsid(0):
+                yield pid, Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch for skips and sum up, once: in the process that reports, not in its workers."""
+    """Watch for skips and sum up, once: in the process that reports, not in its workers.
+
+    By day Hypothesis tries the same examples each time, so that no change fails by what it has not
+    touched; by night new ones.
+    """
+    hypothesis.settings.load_profile("day" if config.option.size == 1 else "night")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipWatch(), "skip-watch")
         config.pluginmanager.register(summaries, "summaries")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Have the collector of garbage look at what tests make alone.
+
+    Thousands of tests and all modules are millions of objects that stay: each of its full rounds
+    went through all of them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the long files first, and skip what lacks its program or its platform."""
     items.sort(key=_turn)
     for item in items:
-        for marker in item.iter_markers("needs_platform"):
-            if sys.platform not in marker.args:
+        if summaries.proof_of(item.nodeid) is not None:
+            item.add_marker("proof")
+        markers = list(item.iter_markers())  # once: there are thousands of tests
+        for marker in markers:
+            if marker.name == "needs_platform" and sys.platform not in marker.args:
                 item.add_marker(pytest.mark.skip(reason=f"only on {', '.join(marker.args)}"))
                 item.user_properties.append((EXEMPT, True))
-        for program in _programs(item):
-            if not is_installed(program):
+        for program in _programs(markers):
+            if not _is_here(program):
                 item.add_marker(pytest.mark.skip(reason=f"{program} is not installed"))
 
 
@@ -90,11 +151,16 @@ def _turn(item: pytest.Item) -> int:
     return next((n for n, start in enumerate(LONG_FIRST) if item.nodeid.startswith(start)), 99)
 
 
-def _programs(item: pytest.Item) -> list[str]:
-    """The programs that this test's markers name."""
-    named = [str(name) for marker in item.iter_markers("needs_program") for name in marker.args]
-    by_marker = {"browser": "chromium", "codex": "codex"}
-    return named + [program for name, program in by_marker.items() if item.get_closest_marker(name)]
+_is_here = functools.cache(is_installed)
+
+
+def _programs(markers: list[pytest.Mark]) -> Iterator[str]:
+    """The programs that a test's markers name."""
+    for marker in markers:
+        if marker.name == "needs_program":
+            yield from map(str, marker.args)
+        elif marker.name in BY_MARKER:
+            yield BY_MARKER[marker.name]
 
 
 class SkipWatch:

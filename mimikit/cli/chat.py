@@ -6,14 +6,17 @@ import contextlib
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 
 import click
 
 from mimikit.cli import client, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
+from mimikit.cli.job_lines import JobNews
 from mimikit.errors import MimikitError, StorageError
+from mimikit.language.plain_text import with_names
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question
 from mimikit.state import ReadOnlyState
@@ -26,20 +29,30 @@ _MOST_REPEATED = 100
 """Columns of what a trigger is told of again."""
 _HELP = """\
 Write a message and press Enter. A number answers the question that is open.
-Ctrl-C while a reply comes: stop waiting for it, it is shown when it is there.
+Ctrl-C while a reply comes: stop it, and nothing else; again: do not wait for it.
 Ctrl-D or /quit: leave. Everything goes on without you."""
 
 
 @click.command(cls=LeafCommand)
 @click.argument("text", required=False)
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Send this file with it; several times for more.",
+)
 @click.option("--wait", is_flag=True, help="Also wait for the tasks that the reply starts.")
 @pass_frame_and_json
-def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None:
+def chat(
+    frame: CliContext, text: str | None, files: tuple[Path, ...], wait: bool, as_json: bool
+) -> None:
     """Send TEXT and print the reply as it comes; `-` reads it from the input.
 
     Without TEXT this is a conversation: Ctrl-D leaves it, /help says more. While a question is
     open, the number of an option answers it.
     """
+    text = "" if text is None and files else text
     if text is None and (wait or as_json):
         raise click.UsageError("expected TEXT with --wait or --json, got none")
     state = frame.open()
@@ -52,7 +65,7 @@ def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None
             _Conversation(state, watcher).run()
         return
     said = sys.stdin.read() if text == "-" else text
-    _OneMessage(state, as_json=as_json).run(said, wait=wait)
+    _OneMessage(state, as_json=as_json).run(said, files, wait=wait)
 
 
 class _OneMessage:
@@ -61,14 +74,13 @@ class _OneMessage:
         self._client = client.ConversationClient(state)
         self._printer = ReplyPrinter(quiet=as_json)
         self._patience = client.WaitGuard(state, "your message is kept until then")
+        self._news = JobNews(state)
 
-    def run(self, text: str, *, wait: bool) -> None:
+    def run(self, text: str, files: Sequence[Path], *, wait: bool) -> None:
         with client.Watcher(self._state, _WATCHED) as watcher:
-            item = self._client.say(text)
+            item = self._client.say(text, files)
             try:
-                heard = self._follow(
-                    watcher, "teller", item.id, lambda: self._client.is_settled(item.id)
-                )
+                heard = self._reply(watcher, item.id)
                 replies = [message for message in heard if item.id in message.in_reply_to]
                 named = dict.fromkeys(id_ for message in replies for id_ in message.task_ids)
                 views = [shown.find_view(self._state.files, id_) for id_ in named]
@@ -97,10 +109,26 @@ class _OneMessage:
                 f"work failed: `mimikit tasks show {client.short_id(bad)}` tells why"
             )
 
+    def _reply(self, watcher: client.Watcher, item_id: str) -> list[Message]:
+        """Print what is answered; with Ctrl-C what had come of it by then."""
+
+        def follow() -> list[Message]:
+            return self._follow(
+                watcher, "teller", item_id, lambda: self._client.is_settled(item_id)
+            )
+
+        try:
+            return follow()
+        except KeyboardInterrupt:
+            if not self._client.stop_reply(item_id):
+                raise
+        follow()
+        raise click.Abort
+
     def _follow(
         self, watcher: client.Watcher, seat: str, awaited: str | None, is_over: Callable[[], bool]
     ) -> list[Message]:
-        """Print what comes until it is over; gives the new messages.
+        """Print what comes, but not of triggers, until it is over; gives the new messages.
 
         awaited: the input whose reply is streamed; None: work in the queues is waited for.
 
@@ -113,9 +141,16 @@ class _OneMessage:
             # Asked before reading: once it is over, the transcript has all of it.
             has_ended = is_over()
             for event in self._client.events():
-                self._printer.take(event, awaited)
                 if isinstance(event, Message):
+                    if event.trigger_id is not None:
+                        continue
                     heard.append(event)
+                    self._news.hear(event)
+                self._printer.take(event, awaited)
+            if awaited is None and not self._as_json:
+                for line in self._news.lines():
+                    self._printer.end()
+                    click.echo(line, err=True)
             if has_ended or failure:
                 self._printer.end()
             if failure:
@@ -182,6 +217,9 @@ class _Conversation:
         self._shown_question = ""
         self._asked: str | None = None
         self._last_said = ""
+        self._news = JobNews(state)
+        self._fold: str | None = None
+        """The trigger of which the line above the prompt tells, and nothing else since."""
         self._is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
         self._typed: Callable[[], str] = str  # nothing is known of it without readline
         if self._is_terminal:
@@ -223,7 +261,7 @@ class _Conversation:
             terminal.note("Ctrl-D leaves.")
             return ""
         finally:
-            self._at_prompt = False
+            self._at_prompt, self._fold = False, None
 
     def _say(self, text: str) -> None:
         with self._printing:
@@ -232,19 +270,28 @@ class _Conversation:
             except MimikitError as error:
                 terminal.note(f"Not sent: {error}")
                 return
-            self._awaited = item.id
+            self._awaited, self._fold = item.id, None
             self._is_settled.clear()
-        if not client.look_at_consumer(self._state).is_there:
-            if not self._is_terminal:
-                raise client.RequestFailed(
-                    f"{client.NO_CONSUMER}, which answers: your message is kept until then"
-                )
-            terminal.note(f"It is kept: {client.HINT}.")
-            return
-        try:
-            self._is_settled.wait()
+        try:  # Ctrl-C may come as soon as the first words are there
+            if client.look_at_consumer(self._state).is_there:
+                self._is_settled.wait()
+                return
         except KeyboardInterrupt:
-            terminal.note("\nIt goes on; the reply is shown when it is there.")
+            self._stop(item.id)
+            return
+        if not self._is_terminal:
+            raise client.RequestFailed(
+                f"{client.NO_CONSUMER}, which answers: your message is kept until then"
+            )
+        terminal.note(f"It is kept: {client.HINT}.")
+
+    def _stop(self, item_id: str) -> None:
+        """End the reply that is being written, and nothing else; with another Ctrl-C the wait."""
+        with contextlib.suppress(KeyboardInterrupt):
+            if self._client.stop_reply(item_id):
+                self._is_settled.wait()
+                return
+        terminal.note("\nIt goes on; the reply is shown when it is there.")
 
     # ---- the other thread ------------------------------------------------------------------
 
@@ -273,20 +320,34 @@ class _Conversation:
                 if not self._at_prompt:
                     self._printer.take(event, awaited)
                 elif message and message.id != awaited:
-                    own = terminal.dim(f"(you, elsewhere) {terminal.one_line(message.text)}")
+                    said = terminal.one_line(with_names(message.text, message.files))
+                    own = terminal.dim(f"(you, elsewhere) {said}")
                     text = self._printer.shown(message)
-                    self._between(own if message.role == "user" else text)
+                    fold = message.trigger_id if self._printer.is_folded(message) else None
+                    self._between(own if message.role == "user" else text, fold)
                 else:
                     continue
                 if message:
                     self._last_said = message.text
+                    self._news.hear(message)
             self._show_question()
+            self._tell_news()
             if is_settled or not client.look_at_consumer(self._state).is_there:
                 self._printer.end()
                 if awaited is not None and self._is_terminal:
                     terminal.out()
                 self._awaited = None
                 self._is_settled.set()
+
+    def _tell_news(self) -> None:
+        """A line for each job that began or ended, unless a reply is being written."""
+        if self._printer.streamed:
+            return
+        for line in self._news.lines():
+            if self._at_prompt:
+                self._between(line)
+            else:
+                click.echo(line, err=True)
 
     def _show_question(self) -> None:
         """The card of a question that was not shown yet."""
@@ -301,9 +362,17 @@ class _Conversation:
             self._printer.end()
             terminal.out(lines)
 
-    def _between(self, text: str) -> None:
-        """Print above the prompt, and bring the prompt back with what was typed so far."""
-        click.echo(f"\r\x1b[K{text}\n\n{_PROMPT}{self._typed()}", nl=False)
+    def _between(self, text: str, fold: str | None = None) -> None:
+        """Print above the prompt, and bring the prompt back with what was typed so far.
+
+        fold: the trigger of which one line tells; it takes the place of such a line before it.
+        """
+        typed = self._typed()
+        is_again = fold is not None and fold == self._fold and len(typed) < _MOST_REPEATED // 2
+        begin = "\r\x1b[2A\x1b[J" if is_again else "\r\x1b[K"
+        self._fold = fold
+        sys.stdout.write(begin)  # not by click, which takes it for a colour
+        click.echo(f"{text}\n\n{_PROMPT}{typed}", nl=False)
         sys.stdout.flush()
 
 
@@ -344,8 +413,14 @@ class ReplyPrinter(terminal.StreamPrinter):
         times = self._times[trigger_id]
         if times == 1:
             return text
-        line = terminal.clip(terminal.one_line(text), _MOST_REPEATED)
+        room = terminal.room() or _MOST_REPEATED
+        most = max(20, min(_MOST_REPEATED, room - len(f"({times} times) ") - 1))
+        line = terminal.clip(terminal.one_line(text), most)
         return f"{terminal.dim(f'({times} times)')} {line}"
+
+    def is_folded(self, message: Message) -> bool:
+        """Whether it was shown in one line, as its trigger was told of before."""
+        return message.trigger_id is not None and self._times[message.trigger_id] > 1
 
 
 def message_text(message: Message) -> str:

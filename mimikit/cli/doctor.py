@@ -7,23 +7,27 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
 import click
 
-from mimikit import config
-from mimikit.cli import checks, terminal
+from mimikit import app, config
+from mimikit.cli import checks, notify, state_checks, terminal, tool_checks
 from mimikit.cli.checks import Finding, broken, note, ok, warning
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
+from mimikit.cli.skill_checks import skills, tool_servers
 from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
 from mimikit.engine_settings import SettingsSection
 from mimikit.errors import MimikitError
 from mimikit.log import EventLog
+from mimikit.protocol import schema
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.state import State
@@ -40,35 +44,88 @@ _SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
 
 
 @click.command(cls=LeafCommand)
-@click.option("--fix", is_flag=True, help="Mend what is safe to mend: rights, folders, leftovers.")
+@click.option("--fix", is_flag=True, help="Mend what is safe to mend; says what it does.")
 @pass_frame_and_json
 def doctor(frame: CliContext, fix: bool, as_json: bool) -> None:
-    """Check everything and say how to mend it; exit code 1 when something is broken."""
+    r"""Check everything and say how to mend it.
+
+    With --fix it mends what a program safely can: the rights and folders of the state, its
+    .gitignore, what was left half made, indexes. Nothing of yours is removed; for the rest it says
+    what to do.
+
+    \b
+    Exit codes: 0  nothing is broken (any more)
+                1  something is broken, or could not be mended
+                2  wrongly called
+    """
     folder, workspace = frame.places()
     findings = list(examine(frame, folder, workspace))
+    mended: list[str] = []
+    not_mended: list[str] = []
     if fix and any(finding.fix for finding in findings):
         for finding in findings:
-            if finding.fix is not None:
-                finding.fix()
-                terminal.note(f"Mended: {finding.text}")
+            if finding.fix is None:
+                continue
+            if (reason := _why_not_mended(frame, finding, finding.fix)) is None:
+                mended.append(finding.text)
+            else:
+                not_mended.append(f"{finding.text}: {reason}")
         findings = list(examine(frame, folder, workspace))
+        for text in {finding.text for finding in findings if finding.fix} & {*mended}:
+            mended.remove(text)
+            not_mended.append(f"{text}: it is still so")
     try:
         settings = list(_settings_in_force(config.load(folder), folder))
     except MimikitError:
         settings = []
     if as_json:
         seen = [FindingView.model_validate(found, from_attributes=True) for found in findings]
-        terminal.print_json(DoctorReport(settings=settings, findings=seen).to_dict())
+        report = DoctorReport(
+            settings=settings, findings=seen, mended=mended, not_mended=not_mended
+        )
+        terminal.print_json(report.to_dict())
     else:
         if settings:
             _print_settings(settings)
         _print_findings(findings)
-    if any(finding.level == "broken" for finding in findings):
+    if not_mended or any(finding.level == "broken" for finding in findings):
         raise click.exceptions.Exit(1)
+
+
+def _why_not_mended(frame: CliContext, finding: Finding, fix: Callable[[], object]) -> str | None:
+    """Say what will be done, do it, say what came of it: None where it is mended.
+
+    One that can not be mended keeps none from the next.
+    """
+    terminal.note(f"To mend: {terminal.one_line(finding.text)} ({finding.mend})")
+    try:
+        with app.without_consumer(frame.open_as_keeper()) if finding.alone else nullcontext():
+            fix()
+    except (MimikitError, OSError) as error:
+        terminal.note(f"Not mended: {terminal.one_line(str(error))}")
+        return str(error)
+    terminal.note("Mended.")
+    return None
 
 
 def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
     """Every finding, the ground first."""
+    shown = _why_only_shown(folder)
+    for finding in _examine(frame, folder, workspace):
+        # What a newer mimikit wrote is changed by none of our hands.
+        yield replace(finding, fix=None) if shown else finding
+    if shown:
+        yield broken("state", shown)
+
+
+def _why_only_shown(folder: Path) -> str | None:
+    if not folder.is_dir() or folder.is_symlink():
+        return None
+    with closing(RealDisk(folder)) as disk:
+        return schema.why_newer(Files(disk))
+
+
+def _examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
     yield from checks.python()
     yield from checks.assets()
     yield from checks.token_counts()
@@ -81,7 +138,7 @@ def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Findin
         mend = "`mimikit init` makes one"
         yield broken("state", missing, mend, lambda: frame.open_as_keeper(create=True))
         return
-    ground = list(checks.folder_itself(folder))
+    ground = list(state_checks.folder_itself(folder))
     yield from ground
     if any(finding.level == "broken" and finding.fix is None for finding in ground):
         return
@@ -89,11 +146,11 @@ def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Findin
 
 
 def _examine_state(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
-    files, clock = Files(frame.keep(RealDisk(folder))), SystemClock()
+    files, clock = Files(frame.keep(RealDisk(folder, is_state=True))), SystemClock()
     now = clock.now()
-    yield from checks.inside(folder, files)
-    yield from checks.repository(folder, workspace, files)
-    yield from checks.leftovers(folder, files, now)
+    yield from state_checks.inside(folder, files)
+    yield from state_checks.repository(folder, workspace, files)
+    yield from state_checks.leftovers(folder, files, now)
     yield from checks.disk(folder)
     try:
         settings = config.load(folder)
@@ -102,14 +159,15 @@ def _examine_state(frame: CliContext, folder: Path, workspace: Path) -> Iterator
     except MimikitError as error:
         settings = None
         yield broken("settings", str(error))
-    yield from checks.clock(now, checks.newest_write(folder), settings)
+    yield from checks.clock(now, state_checks.newest_write(folder), settings)
     if not (folder / "corrupt").is_dir():
         return  # what comes now reads the folders
-    yield from checks.unreadable(files)
+    yield from state_checks.unreadable(folder, files, now)
     if settings is None:
         return
     state = State(folder, workspace, files, settings, clock, EventLog(files, clock))
     consumer = look_at_consumer(state)
+    yield from state_checks.remade(state)
     if not consumer.is_there:
         yield from checks.start(state)
     elif consumer.state == "stuck":
@@ -126,7 +184,11 @@ def _examine_state(frame: CliContext, folder: Path, workspace: Path) -> Iterator
     yield from checks.port(settings)
     yield from checks.prompts(state)
     yield from checks.engines(state)
+    yield from skills(state)
+    yield from tool_servers(state)
     yield from checks.worker_sandbox(state)
+    yield from tool_checks.web_tools(settings)
+    yield from notify.findings(state)
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:
@@ -136,7 +198,8 @@ def _print_findings(findings: Sequence[Finding]) -> None:
         lead = f"  {click.style(mark, fg=colour)} {terminal.heading(finding.area)}"
         terminal.out("\n".join(terminal.hanging(lead, terminal.one_line(finding.text))))
         if finding.mend:
-            mend = finding.mend + (" (`mimikit doctor --fix` does it)" if finding.fix else "")
+            how = "does it, while no consumer runs" if finding.alone else "does it"
+            mend = finding.mend + (f" (`mimikit doctor --fix` {how})" if finding.fix else "")
             lead = f"    {terminal.heading('')}{terminal.dim('→')} "
             terminal.out("\n".join(terminal.hanging(lead, mend)))
     levels = [finding.level for finding in findings]
@@ -162,7 +225,7 @@ def _settings_in_force(settings: Settings, folder: Path) -> Iterator[SettingView
         if isinstance(value, dict):
             table = cast("dict[str, Any]", value)
             value = {
-                name: it.model_dump(exclude_defaults=True)  # of keys it holds only where they are
+                name: _masked(it.model_dump(exclude_defaults=True))  # it names where keys are
                 if isinstance(it, SettingsSection)
                 else "•••"
                 if _SECRET.search(name)
@@ -170,6 +233,13 @@ def _settings_in_force(settings: Settings, folder: Path) -> Iterator[SettingView
                 for name, it in table.items()
             }
         yield SettingView(key=key, value=value, origin=_origin(key, file))
+
+
+def _masked(table: dict[str, Any]) -> dict[str, Any]:
+    """Without the values of the variables that a server of tools is given."""
+    if not isinstance(env := table.get("env"), dict):
+        return table
+    return {**table, "env": dict.fromkeys(cast("dict[str, str]", env), "•••")}
 
 
 def _origin(key: str, file: dict[str, Any]) -> str:

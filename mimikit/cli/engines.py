@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from mimikit import app, config
+from mimikit import app, config, config_file
 from mimikit.cli import client, terminal
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
@@ -17,9 +18,9 @@ from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines import setup
 from mimikit.engines.setup import EndpointTest, Facts
-from mimikit.errors import BadInput, NotFound
+from mimikit.errors import BadInput
 from mimikit.protocol import paths
-from mimikit.state import ReadOnlyState, State
+from mimikit.state import ReadOnlyState
 
 if TYPE_CHECKING:
     from mimikit.engines.base import Engine
@@ -77,18 +78,23 @@ def add(
     trial = setup.EndpointTrial(name, facts, key, state.path)
     chosen = model or _chosen_model(trial, known.model if known else None, asks)
     facts["model"] = trial.facts["model"] = chosen
-    text = setup.with_endpoint(setup.settings_text(state.files), name, facts)
+
+    def changed(text: str) -> str:
+        made = setup.with_endpoint(text, name, facts)
+        if not first:
+            return made
+        order = config.parsed(text, Path(paths.CONFIG)).engine_order
+        return setup.with_order(made, [name, *(one for one in order if one != name)])
+
+    changed(config_file.text_of(state.files))  # what can not be written is said before the test
     if not no_test:
         _show_test(trial.turn())
     if key is not None:
         state.files.write(f"{paths.SECRETS}/{facts['api_key_file']}", f"{key}\n".encode())
-    if first:
-        order = [one for one in state.settings.engine_order if one != name]
-        text = setup.with_order(text, [name, *order])
-    state.files.write(paths.CONFIG, text.encode())
-    setup.forget(name, state.path)
+    config_file.rewrite(state.files, changed)
+    setup.forget(state.files, name)
     terminal.out(f"Set up {name}: {facts['model']} at {base_url}.")
-    _tell_consumer(state)
+    client.settings_changed(state, "engine_use")
     if not first and state.settings.engine_order != ["auto"] and name not in served:
         terminal.note(f"`mimikit engine use {name}` has it serve.")
 
@@ -101,6 +107,8 @@ def _price(read: str | float | None, written: str | float | None) -> Facts:
     return {"price": {"input": read, "output": written}}
 
 
+_WHAT = {"local": "a small model here, basic mode", "builtin": "no model: plain sentences"}
+_SERVED = ", ".join(f"{seat} ({terminal.served_words(seat)})" for seat in setup.SEATS)
 _URL = "http://127.0.0.1:11434/v1"
 
 
@@ -122,7 +130,7 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
         about = "  ".join(filter(None, (line["what"], terminal.dim(line["reason"] or "ready"))))
         terminal.out(f"{terminal.heading(line['name'])} {about}")
     for seat, order in orders.items():
-        who = "serves" if seat == "all" else f"serves {seat}"
+        who = "serves" if seat == "all" else f"serves {terminal.served_words(seat)}"
         terminal.out(f"{who}: {', then '.join(order)}")
 
 
@@ -130,7 +138,7 @@ def _line(name: str, one: Engine, mind: EngineStatus | None, settings: Settings)
     """`mind`: how a running consumer finds it, which has asked it."""
     endpoint = settings.engines.get(name)
     what = f"{endpoint.model} at {endpoint.base_url}" if endpoint else ""
-    what = "a small model here, basic mode" if name == "local" else what
+    what = _WHAT.get(name, what)
     reason = mind.reason if mind and mind.state == "waiting" else one.unavailable()
     return {"name": name, "what": what, "reason": reason or ""}
 
@@ -141,16 +149,16 @@ def _line(name: str, one: Engine, mind: EngineStatus | None, settings: Settings)
 def test(frame: CliContext, name: str) -> None:
     """Try a turn with NAME, and list what models it has."""
     state = frame.open_as_keeper()
-    settings = _endpoint(state.settings, name)
+    settings = client.set_up(state.settings.engines, "an endpoint", name)
     facts = settings.model_dump(exclude_none=True)
     trial = setup.EndpointTrial(name, facts, None, state.path)
-    terminal.out(f"Models: {_some(trial.models())}")
+    terminal.out(f"Models: {_some(_listed(trial))}")
     _show_test(trial.turn())
 
 
 @engine.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--for", "seat", type=click.Choice(list(setup.SEATS)), help="A role or profile.")
+@click.option("--for", "seat", type=click.Choice(list(setup.SEATS)), help=f"For whom: {_SERVED}.")
 @pass_frame
 def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
     """Say who serves, the best first; the next one does while those before it can not.
@@ -159,13 +167,13 @@ def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
     there is no other.
     """
     state = frame.open_as_keeper()
-    text = setup.with_order(setup.settings_text(state.files), names, seat)
     if seat is None:
+        setup.with_order(config_file.text_of(state.files), names)  # what is wrong is said here
         client.carry_out(state, "engine_use", " ".join(names), as_json=False)
         return
-    state.files.write(paths.CONFIG, text.encode())
-    terminal.out(f"{seat}: {', then '.join(names)}.")
-    _tell_consumer(state)
+    config_file.rewrite(state.files, lambda text: setup.with_order(text, names, seat))
+    terminal.out(f"{terminal.served_words(seat)}: {', then '.join(names)}.")
+    client.settings_changed(state, "engine_use")
 
 
 @engine.command()
@@ -174,14 +182,11 @@ def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
 def remove(frame: CliContext, name: str) -> None:
     """Forget the endpoint NAME and its key."""
     state = frame.open_as_keeper()
-    endpoint = _endpoint(state.settings, name)
-    text = setup.without_endpoint(setup.settings_text(state.files), name)
-    state.files.write(paths.CONFIG, text.encode())
-    if endpoint.api_key_file == setup.key_file(name):
-        state.files.remove(f"{paths.SECRETS}/{endpoint.api_key_file}")
-    setup.forget(name, state.path)
+    client.set_up(state.settings.engines, "an endpoint", name)
+    config_file.rewrite(state.files, lambda text: setup.without_endpoint(text, name))
+    setup.forget(state.files, name)
     terminal.out(f"Removed {name}.")
-    _tell_consumer(state)
+    client.settings_changed(state, "engine_use")
 
 
 @engine.command()
@@ -194,7 +199,7 @@ def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
     it, as far as code can. `auto` takes the first model that can serve, and waits for it. Of
     several names the first that can serve is used.
     """
-    setup.with_order(setup.settings_text(state.files), names)  # what is wrong with it is said here
+    setup.with_order(config_file.text_of(state.files), names)  # what is wrong with it is said here
     client.carry_out(state, "engine_use", " ".join(names), as_json=as_json)
 
 
@@ -238,19 +243,28 @@ def _given_key(
             return None
     else:
         return None
-    return setup.checked_key(key)
+    return config_file.checked_secret(key)
 
 
 def _chosen_model(trial: setup.EndpointTrial, known: str | None, asks: bool) -> str:
     """The model that is asked for, from what the endpoint lists."""
     if known and not asks:
         return known
-    listed = trial.models()
     if not asks:
-        raise BadInput(f"expected --model, got none; it has {_some(listed)}")
+        raise BadInput(f"expected --model, got none; it has {_some(trial.models())}")
+    listed = _listed(trial)
     terminal.out(f"Models: {_some(listed)}")
     default = known or (listed[0] if listed else None)
     return str(click.prompt("Model", default=default)).strip()
+
+
+def _listed(trial: setup.EndpointTrial) -> list[str]:
+    """What it has, as far as it tells: many an endpoint can not list it, and answers."""
+    try:
+        return trial.models()
+    except BadInput as error:
+        terminal.note(str(error))
+        return []
 
 
 def _some(models: Sequence[str]) -> str:
@@ -265,20 +279,3 @@ def _show_test(found: EndpointTest) -> None:
     terminal.out(f"It answers by {api} in {found.took_s:.1f} s{how}")
     if not found.calls_tools:
         terminal.note("It did not call the tool it was asked to: it may only talk, not work.")
-
-
-# ---- the settings
-
-
-def _endpoint(settings: Settings, name: str) -> EndpointSettings:
-    if name not in settings.engines:
-        known = ", ".join(settings.engines) or "none yet"
-        raise NotFound(f"expected an endpoint that is set up ({known}), got {name!r}")
-    return settings.engines[name]
-
-
-def _tell_consumer(state: State) -> None:
-    """Have a running consumer read the engines anew."""
-    config.load(state.path)
-    if look_at_consumer(state).is_there:
-        client.give_command(state, "engine_use")

@@ -10,9 +10,10 @@ import click
 from mimikit import config
 from mimikit.cli import terminal
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_frame_and_json
-from mimikit.engines.local import engine, model_server, weights
+from mimikit.engines.local import model_server, weights
 from mimikit.engines.local.engine import LocalEngine
 from mimikit.engines.local.weights import ModelWeights
+from mimikit.extras import missing
 
 _SIZES = {one.size: one for one in weights.KNOWN}
 
@@ -51,7 +52,7 @@ def setup(frame: CliContext, size: str, yes: bool) -> None:
             click.confirm("Fetch it?", default=True, abort=True)
         _fetch(wanted)
     if util.find_spec(model_server.PACKAGE) is None:
-        terminal.note(engine.MISSING)
+        terminal.note(missing("xllamacpp", "local"))
     terminal.out("It serves, in basic mode, where no other engine is set up.")
 
 

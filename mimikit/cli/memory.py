@@ -14,15 +14,20 @@ from mimikit.cli import client, terminal
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json, pass_state_and_json
 from mimikit.cli.options import NumberRange, blame, check_length, parse_past
 from mimikit.errors import BadInput, NotFound
+from mimikit.language.plain_text import size_words
 from mimikit.memory import notes
+from mimikit.memory.due import with_due
 from mimikit.memory.notes import Action
+from mimikit.memory.passages import EVERYWHERE, NEAR
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
 from mimikit.tools.reader import backlog_item
+from mimikit.tools.requests import due_of
 from mimikit.views import memory as shown
 from mimikit.views.backlog import backlog_view
 from mimikit.views.documents import Documents
+from mimikit.views.search import HitReport, HitView, SearchReport, hit_view
 
 _LONGEST_QUERY = 1000
 
@@ -90,16 +95,15 @@ def search(
     if since and until and until <= since:
         raise click.UsageError(f"expected --before later than --after, got {before!r}")
     with contextlib.closing(state.search) as engine:
-        found = engine.find(
-            text, limit=limit, after=since, before=until, everywhere=not memory_only
-        )
+        scopes = NEAR if memory_only else EVERYWHERE
+        found = engine.find(text, limit=limit, after=since, before=until, scopes=scopes)
         fallback = engine.fallback
-    hits = [shown.HitReport(**dict(shown.hit_view(hit, text)), text=hit.text) for hit in found]
+    hits = [HitReport(**dict(hit_view(hit, text)), text=hit.text) for hit in found]
     if fallback and not as_json:
         terminal.note(f"Looked through the files one by one: {fallback}")
     undated = " of that time; memory.md and documents have none" if since or until else ""
     lines = hit_lines(hits) if hits else [f"Nothing found on {terminal.one_line(text)!r}{undated}."]
-    report = shown.SearchReport(query=text, hits=hits, fallback=fallback)
+    report = SearchReport(query=text, hits=hits, fallback=fallback)
     terminal.show(report, lines, as_json=as_json)
 
 
@@ -122,7 +126,7 @@ def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
         text = "\n".join(line for line, begins, _ in lines if line or not begins)
         terminal.show(whole, [terminal.block(text)], as_json=as_json)
         if note.cut:
-            terminal.note(f"It goes on: this is the beginning, of {_bytes(note.size)}.")
+            terminal.note(f"It goes on: this is the beginning, of {size_words(note.size)}.")
     elif as_json:
         terminal.print_json({"files": [file.to_dict() for file in listed]})
     else:
@@ -130,7 +134,7 @@ def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
             (
                 terminal.one_line(file.path),
                 _KINDS[file.kind][0] + (" (hidden)" if file.hidden else ""),
-                _bytes(file.size),
+                size_words(file.size),
                 terminal.ago(file.modified_at, state.clock.now()) if file.modified_at else "-",
             )
             for file in listed
@@ -199,7 +203,6 @@ _KINDS = {
     "month": ("monthly summary", "monthly summaries"),
     "docs": ("document of the workspace", "documents of the workspace"),
 }
-_KB = 1024
 
 
 def _status_facts(report: shown.MemoryReport, now: datetime) -> Iterator[tuple[str, str]]:
@@ -223,16 +226,10 @@ def _status_facts(report: shown.MemoryReport, now: datetime) -> Iterator[tuple[s
 
 def _size(index: shown.IndexReport) -> str:
     files = terminal.plural(index.files, "file")
-    return f"{files}, {terminal.plural(index.passages, 'passage')}, {_bytes(index.bytes)}"
+    return f"{files}, {terminal.plural(index.passages, 'passage')}, {size_words(index.bytes)}"
 
 
-def _bytes(size: int) -> str:
-    if size < _KB:
-        return f"{size} bytes"
-    return f"{size / _KB:,.0f} KB" if size < _KB * _KB else f"{size / _KB / _KB:,.1f} MB"
-
-
-def hit_lines(hits: Sequence[shown.HitView]) -> Iterator[str]:
+def hit_lines(hits: Sequence[HitView]) -> Iterator[str]:
     for number, hit in enumerate(hits):
         if number:
             yield ""
@@ -273,24 +270,59 @@ def list_backlog(state: ReadOnlyState, only_open: bool, as_json: bool) -> None:
     """List every item with its number."""
     found = notes.load_backlog(state.files)
     rows = [
-        (str(number), terminal.state("done" if item.done else "open"), terminal.one_line(item.text))
+        (
+            str(number),
+            terminal.state("done" if item.done else "open"),
+            terminal.one_line(item.due or ""),
+            terminal.one_line(item.text),
+        )
         for number, item in enumerate(found.items, 1)
         if not (only_open and item.done)
     ]
     empty = "Nothing on the backlog. `mimikit backlog add TEXT` puts something on it."
     empty = "All done." if found.items else empty
-    lines = terminal.table(("NO.", "STATE", "WHAT"), rows, empty)
+    lines = terminal.table(("NO.", "STATE", "DUE", "WHAT"), rows, empty)
     terminal.show(backlog_view(found, only_open=only_open), lines, as_json=as_json)
+
+
+_DUE_HELP = 'When it is due, and you are told: 10m, "tomorrow 9:00", 2026-12-01T09:00.'
 
 
 @backlog.command("add")
 @click.argument("text", metavar="TEXT...", nargs=-1, required=True)
+@click.option("--due", metavar="TIME", help=_DUE_HELP)
 @pass_frame_and_json
-def add_item(frame: CliContext, text: tuple[str, ...], as_json: bool) -> None:
+def add_item(frame: CliContext, text: tuple[str, ...], due: str | None, as_json: bool) -> None:
     """Put an item on the list; one that is ticked is open again."""
     item = notes.plain_item(" ".join(text))
     check_length(item, notes.MAX_ITEM, f"an item of 1 to {notes.MAX_ITEM} characters")
-    _change(frame.open(), "add", item, "On the backlog", as_json=as_json)
+    state = frame.open()
+    item = _dated(state, item, due) if due is not None else item
+    _change(state, "add", item, "On the backlog", as_json=as_json)
+
+
+@backlog.command("due")
+@click.argument("item", metavar="ITEM...", nargs=-1, required=True)
+@click.option("--at", "due", metavar="TIME", help=_DUE_HELP)
+@click.option("--never", is_flag=True, help="It is due at no time any more.")
+@pass_state_and_json
+def due_item(
+    state: ReadOnlyState, item: tuple[str, ...], due: str | None, never: bool, as_json: bool
+) -> None:
+    """Say when an item is due. ITEM is its number, its text, or a part only it has."""
+    if (due is None) != never:
+        raise click.UsageError("expected --at TIME or --never")
+    meant = _item_meant(state, " ".join(item), "due")
+    if due is not None:
+        _change(state, "due", _dated(state, meant, due), "Due", as_json=as_json)
+    else:
+        _change(state, "due", meant, "Due at no time", as_json=as_json)
+
+
+def _dated(state: ReadOnlyState, item: str, due: str) -> str:
+    with blame("--due"):
+        zone = state.settings.zone
+        return with_due(item, due_of(due, now=state.clock.now(), zone=zone, home=zone))
 
 
 def _changing(name: Action, text: str, said: str) -> None:
@@ -298,17 +330,20 @@ def _changing(name: Action, text: str, said: str) -> None:
     @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
     @pass_state_and_json
     def command(state: ReadOnlyState, item: tuple[str, ...], as_json: bool) -> None:
-        given = " ".join(item)
-        found = notes.load_backlog(state.files).items
-        texts = [known.text for known in found]
-        number = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 0
-        if given not in texts and 1 <= number <= len(texts):
-            meant = texts[number - 1]
-        elif found:
-            meant = backlog_item(found, given, name)
-        else:
-            raise NotFound("expected an item of the backlog, which is empty")
+        meant = _item_meant(state, " ".join(item), name)
         _change(state, name, meant, said, as_json=as_json)
+
+
+def _item_meant(state: ReadOnlyState, given: str, name: Action) -> str:
+    """The item that is named."""
+    found = notes.load_backlog(state.files).items
+    texts = [known.text for known in found]
+    number = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 0
+    if given not in texts and 1 <= number <= len(texts):
+        return texts[number - 1]
+    if not found:
+        raise NotFound("expected an item of the backlog, which is empty")
+    return backlog_item(found, given, name)
 
 
 _changing("done", "Tick an item.", "Done")

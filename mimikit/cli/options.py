@@ -160,6 +160,7 @@ _OPTIONS = [
         help="When such a file changes; relative to the workspace.",
     ),
     click.option("--when-exists", metavar="PATH", help="When such a file exists."),
+    click.option("--when-hook", metavar="NAME", help="When something comes by that webhook."),
     click.option(
         "--after",
         metavar="ID",
@@ -177,7 +178,8 @@ _OPTIONS = [
 notify_option = click.option(
     "--notify",
     type=WordOption(get_args(Notify)),
-    help="Who is told: teller, message, change (of the output), failure (only), none.",
+    help="How it is told: teller (each run, in mimikit's words), message, change (of the output), "
+    "failure (only), none.",
 )
 """Left out: what is usual for its kind."""
 
@@ -206,6 +208,7 @@ class TimingOptions:
     tz: str | None = None
     when_changed: str | None = None
     when_exists: str | None = None
+    when_hook: str | None = None
     after: tuple[str, ...] = ()
     cooldown: float | None = None
     once: bool | None = None
@@ -226,6 +229,7 @@ class TimingOptions:
         given = {
             "--when-changed": self.when_changed,
             "--when-exists": self.when_exists,
+            "--when-hook": self.when_hook,
             "--after": self.after or None,
         }
         return [name for name, value in given.items() if value is not None]
@@ -255,7 +259,7 @@ class TimingOptions:
         for name, given in (("--cooldown", self.cooldown is not None), ("--once", self.once)):
             if given and (clock or not (events or is_edit)):
                 raise click.UsageError(
-                    f"expected --when-changed, --when-exists or --after with {name}, "
+                    f"expected --when-changed, --when-exists, --when-hook or --after with {name}, "
                     f"got {' and '.join(clock) or 'none of them'}"
                 )
         if self.cooldown and (self.once or (self.after and self.once is None)):
@@ -290,6 +294,10 @@ class TimingOptions:
             with blame("--when-exists"):
                 there = triggers.FileExistsParameters(path=_pattern(self.when_exists))
                 parts.append(triggers.FileExists(params=there))
+        if self.when_hook is not None:
+            with blame("--when-hook"):
+                hook = triggers.WebhookParameters(name=self.when_hook)
+                parts.append(triggers.WebhookCondition(params=hook))
         ids = dict.fromkeys(client.find_either(state.files, given) for given in self.after)
         parts += [triggers.TaskDone(params=triggers.TaskParameters(taskId=id_)) for id_ in ids]
         if parts:

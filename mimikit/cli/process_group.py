@@ -264,13 +264,16 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
     if with_parent:
         end_with_parent()
     from mimikit.app import ConsumerApp, take_consumer_lock
-    from mimikit.state import wait_for_state
+    from mimikit.state import bring_up_to_date, tell_weak_disk, wait_for_state
 
     # One that is started again makes no empty folder in place of one that was moved away.
     state = frame.open_as_keeper(create=not with_parent)
+    state.check_not_newer()
     lock = take_consumer_lock(state)
+    tell_weak_disk(state, lambda line: click.echo(line, err=True))
     wait_for_state(state, lambda line: click.echo(line, err=True))
     try:
+        bring_up_to_date(state, lambda line: click.echo(line, err=True))
         app = ConsumerApp(state, lock)
 
         def hurry(_number: int, _frame: FrameType | None) -> None:

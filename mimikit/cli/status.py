@@ -13,8 +13,10 @@ from mimikit import __version__
 from mimikit.cli import client, terminal
 from mimikit.cli.chat import without_answer
 from mimikit.cli.frame import LeafCommand, pass_state_and_json
+from mimikit.cli.job_lines import work_words
+from mimikit.cli.needs import need_lines, needs_of
 from mimikit.cli.options import NumberRange
-from mimikit.cli.usage import held_words, usage_words
+from mimikit.cli.usage import usage_words
 from mimikit.errors import NotFound
 from mimikit.language.plain_text import plain
 from mimikit.log import log_tails
@@ -23,11 +25,14 @@ from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import LiveRun
 from mimikit.protocol.records import whole_lines
 from mimikit.state import ReadOnlyState
-from mimikit.views.messages import TurnPromptView, turn_prompt
+from mimikit.views.needs import NeedView
 from mimikit.views.status import Consumer, StateOverview, overview
 from mimikit.views.triggers import TriggerView
+from mimikit.views.turns import TurnPromptView, turn_prompt
 
-_WRAPPED = ("consumer", "engines", "usage", "question")
+_NEEDS = "needs you"
+_QUEUES = {"planner": "planning", "worker": "work"}
+_WRAPPED = (_NEEDS, "consumer", "engines", "usage", "question")
 
 
 @click.command(cls=LeafCommand)
@@ -35,11 +40,12 @@ _WRAPPED = ("consumer", "engines", "usage", "question")
 def status(state: ReadOnlyState, as_json: bool) -> None:
     """Show how it goes: consumer, seats, queues, engines, question, errors."""
     seen = look(state)
+    found = needs_of(state, seen)
     if as_json:
-        terminal.print_json(seen.to_dict())
+        terminal.print_json(seen.to_dict() | {"needs": [need.to_dict() for need in found]})
         return
     terminal.out(f"{terminal.bold('mimikit ' + __version__)}  {seen.workspace}")
-    for head, text in lines(seen):
+    for head, text in (*_needs(found, seen), *lines(seen)):
         lead = f"  {terminal.heading(head)}"
         if head in _WRAPPED:
             for number, part in enumerate(text.split("\n")):
@@ -57,14 +63,23 @@ def look(state: ReadOnlyState) -> StateOverview:
     return overview(state.files, consumer, here, workspace=workspace, settings=settings)
 
 
+def _needs(found: list[NeedView], seen: StateOverview) -> Iterator[tuple[str, str]]:
+    """What waits for its user; of what stands in other lines anyway these tell."""
+    text = "\n".join(need_lines(found, seen))
+    if text:
+        yield _NEEDS, text
+
+
 def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
     """Heading and text of each; one without a heading goes on with the last."""
     yield "consumer", _consumer_words(seen.consumer, seen.now)
     if seen.consumer.state != "down":
         yield from _runs(seen)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
-    counts = ", ".join(f"{seat} {seen.queues.get(seat, 0)}" for seat in paths.QUEUES)
+    counts = ", ".join(f"{word} {seen.queues.get(seat, 0)}" for seat, word in _QUEUES.items())
     yield "queues", counts + (paused if seen.paused else "")
+    if work := work_words(seen.jobs):
+        yield "work", work
     if seen.unanswered:
         yield "inbox", f"{terminal.plural(seen.unanswered, 'message')} not answered yet"
     if seen.orders_waiting:
@@ -73,12 +88,7 @@ def lines(seen: StateOverview) -> Iterator[tuple[str, str]]:
     if seen.consumer.health is not None and seen.consumer.state != "down":
         shown = terminal.engine_lines(seen.consumer.health.engines)
         yield "engines", "\n".join(terminal.one_line(line.text) for line in shown)
-        minds = seen.consumer.current.minds if seen.consumer.current else {}
-        for text in terminal.awaited_lines(minds, seen.now, seen.zone):
-            yield terminal.state("waiting"), text
     yield "usage", usage_words(seen.usage)
-    if held := held_words(seen.usage.budget, seen.zone):
-        yield terminal.state("waiting"), held
     if question := seen.question:
         yield "question", terminal.one_line(question.question)
         options = enumerate(map(terminal.one_line, question.options), 1)
@@ -108,12 +118,12 @@ def _consumer_words(consumer: Consumer, now: datetime) -> str:
 
 def _runs(seen: StateOverview) -> Iterator[tuple[str, str]]:
     live = seen.consumer.live.values()
-    for role in ("teller", "planner"):
+    for heading, role in (("replies", "teller"), ("planning", "planner")):
         run = next((run for run in live if run.role == role), None)
-        yield role, _run_words(run, seen.now) if run else "idle"
+        yield heading, _run_words(run, seen.now) if run else "idle"
     workers = [run for run in live if run.role == "worker"]
     most = seen.consumer.health.worker_seats if seen.consumer.health else 0
-    yield "workers", f"{len(workers)} of {most} busy"
+    yield "at work", f"{len(workers)} of {most} busy"
     for run in workers:
         yield "", f"{client.short_id(run.id)}  {_run_words(run, seen.now)}"
 
@@ -141,12 +151,7 @@ def _trigger_words(triggers: list[TriggerView], now: datetime) -> str:
 
 
 def _troubles(seen: StateOverview) -> Iterator[tuple[str, str]]:
-    """What failed within the last day."""
-    for number, task in enumerate(seen.failed):
-        when = terminal.ago(task.completed_at, seen.now) if task.completed_at else ""
-        error = terminal.one_line(task.error or task.failure_reason or "")
-        text = f"{client.short_id(task.id)}  {when}  {terminal.one_line(task.title)}: {error}"
-        yield "" if number else "failed", text
+    """Errors of the last day, as the log has them."""
     for number, line in enumerate(seen.errors):
         when = terminal.ago(datetime.fromisoformat(str(line["timestamp"])), seen.now)
         facts = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
@@ -167,7 +172,7 @@ _COLOURS = {"error": "red", "audit": "yellow"}
 @pass_state_and_json
 def prompt(state: ReadOnlyState, turn: str | None, as_json: bool) -> None:
     """Print what a turn or a task's run was told, the last one's without an id."""
-    found = turn_prompt(state.files, client.find_prompt(state.files, turn))
+    found = turn_prompt(state.files, state.settings, client.find_prompt(state.files, turn))
     if found is None:
         raise NotFound(f"the prompt of {turn} can not be read")
     terminal.show(found, _prompt_lines(found, state), as_json=as_json)
@@ -180,12 +185,15 @@ def _prompt_lines(found: TurnPromptView, state: ReadOnlyState) -> Iterator[str]:
     yield terminal.bold(found.id)
     yield from terminal.facts([
         ("role", f"{found.role}, attempt {found.attempt}: {found.status}"),
-        ("engine", f"{found.engine} {found.model or ''}".strip()),
+        ("engine", f"{found.engine} {found.model or ''}".strip() or "code: no model was asked"),
         ("when", terminal.moment(found.at, state.clock.now(), state.settings.zone)),
         ("usage", f"{tokens} · {used.output_tokens:,} out{times}"),
         *(("called", f"{one.name} {one.arguments} → {one.reply}") for one in found.calls),
         *(("memory", hit.source) for hit in found.hits),
     ])  # fmt: skip
+    if not found.is_kept:
+        yield from ("", "What it was told is not kept.")
+        return
     for head, text in (("Instructions", found.instructions), ("Prompt", found.prompt)):
         yield from ("", terminal.bold(head), *plain(text).splitlines())
 

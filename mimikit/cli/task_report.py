@@ -9,7 +9,7 @@ import click
 
 from mimikit.cli import client, terminal
 from mimikit.language import phrases
-from mimikit.protocol.models import REMINDER
+from mimikit.protocol.models import REMINDER, EngineStatus
 from mimikit.tasks.usage import held_for
 from mimikit.views import diffs
 from mimikit.views import tasks as shown
@@ -25,14 +25,14 @@ _TYPED = frozenset(
 )
 """What a result of a type holds beside its text: the text or the diff says it."""
 _ORIGINS = {
-    "teller": "the Teller",
-    "planner": "the Planner",
+    "teller": "the conversation",
+    "planner": "a plan",
     "cli": "the terminal",
     "http": "HTTP",
     "trigger": "",
-    "supervisor": "the supervisor",
+    "supervisor": "mimikit itself",
     "file": "a file",
-    "builtin": "the built-in engine",
+    "builtin": "a plan",
     "self_awake": "mimikit itself",
 }
 
@@ -44,7 +44,7 @@ def report_lines(
     task, result = report.task, report.result
     yield f"{terminal.bold(task.id)}  {terminal.state(task.state)}"
     yield from terminal.facts(_facts(report, now, zone))
-    yield from _section("Prompt", task.prompt)
+    yield from _section("Prompt", report.prompt)
     if result is not None:
         yield from _section("Result", result.text if result.text != result.error else "")
         reason = result.failure_reason
@@ -63,7 +63,7 @@ def report_lines(
                 "  →" if one.id == task.id else "   ",
                 client.short_id(one.id),
                 terminal.state(one.state),
-                "planner" if one.seat == "planner" else one.profile,
+                terminal.served_words(one.seat if one.seat == "planner" else one.profile),
                 terminal.clip(terminal.one_line(one.title), 60),
             )
             for one in report.trace
@@ -77,9 +77,9 @@ def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[st
     attempts = f", attempt {task.attempts} of {task.max_attempts}"
     if task.max_attempts == 1 and task.attempts <= 1:
         attempts = ""
-    if task.title != task.prompt.strip():
+    if task.title != report.prompt.strip():
         yield "title", task.title
-    what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
+    what = terminal.served_words(task.seat if task.seat == "planner" else task.profile)
     is_reminder = task.profile == REMINDER
     yield "for", "you, as a reminder" if is_reminder else f"{what}, priority {task.priority}"
     origins = {
@@ -113,7 +113,7 @@ def _result_facts(result: shown.TaskOutcome) -> Iterator[tuple[str, str]]:
     if result.engine:
         used, made = result.usage.input_tokens, result.usage.output_tokens
         tokens = f", {used} tokens in, {made} out" if used + made else ""
-        yield "engine", result.engine + tokens
+        yield "engine", EngineStatus(engine=result.engine).text + tokens
     if result.exit_code is not None:
         yield "exit code", str(result.exit_code)
     if result.result_type != "text":

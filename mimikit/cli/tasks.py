@@ -17,6 +17,7 @@ from mimikit.cli.frame import (
     pass_frame_and_json,
     pass_state_and_json,
 )
+from mimikit.cli.job_lines import find_job, job_lines, listed_jobs, running_words, waiting_words
 from mimikit.cli.options import (
     Duration,
     NumberRange,
@@ -29,15 +30,16 @@ from mimikit.cli.task_report import diff_lines, report_lines
 from mimikit.cli.triggers import promises
 from mimikit.config import ProfilesSettings
 from mimikit.protocol import paths
+from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Notify, Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskState
-from mimikit.tasks.usage import held_for
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import diffs
+from mimikit.views import output as written
 from mimikit.views import tasks as shown
 from mimikit.views.chain_graph import task_report
 from mimikit.views.diffs import DiffView
@@ -167,44 +169,50 @@ def tasks() -> None:
 
 @tasks.command("list")
 @click.option("--only", type=WordOption(STATES), help="Those of one state.")
+@click.option("--all", "every", is_flag=True, help="Each task alone, as it lies on disk.")
 @click.option("-n", "--limit", type=NumberRange(1, 1000), default=20, help="How many ended ones.")
 @pass_state_and_json
-def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> None:
-    """List running and queued tasks, then those that ended last."""
+def list_(state: ReadOnlyState, only: str | None, every: bool, limit: int, as_json: bool) -> None:
+    """List what waits and runs, then what ended last; what belongs together as one, with steps."""
     consumer = client.look_at_consumer(state)
-    found = shown.listed(state.files, consumer.live, only, limit)
-    now = state.clock.now()
+    empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
+    if every or as_json:
+        found = shown.listed(state.files, consumer.live, only, limit)
+        lines = _task_lines(found, state.clock.now(), empty)
+        waits = any(task.waits_for for task in found)
+        report = shown.TaskList(tasks=found)
+    else:
+        report = listed_jobs(state, consumer.live, only, limit)
+        lines = job_lines(report, state.clock.now(), empty)
+        waits = any(job.waits_for for job in report.jobs)
+    if waits and consumer.current is not None:
+        minds, zone = consumer.current.minds, state.settings.zone
+        lines += terminal.awaited_lines(minds, state.clock.now(), zone)
+    terminal.show(report, lines, as_json=as_json)
+
+
+def _task_lines(found: list[shown.TaskView], now: datetime, empty: str) -> list[str]:
     short = terminal.room() is not None
     rows = [
         (
             client.short_id(task.id) if short else task.id,
             terminal.state(task.state),
-            task.seat if task.seat == "planner" else task.profile,
+            terminal.served_words(task.seat if task.seat == "planner" else task.profile),
             _when(task, now),
             terminal.one_line(f"{task.title}: {task.headline}" if task.headline else task.title),
         )
         for task in found
     ]
-    empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
-    lines = terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows, empty)
-    if any(task.waits_for for task in found) and consumer.current is not None:
-        waits = terminal.awaited_lines(consumer.current.minds, now, state.settings.zone)
-        lines = [*lines, *waits]
-    terminal.show(shown.TaskList(tasks=found), lines, as_json=as_json)
+    return terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows, empty)
 
 
 def _when(task: shown.TaskView, now: datetime) -> str:
     if task.state == "queued":
-        if task.waits_for:
-            return f"waits for {'tokens' if held_for(task.waits_for) else task.waits_for}"
-        if task.not_before and task.not_before > now:
-            return f"starts {terminal.ago(task.not_before, now)}"
-        return f"waits {terminal.short_span((now - task.created_at).total_seconds())}"
+        return waiting_words(task.waits_for, task.not_before, task.created_at, now)
     if task.state == "asking":
         return "waits for an answer"
     if task.state == "running":
-        since = task.started_at
-        return f"for {terminal.short_span((now - since).total_seconds())}" if since else "now"
+        return running_words(task.started_at, now)
     return terminal.ago(task.completed_at or task.created_at, now)
 
 
@@ -236,7 +244,7 @@ def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> 
 def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> None:
     """Print what a task's run did and wrote; with -f as it comes."""
     id_ = client.find_task(state.files, task_id)
-    printer = terminal.StreamPrinter()
+    printer, gaps = terminal.StreamPrinter(), written.OutputGaps()
     offset, told = 0, False
     folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
     with client.Watcher(state, folders) as watcher, contextlib.ExitStack() as at_last:
@@ -247,8 +255,12 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
             has_ended = view is None or view.completed_at is not None
             at_end = False
             while not at_end:
-                events, offset, at_end = shown.output(state.files, id_, offset)
-                for event in events:
+                part = written.page(
+                    state.files, id_, view, is_over=has_ended, offset=offset, before=None
+                )
+                at_end = part.ended or int(part.offset) == offset
+                offset = int(part.offset)
+                for event in part.events if as_json else gaps.take(part.events):
                     if as_json:
                         terminal.out(terminal.json_text(event.to_dict()))
                     else:
@@ -261,13 +273,15 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
             watcher.pause()
     if as_json:
         return
+    for event in gaps.rest():
+        _print_event(printer, event)
     if follow and view is not None:
         terminal.note(f"Ended: {view.state}{': ' + view.error if view.error else ''}")
     if not follow and not printer.printed_anything:
         terminal.note("It wrote nothing." if view and has_ended else "No output yet.")
 
 
-def _print_event(printer: terminal.StreamPrinter, event: shown.OutputEvent) -> None:
+def _print_event(printer: terminal.StreamPrinter, event: written.OutputEvent) -> None:
     text = terminal.safe(event.text)
     match event.type:
         case "delta":
@@ -280,6 +294,8 @@ def _print_event(printer: terminal.StreamPrinter, event: shown.OutputEvent) -> N
             printer.line(terminal.dim(f"— attempt {event.data['attempt']} —"))
         case "command":
             printer.line(terminal.dim(f"$ {terminal.one_line(text)}"))
+        case "gap":
+            printer.line(terminal.dim(written.gap_words(event.data.get("bytes"))))
         case "tool" | "file" | "note":
             printer.line(terminal.dim(f"· {terminal.one_line(text)}"))
         case "error":
@@ -301,8 +317,30 @@ def _changing(action: str, text: str) -> None:
             client.carry_out(state, action, id_, as_json=as_json)
 
 
-_changing("cancel", "Cancel tasks: a queued one never starts, a running one is ended.")
+@tasks.command()
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--whole", is_flag=True, help="With all that belongs to the same request.")
+@pass_state_and_json
+def cancel(state: ReadOnlyState, ids: tuple[str, ...], whole: bool, as_json: bool) -> None:
+    """Cancel tasks: a queued one never starts, a running one is ended.
+
+    The id of a request (its trace) or of a trigger stands for all of it that waits or runs.
+    """
+    for action, id_ in [_to_cancel(state, given, whole) for given in ids]:  # all are found first
+        client.carry_out(state, action, id_, as_json=as_json)
+
+
+def _to_cancel(state: ReadOnlyState, given: str, whole: bool) -> tuple[str, str]:
+    """The command that cancels what was named, and its target."""
+    if is_id(given) and queue.find(state.files, given) is None and (job := find_job(state, given)):
+        return "cancel_job", job
+    id_ = client.find_task(state.files, given)
+    job = find_job(state, id_, of_task=True) if whole else None
+    return ("cancel_job", job) if job else ("cancel", id_)
+
+
 _changing("retry", "Do ended tasks again, as new ones.")
+_changing("dismiss", "Say that failures were looked at: status and home tell of them no more.")
 
 
 @click.command(cls=LeafCommand)

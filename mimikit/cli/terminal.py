@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _COLOURS = {
     word: colour
     for colour, words in {
-        "cyan": "running",
+        "cyan": "running planning",
         "green": "done ok active",
         "red": "failed broken down blocked",
         "yellow": "asking canceled paused warning",
@@ -258,11 +258,16 @@ def moment(when: datetime, now: datetime, zone: tzinfo) -> str:
 
 # ---- engines
 
-_NAMES = {"teller": "Teller", "planner": "Planner"}
+
+def served_words(name: str) -> str:
+    """What a role or profile is for: `conversation`, `everyday work`."""
+    from mimikit.language import phrases
+
+    return phrases.TABLE["en"].get(f"seat_{name}", name)
 
 
 class EngineLine(NamedTuple):
-    """The roles and profiles that one engine serves, in words; whether their work waits for it."""
+    """What one engine serves, in words; whether that waits for it."""
 
     text: str
     waits: bool
@@ -272,7 +277,7 @@ def engine_lines(engines: Mapping[str, EngineStatus]) -> list[EngineLine]:
     """Role or profile → engine, as lines: those with the same engine and reason stand together."""
     served: dict[str, list[str]] = {}
     for name, engine in engines.items():
-        served.setdefault(engine.text, []).append(_NAMES.get(name, name))
+        served.setdefault(engine.text, []).append(served_words(name))
     waiting = {engine.text for engine in engines.values() if engine.state == "waiting"}
     return [
         EngineLine(f"{', '.join(names)}: {text}", text in waiting) for text, names in served.items()

@@ -36,6 +36,7 @@ from mimikit.tools import requests, world
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
+from mimikit.triggers.facts import TriggerGroup
 from mimikit.views import triggers as shown
 
 _EXAMPLES = """\b
@@ -54,8 +55,9 @@ def triggers() -> None:
 @triggers.command("list")
 @pass_state_and_json
 def list_(state: ReadOnlyState, as_json: bool) -> None:
-    """List every trigger with its last and next run."""
+    """List every trigger with its last and next run: what needs you first."""
     found = shown.listed(state.files, client.situation(state))
+    found.sort(key=lambda trigger: shown.GROUPS.index(trigger.group))
     now, short = state.clock.now(), terminal.room() is not None
     most = 44 if short else sys.maxsize
     rows = [
@@ -75,7 +77,30 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
     ]
     empty = 'No triggers. `mimikit enqueue --command "date" --every 10m` makes one.'
     lines = terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows, empty)
+    if found:
+        lines = [lines[0], *_grouped(found, lines[1:])]
     terminal.show(shown.TriggerList(triggers=found), lines, as_json=as_json)
+
+
+_GROUPS: dict[TriggerGroup, str] = {
+    "attention": "Needs attention",
+    "active": "Active",
+    "paused": "Paused",
+    "step": "Steps of chains",
+}
+
+
+def _grouped(found: list[shown.TriggerView], lines: list[str]) -> Iterator[str]:
+    """Their lines below the names of their groups; below a line what it needs."""
+    before = None
+    for trigger, line in zip(found, lines, strict=True):
+        if trigger.group != before:
+            yield ""
+            yield terminal.bold(_GROUPS[trigger.group])
+        before = trigger.group
+        yield line
+        if trigger.needs:
+            yield f"  {terminal.one_line(trigger.needs['en'])}"
 
 
 def _state(trigger: shown.TriggerView) -> str:

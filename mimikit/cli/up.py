@@ -16,11 +16,13 @@ from mimikit.cli.frame import CliContext, LeafCommand, pass_frame, pass_frame_an
 from mimikit.cli.options import PORT
 from mimikit.cli.process_group import ProcessGroup, child_command
 from mimikit.config import Settings, known_keys, local_host
-from mimikit.errors import AlreadyRunning, BadInput
+from mimikit.errors import AlreadyRunning, BadInput, NewerState
 from mimikit.protocol import paths
 from mimikit.state import State, wait_for_folders
 
-_WEB_START_S = 20.0
+_WEB_START_S = 60.0
+"""Where much else runs, as while a machine starts, it may take half of it; its end is told at once.
+"""
 _CONSUMER_START_S = 4.0
 _KNOCK_S = 0.05
 _host_option = click.option(
@@ -44,6 +46,8 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
     again; both end when this process does, however it ends.
     """
     state = frame.open_as_keeper(create=True)
+    if state.only_shown is not None:
+        raise NewerState(f"{state.only_shown}; `mimikit web` shows it meanwhile")
     host = host or state.settings.web.host
     there = client.look_at_consumer(state)
     if there.is_there:
@@ -161,6 +165,11 @@ def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool
     state = frame.open_as_keeper(create=not with_parent)
 
     def ready(at_host: str, at_port: int) -> None:
+        if state.only_shown is not None:  # a link is a file, too
+            link = f"http://{local_host(at_host)}:{at_port}/"
+            terminal.out(f"Page     {link}\nLog in   with what `mimikit token` prints")
+            terminal.note(f"Shown only: {state.only_shown}.")
+            return
         link = app.login_link(state, at_host, at_port)
         terminal.out(f"Page     {link.partition('#')[0]}")
         terminal.out(f"Log in   {link}")

@@ -6,11 +6,11 @@ import contextlib
 import re
 import sys
 from array import array
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
-from itertools import islice
+from datetime import date, datetime, timedelta
+from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -19,10 +19,13 @@ from mimikit.clock import A_DAY, Clock
 from mimikit.errors import BadInput, BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
+from mimikit.protocol.json import Json
 from mimikit.protocol.models import END_OF_TIME, History, Message
+from mimikit.protocol.records import id_in_line
 
 SOFT_CAP = 200
 _CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
+_MANY = 100
 _RECORD_BYTES = 450
 """What a message takes in history.json, apart from its text."""
 
@@ -44,9 +47,8 @@ class HistoryStore:
         self._files, self.caps, self._clock = files, HistoryCaps(), clock
         history = files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
-        self.schema_version = history.schema_version
-        self._days: dict[date, array[int]] = {}
-        """Of the days looked at last: what tells the ids that stand there, in its order."""
+        self._days: dict[date, MessageIds] = {}
+        """Of the days looked at last: the ids that stand there."""
         self._newest = _newest_day(files)
 
     def add(self, messages: Iterable[Message]) -> list[Message]:
@@ -68,7 +70,7 @@ class HistoryStore:
                 # The line may be there all the same (its flush failed): look before trying again.
                 self._days.pop(day, None)
                 raise
-            insort(self._day(day), hash(message.id))
+            self._day(day).add(message.id)
             self._newest = day
             added.append(message)
         have = {message.id for message in self.messages}
@@ -117,22 +119,55 @@ class HistoryStore:
         return is_recent or any(self._stands(message_id, d) for d in days)
 
     def _stands(self, message_id: str, day: date) -> bool:
-        known, mark = self._day(day), hash(message_id)
-        at = bisect_left(known, mark)
-        if at == len(known) or known[at] != mark:
-            return False
-        found = self._files.lines_back(paths.transcript(day), holding=message_id.encode())
-        return any(line.get("id") == message_id for _, line in found)
+        path = paths.transcript(day)
+        return message_id in self._day(day) and line_of(self._files, path, message_id) is not None
 
-    def _day(self, day: date) -> array[int]:
-        """A number for each id there, sorted: of a hundred thousand in less than a megabyte."""
+    def _day(self, day: date) -> MessageIds:
         if day not in self._days:
-            lines = self._files.lines_back(paths.transcript(day))
-            marks = array("q", (hash(str(line.get("id"))) for _, line in lines))
-            self._days[day] = array("q", sorted(marks))
+            self._days[day] = MessageIds()
+            self._days[day].learn(self._files, paths.transcript(day))
             for old in sorted(self._days.keys() - {day})[:-3]:
                 del self._days[old]
         return self._days[day]
+
+
+class MessageIds:
+    """The ids that stand in a transcript: a number for each, of a hundred thousand in a megabyte.
+
+    What it has may be missing there all the same (another id has its number, a line is torn): who
+    needs to know reads `line_of`. What it has not is not there.
+    """
+
+    def __init__(self) -> None:
+        self._marks = array("q")
+        self.upto = 0
+        """The offset up to which it was read."""
+
+    def __contains__(self, message_id: str) -> bool:
+        mark = hash(message_id)
+        at = bisect_left(self._marks, mark)
+        return at < len(self._marks) and self._marks[at] == mark
+
+    def add(self, message_id: str) -> None:
+        insort(self._marks, hash(message_id))
+
+    def learn(self, files: Files, path: str) -> None:
+        """Read what the file has more by now."""
+        fresh = array("q")
+        for end, id_ in files.lines(path, offset=self.upto, read=id_in_line):
+            fresh.append(hash(id_))
+            self.upto = end
+        if len(fresh) > _MANY:
+            self._marks = array("q", sorted(chain(self._marks, fresh)))
+        else:
+            for mark in fresh:
+                insort(self._marks, mark)
+
+
+def line_of(files: Files, path: str, message_id: str) -> dict[str, Json] | None:
+    """The newest line of a transcript that has this id."""
+    found = files.lines_back(path, holding=message_id.encode())
+    return next((line for _, line in found if line.get("id") == message_id), None)
 
 
 def _newest_day(files: Files) -> date:
@@ -165,10 +200,14 @@ def _size(messages: Iterable[Message]) -> int:
 
 
 class HistoryPage(NamedTuple):
-    """Some messages, oldest first, and the cursor of those before them."""
+    """Some messages, oldest first, and the cursors of those before and after them.
+
+    A cursor is a place between two messages, so each leads both ways.
+    """
 
     messages: list[Message]
     before: str | None
+    after: str | None
 
 
 def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPage:
@@ -177,16 +216,76 @@ def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPag
     Raises:
         BadInput: the cursor is not one of ours.
     """
-    upto_day, upto_offset = "", 0
-    if before is not None:
-        upto_day, _, offset = before.partition(":")
-        if not _CURSOR.fullmatch(before):
-            message = "before: expected a cursor from an earlier answer, got something else"
-            raise BadInput(message, field="before")
-        upto_offset = int(offset)
+    upto_day, upto_offset = ("", 0) if before is None else _place(before, "before")
     found = list(islice(_newest_first(files, upto_day, upto_offset), limit + 1))
     cursor = found[limit - 1][0] if len(found) > limit else None
-    return HistoryPage([message for _, message in reversed(found[:limit])], cursor)
+    return HistoryPage([message for _, message in reversed(found[:limit])], cursor, before)
+
+
+def page_after(files: Files, after: str, limit: int = 50) -> HistoryPage:
+    """The messages after a cursor.
+
+    Raises:
+        BadInput: the cursor is not one of ours.
+    """
+    found = list(islice(_oldest_first(files, *_place(after, "after")), limit + 1))
+    cursor = found[limit - 1][0] if len(found) > limit else None
+    return HistoryPage([message for _, message in found[:limit]], after, cursor)
+
+
+def page_around(
+    files: Files, message_id: str, limit: int = 50, day: date | None = None
+) -> HistoryPage | None:
+    """A message with as many before it as after it; None when it was never said.
+
+    It is looked for from `day` on, to both sides, else from the newest back: who knows about when
+    it was said waits for no months of others.
+    """
+    needle = message_id.encode()
+    for name in _nearest_first(files, day):
+        for start, line in files.lines_back(f"{paths.TRANSCRIPT}/{name}", holding=needle):
+            if line.get("id") == message_id:
+                place = f"{name.removesuffix('.jsonl')}:{start}"
+                older = page(files, place, limit // 2)
+                newer = page_after(files, place, limit - limit // 2)
+                return HistoryPage(older.messages + newer.messages, older.before, newer.after)
+    return None
+
+
+def _nearest_first(files: Files, day: date | None) -> list[str]:
+    """The names of the transcripts: that of a day and those around it first, else the newest."""
+    names = files.names(paths.TRANSCRIPT, suffix=".jsonl")
+    upto = len(names) if day is None else bisect_right(names, f"{day}.jsonl")
+    by_turns = zip_longest(names[:upto][::-1], names[upto:])
+    return [*filter(None, chain.from_iterable(by_turns))]
+
+
+def _place(cursor: str, field: str) -> tuple[str, int]:
+    """The day and the offset in its transcript."""
+    if not _CURSOR.fullmatch(cursor):
+        message = f"{field}: expected a cursor from an earlier answer, got something else"
+        raise BadInput(message, field=field)
+    day, _, offset = cursor.partition(":")
+    return day, int(offset)
+
+
+def firings(files: Files, trigger_id: str, until: datetime, limit: int) -> list[Message]:
+    """What was told of a trigger's runs alone, up to a time: the last ones, oldest first."""
+    found: list[Message] = []
+    newest = (until.date() + timedelta(days=1)).isoformat()
+    names = [
+        name for name in files.names(paths.TRANSCRIPT, suffix=".jsonl") if name <= newest + "z"
+    ]
+    for name in reversed(names):
+        path = f"{paths.TRANSCRIPT}/{name}"
+        for _, line in files.lines_back(path, holding=trigger_id.encode()):
+            with contextlib.suppress(ValidationError):
+                message = Message.model_validate(line, strict=False)
+                if message.trigger_id == trigger_id and message.created_at <= until:
+                    found.append(message)
+            if len(found) == limit:
+                return found[::-1]
+    return found[::-1]
 
 
 def _newest_first(files: Files, upto_day: str, upto_offset: int) -> Iterator[tuple[str, Message]]:
@@ -199,3 +298,23 @@ def _newest_first(files: Files, upto_day: str, upto_offset: int) -> Iterator[tup
         for start, line in files.lines_back(f"{paths.TRANSCRIPT}/{name}", upto=upto):
             with contextlib.suppress(ValidationError):
                 yield f"{day}:{start}", Message.model_validate(line, strict=False)
+
+
+def _oldest_first(files: Files, from_day: str, from_offset: int) -> Iterator[tuple[str, Message]]:
+    """The messages from an offset in a day's transcript on, each with the cursor behind it."""
+    for name in files.names(paths.TRANSCRIPT, suffix=".jsonl"):
+        day = name.removesuffix(".jsonl")
+        if day < from_day:
+            continue
+        offset = from_offset if day == from_day else 0
+        for end, line in files.lines(f"{paths.TRANSCRIPT}/{name}", offset=offset):
+            with contextlib.suppress(ValidationError):
+                yield f"{day}:{end}", Message.model_validate(line, strict=False)
+
+
+def every_message(files: Files) -> Iterator[Message]:
+    """The whole transcript, oldest first; a line that a crash had written twice comes twice."""
+    for name in files.names(paths.TRANSCRIPT, suffix=".jsonl"):
+        for _, line in files.lines(f"{paths.TRANSCRIPT}/{name}"):
+            with contextlib.suppress(ValidationError):
+                yield Message.model_validate(line, strict=False)

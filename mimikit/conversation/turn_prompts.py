@@ -44,6 +44,7 @@ class TurnPrompt(Record):
     status: EndStatus
     at: Instant
     """When it ended."""
+    started_at: Instant | None = None
     instructions: str
     prompt: str
     tools: list[str] = Field(default_factory=list[str])

@@ -62,6 +62,13 @@ class OpenTurn(NamedTuple):
     """So many of them do not count."""
 
 
+def under_way(files: Files) -> TurnAttempt | None:
+    """The attempt that began last and is not over; only looked at: its process may have died."""
+    names = files.names(paths.TURNS, suffix=".started")
+    marks = (files.peek(f"{paths.TURNS}/{name}", TurnAttempt) for name in names)
+    return max(filter(None, marks), key=lambda mark: mark.started_at, default=None)
+
+
 def open_turns(files: Files) -> list[OpenTurn]:
     """Turns with marks and no commit, oldest first; marks of committed ones are removed."""
     marks = files.load_all(paths.TURNS, TurnAttempt, files.names(paths.TURNS, suffix=".started"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
 import threading
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from mimikit.protocol.models import (
     EndStatus,
     EngineWant,
     FailureReason,
+    FileRef,
     Hit,
     InboxItem,
     Message,
@@ -133,8 +135,48 @@ def ends_turn(replies: Sequence[ToolReply]) -> bool:
     return bool(replies) and replies[-1].final and all(reply.ok for reply in replies)
 
 
+def haste(role: Role) -> float:
+    """What part of the usual wait before asking again fits a role.
+
+    Who talks is told soon that nothing comes; what was said waits then, and is tried by itself.
+    """
+    return 0.3 if role == "teller" else 1.0
+
+
 UPSTREAM = "upstream"
 """The folder of a run's scratch folder that holds the results it builds on; read-only."""
+
+
+SKILLS = "skills"
+"""The folder of a run's scratch folder that holds the skills it has read; read-only."""
+
+
+FILES = "files"
+"""The folder of a run's scratch folder that holds what the user sent; read-only."""
+MOST_PICTURE_BYTES = 5 * 2**20
+"""Of one that a model is shown: many an endpoint takes no larger ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFile:
+    """A file that the user sent, as far as a run is given it."""
+
+    ref: FileRef
+    text: str | None = None
+    """What stands in it, where it is text; of a very long one beginning and end."""
+    is_there: bool = True
+    path: Path | None = None
+    """Where the run finds it."""
+    is_shown: bool = False
+    """It is a picture, and the model is shown it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillLine:
+    """A skill that a run may read, in the words of its author."""
+
+    name: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +225,10 @@ class TurnInput:
     upstream: tuple[TaskResult, ...] = ()
     facts: tuple[Words, ...] = ()
     """Status lines: what runs and waits, who serves whom."""
+    files: tuple[GivenFile, ...] = ()
+    """What was sent with what is asked, then what was sent before it."""
+    skills: tuple[SkillLine, ...] = ()
+    """What is there to be read of how a kind of work is done, by `read_skill`."""
     look: Callable[[str], Sequence[TaskLine]] = lambda _scope: ()
     """More of the tasks, by what `list_tasks` calls a scope; for who finds them not in `tasks`."""
 
@@ -224,6 +270,23 @@ class EngineRequest:
     """Told of the run's session as soon as it can be taken up again."""
     read_only: bool = False
     """It may look at the workspace and change nothing, whatever the settings allow a Worker."""
+    kept: tuple[Path, ...] = ()
+    """What more it may look at and not change: of a worktree, all that is the user's."""
+
+    @property
+    def pictures(self) -> list[GivenFile]:
+        """What the model is shown beside the prompt; each lies at its path."""
+        return [file for file in self.input.files if file.is_shown]
+
+
+def picture_urls(request: EngineRequest) -> list[str]:
+    """The pictures that the model is shown, as data URLs."""
+    made: list[str] = []
+    for file in request.pictures:
+        if file.path is not None:
+            coded = base64.b64encode(file.path.read_bytes()).decode()
+            made.append(f"data:{file.ref.media_type};base64,{coded}")
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +316,8 @@ class Outcome:
     """Something was done already: the run is not to be repeated with a shorter prompt."""
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     """More of the result: files changed, truncated output's size…"""
+    told: Words | None = None
+    """The error in each language, where it is put for people."""
 
     @classmethod
     def turned_away(
@@ -358,6 +423,13 @@ class ProbedEngine(Engine, Protocol):
 @runtime_checkable
 class CodeEngine(Engine, Protocol):
     """One that needs no mind, and says which messages it can answer in place of one."""
+
+    def is_ready(self) -> bool:
+        """Whether it reads sentences at once; else what it takes to read them is on its way.
+
+        Asked again with the next tick: what waits for it is not kept waiting for a mind.
+        """
+        ...
 
     def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
         """Whether a message is exactly a command; `tasks` gives what one may name."""

@@ -187,7 +187,7 @@ def _look_behind(folder: Path, workspace: Path, found: GitFolders) -> None:
     found.pinned += folders_around(targets, workspace)
     for target, link in targets.items():
         found.notes.append(f"{target} is read-only: {link} leads there")
-    said = [f"{path} leads where Workers can write: {path.readlink()}" for path in rest]
+    said = [f"{path} leads where agents can write: {path.readlink()}" for path in rest]
     said += [
         f"{path} is the same file as another, and changed by who writes that: copy it, and move "
         "the copy to its place"

@@ -188,7 +188,7 @@ def _around(rest: Iterable[Path], workspace: Path) -> list[Path]:
         said = (
             f"{workspace} has more than {MOST_FOLDERS} folders or {MOST_GIT_FOLDERS} git "
             "folders, or folders without permission to look into them, which is more than can be "
-            "kept safe from a Worker: none works there until you remove some, mend their "
+            "kept safe from an agent: none works there until you remove some, mend their "
             "permissions or take a smaller workspace"
         )
         raise EngineError(said)

@@ -21,7 +21,7 @@ from mimikit.errors import EngineError
 from mimikit.protocol.paths import STATE_FOLDER
 
 CLOSED = (
-    "can not be looked into since it ran: it is read-only to Workers until you mend its "
+    "can not be looked into since it ran: it is read-only to agents until you mend its "
     "permissions; look at what is in it before you use git there"
 )
 MOST_TOLD = 20

@@ -1,4 +1,4 @@
-"""How the engines are that turned a run away: one trouble for all runs of an engine.
+"""How the engines are that turned a run away: one trouble for all runs of an engine, and its end.
 
 While it lasts one run at a time tries the engine, after a rest that doubles from 5 s to 5 min, or
 at the time that a limit is known to end. The others wait without being started.
@@ -7,19 +7,89 @@ at the time that a limit is known to end. The others wait without being started.
 from __future__ import annotations
 
 import contextlib
+import re
+import socket
 import threading
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock
+from mimikit.config import system_zone
 from mimikit.engines.base import EngineAbsence, Outcome, ProbedEngine
+from mimikit.language.phrases import MONTHS
 from mimikit.protocol.models import EngineStatus, EngineWant, Role
 from mimikit.protocol.watch import BoundedThread
 
 REST_S, MOST_REST_S = 5.0, 300.0
 LOOK_EVERY_S = 2.0
+_CONNECT_S = 10.0
 _SAYS_NOTHING = frozenset({"killed", "canceled", "timeout"})
 """How a run ends of which nothing follows for its engine."""
+_AGAIN_AT = re.compile(
+    r"try again at (?:(?P<month>[a-z]{3}) (?P<day>\d{1,2})[a-z]{0,2}, (?P<year>\d{4}) )?"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d) ?(?P<half>[ap]m)",
+    re.IGNORECASE,
+)
+_PIECE = (
+    r"(\d+(?:\.\d+)?) ?"
+    r"(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])"
+)
+_AGAIN_IN = re.compile(rf"try again in ((?:{_PIECE}[ ,]*(?:and )?)+)", re.IGNORECASE)
+_UNIT_S = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def retry_at(said: str, now: datetime, zone: tzinfo | None = None) -> datetime | None:
+    """When an engine says to try again; `zone` is the one its clock times are in, or the system's.
+
+    None where it does not say.
+    """
+    if found := _AGAIN_IN.search(said):
+        seconds = 0.0
+        for number, unit in re.findall(_PIECE, found[1].lower()):
+            unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
+            seconds += float(number) * unit_s
+        return now + timedelta(seconds=min(seconds, 366 * 86400))
+    found = _AGAIN_AT.search(said)
+    if found is None:
+        return None
+    hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
+    local = now.astimezone(zone or ZoneInfo(system_zone())).replace(second=0, microsecond=0)
+    try:
+        if found["year"]:
+            month = MONTHS[found["month"].lower()]
+            local = local.replace(year=int(found["year"]), month=month, day=int(found["day"]))
+        at = local.replace(hour=hour, minute=int(found["minute"]))
+    except (KeyError, ValueError):
+        return None
+    if not found["year"] and at < now - timedelta(minutes=1):
+        at += timedelta(days=1)
+    return at.astimezone(now.tzinfo)
+
+
+def accepts(url: str) -> bool:
+    """Whether somebody takes connections there, or at the proxy on the way; nothing is asked."""
+    try:
+        place = urlsplit(proxy_to(url) or url)
+        port = place.port or (443 if place.scheme == "https" else 80)
+        socket.create_connection((place.hostname or "", port), _CONNECT_S).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def proxy_to(url: str) -> str | None:
+    """The proxy that the environment has for an address; none for this machine."""
+    from urllib import request  # it brings much with it, and is used here alone
+
+    place, proxies = urlsplit(url), request.getproxies_environment()
+    host = place.hostname or ""
+    proxy = proxies.get(place.scheme) or proxies.get("all")
+    is_direct = host in ("localhost", "127.0.0.1", "::1") or bool(request.proxy_bypass(host))
+    if not proxy or is_direct:
+        return None
+    return proxy if "//" in proxy else f"http://{proxy}"
 
 
 @dataclass(slots=True)
@@ -184,19 +254,24 @@ class EngineLook:
     def __init__(self, engine: ProbedEngine, clock: Clock) -> None:
         self._engine, self._clock = engine, clock
         self._of: datetime | None = None
+        self._want: EngineWant | None = None
         self._next_s = 0.0
-        self._was_ill = self._is_well = False
+        self._was_ill = self._is_well = self._has_said = False
         self._thread: BoundedThread | None = None
 
     def shows(self, want: EngineWant, of: datetime | None) -> bool:
         """Whether it is there now and was not before, of the trouble that rests until `of`.
 
-        What looks well though the engine turns runs away is no sign of anything: one says so once.
+        The run that was turned away has seen that it was not: it may be back before the first
+        look. What looks well though the engine turns runs away is no sign of anything: once that
+        was said, only a look that finds it gone counts, or another trouble.
         """
+        if want != self._want:
+            self._want, self._has_said = want, False
         if of != self._of:
-            self._of, self._was_ill, self._is_well = of, False, False
+            self._of, self._was_ill, self._is_well = of, not self._has_said, False
         if self._is_well:
-            self._is_well = self._was_ill = False
+            self._is_well, self._was_ill, self._has_said = False, False, True
             return True
         is_at_it = self._thread is not None and self._thread.is_alive()
         if not is_at_it and self._clock.monotonic() >= self._next_s:
@@ -210,7 +285,8 @@ class EngineLook:
         is_mended = self._engine.is_mended(want)
         if of == self._of:
             self._is_well = is_mended and self._was_ill
-            self._was_ill = self._was_ill or not is_mended
+            if not is_mended:
+                self._was_ill, self._has_said = True, False
 
 
 def _keys(engine: str, role: Role) -> list[tuple[str, Role | None]]:

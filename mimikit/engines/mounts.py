@@ -273,7 +273,7 @@ def _mount_again(path: str, way: str, mask: int) -> None:
             odd = errno.ENOTSUP, "it is neither a file nor a folder"
         elif real == path and not stat.S_ISLNK(kind):
             return _cover(at, way, mask, is_folder=stat.S_ISDIR(kind))
-        elif real.endswith(" (deleted)"):
+        elif real.endswith(" (deleted)") or not _is_still_at(path, at):
             odd = errno.ENOENT, "it is gone"
         else:
             odd = errno.ELOOP, "a link is there"
@@ -282,6 +282,19 @@ def _mount_again(path: str, way: str, mask: int) -> None:
     finally:
         os.close(at)
     raise OSError(*odd, path)
+
+
+def _is_still_at(path: str, handle: int) -> bool:
+    """Whether what a descriptor is of can be seen at this path yet.
+
+    What is being removed has another name for a moment, before the kernel calls it deleted.
+    """
+    if (now := _opened(path, os.O_NOFOLLOW)) is None:
+        return False
+    try:
+        return os.path.samestat(os.fstat(now), os.fstat(handle))
+    finally:
+        os.close(now)
 
 
 def _cover(at: int, way: str, mask: int, *, is_folder: bool) -> None:

@@ -1,7 +1,7 @@
 """Runs one program for an engine, from its start to the end of everything it started.
 
-Output is passed on as it comes and cut where it is too much; a deadline, a limit of silence and a
-cancel end it. This module knows nothing of engines' protocols.
+Output is passed on as it comes and cut where it is too much; a deadline, a limit of silence, of
+memory and of processes, and a cancel end it. This module knows nothing of engines' protocols.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, TypeAlias, get_args
 
 from mimikit.engines import keeper, process_table, process_tree
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.program import Program, ProgramOutcome, Stream
+from mimikit.engines.resources import Excess, ResourceWatch
 from mimikit.errors import EngineError, ProgramLost, shortage_of
 from mimikit.protocol.watch import BoundedThread
 
@@ -107,12 +108,18 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
         return None
     if ended.stopped in ("canceled", "killed"):
         return Outcome.stopped(ended.stopped, text)
+    memory_mb, processes = program.most.memory / 1e6, program.most.processes
     if ended.stopped == "flood":
         said = f"ended: it printed more than {program.output_bytes} bytes"
-        return Outcome("failed", text, said, "error")
-    silent = ended.stopped == "idle"
-    limit_s = program.idle_timeout_s if silent else program.timeout_s
-    return late_outcome(limit_s or 0.0, text, silent=silent)
+    elif ended.stopped == "memory":
+        said = f"ended: it took more than {memory_mb:.0f} MB of memory (limits.run_memory_mb)"
+    elif ended.stopped == "processes":
+        said = f"ended: it had more than {processes:g} processes (limits.run_processes)"
+    else:
+        silent = ended.stopped == "idle"
+        limit_s = program.idle_timeout_s if silent else program.timeout_s
+        return late_outcome(limit_s or 0.0, text, silent=silent)
+    return Outcome("failed", text, said, "error")
 
 
 def late_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
@@ -196,6 +203,7 @@ class _Run:
             try:
                 stack.callback(process_tree.release, self._child)
                 self._family = process_tree.RunProcesses(self._child)
+                self._resources = ResourceWatch(program.most, self._family.members)
                 try:
                     self._watch(stack)
                     self._follow()
@@ -265,6 +273,12 @@ class _Run:
                 continue  # what has come meanwhile, an end above all, counts before any limit
             if not self._exited and self._stopped is None and (reason := self._limit(now)):
                 self._stopped = reason
+                if reason in get_args(Excess):  # there is no time to ask
+                    if not self._is_kept:
+                        self._signal_group(signal.SIGKILL)
+                    process_table.kill_groups(self._family.members(), spared=self._child.pid)
+                    self._kill_at = now
+                    continue
                 self._kill_at = time.monotonic() + self.program.kill_after_s
                 # Who stands where is looked up before anything has ended.
                 members = self._family.members()
@@ -294,7 +308,7 @@ class _Run:
             if not self.busy():
                 return "idle"
             self._heard = now
-        return None
+        return self._resources.excess()
 
     def _finish(self) -> None:
         """End what is left, in any case. The child is waited for last: its pid names the group."""

@@ -110,6 +110,17 @@ def send_all(procs: Iterable[ProcessEntry], signum: int) -> None:
             send(proc, step)
 
 
+def kill_groups(procs: Iterable[ProcessEntry], *, spared: int) -> None:
+    """Kill the groups of all of them, each at one moment, but for one.
+
+    While it is done one by one, more may be started than is ended.
+    """
+    for group, proc in {proc.group: proc for proc in procs}.items():
+        if group != spared and proc.lives():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+
+
 def _handle(pid: int) -> int | None:
     """A descriptor of a process, which never becomes another's; None where there is none."""
     try:

@@ -25,6 +25,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from mimikit.engines import resources
 from mimikit.engines.process_table import (
     MARK,
     PROC,
@@ -97,7 +98,7 @@ def spawn(
     """
     child = _Child.__new__(_Child)
     try:
-        with _lock:
+        with _lock, resources.begun_to_be_ended_first():
             _adopt_orphans()
             child.__init__(
                 list(argv),

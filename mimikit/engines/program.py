@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from mimikit.engines.resources import UNLIMITED, RunResources
+
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
 
@@ -50,6 +52,8 @@ class Program:
     kill_after_s: float = 5
     output_bytes: int = 10_000_000
     """Output that is passed on; one that prints more is ended."""
+    most: RunResources = UNLIMITED
+    """Memory and processes it may take with all it started."""
     stdin: bytes = b""
     """Written to its input, which is closed then; empty: there is no input."""
     feed: ProgramFeed | None = None
@@ -70,7 +74,8 @@ class ProgramOutcome:
     exit_code: int | None
     """As subprocess tells it: negative for a signal; None when it never ran."""
     stopped: str | None
-    """Why it was ended from here: a cancel's reason, `timeout`, `idle` or `flood`."""
+    """Why it was ended from here: a cancel's reason, `timeout`, `idle`, `flood`, or what it
+    took too much of."""
     leftovers: tuple[int, ...] = ()
     """What it had left behind and was ended with it."""
     begun: bool = True

@@ -1,28 +1,25 @@
-"""Setting up engines: trying an endpoint, and changing a `config.toml` as text.
-
-What the file's owner wrote around the changes stays as it is.
-"""
+"""Setting up engines: what `config.toml` is to say of them, and trying an endpoint."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-import tomllib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pydantic import BaseModel, ValidationError
 
-from mimikit import config
+from mimikit import config_file
 from mimikit.clock import SystemClock
-from mimikit.config import Settings
+from mimikit.config import OWN_ENGINES, Settings
+from mimikit.config_file import Table
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import tool_spec
-from mimikit.errors import BadInput, BadSettings, EngineError
+from mimikit.errors import BadInput, EngineError
+from mimikit.extras import missing
 from mimikit.protocol import paths
-from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import bad_record
 
@@ -30,12 +27,9 @@ if TYPE_CHECKING:
     from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
 
 EndpointFact: TypeAlias = str | float | bool | dict[str, float]
-Table: TypeAlias = Any
-"""What tomlkit calls one: it tells its types only where it is used."""
 Facts: TypeAlias = dict[str, EndpointFact]
 """What `[engines.NAME]` is to say."""
 _TRY_S = 60.0
-_EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
 SEATS = {
     "teller": "roles",
     "planner": "roles",
@@ -57,15 +51,15 @@ def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
     def change(document: Table) -> None:
         table = document
         if seat is not None:
-            table = _below(_below(document, SEATS[seat]), seat)
+            table = config_file.table_at(document, (SEATS[seat], seat))
             table.pop("engine", None)
             table.pop("engines", None)
         key = "engine" if seat is None or len(names) == 1 else "engines"
         table[key] = list(names) if len(names) > 1 else names[0]
 
-    if seat is None and "engine" not in _loaded(text):
+    if seat is None and "engine" not in config_file.loaded(text):
         text = f'engine = ""\n{text}'  # at its end it would stand in the last table
-    return _changed(text, change)
+    return config_file.changed(text, change)
 
 
 def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> str:
@@ -74,32 +68,8 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> st
     Raises:
         BadSettings, BadInput: the same as above.
     """
-
-    def change(document: Table) -> None:
-        table = _below(_below(document, "engines"), name)
-        for key in ("api_key_env", "api_key_file"):  # one of them
-            table.pop(key, None)
-        for key, value in facts.items():
-            table[key] = value
-
-    return _changed(text, change)
-
-
-def with_caps(text: str, caps: Mapping[str, int | None]) -> str:
-    """Set the keys of `[budget]`; None takes one away.
-
-    Raises:
-        BadSettings, BadInput: the same as above.
-    """
-
-    def change(document: Table) -> None:
-        table = _below(document, "budget")
-        for key, tokens in caps.items():
-            table.pop(key, None)
-            if tokens is not None:
-                table[key] = tokens
-
-    return _changed(text, change)
+    one_key = {"api_key_env": None, "api_key_file": None}
+    return config_file.with_table(text, ("engines", name), {**one_key, **facts})
 
 
 def without_endpoint(text: str, name: str) -> str:
@@ -110,10 +80,7 @@ def without_endpoint(text: str, name: str) -> str:
     """
 
     def change(document: Table) -> None:
-        engines = document.get("engines", {})
-        engines.pop(name, None)
-        if not engines:
-            document.pop("engines", None)
+        config_file.drop_table(document, ("engines", name))
         places = [(document, "engine")]
         for seat, room in SEATS.items():
             table = document.get(room, {}).get(seat, {})
@@ -129,7 +96,7 @@ def without_endpoint(text: str, name: str) -> str:
                 else:
                     del table[key]
 
-    return _changed(text, change)
+    return config_file.changed(text, change)
 
 
 def check_seat(seat: str | None) -> None:
@@ -139,40 +106,8 @@ def check_seat(seat: str | None) -> None:
 
 
 def checked_name(name: str) -> str:
-    """`name`, which an endpoint may have.
-
-    Raises:
-        BadInput: it is none.
-    """
-    if not config.is_own_name(name):
-        said = "expected a free name of lower-case letters, digits, - and _, at most 32"
-        raise BadInput(f"{said}, that begins with a letter; got {name[:40]!r}", field="name")
-    return name
-
-
-def settings_text(files: Files) -> str:
-    """The settings as they were written.
-
-    Raises:
-        BadSettings: they are no text.
-    """
-    try:
-        return (files.read(paths.CONFIG) or b"").decode()
-    except UnicodeDecodeError as error:
-        raise BadSettings(f"{paths.CONFIG}: {error}") from None
-
-
-def checked_key(given: str) -> str:
-    """A key as it may be kept.
-
-    Raises:
-        BadInput: it is none.
-    """
-    key = given.strip()
-    if not key or not key.isascii() or not key.isprintable() or " " in key:
-        said = "expected a key of visible ASCII characters in one line, got something else"
-        raise BadInput(said, field="key")
-    return key
+    """`name`, which an endpoint may have. Raises BadInput: it is none."""
+    return config_file.checked_name(name, taken=OWN_ENGINES)
 
 
 def key_file(name: str) -> str:
@@ -195,7 +130,9 @@ def key_facts(
     kept = known.model_dump(include={"api_key_env", "api_key_file"}) if known else {}
     facts: Facts = {fact: value for fact, value in kept.items() if value is not None}
     if facts and known and known.base_url != base_url.rstrip("/"):
-        raise BadInput("expected the key again, as the address is another one", field="key")
+        raise BadInput(
+            "expected the key again, as the address is another one", field="key", code="key_again"
+        )
     return facts
 
 
@@ -207,39 +144,6 @@ def orders(settings: Settings) -> dict[str, list[str]]:
         if order != ["auto"]:
             found[seat] = order
     return found
-
-
-def _changed(text: str, change: Callable[[Table], None]) -> str:
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    _loaded(text)
-    try:
-        document = tomlkit.parse(text)
-        change(document)
-        new = tomlkit.dumps(document)
-    except (TOMLKitError, RecursionError, TypeError, AttributeError) as error:
-        raise BadSettings(f"{_EXPECTED}: {error}") from None
-    try:
-        config.parsed(new, Path(paths.CONFIG))
-    except BadSettings as error:
-        raise BadInput(str(error)) from None
-    return new
-
-
-def _loaded(text: str) -> dict[str, object]:
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadSettings(f"{_EXPECTED}: {error}") from None
-
-
-def _below(table: Table, key: str) -> Table:
-    import tomlkit
-
-    if key not in table:
-        table[key] = tomlkit.table(is_super_table=key in ("engines", "roles", "profiles"))
-    return table[key]
 
 
 # ---- trying an endpoint
@@ -300,7 +204,7 @@ class EndpointTrial:
         from mimikit.engines.openai import endpoint, profile
 
         if not endpoint.is_installed():
-            raise BadInput(endpoint.MISSING)
+            raise BadInput(missing("openai", "openai"))
         try:
             settings = EndpointSettings.model_validate({"model": "unknown", **self.facts})
         except ValidationError as error:
@@ -343,7 +247,7 @@ class _SayArguments(BaseModel):
     word: str
 
 
-def forget(name: str, state: Path) -> None:
-    """What was known of an endpoint is asked anew."""
-    with contextlib.closing(RealDisk(state)) as disk:
-        Files(disk).remove(f"{paths.CACHE}/endpoint-{name}.json")
+def forget(files: Files, name: str) -> None:
+    """What was known of an endpoint is asked anew; a key that nothing names any more goes."""
+    files.remove(f"{paths.CACHE}/endpoint-{name}.json")
+    config_file.forget_secret(files, key_file(name))

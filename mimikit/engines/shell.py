@@ -15,10 +15,12 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 
 from mimikit.config import Settings
-from mimikit.engines import process, process_tree, sandbox
-from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
+from mimikit.engines import process, process_tree, resources, sandbox
+from mimikit.engines.base import FILES, UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.program import Program, Stream
 from mimikit.engines.sandbox import SandboxAnswer
 from mimikit.errors import EngineError, shortage_of
@@ -27,6 +29,7 @@ from mimikit.protocol.models import Role
 
 SHELL = "/bin/sh"
 UPSTREAM_VARIABLE = "MIMIKIT_UPSTREAM"
+FILES_VARIABLE = "MIMIKIT_FILES"
 """Names the folder with the results a step of a chain builds on, a file each."""
 MAX_LINE_BYTES = 131_000
 """Linux takes no longer argument than 128 KiB."""
@@ -47,6 +50,7 @@ class ShellEngine:
     def __init__(self, settings: Settings) -> None:
         self._limits = settings.limits
         self._sandbox = settings.command.sandbox
+        self._secrets = settings.codex.secrets
         self._lock = threading.Lock()
         self._answer: SandboxAnswer | None = None
         self._until = -math.inf
@@ -57,6 +61,9 @@ class ShellEngine:
         if self._sandbox == "off" or (answer := self._can_box()).can != "not here":
             return None
         return f"{answer.reason}; {OR_WITHOUT}"
+
+    def _hidden(self) -> list[Path]:
+        return [*sandbox.secrets_of_home(self._secrets), *sandbox.doors()]
 
     def _can_box(self) -> SandboxAnswer:
         with self._lock:
@@ -70,42 +77,56 @@ class ShellEngine:
         if size > MAX_LINE_BYTES:
             said = f"expected a shell line of at most {MAX_LINE_BYTES} bytes, got {size}"
             return Outcome("failed", error=f"{said}; put it into a script", failure_reason="error")
-        upstream = request.scratch / UPSTREAM
-        of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
+        folders = {UPSTREAM_VARIABLE: UPSTREAM, FILES_VARIABLE: FILES}
+        laid = {variable: request.scratch / name for variable, name in folders.items()}
+        given = {variable: str(folder) for variable, folder in laid.items() if folder.is_dir()}
+        if self._sandbox == "off" and request.kept:
+            said = 'expected a sandbox to keep the user\'s files as they are, got `sandbox = "off"`'
+            return Outcome("failed", error=said, failure_reason="refused")
         if self._sandbox == "off":
             request.on_event("note", "run without the sandbox: the settings say so", {})
-            return self._run(request, of_chain, None)
+            return self._run(request, given, None)
         if said := self.unavailable():
             return Outcome("failed", error=said, failure_reason="refused")
         if (answer := self._can_box()).can != "works":
             return Outcome("failed", error=answer.reason, failure_reason="engine_unavailable")
         try:
             with os.fdopen(os.memfd_create("sandbox", 0), "rb") as told:
-                return self._run(request, of_chain, told.fileno())
+                return self._run(request, given, told.fileno())
         except (OSError, MemoryError, RuntimeError) as error:
             if request.cancel.has_begun or not shortage_of(error):
                 raise
             raise EngineError(f"no program can be started: {error}") from error
 
-    def _run(self, request: EngineRequest, of_chain: dict[str, str], boxed: int | None) -> Outcome:
+    def _run(self, request: EngineRequest, given: dict[str, str], boxed: int | None) -> Outcome:
         """Run a line; `boxed`: in the sandbox, which tells in this file how it went."""
         argv = [SHELL, "-c", request.prompt]
         if boxed is not None:
             inside = [request.workspace, request.scratch]
-            state = request.state
-            argv = sandbox.masked(argv, state, writable=inside, as_owner=True, told=boxed)
+            kept = [path for path in request.kept if os.path.lexists(path)]
+            argv = sandbox.masked(
+                argv,
+                request.state,
+                writable=inside,
+                read_only=kept,
+                # It runs what a Worker has just written, and nobody has looked at.
+                hidden=self._hidden() if request.kept else (),
+                as_owner=True,
+                told=boxed,
+            )
         program = Program(
             argv=argv,
             cwd=request.workspace,
-            env=process.environment(more=of_chain),
+            env=process.environment(more=given),
             mark=process_tree.mark(request.state, request.run_id),
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
             output_bytes=process.FLOOD * self._limits.output_bytes,
+            most=resources.most_of(self._limits),
             boxed=boxed,
             kept=boxed is None,
         )
-        output = _Output(request.on_event, self._limits.result_bytes, self._limits.output_bytes)
+        output = _Output(request.on_event, self._limits.result_bytes)
         try:
             ended = process.run(program, output.take, request.cancel, tick=output.tick)
         except EngineError as error:
@@ -118,9 +139,9 @@ class ShellEngine:
             self._until = -math.inf  # one could be made before: it is asked anew
             said = f"its sandbox could not be made: {output.errors.text().strip()}"
             return Outcome("failed", error=said, failure_reason="engine_unavailable")
+        data = {"cutCharacters": output.cut} if output.cut else {}
         if stopped := process.stopped_outcome(ended, program, text):
-            return stopped
-        data = {"unshownCharacters": output.unshown} if output.unshown else {}
+            return replace(stopped, data=data)
         if ended.leftovers:
             data["endedLeftovers"] = len(ended.leftovers)
         code = ended.exit_code or 0
@@ -138,7 +159,7 @@ class ShellEngine:
 class _Output:
     """Both streams of a run: shown as they come, a little batched; the end of both is kept."""
 
-    def __init__(self, on_event: OnEvent, result_bytes: int, output_bytes: int) -> None:
+    def __init__(self, on_event: OnEvent, result_bytes: int) -> None:
         self._on_event = on_event
         self._streams: dict[Stream, PlainStream] = {
             "stdout": PlainStream(),
@@ -147,11 +168,11 @@ class _Output:
         self._result_bytes = result_bytes
         self._result = TextTail(result_bytes)
         self.errors = TextTail(_ERROR_CHARACTERS)
-        self._batch: dict[Stream, TextTail] = {}
-        self._room = output_bytes
+        self._batch: dict[Stream, list[str]] = {}
+        self._batched = 0
         self._shown_at = 0.0
-        self.unshown = 0
-        """Characters that were kept from the live view: there were too many."""
+        self.cut = 0
+        """Characters that the result lacks: it is too long."""
 
     def take(self, stream: Stream, data: bytes, *, last: bool = False) -> None:
         text = self._streams[stream].feed(data, last=last)
@@ -160,7 +181,10 @@ class _Output:
         self._result.add(text)
         if stream == "stderr":
             self.errors.add(text)
-        self._batch.setdefault(stream, TextTail(_EVENT_CHARACTERS)).add(text)
+        self._batch.setdefault(stream, []).append(text)
+        self._batched += len(text)
+        if self._batched >= _EVENT_CHARACTERS:
+            self._show()
 
     def tick(self) -> float:
         """Show what came, if the last time is long enough ago; gives when to ask again."""
@@ -181,16 +205,12 @@ class _Output:
         """The end of all that was printed, within the limit of a result."""
         kept = self._result.text().encode()
         text = kept[-self._result_bytes :].decode(errors="ignore")
-        if cut := self._result.total - len(text):
-            return f"[the first {cut} characters are left out]\n{text}"
-        return text
+        self.cut = self._result.total - len(text)
+        return f"[the first {self.cut} characters are left out]\n{text}" if self.cut else text
 
     def _show(self) -> None:
-        for stream, tail in self._batch.items():
-            text = tail.text()[: self._room]
-            self.unshown += tail.total - len(text)
-            self._room -= len(text.encode())
-            if text:
-                self._on_event("output", text, {"stream": stream})
+        for stream, parts in self._batch.items():
+            self._on_event("output", "".join(parts), {"stream": stream})
         self._batch.clear()
+        self._batched = 0
         self._shown_at = time.monotonic()

@@ -39,6 +39,9 @@ class WorkerSandbox:
         Raises:
             EngineError: there is more in the workspace than can be looked at or shut.
         """
+        if request.kept:  # a worktree: nothing of git is the Worker's
+            yield GitFolders(shut=[path for path in request.kept if os.path.lexists(path)])
+            return
         if request.read_only:  # the whole workspace is, git's folders with it
             yield GitFolders()
             return

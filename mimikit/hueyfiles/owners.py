@@ -15,7 +15,6 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Generator
 
 from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.folder import QueueFolder, WaitingFile
@@ -23,12 +22,14 @@ from mimikit.hueyfiles.serializer import unwrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.writer_lock import held
 
 _logger = logging.getLogger(__name__)
 
 _MARK = "~"
 _GUARD = "guard"
-_LOCK_WAIT_S = 10
+_GUARD_PATIENCE_S = 10.0
+"""Who has it may have very many claims to put back."""
 _PUT_BACK_EVERY_S = 5.0
 _PRUNE_AFTER_S = 0.2
 _PRUNE_LIMIT = 50_000
@@ -52,7 +53,7 @@ class Owner:
         self._routes: dict[str, str] = {}
         self.token = secrets.token_hex(8)
         path = self._path(self.token)
-        with locked(files, self._path(_GUARD)):
+        with held(files, self._path(_GUARD), patience_s=_GUARD_PATIENCE_S):
             lock = files.lock(path)
         if lock is None:
             raise StorageError(f"{path}: expected a new lock, got one that is held")
@@ -72,7 +73,7 @@ class Owner:
         Crash: some are back, the rest are the next one's to move; their owner stays dead.
         """
         moved = 0
-        with locked(self._files, self._path(_GUARD)):
+        with held(self._files, self._path(_GUARD), patience_s=_GUARD_PATIENCE_S):
             claims = [
                 (folder, name)
                 for folder in self._routes
@@ -286,24 +287,6 @@ class OwnedClaims(Claims):
                 self.prune()
             except StorageError as error:
                 _logger.warning("finished messages could not be removed: %s", error)
-
-
-@contextlib.contextmanager
-def locked(files: Files, path: str) -> Generator[None]:
-    """Hold a lock that others hold for moments only.
-
-    Raises:
-        StorageError: it was not free in time.
-    """
-    deadline = time.monotonic() + _LOCK_WAIT_S
-    while (lock := files.lock(path)) is None:
-        if time.monotonic() > deadline:
-            raise StorageError(f"{path}: expected it free within {_LOCK_WAIT_S} s; who holds it?")
-        time.sleep(0.001)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _original_name(claimed: str) -> str:

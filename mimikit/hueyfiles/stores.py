@@ -25,14 +25,15 @@ from huey.storage import BaseStorage
 
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord
-from mimikit.hueyfiles.owners import claim_name, locked
+from mimikit.hueyfiles.owners import claim_name
 from mimikit.hueyfiles.serializer import embed, extract, identity, unwrap, wrap
+from mimikit.protocol import ids
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.records import MAX_RECORD_BYTES
+from mimikit.protocol.writer_lock import held
 
 _TAKEN = ".taken"
-_TAKEN_AGE_S = 60.0
 _CHECK_EVERY_S = 5.0
 # Two changes within one step of the file system's clock share one time: what was seen of a folder
 # is believed only when its last change is older than this.
@@ -113,7 +114,7 @@ class FolderStorage(BaseStorage):
         Crash: a value taken but not handed over is lost with its taker.
         """
         path = _path(self._value_folder, key)
-        taken = f"{path.removesuffix('.json')}.{secrets.token_hex(4)}{_TAKEN}"
+        taken = f"{path.removesuffix('.json')}.{ids.writer_name()}{_TAKEN}"
         if not self._files.move(path, taken):
             return EmptyData
         value = self._load(taken, _value)
@@ -141,25 +142,28 @@ class FolderStorage(BaseStorage):
 
     def sweep_taken(self) -> None:
         """Remove values that were being taken when their taker died."""
-        now = self._clock.now()
         for name in self._files.names(self._value_folder, suffix=_TAKEN):
-            found = self._files.stat(f"{self._value_folder}/{name}")
-            if found is not None and now.timestamp() - found.mtime_ns / 1e9 > _TAKEN_AGE_S:
+            if not ids.writer_lives(name.removesuffix(_TAKEN).partition(".")[2]):
                 self._files.remove(f"{self._value_folder}/{name}")
 
     def incr(self, key: str | bytes, amount: int = 1) -> int:
         """Add to a counter, 0 at first; gives the new value. The lock is held for a moment."""
         path = _path(self._counter_folder, key)
-        with locked(self._files, f"{self._counter_folder}/guard.lock"):
+        with self._counting():
             value = (self._load(path, _number) or 0) + amount
             self._files.write(path, dump_line({**_key_json(key), "value": value}))
         return value
 
     def delete_counter(self, key: str | bytes) -> None:
-        self._files.remove(_path(self._counter_folder, key))
+        with self._counting():
+            self._files.remove(_path(self._counter_folder, key))
 
     def flush_counters(self) -> None:
-        self._empty(self._counter_folder)
+        with self._counting():
+            self._empty(self._counter_folder)
+
+    def _counting(self) -> contextlib.AbstractContextManager[None]:
+        return held(self._files, f"{self._counter_folder}/guard.lock")
 
     def _has_no_values(self) -> bool:
         """Whether the folder is surely empty: it was, and its time has not changed since.

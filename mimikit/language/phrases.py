@@ -7,21 +7,21 @@ close. Times in words are read back by the sentences of the engine without a mod
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from mimikit.language.plain_text import plain
+from mimikit.language.reasons import Words, reason_in
 
 Language = Literal["en", "zh"]
 
-Words: TypeAlias = dict[str, str]
-"""The same in each language: `{"en": …, "zh": …}`."""
 
 MAX_OUTPUT = 2000
 """Characters of one result that are shown."""
@@ -34,19 +34,37 @@ TABLE: dict[Language, dict[str, str]] = {
     "zh": {key: both["zh"] for key, both in _CATALOGUE.items()},
 }
 
-HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_KANA_OR_HANGUL = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
+_REASONS = {"broken", "error", "reason", "why"}
+"""Values that say what went wrong: code's own in the reader's language."""
 _WORD = re.compile(r"[A-Za-z]+")
 _READ = 4000
 """Characters of a text that are enough to tell its language."""
 
 
+@functools.cache  # so many characters take long to compile: a start does not wait for that
+def _han() -> re.Pattern[str]:
+    return re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+
+
+@functools.cache
+def _kana_or_hangul() -> re.Pattern[str]:
+    return re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
+
+
+def has_han(text: str) -> bool:
+    """Whether there is a Chinese character in it."""
+    return not text.isascii() and _han().search(text) is not None
+
+
 def say(key: str, language: str, /, **values: object) -> str:
     """The message of that id in that language (English when the language is another)."""
-    # Names that others gave turn nothing of our own words around.
-    own = {
-        name: plain(value) if isinstance(value, str) else value for name, value in values.items()
-    }
+    own: dict[str, object] = {}
+    for name, value in values.items():
+        if isinstance(value, str):
+            # Names that others gave turn nothing of our own words around.
+            own[name] = reason_in(language, plain(value)) if name in _REASONS else plain(value)
+        else:
+            own[name] = value
     return TABLE["zh" if language == "zh" else "en"][key].format(**own)
 
 
@@ -63,8 +81,9 @@ def language(text: str, locale: str = "en") -> Language:
     """The language to answer in: the text's, by its share of Chinese; in doubt the locale's."""
     by_locale: Language = "zh" if locale.lower().startswith("zh") else "en"
     read = text[:_READ]
-    han, words = len(HAN.findall(read)), len(_WORD.findall(read))
-    if not han + words or _KANA_OR_HANGUL.search(read):
+    words, is_plain = len(_WORD.findall(read)), read.isascii()
+    han = 0 if is_plain else len(_han().findall(read))
+    if not han + words or (not is_plain and _kana_or_hangul().search(read)):
         return by_locale
     share = han / (han + words)
     if share >= 0.5:
@@ -183,8 +202,9 @@ def _result(result: ToldResult, language: str, limit: int) -> str:
         why = say(f"reason_{result.failure_reason or 'unknown'}", language)
         head = say("result_failed", language, title=title, reason=why)
         error = (result.error or "").strip()
-        output = "" if text.strip() == error else text
-        return paragraphs(head, cut(error), cut(output, end=True), _follows(result, language))
+        output = "" if f"\n{error}".endswith(f"\n{text.strip()}") else text  # it is told already
+        told = reason_in(language, error)
+        return paragraphs(head, cut(told), cut(output, end=True), _follows(result, language))
     if result.status == "canceled":
         head = say("result_canceled", language, title=title)
         return paragraphs(head, _follows(result, language))

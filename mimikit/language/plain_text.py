@@ -6,6 +6,8 @@ import codecs
 import json
 import re
 from collections import deque
+from collections.abc import Iterable
+from typing import Protocol
 
 # ESC with what belongs to it: strings for the system or device, cursor and colour codes, the rest.
 _ESCAPE = re.compile(
@@ -28,6 +30,24 @@ _NEEDLESS = re.compile(
 # From the start of a line only: tried at each character, a long line would take for ever.
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n])", re.MULTILINE)
 
+# Markdown's signs, as they stand in a line that is not rendered.
+_SIGN = re.compile(r"[|#`*>]|\]\(|<!--|^…?[ \t]*[-_]{3}|~~~", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_TABLE_RULE = re.compile(r"…?(?=[^|]*\|)(?=.*(?:--|:-|-:|\|-\|))[\s|:-]+…?")
+_RULE = re.compile(r"…?\s*(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})…?")
+_FENCE = re.compile(r"\s*(?:```+|~~~+)[\w+#.-]*\s*")
+_HEADING = re.compile(r"^(…?)\s*(?:#{1,6}|>(?:\s*>)*)\s+")
+_BAR = re.compile(r"(?<!\\)\|")
+_LINK = re.compile(r"(?<![A-Za-z0-9_)\]])!?\[([^\]\[]+)\]\([^()\s]*(?:\s+\"[^\"]*\")?\)")
+_BOLD = re.compile(r"\*\*(?=\S)([^\n*]*[^\s*])\*\*")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(?=\S)([^\n`]*[^\s`])\1")
+_BREAK = re.compile(r"<br\s*/?>")
+
+
+class NamedFile(Protocol):
+    @property
+    def name(self) -> str: ...
+
 
 def plain(text: str) -> str:
     """`text` without what is not seen or moves what is; of a line written over, what was last seen.
@@ -44,10 +64,64 @@ def visible(line: str) -> str:
     return _CONTROL.sub(lambda match: f"‹U+{ord(match.group()):04X}›", line.replace("\r", "␍"))
 
 
+def plain_words(markdown: str) -> str:
+    """The words of a stretch of markdown, also of one cut out of its middle, line by line.
+
+    Signs around words, addresses of links, lines and bars of tables, fences and comments are left
+    out: where nothing is rendered they only disturb. What may be text of its own stays.
+    """
+    if not _SIGN.search(markdown):
+        return markdown
+    lines = _COMMENT.sub("", markdown).split("\n")
+    in_table = any(map(_TABLE_RULE.fullmatch, lines))
+    signs = (_TABLE_RULE, _RULE, _FENCE)
+    kept = [line for line in lines if not any(sign.fullmatch(line) for sign in signs)]
+    rows = [_is_row(line, in_table) for line in kept]
+    words: list[str] = []
+    for line, is_row, goes_on in zip(kept, rows, [*rows, False][1:], strict=True):
+        # Where lines run together, rows stay apart.
+        words.append(_words_of_line(line, is_row) + ";" * (is_row and goes_on))
+    return "\n".join(words)
+
+
+def _is_row(line: str, in_table: bool) -> bool:
+    """`in_table`: one stands near, and a line with bars is one of its rows."""
+    begins, ends = line.lstrip()[:1], line.rstrip()[-1:]
+    is_framed = begins in ("|", "…") and ends in ("|", "…") and "|" in (begins, ends)
+    return is_framed or (in_table and "|" in line)
+
+
+def _words_of_line(line: str, is_row: bool) -> str:
+    if is_row:
+        cells = (cell.replace("\\|", "|").strip() for cell in _BAR.split(line))
+        line = " · ".join(cell for cell in cells if cell)
+    line = _LINK.sub(r"\1", _HEADING.sub(r"\1", line))
+    return _BREAK.sub(" ", _CODE.sub(r"\2", _BOLD.sub(r"\1", line)))
+
+
 def first_line(text: str, most: int = 80) -> str:
     """The first line that says something, cut to a title's length."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def ending(text: str, most: int) -> tuple[str, int]:
+    """The last `most` characters, and how many bytes of text stand before them."""
+    kept = text[-most:]
+    return kept, len(text[: len(text) - len(kept)].encode(errors="replace"))
+
+
+def with_names(text: str, files: Iterable[NamedFile]) -> str:
+    """What was said, and what the files are called that went with it: also where that was all."""
+    names = ", ".join(file.name for file in files)
+    return "\n".join(filter(None, [text, f"(with {names})" if names else ""]))
+
+
+def size_words(size: int) -> str:
+    """A size in bytes as it is read: `800 bytes`, `12 kB`, `3.2 MB`."""
+    if size < 1000:
+        return f"{size} bytes"
+    return f"{size / 1000:,.0f} kB" if size < 1_000_000 else f"{size / 1_000_000:,.1f} MB"
 
 
 def as_json(value: object, *, indent: int | None = None) -> str:

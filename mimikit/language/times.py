@@ -16,6 +16,7 @@ gives the moment, the interval or the cron line. Where words leave a doubt:
 
 from __future__ import annotations
 
+import calendar
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -25,7 +26,14 @@ from zoneinfo import ZoneInfo
 
 from mimikit.errors import BadInput
 from mimikit.language import time_vocabulary as words
-from mimikit.language.phrases import MONTHS, Language, cron_words, interval_words, moment_words
+from mimikit.language.phrases import (
+    MONTHS,
+    MONTHS_EN,
+    Language,
+    cron_words,
+    interval_words,
+    moment_words,
+)
 from mimikit.language.time_vocabulary import fold, number_of, period_at, span_at
 
 _DAY_MINUTES = 24 * 60
@@ -33,6 +41,7 @@ _DAY_S = 86400
 _FURTHEST_S = 3660 * _DAY_S
 _NINE = 9 * 60
 _MOST_HOURS = 24
+_MOST_DAYS = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ class Weekday:
 
 @dataclass(frozen=True, slots=True)
 class YearDay:
-    """A date; None: of the year in which it comes next."""
+    """A date; None: of the year in which it comes next. Its month may have no such day."""
 
     month: int
     day: int
@@ -135,11 +144,26 @@ class PastTime(BadInput):
         self.at = at
 
 
+class NoSuchDay(BadInput):
+    """The month that was named has no such day."""
+
+    def __init__(self, month: int, day: int, last: int) -> None:
+        self.month, self.day, self.last = month, day, last
+        no, end = (day_words(month, one) for one in (day, last))
+        super().__init__(f"expected a day there is, got {no}; the last of that month is {end}")
+
+
+def day_words(month: int, day: int, language: Language = "en") -> str:
+    """A day of the year: `28 February`, 「2月28日」."""
+    return f"{month}月{day}日" if language == "zh" else f"{day} {MONTHS_EN[month - 1]}"
+
+
 def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
     """What a text means that is a time as a whole; None when it is none.
 
     Raises:
         PastTime: it names a day, and that time has passed.
+        NoSuchDay: it names a day that its month has not.
     """
     plain = fold(text.strip()).rstrip(" .。!")
     found = time_at(plain, 0)
@@ -314,7 +338,7 @@ def _day(cursor: _Cursor) -> Day | None:
     month = MONTHS.get(said["mon_mdy"][:3] or said["mon_dmy"][:3])
     month = month or int(number_of(said["m_iso"] or said["m_zh"]))
     number = int(number_of(_one_of(said, ("d_iso", "d_zh", "d_mdy", "d_dmy"))))
-    if not is_date(int(year or 2000), month, number):
+    if not is_date(int(year or 2000), month, 1) or not 1 <= number <= _MOST_DAYS:
         cursor.at = match.start()
         return None
     return YearDay(month, number, int(year) if year else None)
@@ -333,7 +357,7 @@ def _days(cursor: _Cursor) -> _Days | None:
     start = cursor.at
     if cursor.take(words.YEARLY):
         day = _day(cursor)
-        if isinstance(day, YearDay) and day.year is None:
+        if isinstance(day, YearDay) and day.year is None and is_date(2000, day.month, day.day):
             return _Days(month=(day.day,), of=day.month)
     elif match := cursor.take(words.MONTHLY):
         listed = words.NUMBER.findall(match["en"] or match["en_of"] or match["zh"])
@@ -409,6 +433,7 @@ def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
 
     Raises:
         PastTime: it names a day, and that time has passed.
+        NoSuchDay: it names a day that its month has not.
     """
     match time:
         case SpanAhead(seconds):
@@ -445,6 +470,9 @@ def _dates(day: Day | None, today: date) -> list[date]:
             away = weekday - today.weekday()
             ahead = [away % 7, away % 7 + 7] if weeks is None else [away + 7 * weeks]
         case YearDay(month, number, year):
+            if not is_date(year or 2000, month, number):
+                of_year = year or today.year + (month < today.month)
+                raise NoSuchDay(month, number, calendar.monthrange(of_year, month)[1])
             if year is not None:
                 return [date(year, month, number)]
             years = range(today.year, today.year + 9)

@@ -7,6 +7,7 @@ What is in memory ages the same way. Source: spec 5, archiving.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import math
@@ -20,6 +21,7 @@ from typing import Literal, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from mimikit.language.phrases import fence
+from mimikit.language.plain_text import with_names
 from mimikit.memory import markdown
 from mimikit.memory.terms import stop_words
 from mimikit.protocol.ids import derived_id
@@ -233,7 +235,8 @@ def summary_task_id(kind: Kind, name: str, sources: Iterable[str], attempt: int)
 
 def piece_of(message: Message, zone: tzinfo) -> SummaryInput:
     at = f"{message.created_at.astimezone(zone):%Y-%m-%d %H:%M}"
-    return _piece(message.id, at, message.role, message.text)
+    said = with_names(message.text, message.files)
+    return _piece(message.id, at, message.role, said)
 
 
 def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[SummaryInput]:
@@ -325,10 +328,14 @@ _ALIKE = 0.6
 _END = re.compile(r"(?<=[。！？；!?…])\s*|(?<=[.;])\s+|\n+")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _COMMENT = re.compile(r"<!--(?:(?!<!--|-->).)*-->")
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]+|\d(?:[\d.:/-]*\d)?|[\u3400-\u4dbf\u4e00-\u9fff]+")
 _FACT = re.compile(r"\d|`[^`]+`|https?://|[A-Za-z_]+[/.][A-Za-z_]+")
 _STOP = stop_words("summaries")
 _STOP_CHARACTERS = frozenset("的了是我你他她它们吗呢吧啊在和与就都也很把被这那个個們嗎這")
+
+
+@functools.cache  # so many characters take long to compile: a start does not wait for that
+def _word() -> re.Pattern[str]:
+    return re.compile(r"[A-Za-z][A-Za-z0-9_]+|\d(?:[\d.:/-]*\d)?|[\u3400-\u4dbf\u4e00-\u9fff]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +403,7 @@ def _sentences(said: DatedText) -> list[_Sentence]:
             sentence = sentence.removeprefix("- ")
         terms: set[str] = set()
         """Words, numbers, and pairs of Chinese characters."""
-        for word in _WORD.findall(sentence):
+        for word in _word().findall(sentence):
             bare = [c for c in word if c not in _STOP_CHARACTERS]
             pairs = {a + b for a, b in itertools.pairwise(bare)}
             terms |= {word.lower()} if word[0].isascii() else pairs

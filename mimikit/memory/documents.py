@@ -67,7 +67,11 @@ class DocumentSnapshot:
         """`parts`: by path, no path in two; they are not changed any more."""
         self.parts = parts
         self.stamps: Mapping[str, Stamp] = ChainMap(*cast("Sequence[dict[str, Stamp]]", parts))
-        """Slow to go through: there may be very many."""
+        """Not to be gone through, which makes a dict of them all: there may be very many."""
+
+    def paths(self) -> Iterator[str]:
+        """Of all of them, one by one."""
+        return chain.from_iterable(reversed(self.parts))
 
     def changes_since(self, before: DocumentSnapshot) -> set[str]:
         """The paths that are otherwise than in another of the same folders."""

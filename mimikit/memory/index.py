@@ -262,11 +262,12 @@ class MemTableView:
 
     def frequency(self, term: str, table: str) -> int:
         if table not in self._often:  # once for all terms: a long question has thousands
-            often = self._often[table] = Counter[str]()
+            often = Counter[str]()
             for scope, parts in self.parts.items():
                 for part in parts.values() if table in scope else ():
                     for one in part.each if table == scope.passage else [part.whole]:
                         often.update(one.often.keys())
+            self._often[table] = often  # only now: another thread may be counting with it
         return self._often[table][term] + self._often[table][beside(term)]
 
     def search(

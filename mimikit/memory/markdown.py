@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from typing import Literal
 
+from mimikit.language.plain_text import with_names
 from mimikit.memory.terms import stop_words
 from mimikit.protocol.models import Message, time_text, to_utc
 
@@ -117,7 +118,7 @@ def block(message: Message, zone: tzinfo) -> str:
     at = message.created_at
     mark = f"{message.id} {time_text(at)}{' code' * message.is_by_code}"
     head = f"## {at.astimezone(zone):%H:%M} {message.role} <!-- {mark} -->"
-    return f"{head}\n\n{escape(message.text)}\n"
+    return f"{head}\n\n{escape(with_names(message.text, message.files))}\n"
 
 
 def with_note(text: str, note_id: str, content: str) -> str:

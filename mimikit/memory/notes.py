@@ -7,29 +7,28 @@ read is kept.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
-import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from mimikit.errors import BadInput, Conflict, NotFound, Refused, StorageError
+from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import markdown
+from mimikit.memory.due import DatedBacklogItem, split, with_due
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import BacklogChange, RememberedNote
 from mimikit.protocol.records import MAX_RECORD_BYTES
+from mimikit.protocol.writer_lock import held
 
-Action = Literal["add", "done", "undone", "remove"]
+Action = Literal["add", "done", "undone", "remove", "due"]
+"""`due`: the item is due when it says so, and at no time where it does not."""
 
 MAX_ITEM = 2_000
 """Characters of an item of the backlog that a person may add."""
 
-_PATIENCE_S = 5.0
-_LOOK_S = 0.005
 _BOM = "\ufeff"
 
 
@@ -67,7 +66,7 @@ def amend(files: Files, path: str, change: Callable[[str], str]) -> bool:
     Raises:
         StorageError: the disk refuses, or another writer keeps the lock.
     """
-    with held(files):
+    with held(files, paths.MEMORY_LOCK):
         data = files.read(path)
         text = "" if data is None else data.decode("utf-8", "surrogateescape")
         changed = change(text)
@@ -91,7 +90,7 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
         raise BadInput(
             f"text: expected at most {MAX_RECORD_BYTES} bytes, got {len(data)}", field="text"
         )
-    with held(files):
+    with held(files, paths.MEMORY_LOCK):
         now = read(files, path)
         if (now.hash if now else None) != base:
             why = "it was changed meanwhile; look at it as it is now and edit that"
@@ -99,7 +98,9 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
                 why = "expected the file that was edited, it is gone"
             elif base is None:
                 why = "expected no such file yet, there is one"
-            raise Conflict(f"{path}: {why}; nothing was saved", field="hash")
+            raise Conflict(
+                f"{path}: {why}; nothing was saved", field="hash", code="changed_meanwhile"
+            )
         if now is not None and not now.is_whole:
             raise Refused(
                 f"{path}: expected UTF-8, got some other encoding, which would be lost; "
@@ -107,27 +108,6 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
             )
         files.write(path, data)
     return Note(path, text, content_hash(text))
-
-
-@contextlib.contextmanager
-def held(files: Files) -> Generator[None]:
-    """Hold `memory.lock`; other writers wait. Not for long work: read what you need before.
-
-    Raises:
-        StorageError: another writer has kept it for seconds.
-    """
-    pause = threading.Event()
-    for _ in range(int(_PATIENCE_S / _LOOK_S)):
-        lock = files.lock(paths.MEMORY_LOCK)
-        if lock is not None:
-            break
-        pause.wait(_LOOK_S)
-    else:
-        raise StorageError(f"{paths.MEMORY_LOCK}: another writer keeps it; try again")
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def remember(files: Files, note: RememberedNote, at: datetime) -> str:
@@ -162,6 +142,8 @@ class BacklogEntry:
     text: str
     done: bool
     line: int
+    due: str | None = None
+    """When it is due, in the workspace's time: `2026-12-01 09:00`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,30 +158,43 @@ def backlog_items(text: str) -> list[BacklogEntry]:
     """The checkboxes of a text, in its order; those inside code or comments are none."""
     lines = text.removeprefix(_BOM).split("\n")
     return [
-        BacklogEntry(plain_item(parts[4]), parts[2] != " ", number + 1)
+        BacklogEntry(item.name, parts[2] != " ", number + 1, item.due)
         for number, parts in _found(lines)
+        for item in (due_item(parts[4]),)
     ]
 
 
 def changed_backlog(text: str, action: Action, item: str) -> str:
     """The text after a change; the text itself when nothing was to be changed.
 
-    Adding an item that is ticked opens it again. An item that stands there twice is changed twice.
+    Adding an item that is ticked opens it again, and one that is due has that said of it. An item
+    that stands there twice is changed twice.
     """
-    name = plain_item(item)
+    name, due = due_item(item)
     if not name:
         return text
     mark, text = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     lines = text.split("\n")
-    mine = [(number, found) for number, found in _found(lines) if plain_item(found[4]) == name]
+    mine = [(number, found) for number, found in _found(lines) if due_item(found[4]).name == name]
     if action == "add" and not mine:
-        return mark + _with_item(lines, name)
+        return mark + _with_item(lines, with_due(name, due))
     for number, found in reversed(mine):
         if action == "remove":
             del lines[number]
-        elif (found[2] == " ") == (action == "done"):
-            lines[number] = f"{found[1]}{'x' if action == 'done' else ' '}{found[3]}{found[4]}"
+            continue
+        said = found[4]
+        if action == "due" or (action == "add" and due is not None):
+            kept = said.rstrip("\r")
+            said = with_due(kept, due) + said[len(kept) :]
+            lines[number] = f"{found[1]}{found[2]}{found[3]}{said}"
+        if action != "due" and (found[2] == " ") == (action == "done"):
+            lines[number] = f"{found[1]}{'x' if action == 'done' else ' '}{found[3]}{said}"
     return mark + "\n".join(lines)
+
+
+def due_item(item: str) -> DatedBacklogItem:
+    """An item as it is compared and shown, and when it is due."""
+    return split(plain_item(item))
 
 
 def plain_item(item: str) -> str:
@@ -254,7 +249,7 @@ def _with_item(lines: list[str], name: str) -> str:
     ending = "\r" if before and before[-1].endswith("\r") else ""
     gap = [ending] if not known and before and before[-1].strip() else []
     made = "\n".join([*before, *gap, f"- [ ] {name}{ending}", *rest])
-    if any(item.text == name for item in backlog_items(made)):
+    if any(item.text == split(name).name for item in backlog_items(made)):
         return made
     return "\n".join([f"- [ ] {name}", *lines])  # code or a comment that never ends is below
 
@@ -283,12 +278,14 @@ def change_backlog(files: Files, action: Action, item: str, base: str | None = N
             raise Conflict(
                 f"{paths.BACKLOG}: it was changed meanwhile; look at it as it is now, then again",
                 field="hash",
+                code="changed_meanwhile",
             )
-        name = plain_item(item)
+        name = due_item(item).name
         if action != "add" and not any(known.text == name for known in backlog_items(text)):
             raise NotFound(
                 f"item: expected one of the list, got {name[:80]!r}; nothing was changed",
                 field="item",
+                code="no_item",
             )
         return changed_backlog(text, action, item)
 

@@ -9,7 +9,6 @@ lines and sentences. A passage knows its neighbours by its number in the file.
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import json
 import re
@@ -21,6 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
+from mimikit.language.plain_text import with_names
 from mimikit.memory import markdown
 from mimikit.memory.terms import Cutter, terms
 from mimikit.protocol import paths
@@ -99,6 +99,7 @@ SAID = Scope("said", "said-files")
 RESULTS = Scope("results", "results-files")
 NEAR, FAR = (NOTES, MEMORY, DOCS), (SAID, RESULTS)
 """What a turn may be given; what is searched beside it when somebody looks for something."""
+EVERYWHERE = (*NEAR, *FAR)
 _BY_KIND: dict[Kind, Scope] = {
     "memory": MEMORY, "summary": MEMORY, "docs": DOCS, "transcript": SAID, "result": RESULTS,
 }  # fmt: skip
@@ -153,17 +154,19 @@ def part_of(path: str) -> FilePart:
     return FilePart(found[1], int(found[2]), int(found[3])) if found else FilePart(path)
 
 
-@functools.lru_cache(4096)
+_TRANSCRIPT, _SUMMARY = f"{paths.TRANSCRIPT}/", f"{paths.MEMORY_FOLDER}/summary/"
+_IN_MEMORY = (paths.MEMORY, f"{paths.MEMORY_FOLDER}/")
+
+
 def kind_of(path: str) -> Kind:
     """What a file is, by its path."""
     if path.startswith("docs/"):
         return "docs"
-    if path.startswith(f"{paths.TRANSCRIPT}/"):
+    if path.startswith(_TRANSCRIPT):
         return "transcript"
-    if path.startswith(f"{paths.MEMORY_FOLDER}/summary/"):
+    if path.startswith(_SUMMARY):
         return "summary"
-    in_memory = path.startswith((paths.MEMORY, f"{paths.MEMORY_FOLDER}/"))
-    return "memory" if in_memory else "result"
+    return "memory" if path.startswith(_IN_MEMORY) else "result"
 
 
 def day_of(path: str) -> date | None:
@@ -227,7 +230,8 @@ def _transcript(data: bytes, first_line: int, zone: tzinfo) -> Iterator[Passage]
             continue
         at = message.created_at
         day = at.astimezone(zone).date()
-        yield from _pieces(Passage(message.text, number, "", at, day, message.role, message.id))
+        said = with_names(message.text, message.files)
+        yield from _pieces(Passage(said, number, "", at, day, message.role, message.id))
 
 
 def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:

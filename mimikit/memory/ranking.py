@@ -148,11 +148,6 @@ def _without_told(hits: list[Match]) -> list[Match]:
     return sorted(kept, key=lambda hit: -hit.score)
 
 
-def visible(known: Mapping[str, object]) -> list[str]:
-    """Without the daily summaries of months that have a monthly one."""
-    return [path for path in known if not is_hidden(path, known)]
-
-
 def is_hidden(path: str, known: Container[str]) -> bool:
     """Whether it is the daily summary of a month that has a monthly one."""
     if not path.startswith(_SUMMARY):

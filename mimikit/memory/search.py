@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import Container, Mapping, Sequence
 from datetime import date, datetime, tzinfo
+from operator import attrgetter
 from pathlib import Path
 
 from mimikit.clock import Clock
@@ -18,7 +19,7 @@ from mimikit.memory import passages, ranking, tokens
 from mimikit.memory.documents import DocumentFolders
 from mimikit.memory.index import K1, BrokenIndex, PassageIndex, RankIndex, TermTotals, idf
 from mimikit.memory.indexer import Indexer, IndexState, IndexStatus
-from mimikit.memory.passages import FAR, NEAR, Scope, Window
+from mimikit.memory.passages import EVERYWHERE, NEAR, Scope, Window
 from mimikit.memory.ranking import Match
 from mimikit.memory.terms import SEGMENTERS, ChineseDictionary, first_importable, terms
 from mimikit.protocol.files import Files
@@ -62,6 +63,15 @@ def open_index(files: Files, folder: Path) -> PassageIndex:
     return TantivyIndex(files, folder)
 
 
+def index_damage(files: Files, folder: Path) -> str | None:
+    """What is wrong with the index on disk, as what it does; None: nothing, or there is none."""
+    if first_importable(*_INDEXES) == "rank_bm25":
+        return None
+    from mimikit.memory.tantivy_index import damage
+
+    return damage(files, folder)
+
+
 class MemorySearch:
     """Asks the index and what is held in memory; scans plainly where neither has anything."""
 
@@ -98,18 +108,18 @@ class MemorySearch:
         limit: int = 10,
         after: datetime | None = None,
         before: datetime | None = None,
-        everywhere: bool = True,
+        scopes: Sequence[Scope] = EVERYWHERE,
     ) -> list[Hit]:
-        """Hits, best first, of memory, summaries, docs; with `everywhere` of all that was said.
+        """Hits in these scopes, best first.
 
         after, before: inclusive and exclusive; what has no time is left out then.
         """
-        window, scopes = Window(after, before), (*NEAR, *FAR) if everywhere else NEAR
+        window, everywhere = Window(after, before), not set(scopes) <= set(NEAR)
         state = self._indexer.catch_up(everywhere=everywhere, patience_s=self._patience_s)
         asked = self._weights(query[:LONGEST_QUERY], 1.0)
         weights = _rarest(asked, state, scopes)
         hits = self._hits(weights, asked, state, limit, window, scopes)
-        hits = hits or self._scanned(query, state, limit, window, self._patience_s)
+        hits = hits or self._scanned(query, state, limit, window, self._patience_s, scopes)
         return [_found(hit, ranking.snippet(hit.passage.text, weights)) for hit in hits]
 
     def recall(
@@ -202,7 +212,7 @@ class MemorySearch:
         found: list[Match] = []
         scores: dict[str, float] = {}
         for scope in scopes:
-            known = TermTotals.sum([held.totals(scope), view.totals(scope)])
+            known = _totals(scope, state)
             if not known.passages:
                 continue
             try:
@@ -224,15 +234,24 @@ class MemorySearch:
         return dict.fromkeys(terms(query, self._indexer.cutter(query)), weight)
 
     def _scanned(
-        self, query: str, state: IndexState, limit: int, window: Window, patience_s: float
+        self,
+        query: str,
+        state: IndexState,
+        limit: int,
+        window: Window,
+        patience_s: float,
+        scopes: Sequence[Scope] = NEAR,
     ) -> list[Match]:
         """Hits by looking through the files, for as long as there is patience."""
         until = time.monotonic() + patience_s
         found: list[Match] = []
         wanted = ranking.scanned_words(query[:LONGEST_QUERY])
-        for path in ranking.visible(state.snapshot.stamps) if wanted else ():
+        known = state.snapshot.stamps
+        for path in state.snapshot.paths() if wanted else ():
             if time.monotonic() > until:
                 break
+            if passages.scope_of(path) not in scopes or ranking.is_hidden(path, known):
+                continue
             data = self._indexer.documents.read(path)
             if data is not None and ranking.may_hold(data, wanted):
                 found += ranking.scan(path, self._indexer.passages_of(path, data), wanted, window)
@@ -301,8 +320,14 @@ def _says(
     return {term: says / whole for term, says in rare.items() if often[term]}, whole
 
 
+def _totals(scope: Scope, state: IndexState) -> TermTotals:
+    """How much there is in a scope; what stands in both places, as it was and is, counts once."""
+    both = [state.held.totals(scope), state.view.totals(scope)]
+    return max(both, key=attrgetter("passages")) if state.is_double else TermTotals.sum(both)
+
+
 def _frequency(term: str, table: str, state: IndexState) -> int:
-    """In how many passages, or files, of a scope a term stands."""
+    """In how many passages, or files, of a scope a term stands; of two places as `_totals`."""
     held = state.held.frequency(term, table)
     with contextlib.suppress(BrokenIndex):  # told by the search that follows
         indexed = state.view.frequency(term, table)

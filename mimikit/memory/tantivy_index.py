@@ -437,6 +437,25 @@ def _manifest(files: Files) -> tuple[str, IndexCounts] | None:
         return None  # an unsafe one is no file at all: it goes with the rest when that is made anew
 
 
+def damage(files: Files, folder: Path) -> str | None:
+    """What is wrong with the index that lies there, as what it does; None: nothing, or none lies.
+
+    Who searches, or indexes next, makes it anew.
+    """
+    if not files.exists(_MANIFEST) and not files.exists(_UNFINISHED):
+        return None
+    if (lock := files.lock(_LOCK)) is None:
+        return None  # somebody is at it
+    try:
+        if files.exists(_UNFINISHED):
+            return "was left half made"
+        index = TantivyIndex(files, folder)
+        index.refresh()
+        return "can not be read" if index.view is EMPTY_VIEW else None
+    finally:
+        lock.release()
+
+
 @contextlib.contextmanager
 def _guarded() -> Generator[None]:
     """Turn whatever the library raises, a panic too, into one error."""

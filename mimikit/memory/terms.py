@@ -35,14 +35,9 @@ MOST_WORDS = 8192
 REST_S = 2.0
 """So long after the first Chinese text it is loaded: after the turn that brought it."""
 _WIDE = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_RUN = re.compile(
-    rf"(?P<wide>[{_WIDE}]+)|(?P<dotted>(?<!\w)v?\d+(?:\.\d+)+)|(?P<word>[^\W{_WIDE}]+)"
-)
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _ELISION = re.compile(r"(?<=\w)['’](?:s|m|re|ve|ll|d|t)\b", re.IGNORECASE)
 _ENGLISH = re.compile(r"[a-z]+")
-_WIDE_CHARACTER = re.compile(rf"[{_WIDE}]")
-
 
 _COMMON = json.loads(Path(__file__).with_name("stop_words.json").read_text("utf-8"))
 
@@ -68,9 +63,21 @@ class LocatedTerm(NamedTuple):
     text: str
 
 
+@functools.cache  # so many characters take long to compile: a start does not wait for that
+def _run() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<wide>[{_WIDE}]+)|(?P<dotted>(?<!\w)v?\d+(?:\.\d+)+)|(?P<word>[^\W{_WIDE}]+)"
+    )
+
+
+@functools.cache
+def _wide_character() -> re.Pattern[str]:
+    return re.compile(rf"[{_WIDE}]")
+
+
 def has_wide(text: str) -> bool:
     """Whether there is Chinese, Japanese or Korean in it."""
-    return _WIDE_CHARACTER.search(text) is not None
+    return not text.isascii() and _wide_character().search(text) is not None
 
 
 def folded(text: str) -> str:
@@ -116,7 +123,7 @@ def located(text: str, cut: Cutter | None = None) -> list[LocatedTerm]:
 def _pieces(text: str, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
     """The terms and their places, as plain tuples: there are millions."""
     plain = _ELISION.sub(lambda found: " " * len(found[0]), text)
-    for run in _RUN.finditer(folded(plain)):
+    for run in _run().finditer(folded(plain)):
         start, end = run.span()
         if run.lastgroup == "wide":
             yield from _wide(run[0], start, cut)
@@ -141,7 +148,7 @@ def occurrences(text: str, wanted: Collection[str]) -> list[LocatedTerm]:
         for at in (found.start() for found in re.finditer(f"(?={re.escape(term)})", plain))
     ]
     if any(not has_wide(term) for term in wanted):
-        narrow = _WIDE_CHARACTER.sub(" ", text)
+        narrow = _wide_character().sub(" ", text)
         found += [term for term in located(narrow) if term.text in wanted]
     return sorted(found)
 

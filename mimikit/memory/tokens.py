@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import itertools
@@ -45,6 +46,7 @@ _SHOWN_LINES = 3
 """The last of those that stand one after another."""
 _PIECE = 2048
 """Characters that are counted at once where a text is cut: each only once, but for those there."""
+_LEAST_CUT = 400
 _MARK = "… [truncated]"
 
 # What cl100k_base is. Source: tiktoken, tiktoken_ext/openai_public.py.
@@ -60,16 +62,25 @@ _END_OF_TEXT = {"<|endoftext|>": 100257}
 
 # ---- the estimate
 
-_HAN_TABLE = "".join(Path(__file__).with_name("one_token.txt").read_text("utf-8").split())
-"""The Chinese characters that are one token each; any other is two or three."""
-_ONE = re.compile(f"[{_HAN_TABLE}\u3001\u3002\u300a-\u3011\u3040-\u30ff\uff00-\uff60]")
-_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _SIGNS = re.compile(r"[!-/:-@\[-`{-~]+")
 _INDENT = re.compile(r"\n\s*|[ \t]{2,}")
-_LETTER = re.compile(r"[^\W\d_\x00-\x7f\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
-"""Of another alphabet."""
+
+
+@functools.cache  # so many characters take long to compile: a start does not wait for that
+def _beyond_ascii() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Wide characters; the Chinese ones that are one token each; letters of another alphabet.
+
+    Any other Chinese character is two tokens or three.
+    """
+    table = "".join(Path(__file__).with_name("one_token.txt").read_text("utf-8").split())
+    wide = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+    return (
+        re.compile(f"[{wide}]"),
+        re.compile(f"[{table}\u3001\u3002\u300a-\u3011\u3040-\u30ff\uff00-\uff60]"),
+        re.compile(rf"[^\W\d_\x00-\x7f{wide}]"),
+    )
 
 
 def estimate(text: str) -> int:
@@ -81,9 +92,8 @@ def estimate(text: str) -> int:
     words, signs = _WORD.findall(text), _SIGNS.findall(text)
     wide = one = letters = other = 0
     if not text.isascii():
-        wide, one = len(_WIDE.findall(text)), len(_ONE.findall(text))
-        letters = len(_LETTER.findall(text))
-        other = sum(not char.isascii() for char in text) - wide - letters
+        wide, one, letters = (len(pattern.findall(text)) for pattern in _beyond_ascii())
+        other = len(text) - len(text.encode("ascii", "ignore")) - wide - letters
     tokens = (
         0.9 * one
         + 2.25 * (wide - one)
@@ -223,7 +233,7 @@ class TokenCounter:
 
 _SHARED = TokenCounter()
 """The one of this process."""
-count, load_soon = _SHARED.count, _SHARED.load_soon
+count, load, load_soon = _SHARED.count, _SHARED.load, _SHARED.load_soon
 
 
 # ---- what fits into a prompt
@@ -250,6 +260,29 @@ def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
         middle = (low + high) // 2
         low, high = (middle, high) if cost(begin, middle) <= left else (low, middle)
     return text[:low].rstrip() + _MARK
+
+
+def middle_cut(text: str, characters: int) -> str:
+    """At most about so many characters of a text: its beginning and its end, with what is left out.
+
+    Cut at the ends of lines where that costs little.
+    """
+    if len(text) <= characters:
+        return text
+    head, tail = text[: characters * 2 // 3], text[len(text) - characters // 3 :]
+    at, end = head.rfind("\n"), tail.find("\n")
+    head = head[: at + 1] if at > len(head) // 2 else head
+    tail = tail[end + 1 :] if 0 <= end < len(tail) // 2 else tail
+    left = len(text) - len(head) - len(tail)
+    return f"{head.rstrip()}\n… [{left:,} characters left out here] …\n{tail.lstrip()}"
+
+
+def middle_cut_tokens(text: str, budget_tokens: int, count: Count = count) -> str:
+    """At most about so many tokens of a text: its beginning and its end."""
+    while (size := count(text)) > max(1, budget_tokens) and len(text) > _LEAST_CUT:
+        wanted = int(len(text) * budget_tokens / size * 0.95)
+        text = middle_cut(text, max(_LEAST_CUT // 2, wanted))
+    return text
 
 
 def fit_together(

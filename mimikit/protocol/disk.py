@@ -19,7 +19,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from mimikit.errors import StorageError, UnsafeFile
+from mimikit.errors import NewerState, StorageError, UnsafeFile
+from mimikit.protocol.snapshot_lock import SnapshotLock
 
 FileKind: TypeAlias = Literal["file", "folder", "other"]
 
@@ -101,6 +102,10 @@ class FileSystem(Protocol):
 
     def unlink(self, path: str) -> None: ...
 
+    def remove_dir(self, path: str) -> None:
+        """Remove a folder that is empty."""
+        ...
+
     def sync_dir(self, path: str) -> None:
         """Make the names in a folder outlive a power cut."""
         ...
@@ -139,13 +144,17 @@ class _Folder(NamedTuple):
 class RealDisk:
     """The machine's disk below one root folder."""
 
-    def __init__(self, root: Path) -> None:
-        """Open `root`, which must exist and not be a link."""
+    def __init__(self, root: Path, *, is_state: bool = False) -> None:
+        """Open `root`, which must exist and be no link; `is_state`: changes wait for snapshots."""
         self.root = str(root)
         self._folders: dict[str, _Folder] = {"": _known(os.open(root, _FOLDER_FLAGS))}
         self._opening = threading.Lock()
         self._has_let_go = False
-        self._closing = weakref.finalize(self, _close_all, self._folders)
+        self._changing: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        self.snapshot_lock: SnapshotLock | None = None
+        if is_state:
+            self._changing = self.snapshot_lock = SnapshotLock(self._folders[""].descriptor)
+        self._closing = weakref.finalize(self, _close_all, self._folders, self.snapshot_lock)
         self._closing.atexit = False  # a thread may still write then; the system closes them
 
     def close(self) -> None:
@@ -247,7 +256,8 @@ class RealDisk:
         try:
             size = _plain_size(descriptor, path)
             torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            written = os.write(descriptor, b"\n" + line if torn else line)
+            with self._changing:
+                written = os.write(descriptor, b"\n" + line if torn else line)
             if written != len(line) + torn:
                 raise OSError(errno.ENOSPC, "short write", path)
             if sync:
@@ -259,25 +269,33 @@ class RealDisk:
     def rename(self, source: str, target: str) -> None:
         source_folder, source_name = self._split(source)
         target_folder, target_name = self._split(target)
-        os.rename(source_name, target_name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
+        with self._changing:
+            os.rename(source_name, target_name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
 
     def rename_exclusive(self, source: str, target: str) -> None:
         source_folder, old = self._split(source)
         target_folder, new = self._split(target)
-        if _renameat2 is not None:
-            before, after = (source_folder, os.fsencode(old)), (target_folder, os.fsencode(new))
-            if not _renameat2(*before, *after, _RENAME_NOREPLACE):
-                return
-            code = ctypes.get_errno()
-            if code not in (errno.ENOSYS, errno.EINVAL):
-                raise OSError(code, os.strerror(code), target)
-        # This system or file system can not.
-        os.link(old, new, src_dir_fd=source_folder, dst_dir_fd=target_folder, follow_symlinks=False)
-        os.unlink(old, dir_fd=source_folder)
+        with self._changing:
+            if _renameat2 is not None:
+                before, after = (source_folder, os.fsencode(old)), (target_folder, os.fsencode(new))
+                if not _renameat2(*before, *after, _RENAME_NOREPLACE):
+                    return
+                code = ctypes.get_errno()
+                if code not in (errno.ENOSYS, errno.EINVAL):
+                    raise OSError(code, os.strerror(code), target)
+            # This system or file system can not.
+            folders = {"src_dir_fd": source_folder, "dst_dir_fd": target_folder}
+            os.link(old, new, **folders, follow_symlinks=False)
+            os.unlink(old, dir_fd=source_folder)
 
     def unlink(self, path: str) -> None:
         folder, name = self._split(path)
-        os.unlink(name, dir_fd=folder)
+        with self._changing:
+            os.unlink(name, dir_fd=folder)
+
+    def remove_dir(self, path: str) -> None:
+        folder, name = self._split(path)
+        os.rmdir(name, dir_fd=folder)
 
     def sync_dir(self, path: str) -> None:
         os.fsync(self.folder_fd(path))
@@ -334,6 +352,11 @@ class RealDisk:
 class LookingDisk(RealDisk):
     """A disk for who only looks: a folder is not made, and everything else that writes fails."""
 
+    def __init__(self, root: Path, refusal: str | None = None) -> None:
+        """`refusal`: why, where a newer mimikit wrote it; None: as of a read-only disk."""
+        super().__init__(root)
+        self.refusal = refusal
+
     def make_dir(self, path: str) -> None:
         """Nothing: whether it could be made is not asked here."""
 
@@ -344,18 +367,26 @@ class LookingDisk(RealDisk):
         return super().lock(path)
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        raise self._refused(path)
 
     def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        raise self._refused(path)
+
+    def remove_dir(self, path: str) -> None:
+        raise self._refused(path)
 
     def rename(self, source: str, target: str) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), source)
+        raise self._refused(source)
 
     rename_exclusive = rename
 
     def unlink(self, path: str) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        raise self._refused(path)
+
+    def _refused(self, path: str) -> Exception:
+        if self.refusal is not None:
+            return NewerState(self.refusal)
+        return OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
 
 class SpareFile:
@@ -425,7 +456,9 @@ def check_size(size: int, most: int | None, path: str) -> None:
         raise UnsafeFile(f"expected at most {most:,} bytes, got {size:,}, at {path}")
 
 
-def _close_all(folders: dict[str, _Folder]) -> None:
+def _close_all(folders: dict[str, _Folder], lock: SnapshotLock | None) -> None:
+    if lock is not None:
+        lock.close()
     while folders:
         os.close(folders.popitem()[1].descriptor)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import re
 import secrets
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -35,9 +35,12 @@ from mimikit.protocol.records import (
 OnEvent: TypeAlias = Callable[[str, dict[str, object]], None]
 
 R = TypeVar("R", bound=Record)
+T = TypeVar("T")
+Read: TypeAlias = Callable[[bytes], T]
 TEMP_PREFIX = ".tmp-"
 _BLOCK_BYTES = (2**16, 2**18, 2**20)
 _NOT_YOURS = "expected a file of yours, got permission denied"
+_NO_FILE_OF_OURS = (UnsafeFile, IsADirectoryError, PermissionError)
 _STUCK = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV})
 """Why something can not be moved away, now or later."""
 
@@ -58,7 +61,8 @@ class Files:
         """What should be set aside and can not be moved; told once."""
         self._long_lines: dict[str, tuple[int, int, int]] = {}
         """Where a file has no line's end for more than a line: inode, begin, end. Of 100 files."""
-        self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}-{ids.boot_id()[:8]}"
+        self._making_way = threading.RLock()
+        self._temp_owner = ids.this_writer()
 
     def on_event(self, listener: OnEvent) -> None:
         """Tell `listener` of each quarantine from now on, as (event name, facts)."""
@@ -78,12 +82,12 @@ class Files:
         A folder that stands there is set aside.
         Crash: the old content or the new, never a mixture; a temp file may stay behind.
         """
+        publish = partial(self._publish, path, data, self.fs.rename, sync=sync and self.durable)
         with DiskErrors(path):
             try:
-                self._publish(path, data, self.fs.rename, sync=sync and self.durable)
+                publish()
             except IsADirectoryError:
-                self.quarantine(path, "expected a plain file, got a folder")
-                self._publish(path, data, self.fs.rename, sync=sync and self.durable)
+                self._instead(path, "expected a plain file, got a folder", publish)
 
     def create(self, path: str, data: bytes) -> bool:
         """Create a file that must not exist; False when it already does.
@@ -93,19 +97,22 @@ class Files:
         set aside.
         """
         with DiskErrors(path):
-            found = self.fs.stat(path)
-            if found is not None and found.kind != "file":
-                self.quarantine(path, "expected a plain file, got something else")
-                found = self.fs.stat(path)
+            if (found := self.fs.stat(path)) is not None and found.kind != "file":
+                with self._making_way:
+                    if (found := self.fs.stat(path)) is not None and found.kind != "file":
+                        self.quarantine(path, "expected a plain file, got something else")
+                        found = self.fs.stat(path)
             if found is None:
                 with contextlib.suppress(FileExistsError):
                     self._publish(path, data, self.fs.rename_exclusive, sync=self.durable)
                     return True
-            self._sync_folders(path)
+            self._sync_folder(path)
             return False
 
     def move(self, source: str, target: str) -> bool:
         """Rename atomically; False when `source` is gone: somebody else was faster.
+
+        Flushed where it leads, it lasts as a whole, or leaves both names, never neither (0030).
 
         When the flush fails it is moved back, so that an error means the file is where it was;
         when not even that can be done, it has moved, and only a power cut may still undo it.
@@ -114,11 +121,13 @@ class Files:
             try:
                 self.fs.rename(source, target)
             except FileNotFoundError:
-                if self.fs.stat(source) is not None:
+                # By the folder, not by `source`: that may have been written anew by now.
+                folder, _, _ = target.rpartition("/")
+                if folder and self.fs.stat(folder) is None:
                     raise
                 return False
             try:
-                self._sync_folders(source, target)
+                self._sync_folder(target)
             except OSError:
                 try:
                     self.fs.rename(target, source)
@@ -134,7 +143,7 @@ class Files:
                 self.fs.unlink(path)
             except FileNotFoundError:
                 return False
-            self._sync_folders(path)
+            self._sync_folder(path)
             return True
 
     def read(self, path: str, *, most: int | None = None) -> bytes | None:
@@ -306,20 +315,22 @@ class Files:
         """
         with DiskErrors(path):
             fresh, line = self.fs.stat(path) is None, dump_line(value)
+            put = partial(self.fs.append_line, path, line, sync=sync and self.durable)
             try:
-                offset = self.fs.append_line(path, line, sync=sync and self.durable)
-            except (UnsafeFile, PermissionError):
-                self.quarantine(path, "expected a plain file of yours, got something else")
+                offset = put()
+            except _NO_FILE_OF_OURS:
                 fresh = True
-                offset = self.fs.append_line(path, line, sync=sync and self.durable)
+                offset = self._instead(
+                    path, "expected a plain file of yours, got something else", put
+                )
             if fresh and sync:
-                self._sync_folders(path)
+                self._sync_folder(path)
             return offset
 
     def lines(
-        self, path: str, *, offset: int = 0, limit: int | None = None
-    ) -> Iterator[tuple[int, dict[str, Json]]]:
-        """Each line's end offset and object, within `limit` bytes from `offset` on.
+        self, path: str, *, offset: int = 0, limit: int | None = None, read: Read[T] = parse_object
+    ) -> Iterator[tuple[int, T]]:
+        """Each line's end offset and object, or what `read` gives, within `limit` bytes.
 
         Torn and foreign ones are skipped, what is no file of ours is set aside; a file of any size
         costs little memory.
@@ -331,7 +342,7 @@ class Files:
             if data is None:
                 return
             whole, begin = data.rfind(b"\n") + 1, offset - len(held)
-            for end, value in whole_lines(held + data[:whole]):
+            for end, value in whole_lines(held + data[:whole], read):
                 yield begin + end, value
             held = data[whole:] if whole else held + data
             offset += len(data)
@@ -432,9 +443,19 @@ class Files:
             for name, kind in self.fs.list_dir(folder):
                 is_temp = name.startswith(TEMP_PREFIX) and kind != "folder"
                 if is_temp and not ids.writer_lives(name.removeprefix(TEMP_PREFIX)):
-                    self.fs.unlink(f"{folder}/{name}")
-                    swept += 1
+                    with contextlib.suppress(FileNotFoundError):  # another sweeps as well
+                        self.fs.unlink(f"{folder}/{name}")
+                        swept += 1
         return swept
+
+    def _instead(self, path: str, reason: str, put: Callable[[], T]) -> T:
+        """Do it with what is in the way set aside, by one thread: the next would take the file."""
+        with self._making_way:
+            try:
+                return put()
+            except _NO_FILE_OF_OURS:
+                self.quarantine(path, reason)
+                return put()
 
     def _publish(
         self, path: str, data: bytes, rename: Callable[[str, str], None], *, sync: bool
@@ -452,12 +473,11 @@ class Files:
                 self.fs.unlink(temp)
             raise
         if sync:
-            self._sync_folders(path)
+            self._sync_folder(path)
 
-    def _sync_folders(self, *changed: str) -> None:
+    def _sync_folder(self, changed: str) -> None:
         if self.durable:
-            for folder in dict.fromkeys(path.rpartition("/")[0] for path in changed):
-                self.fs.sync_dir(folder)
+            self.fs.sync_dir(changed.rpartition("/")[0])
 
 
 class ReadOnlyFiles(Files):

@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import subprocess
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -92,6 +93,22 @@ def start_time(pid: int) -> str | None:
 def is_alive(pid: int, started: str, boot: str) -> bool:
     """Whether that very process, not another with its number, still runs."""
     return boot == boot_id() and start_time(pid) == started
+
+
+def writer_name() -> str:
+    """A name for something on its way, new each time, which tells whether its writer lives."""
+    return f"{this_writer()}-{os.urandom(6).hex()}"
+
+
+def this_writer() -> str:
+    """How such names of this process begin."""
+    return f"{os.getpid()}-{own_start_time()}-{boot_id()[:8]}"
+
+
+def abandoned(listed: Iterable[tuple[str, str]], kind: str, prefix: str) -> list[str]:
+    """Of names with their kinds those of `prefix` and `writer_name` whose writer is dead."""
+    begun = [name for name, got in listed if got == kind and name.startswith(prefix)]
+    return [name for name in begun if not writer_lives(name.removeprefix(prefix))]
 
 
 def writer_lives(temp: str) -> bool:

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
+    VERSION,
     AfterValidator,
     BaseModel,
     ConfigDict,
@@ -25,6 +26,11 @@ from mimikit.protocol.json import Json
 from mimikit.protocol.paths import QueueName
 
 MAX_TEXT = 200_000
+BUILT_LATE = tuple(map(int, VERSION.split(".")[:2])) >= (2, 14)
+"""Whether what checks a model is made when it is first used: no process uses all of them.
+
+Before this version of pydantic two threads that use one first at once could break it.
+"""
 FIRST_TIME, END_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -48,6 +54,8 @@ def time_text(value: datetime) -> str:
 
 Instant = Annotated[datetime, AfterValidator(to_utc), PlainSerializer(time_text, return_type=str)]
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+FileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""The SHA-256 of a file's bytes."""
 
 Role = Literal["teller", "planner", "worker"]
 Origin = Literal[
@@ -72,6 +80,7 @@ class Record(BaseModel):
         alias_generator=to_camel,
         populate_by_name=True,
         allow_inf_nan=False,
+        defer_build=BUILT_LATE,
     )
 
     def to_json(self) -> bytes:
@@ -105,6 +114,34 @@ class Usage(Record):
     def tokens(self) -> int:
         """All of them."""
         return self.input_tokens + self.output_tokens
+
+
+class FileRef(Record):
+    """A file that the user sent, as a message names it: it lies in `files/`, in its time."""
+
+    id: FileId
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """As it was given, made harmless."""
+    media_type: Annotated[str, StringConstraints(max_length=80)]
+    """By what is in it, of a few that are known; else `application/octet-stream`."""
+    size: Annotated[int, Field(ge=0)]
+    """Bytes."""
+    width: Annotated[int, Field(ge=1)] | None = None
+    """Of a picture: pixels."""
+    height: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def is_picture(self) -> bool:
+        return self.media_type.startswith("image/")
+
+    @property
+    def is_text(self) -> bool:
+        return self.media_type.startswith("text/")
+
+
+MOST_FILES = 10
+"""Of a message, and of what a run is given."""
+SentFiles = Annotated[list[FileRef], Field(max_length=MOST_FILES)]
 
 
 class SummaryScope(Record):
@@ -147,6 +184,8 @@ class Task(Record):
     parent_task_id: Id | None = None
     source_trigger_id: Id | None = None
     source_trigger_ids: list[Id] | None = None
+    firing: bool | None = None
+    """Of what a trigger started: whether that stays, and this is one of its many; None: unknown."""
     triggered_at: Instant | None = None
     not_before: Instant | None = None
     internal: bool = False
@@ -155,8 +194,7 @@ class Task(Record):
     """Set while a running file is on its way back to the queue for a next attempt."""
     engine_session: EngineSession | None = None
     waits_for: str | None = None
-    """The engine that could not serve when it was tried last; `budget:day`, `budget:trigger`: for
-    tokens."""
+    """The engine that could not serve when tried last; `budget:day`, `budget:trigger`: tokens."""
     interruptions: Annotated[int, Field(ge=0)] = 0
     """Times a consumer died under it; three end it for good."""
     trigger_origin: Origin | None = None
@@ -171,12 +209,28 @@ class Task(Record):
     """The language its user writes, as a tag with its script: `zh-Hant`, `en`."""
     covers: SummaryScope | None = None
     """Of a run that makes a summary of memory."""
+    worktree: Id | None = None
+    """Of a step of self-awake: the improvement whose worktree it works in."""
     notify: Notify = "message"
     notify_given: bool = False
     """Somebody said who is told: what a chain's inner steps are by default does not count."""
     origin: Origin = "file"
     remote: bool = False
     """What asked for it came by a page that other machines reach, where commands were off."""
+    files: SentFiles = Field(default_factory=list[FileRef])
+    """What the user sent with the request, or shortly before."""
+
+
+class AnsweredQuestion(Record):
+    """A question as it stands with its answer, or that none came in time."""
+
+    question_id: Id
+    question: str
+    options: list[str] = Field(default_factory=list[str])
+    default: str | None = None
+    answer: str | None = None  # None: it was let go
+    by_user: bool = False
+    """The user gave it; else the time was over."""
 
 
 class Message(Record):
@@ -196,6 +250,8 @@ class Message(Record):
     usage: Usage | None = None
     duration_ms: int | None = None
     quote: str | None = None
+    edits: Id | None = None
+    """The earlier message that this one says anew, whose words `quote` has."""
     engine: str | None = None
     trigger_id: Id | None = None
     """It tells runs of this trigger and nothing else: views show such messages as one line."""
@@ -203,6 +259,19 @@ class Message(Record):
     """It says that a turn failed; the messages it replies to may be sent again."""
     reminder: str | None = None
     """The words of the reminder that it tells, whose task `task_ids` names."""
+    ended: Literal["stopped", "failed"] | None = None
+    """How its turn ended, of which no whole reply came: of what the user said, of what had been
+    said of the reply by then, and of the line that says so."""
+    why: dict[str, str] | None = None
+    """Of what the user said: why its turn failed, in each language."""
+    retry_of: Id | None = None
+    """Of what the user said: the message that is to be answered again by it."""
+    hook: str | None = None  # the webhook by which it came: the settings' words, typed by nobody
+    question_id: Id | None = None
+    """Of the agent's: the question that it asks, and nothing else."""
+    answered: AnsweredQuestion | None = None
+    """The question that this answers, or that this tells the end of."""
+    files: SentFiles = Field(default_factory=list[FileRef])
 
     @property
     def is_by_code(self) -> bool:
@@ -228,6 +297,12 @@ class InboxItem(Record):
     timezone: str | None = None
     locale: str | None = None
     quote: str | None = None
+    edits: Id | None = None
+    """The earlier message that this one says anew, whose words `quote` has."""
+    retry_of: Id | None = None
+    """The message that is to be answered again."""
+    hook: str | None = None  # as of a message
+    files: SentFiles = Field(default_factory=list[FileRef])
     task_id: Id | None = None
     """Of a task_result: the task that ended."""
     seat: QueueName | None = None
@@ -353,9 +428,10 @@ class Command(Record):
 
     id: Id
     action: Literal[
-        "cancel", "retry", "pause", "resume",
+        "cancel", "cancel_job", "retry", "dismiss", "pause", "resume", "self_awake_run",
         "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
-        "engine_use", "engine_try", "engine_set", "engine_remove",
+        "engine_use", "engine_try", "engine_set", "engine_remove", "notify_set", "notify_remove",
+        "self_awake_on", "self_awake_off",
     ]  # fmt: skip
     target: str = ""
     args: dict[str, Any] = Field(default_factory=dict)
@@ -364,34 +440,14 @@ class Command(Record):
     remote: bool = False
 
 
-class CommandResult(Record):
-    """`commands/done/{id}.json`: the order and what came of it."""
-
-    command: Command = Field(validation_alias="order", serialization_alias="order")
-    ok: bool
-    message: str
-    result_id: str | None = None
-    applied_at: Instant
-
-
-class ClockDoubt(Record):
-    """What is believed of the time since the clock leapt."""
-
-    leapt_at: Instant
-    """What it showed after its last leap; gone on from there for a day, it is believed again."""
-    believed: Instant
-    """So late it certainly is."""
-    proving: Instant
-    """A time that is believed once the consumer has lived for a day, in one piece or in many,
-    while the clock showed none before it."""
-    lived_s: float = 0.0
-
-
 EngineWant: TypeAlias = Literal[
     "missing", "logged_out", "limited", "unreachable", "broken", "unready"
 ]
 """What an engine lacks: its program or package; a login or key; more of its allowance; a connection
 to it; an answer that is whole (5xx, a cut stream, a process that died); anything else here."""
+
+
+_ENGINE_WORDS = {"local": "local, basic mode", "builtin": "without a model"}
 
 
 class EngineStatus(Record):
@@ -419,7 +475,7 @@ class EngineStatus(Record):
     @property
     def text(self) -> str:
         """In words, as page and terminal show it."""
-        name = f"{self.engine}, basic mode" if self.engine == "local" else self.engine
+        name = _ENGINE_WORDS.get(self.engine, self.engine)
         if self.state == "waiting":
             return f"{name} — waiting: {self.reason}"
         return f"{name} ({self.reason})" if self.reason else name

@@ -39,6 +39,7 @@ HUEY = "huey"
 SECRETS = "secrets"
 TOKEN = "secrets/token"  # noqa: S105 - a path, not a token
 SESSION_KEY = "secrets/session_key"
+TOOL_ADDRESS = "secrets/tools.json"
 CACHE = "cache"
 SIDE = "side"
 DIFFS = "side/diffs"
@@ -48,16 +49,31 @@ USAGE_MONTHS = "usage/months"
 CORRUPT = "corrupt"
 REASON = ".reason.txt"
 """What ends the name of the file in `corrupt/` that tells why another lies there."""
+SCHEMA = "schema.json"
+BACKUPS = "backups"
 RUNTIME = "runtime.json"
+SELF_AWAKE = "self_awake.json"
 HEALTH = "health.json"
 PAGES = "pages"
 PROMPTS = "prompts"
+FILES = "files"
+SKILLS = "skills"
+HOOKS_NEW = "hooks/new"
+HOOKS_DONE = "hooks/done"
+HOOKS_SEEN = "hooks/seen"
+NOTIFICATIONS = "notifications"
+NOTIFICATIONS_NEW = "notifications/new"
+NOTIFICATIONS_SENDING = "notifications/sending"
+NOTIFICATIONS_DONE = "notifications/done"
 LOG = "log.jsonl"
 LOG_LOCK = "log.lock"
 PACK_LOCK = "log-pack.lock"
 CONSUMER_LOCK = "consumer.lock"
 CONSUMER_HOLDER = "consumer.json"
 MEMORY_LOCK = "memory.lock"
+CONFIG_LOCK = "config.lock"
+FILES_LOCK = "files.lock"
+SNAPSHOT_LOCK = "snapshot.lock"
 
 QUEUES: tuple[QueueName, ...] = ("planner", "worker")
 
@@ -68,7 +84,9 @@ FOLDERS: tuple[str, ...] = (
     *(f"{queue}/{part}" for queue in QUEUES for part in ("queue", "running", "results", "ended")),
     "planner/done",
     TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, DIFFS, TURN_PROMPTS,
-    CORRUPT, PAGES, PROMPTS, USAGE, USAGE_MONTHS,
+    CORRUPT, PAGES, PROMPTS, USAGE, USAGE_MONTHS, FILES, SKILLS,
+    "hooks", HOOKS_NEW, HOOKS_DONE, HOOKS_SEEN,
+    NOTIFICATIONS, NOTIFICATIONS_NEW, NOTIFICATIONS_SENDING, NOTIFICATIONS_DONE,
 )  # fmt: skip
 
 
@@ -89,6 +107,7 @@ class RecordNames(NamedTuple):
         return False
 
 
+_HASH = re.compile(r"[0-9a-f]{64}")
 _YEAR = r"(?:19[7-9]|2[01][0-9])[0-9]"
 _DAY, _MONTH = re.compile(rf"{_YEAR}-[01][0-9]-[0-3][0-9]"), re.compile(rf"{_YEAR}-[01][0-9]")
 _DAYS = RecordNames(".jsonl", _DAY, "a day for a name", is_dated=True)
@@ -101,15 +120,19 @@ RECORDS: dict[str, RecordNames] = {
         *(f"{queue}/{part}" for queue in QUEUES
           for part in ("queue", "running", "results", "ended")),
         TRIGGERS, TRIGGER_STATE, DIFFS, TURN_PROMPTS,
+        HOOKS_NEW, HOOKS_DONE, HOOKS_SEEN,
+        NOTIFICATIONS_NEW, NOTIFICATIONS_SENDING, NOTIFICATIONS_DONE,
     )
 } | {
     TURNS: RecordNames(".started"),
     TRANSCRIPT: _DAYS,
     LEDGER: _MONTHS,
     USAGE: _DAYS,
+    NOTIFICATIONS: _DAYS,
     USAGE_MONTHS: _MONTHS._replace(suffix=".json"),
     RUNS: RecordNames(".jsonl"),
     SIDE: RecordNames(".txt"),
+    FILES: RecordNames(stem=_HASH, expected="the SHA-256 of a file for a name"),
 }  # fmt: skip
 """The folders in which nothing but our records lies, and people's in their form."""
 
@@ -227,3 +250,47 @@ def usage_day(day: str) -> str:
 def usage_month(month: str) -> str:
     """The sums of the days of a month that are over; `month`: `2026-11`."""
     return f"{USAGE_MONTHS}/{month}.json"
+
+
+def hook_new(delivery_id: str) -> str:
+    """What came by a webhook and is on disk; the consumer has not taken it in yet."""
+    return f"{HOOKS_NEW}/{delivery_id}.json"
+
+
+def hook_done(delivery_id: str) -> str:
+    """The same once what it asks for is done."""
+    return f"{HOOKS_DONE}/{delivery_id}.json"
+
+
+def hook_seen(signature_id: str) -> str:
+    """The mark that a signature was used, and for which delivery."""
+    return f"{HOOKS_SEEN}/{signature_id}.json"
+
+
+def file_bytes(file_id: str) -> str:
+    """What a file that the user sent consists of."""
+    return f"{FILES}/{file_id}"
+
+
+def file_record(file_id: str) -> str:
+    """What is known of it; written after its bytes."""
+    return f"{FILES}/{file_id}.json"
+
+
+def notification_new(event_id: str) -> str:
+    """Something that is to be told outside of the page."""
+    return f"{NOTIFICATIONS_NEW}/{event_id}.json"
+
+
+def notification_sending(send_id: str) -> str:
+    """The mark that a notification is being sent."""
+    return f"{NOTIFICATIONS_SENDING}/{send_id}.json"
+
+
+def notification_done(event_id: str) -> str:
+    return f"{NOTIFICATIONS_DONE}/{event_id}.json"
+
+
+def notification_lines(now: datetime) -> str:
+    """What came of the sends of a day."""
+    return f"{NOTIFICATIONS}/{now.astimezone(UTC):%Y-%m-%d}.jsonl"

@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, Unpack
 
 from pydantic import Field
 
-from mimikit.protocol.models import EndStatus, FailureReason, Id, Instant, Record, Task, Usage
+from mimikit.errors import ErrorParameter
+from mimikit.protocol.models import (
+    Command,
+    EndStatus,
+    FailureReason,
+    Id,
+    Instant,
+    Record,
+    Task,
+    Usage,
+)
 from mimikit.protocol.paths import QueueName
 
 ResultType = Literal["text", "code_change", "analysis", "summary"]
@@ -93,3 +103,17 @@ class StatusCheckpoint(Record):
     queued: dict[str, str] = Field(default_factory=dict[str, str])
     traces: dict[str, int] = Field(default_factory=dict[str, int])
     """How many tasks each trace had."""
+
+
+class CommandResult(Record):
+    """`commands/done/{id}.json`: the order and what came of it."""
+
+    command: Command = Field(validation_alias="order", serialization_alias="order")
+    ok: bool
+    message: str
+    code: str = ""
+    """What was in the way, for a program that has words of its own."""
+    params: dict[str, ErrorParameter] = Field(default_factory=dict[str, ErrorParameter])
+    """What belongs to those words."""
+    result_id: str | None = None
+    applied_at: Instant

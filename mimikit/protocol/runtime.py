@@ -6,7 +6,20 @@ from datetime import datetime
 
 from pydantic import Field
 
-from mimikit.protocol.models import ClockDoubt, EngineStatus, Id, Instant, LiveRun, Record
+from mimikit.protocol.models import EngineStatus, Id, Instant, LiveRun, Record
+
+
+class ClockDoubt(Record):
+    """What is believed of the time since the clock leapt."""
+
+    leapt_at: Instant
+    """What it showed after its last leap; gone on from there for a day, it is believed again."""
+    believed: Instant
+    """So late it certainly is."""
+    proving: Instant
+    """A time that is believed once the consumer has lived for a day, in one piece or in many,
+    while the clock showed none before it."""
+    lived_s: float = 0.0
 
 
 class BudgetNote(Record):
@@ -37,6 +50,8 @@ class RuntimeState(Record):
     last_archive_at: Instant | None = None
     last_flush_at: Instant | None = None
     last_retention_at: Instant | None = None
+    last_self_awake_at: Instant | None = None
+    """When an improvement began last."""
     seen_at: Instant | None = None
     clock_doubt: ClockDoubt | None = None
     paused: bool = False
@@ -59,6 +74,13 @@ class LockHolder(Record):
     boot_id: str
     host: str
     started_at: Instant
+
+
+class ToolAddress(Record):
+    """`secrets/tools.json`: where the consumer serves tools to the owner's own programs."""
+
+    url: str
+    token: str
 
 
 class PageAddress(Record):

@@ -22,12 +22,14 @@ from mimikit.protocol.models import (
     MAX_TEXT,
     EndStatus,
     FailureReason,
+    FileRef,
     Id,
     Instant,
     Notify,
     Origin,
     QueueName,
     Record,
+    SentFiles,
     Task,
     Usage,
 )
@@ -66,6 +68,11 @@ class TaskParameters(_Params):
     """Of a task or of a trigger."""
 
 
+class WebhookParameters(_Params):
+    name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")
+    """Of a webhook in the settings; one that is not there yet may come."""
+
+
 class LlmEvalParameters(_Params):
     prompt: str = Field(min_length=1, max_length=2000)
 
@@ -96,6 +103,11 @@ class TaskDone(Record):
 class TaskFailed(Record):
     type: Literal["task_failed"] = "task_failed"
     params: TaskParameters
+
+
+class WebhookCondition(Record):
+    type: Literal["webhook"] = "webhook"
+    params: WebhookParameters
 
 
 class LlmEvalCondition(Record):
@@ -163,6 +175,7 @@ Condition = Annotated[
         | FileExists
         | TaskDone
         | TaskFailed
+        | WebhookCondition
         | LlmEvalCondition
         | AndCondition
         | OrCondition
@@ -210,6 +223,14 @@ class Trigger(Record):
     """Its user's; a schedule may have another."""
     locale: str | None = None
     """As of a task."""
+    files: SentFiles = Field(default_factory=list[FileRef])
+    """As of a task: its runs have them."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is there to fire again, once it has fired."""
+        is_at_a_time = self.schedule is not None and self.schedule.run_at is not None
+        return not (self.once or is_at_a_time)
 
 
 class NodeVerdict(Record):
@@ -248,6 +269,8 @@ class EndIntent(Record):
     told: Literal["teller", "message"] | None = None
     not_before: Instant | None = None
     """It is told then, together with what else has come of the trigger."""
+    changed: bool = False
+    """It came out otherwise than the run before; the first one did not."""
     trips: bool = False
     """The circuit breaker pauses the trigger."""
 

@@ -14,6 +14,7 @@ from mimikit.config import Settings
 from mimikit.engines import sandbox
 from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.engines.changes import RunRecording
+from mimikit.engines.registry import EngineChoice
 from mimikit.errors import BadSettings, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff
@@ -36,11 +37,13 @@ from mimikit.roles.run import (
     not_begun,
 )
 from mimikit.roles.task_end import end_or_retry
-from mimikit.roles.turn_context import with_context
+from mimikit.roles.turn_context import given_files, with_context
+from mimikit.roles.worktree_place import placed, step_refusal
 from mimikit.tasks import queue, reminders
 from mimikit.tasks.retry import TaskEnd, result_of
-from mimikit.tools.planning import PlannerSession
-from mimikit.tools.session import Effects, ToolCaller
+from mimikit.tools.planning import ImprovementSession, PlannerSession
+from mimikit.tools.provider import ToolRun
+from mimikit.tools.session import Effects, ToolCaller, WorkerSession
 
 PAGE_SAYS_AGAIN_S = 3.0
 """A page looks each second whether its record is there."""
@@ -63,7 +66,7 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
             task = claimed.but(released=False, waits_for=None)
             context.insist(lambda: context.files.save(paths.running(queue_name, task.id), task))
         run = run_planner if queue_name == "planner" else run_worker
-        return run(context, task, cancel)
+        return run(placed(context, task), task, cancel)
     except Exception as error:
         if isinstance(error, StorageError) and context.stopping.is_set():
             raise  # recovery decides
@@ -118,8 +121,12 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             ),
             timezone=timezone,
             locale=task.locale,
+            files=tuple(task.files),
         )
-        session = context.open_session(PlannerSession, caller)
+        run = ToolRun(task.id, "planner", cancel=cancel)
+        provided = context.provided_to(run, choice, internal=task.internal)
+        kind = ImprovementSession if task.origin == "self_awake" else PlannerSession
+        session = context.open_session(kind, caller, provided)
         outcome = run_metered(
             context,
             "planner",
@@ -249,11 +256,13 @@ def _kept_diff(context: RunContext, task: Task, recording: RunRecording) -> Task
 def task_refusal(
     task: Task, settings: Settings, files: Files, wait: Callable[[float], object] = time.sleep
 ) -> str | None:
-    """Why a `command` task may not run; None when it may.
+    """Why a `command` task, or a step of self-awake, may not run; None when it may.
 
     Every page tells where it really listens, which need not be what the settings say. What came by
     one that others reach stays refused when that is gone.
     """
+    if task.worktree is not None:
+        return step_refusal(files, task)
     if task.profile != "command":
         return None
     pages = _pages(files, wait)
@@ -347,14 +356,16 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
         failed = _failed(choice.waiting, reason)
         return _WorkerRun(failed, engine, lasts, session=task.engine_session)
     timezone, locale = task.timezone or context.settings.zone.key, task.locale or "en"
-    turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream)
+    files = context.insist(lambda: given_files(context.files, task.files))
+    turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream, files=files)
+    session = _worker_session(context, task, choice, now, cancel)
     with _recorded(context, task, engine) as recording:
         outcome = run_metered(
             context,
             "worker",
             turn_input,
             choice,
-            None,
+            session,
             run_id=task.id,
             attempt=task.attempts + 1,
             cancel=cancel,
@@ -369,13 +380,26 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
     return _WorkerRun(outcome, engine, final, diff, looked, sessions.task.engine_session)
 
 
+def _worker_session(
+    context: RunContext, task: Task, choice: EngineChoice, now: datetime, cancel: CancelToken
+) -> WorkerSession | None:
+    """The tools that are carried out for it here; None: it has none but its engine's own."""
+    run = ToolRun(task.id, "worker", task.profile, cancel)
+    provided = context.provided_to(run, choice, internal=task.internal)
+    if provided is None:
+        return None
+    caller = ToolCaller(task.id, task.trace_id, now, parent=task)
+    return context.open_session(WorkerSession, caller, provided)
+
+
 def _recorded(
     context: RunContext, task: Task, engine: str
 ) -> contextlib.AbstractContextManager[RunRecording | None]:
     """While a run works: what it changes is seen; of the owner's own lines only that they work."""
     if task.internal or engine == "builtin":  # they change nothing
         return contextlib.nullcontext()
-    closed = [context.state, *sandbox.secrets_of_home(context.settings.codex.secrets)]
+    looks = engine != "command"
+    secrets = sandbox.secrets_of_home(context.settings.codex.secrets) if looks else ()
     return context.changes.recording(
-        context.workspace, closed, context.clock.monotonic, looks=engine != "command"
+        context.workspace, [context.state, *secrets], context.clock.monotonic, looks=looks
     )

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import Field
-
+from mimikit import permission
 from mimikit.clock import Clock
 from mimikit.config import BudgetSettings, LimitSettings, Settings
+from mimikit.conversation.drafts import DraftCursor
 from mimikit.engines.base import (
     UPSTREAM,
     CancelToken,
@@ -28,22 +28,25 @@ from mimikit.engines.base import (
     ToolReply,
     ToolSpec,
     TurnInput,
+    haste,
 )
 from mimikit.engines.changes import ChangeRecorder
-from mimikit.engines.registry import CODE_ENGINES, EngineChoice, EngineRegistry
+from mimikit.engines.registry import CODE, CODE_ENGINES, EngineChoice, EngineRegistry
 from mimikit.errors import EngineError, StorageError
 from mimikit.language import phrases
-from mimikit.language.plain_text import plain
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import FailureReason, Instant, LiveRun, Record, Role, Task
+from mimikit.protocol.models import FailureReason, LiveRun, Role, Task
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
+from mimikit.roles.run_output import RunOutput
 from mimikit.roles.run_trail import RunTrail
-from mimikit.roles.scratch import lay_out_upstream, make_scratch, remove_scratch
+from mimikit.roles.scratch import lay_out_files, lay_out_upstream, make_scratch, remove_scratch
 from mimikit.roles.shortage import PAUSE_S, RunShortage
 from mimikit.tasks.usage import UsageBook
+from mimikit.tools import skill_reader
+from mimikit.tools.provider import ProvidedTools, ToolProvider, ToolRun, WarmProvider, provided_for
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
 
@@ -52,7 +55,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
-MAX_EVENT_CHARACTERS = 20_000
 _WITHOUT_TOKENS = CODE_ENGINES | {"scripted"}
 """Engines that have no use for the prompt's tokens."""
 _ANSWERS = frozenset({"message", "tool", "command", "file"})
@@ -143,16 +145,35 @@ class RunContext:
     state: Path
     shortage: RunShortage
     tool_server: ToolServer | None = None
+    providers: tuple[ToolProvider, ...] = ()
     window: HistoryWindow = field(default_factory=HistoryWindow)
     changes: ChangeRecorder = field(default_factory=ChangeRecorder)
     stopping: threading.Event = field(default_factory=threading.Event)
+    kept: tuple[Path, ...] = ()
+    """What runs may look at and not change, beside what they never may."""
 
     @functools.cached_property
     def usage(self) -> UsageBook:
         """What runs use; made before any thread is."""
         return UsageBook(self.files, self.settings, self.clock)
 
-    def open_session(self, kind: type[S], caller: ToolCaller) -> S:
+    def close(self) -> None:
+        """End what engines and providers of tools keep between their runs."""
+        self.engines.close()
+        for provider in self.providers:
+            if isinstance(provider, WarmProvider):
+                provider.close()
+
+    def in_worktree(self, workspace: Path, kept: tuple[Path, ...]) -> RunContext:
+        """The same for runs that work there; what they use is counted with that of all others."""
+        providers = tuple(each for each in self.providers if not each.works_in_tree)
+        other = replace(self, workspace=workspace, kept=kept, providers=providers)
+        vars(other)["usage"] = self.usage
+        return other
+
+    def open_session(
+        self, kind: type[S], caller: ToolCaller, provided: ProvidedTools | None = None
+    ) -> S:
         """A role's tools for one run; what they refuse goes into the log."""
         return kind(
             caller,
@@ -161,6 +182,19 @@ class RunContext:
             lambda tool, reason: self.log.write(
                 "audit", "tool_refused", runId=caller.run_id, tool=tool, reason=reason
             ),
+            provided,
+        )
+
+    def provided_to(
+        self, run: ToolRun, choice: EngineChoice, *, internal: bool = False
+    ) -> ProvidedTools | None:
+        """What a run is offered that is carried out here; each of its calls goes into the log."""
+        return provided_for(
+            self.providers,
+            run,
+            choice.engine.name,
+            lambda event, facts: self.log.write("audit", event, **facts),
+            internal=internal,
         )
 
     def insist(self, do: Callable[[], T]) -> T:
@@ -178,69 +212,6 @@ class RunContext:
                 is_for_good = isinstance(error, StorageError) and error.permanent
                 if is_for_good or self.stopping.wait(1.0):
                     raise
-
-
-class RunEvent(Record):
-    """One line of `runs/{id}.jsonl`: what a run did, as it did it."""
-
-    at: Instant
-    type: Literal[
-        "started", "output", "delta", "message", "tool", "command", "file", "note", "error",
-        "ended", "process", "usage",
-    ]  # fmt: skip
-    text: str = ""
-    stream: Literal["stdout", "stderr"] | None = None
-    data: dict[str, Any] = Field(default_factory=dict)
-
-
-class RunOutput:
-    """Where a run's events go: `runs/{id}.jsonl`, its headline, and a Teller's words to the page.
-
-    Output is for following, not for keeping: a disk that refuses a line never ends the run.
-    """
-
-    def __init__(
-        self, context: RunContext, run_id: str, *, is_turn: bool, watch: OnEvent | None = None
-    ) -> None:
-        """`is_turn` streams its deltas to the page as they come; `watch` is told of each event."""
-        self._context, self._run_id, self._watch = context, run_id, watch
-        self._left = context.settings.limits.output_bytes
-        self._is_turn = is_turn
-        self._lock = threading.Lock()
-
-    def event(self, kind: EventKind, text: str, data: Mapping[str, object]) -> None:
-        if self._watch is not None:
-            self._watch(kind, text, dict(data))
-        if kind == "delta" and self._is_turn:
-            self._context.feed.tell("delta", turnId=self._run_id, text=text)
-        if kind in ("command", "tool", "note", "file"):
-            self._context.live.headline(self._run_id, plain(text))
-        self.write(kind, text, data)
-
-    def write(self, kind: str, text: str, data: Mapping[str, object]) -> None:
-        """Append one line; beyond the cap, one last note."""
-        facts = dict(data)
-        record = RunEvent.model_validate(
-            {
-                "at": self._context.clock.now(),
-                "type": kind,
-                "text": plain(text)[:MAX_EVENT_CHARACTERS],
-                "stream": facts.pop("stream", None),
-                "data": facts,
-            }
-        )
-        with self._lock:
-            if self._left <= 0:
-                return
-            self._left -= len(record.text) + 200
-            if self._left <= 0:
-                record = record.but(type="note", text="more output is not shown here", data={})
-            try:
-                self._context.files.append(
-                    paths.run_output(self._run_id), record.to_dict(), sync=False
-                )
-            except StorageError:
-                self._left = 0
 
 
 def run_engine(
@@ -262,21 +233,19 @@ def run_engine(
     Whatever an engine raises becomes a failed outcome: a role never dies of its engine.
     """
     engine, task, server = choice.engine, turn_input.task, context.tool_server
-    output = RunOutput(context, run_id, is_turn=role == "teller", watch=watch)
+    output = _output(context, run_id, DraftCursor(attempt) if role == "teller" else None, watch)
     output.write("started", engine.name, {"attempt": attempt})
-    specs = session.specs() if session else ()
-    trail = RunTrail(engine.name, session.call if session else _no_tools)
+    specs, call = (session.offered, session.call) if session else ((), _no_tools)
+    trail = RunTrail(engine.name, call, context.clock.now())
     timeout_s, idle_timeout_s = _timeouts(role, task, choice, context.settings.limits)
     scratch = token = request = None
     try:
         scratch = make_scratch(context.state)
-        lay_out_upstream(context.files, turn_input.upstream, scratch)
-        if server is not None and session is not None:
+        turn_input = _laid_out(context, role, turn_input, engine.name, scratch)
+        turn_input = _begun(context, turn_input, session, output, scratch)
+        if server is not None and specs:
             token = server.register(specs, trail.call)
-        if engine.name == "command":  # it takes a shell line, and nothing beside it
-            instructions, prompt = "", task.prompt if task else ""
-        else:
-            instructions, prompt = _told(context, role, turn_input, specs, scratch)
+        instructions, prompt = _told(context, role, turn_input, engine.name, specs, scratch)
         request = EngineRequest(
             run_id=run_id,
             attempt=attempt,
@@ -301,6 +270,7 @@ def run_engine(
             resume=resume,
             on_session=on_session,
             read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
+            kept=context.kept,
         )
         outcome = _served(context, choice, request)
         outcome = outcome if engine.name in _WITHOUT_TOKENS else _with_asked(request, outcome)
@@ -318,21 +288,70 @@ def run_engine(
     if cancel.reason == "killed" and outcome.status != "done":
         outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")
     with contextlib.suppress(MemoryError, OSError, RuntimeError):  # the outcome stands
-        output.write("ended", outcome.error or "", {"status": outcome.status})
+        if unkept := output.end(outcome.error or "", outcome.status):
+            outcome = replace(outcome, data={**outcome.data, "unkeptBytes": unkept})
         if engine.name not in _WITHOUT_TOKENS:
             tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
         trail.keep(context.files, request, outcome, context.clock.now())
     return outcome
 
 
+def _laid_out(
+    context: RunContext, role: Role, turn_input: TurnInput, engine: str, scratch: Path
+) -> TurnInput:
+    """The input with what it builds on laid out, and what the user sent.
+
+    That is all of it for who works, for others the pictures that they are shown.
+    """
+    lay_out_upstream(context.files, turn_input.upstream, scratch)
+    works = role == "worker" and engine != CODE
+    sees = context.settings.sees_pictures(engine)
+    files, given = context.files, turn_input.files
+    return replace(turn_input, files=lay_out_files(files, given, scratch, works=works, sees=sees))
+
+
+def _begun(
+    context: RunContext,
+    turn_input: TurnInput,
+    session: ToolSession | None,
+    output: RunOutput,
+    scratch: Path,
+) -> TurnInput:
+    """Tell who provides a run with tools that it begins; the input with the skills it may read."""
+    for note in session.begin(scratch) if session is not None else ():
+        output.event("note", note, {})
+    if session is None or all(spec.name != permission.READ_SKILL for spec in session.offered):
+        return turn_input
+    return replace(turn_input, skills=skill_reader.lines(context.files))
+
+
+def _output(
+    context: RunContext, run_id: str, draft: DraftCursor | None, watch: OnEvent | None
+) -> RunOutput:
+    """Where a run's events go."""
+    return RunOutput(
+        run_id,
+        context.files,
+        context.feed,
+        context.clock,
+        limit=context.settings.limits.output_bytes,
+        headline=context.live.headline,
+        draft=draft,
+        watch=watch,
+    )
+
+
 def _told(
     context: RunContext,
     role: Role,
     turn_input: TurnInput,
+    engine: str,
     specs: tuple[ToolSpec, ...],
     scratch: Path,
 ) -> tuple[str, str]:
     """What a model is told: the role's text, and the turn's own."""
+    if engine == "command":  # it takes a shell line, and nothing beside it
+        return "", turn_input.task.prompt if turn_input.task else ""
     instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
     budgets = context.settings.budgets
     return instructions, prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
@@ -363,7 +382,7 @@ def _asked(context: RunContext, engine: Engine, request: EngineRequest) -> Outco
     """Run an engine; what may pass is asked again, what is too long again in short."""
     outcome = engine.run(request)
     for wait_s in TRY_AGAIN_S:
-        if not outcome.may_pass or not _pause(request.cancel, wait_s):
+        if not outcome.may_pass or not _pause(request.cancel, wait_s * haste(request.role)):
             break
         request.on_event("note", f"asked again: {outcome.error}", {})
         outcome = engine.run(request)
@@ -374,15 +393,13 @@ def _asked(context: RunContext, engine: Engine, request: EngineRequest) -> Outco
     if outcome.error and outcome.failure_reason not in _STOPPED and engine.name not in CODE_ENGINES:
         facts = {"runId": request.run_id, "engine": engine.name, "want": outcome.want}
         context.log.write("audit", "engine_failed", said=outcome.error, **facts)
-    language = _language(request)
-    if outcome.too_long:
-        said = phrases.say("context_too_long", language, engine=engine.name)
-        outcome = replace(outcome, error=said)
-    elif request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
+    key = "context_too_long" if outcome.too_long else None
+    if key is None and request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
         key = _TOLD_OF_A_TURN.get(outcome.failure_reason)
-        said = phrases.say(key, language, engine=engine.name) if key else outcome.error
-        outcome = replace(outcome, error=said)
-    return outcome
+    if key is None:
+        return outcome
+    told = phrases.say_both(key, engine=engine.name)
+    return replace(outcome, error=told[_language(request)], told=told)
 
 
 def _language(request: EngineRequest) -> phrases.Language:

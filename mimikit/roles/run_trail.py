@@ -28,8 +28,13 @@ class RunTrail:
     Safe between threads as far as the calls it passes on are.
     """
 
-    def __init__(self, engine: str, call: Callable[[str, Mapping[str, object]], ToolReply]) -> None:
-        self._engine, self._call = engine, call
+    def __init__(
+        self,
+        engine: str,
+        call: Callable[[str, Mapping[str, object]], ToolReply],
+        began: datetime,
+    ) -> None:
+        self._engine, self._call, self._began = engine, call, began
         self._calls: list[ToolUse] = []
 
     def call(self, name: str, given: Mapping[str, object]) -> ToolReply:
@@ -66,6 +71,7 @@ class RunTrail:
             attempt=request.attempt,
             status=outcome.status,
             at=now,
+            started_at=self._began,
             instructions=_kept(request.instructions, MOST_CHARACTERS),
             prompt=_kept(request.prompt, MOST_CHARACTERS),
             tools=[spec.name for spec in request.tools],

@@ -6,10 +6,12 @@ import contextlib
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+from mimikit.conversation import attachments
 from mimikit.engines import process
-from mimikit.engines.base import UPSTREAM
+from mimikit.engines.base import FILES, MOST_PICTURE_BYTES, UPSTREAM, GivenFile
 from mimikit.engines.process_tree import scratch_prefix
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -41,6 +43,32 @@ def remove_scratch(scratch: Path) -> None:
         line = 'chmod -R u+rwx -- "$1"; rm -rf -- "$1"'
         with contextlib.suppress(OSError, MemoryError):
             process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_S)
+
+
+def lay_out_files(
+    files: Files, given: tuple[GivenFile, ...], scratch: Path, *, works: bool, sees: bool
+) -> tuple[GivenFile, ...]:
+    """Put what the user sent into a run's scratch folder, read-only: copies, ours stay as they are.
+
+    works: else only the pictures that the model is shown. sees: whether it is shown any.
+    """
+    laid: list[GivenFile] = []
+    folder = scratch / FILES
+    for number, file in enumerate(given, 1):
+        is_shown = sees and file.ref.is_picture and file.ref.size <= MOST_PICTURE_BYTES
+        data = None
+        if works or is_shown:
+            data = attachments.read(files, file.ref.id)
+        if data is None:
+            laid.append(replace(file, is_there=file.is_there and not (works or is_shown)))
+            continue
+        folder.mkdir(exist_ok=True)
+        # The number goes before the name, which so is no option, and no other's.
+        path = folder / f"{number}-{file.ref.name}"
+        path.write_bytes(data)
+        path.chmod(0o400)
+        laid.append(replace(file, path=path, is_shown=is_shown))
+    return tuple(laid)
 
 
 def lay_out_upstream(files: Files, upstream: tuple[TaskResult, ...], scratch: Path) -> None:

@@ -12,6 +12,8 @@ from mimikit import permission
 from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.engines.registry import EngineChoice
 from mimikit.errors import StorageError
+from mimikit.language import phrases
+from mimikit.language.phrases import Words
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import LastingThread
@@ -47,6 +49,8 @@ class TurnOutcome:
     error: str = ""
     failure_reason: FailureReason | None = None
     retry_at: datetime | None = None
+    told: Words | None = None
+    """The error in each language, where it is put for people."""
 
 
 def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
@@ -69,6 +73,7 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         remote=any(item.remote for item in job.items),
         timezone=turn_input.timezone,
         locale=turn_input.locale,
+        files=tuple(file.ref for file in turn_input.files if file.is_there),
         question_open=question is not None and bool(question.planner_task_id or not answered),
     )
     session = context.open_session(TellerSession, caller)
@@ -90,9 +95,12 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
     if not replies and effects.question is not None:
         replies = [effects.question.question]
     if outcome.status != "done" or not replies:
-        error = outcome.error or "the model gave no reply"
         reason = "canceled" if outcome.status == "canceled" else outcome.failure_reason
-        return TurnOutcome(job, None, error, reason or "error", outcome.retry_at)
+        told, error = outcome.told, outcome.error
+        if error is None:
+            told = phrases.say_both("turn_silent", engine=job.choice.engine.name)
+            error = told[phrases.language(turn_input.inputs[-1].text if turn_input.inputs else "")]
+        return TurnOutcome(job, None, error, reason or "error", outcome.retry_at, told)
     record = _record(job, turn_input, outcome, effects, replies, started, context.clock.now())
     return TurnOutcome(job, record)
 
@@ -107,6 +115,10 @@ def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
             created_at=item.created_at,
             turn_id=turn_id,
             quote=item.quote,
+            edits=item.edits,
+            retry_of=item.retry_of,
+            hook=item.hook,
+            files=item.files,
         )
         for item in items
         if item.kind != "task_result"
@@ -127,6 +139,7 @@ def _record(
     told = [item.task_id for item in job.items if item.task_id]
     of = {item.trigger_id for item in job.items}
     of_trigger = of.pop() if len(of) == 1 else None
+    asked = effects.question
     answers = [
         Message(
             id=derived_id("msg", job.id, str(number)),
@@ -140,6 +153,7 @@ def _record(
             duration_ms=max(0, int((now - started).total_seconds() * 1000)),
             engine=job.choice.engine.name,
             trigger_id=of_trigger,
+            question_id=asked.question_id if asked and text == asked.question else None,
         )
         for number, text in enumerate(replies)
     ]

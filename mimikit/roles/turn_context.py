@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from mimikit.engines.base import TaskLine, TurnInput
+from mimikit.conversation import attachments, file_types
+from mimikit.engines.base import GivenFile, TaskLine, TurnInput
 from mimikit.language import phrases
 from mimikit.memory import terms, tokens
-from mimikit.protocol.models import Hit
+from mimikit.memory.tokens import middle_cut
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import MOST_FILES, FileRef, Hit, Message
 from mimikit.roles.prompts import user_block
 from mimikit.roles.run import RunContext
 
 RECENT = 5
 """Messages that belong to the query of what memory is asked, with less weight."""
+_READ_OF_FILE = 400_000
+"""Characters; far more than a prompt has of it."""
 _READ = 4000
 """Characters of a text that are enough to tell its script."""
 _TRADITIONAL = ("hant", "tw", "hk", "mo")
@@ -39,6 +45,7 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
     except Exception as error:  # noqa: BLE001 - better an answer without memory than none
         context.log.write("error", "memory_not_searched", error=repr(error))
     own = turn_input.task.id if turn_input.task else None
+    files = given_files(context.files, refs_in_sight(turn_input, conversation))
 
     def tasks(scope: str) -> list[TaskLine]:
         return [line for line in context.reader.tasks(scope) if line.id != own]
@@ -49,8 +56,31 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
         user=user,
         memory=tuple(memory),
         tasks=tuple(tasks("all")),
+        files=files,
         look=tasks,
     )
+
+
+def refs_in_sight(turn_input: TurnInput, conversation: Sequence[Message]) -> list[FileRef]:
+    """What the user sent with what is asked, else lately; each once, so many as a run is given."""
+    if turn_input.task is not None:
+        return turn_input.task.files
+    said = [*turn_input.inputs[::-1], *conversation[::-1]]
+    refs = {ref.id: ref for item in reversed(said) for ref in item.files}
+    order = dict.fromkeys(ref.id for item in said for ref in item.files)
+    return [refs[id_] for id_ in order][:MOST_FILES]
+
+
+def given_files(files: Files, refs: Sequence[FileRef]) -> tuple[GivenFile, ...]:
+    """These with their text, as far as they are still there."""
+    given: list[GivenFile] = []
+    for ref in refs:
+        is_there = attachments.find(files, ref.id) is not None
+        data = attachments.read(files, ref.id) if is_there and ref.is_text else None
+        text = file_types.text_of(data) if data is not None else None
+        text = None if text is None else middle_cut(text, _READ_OF_FILE)
+        given.append(GivenFile(ref, text, is_there))
+    return tuple(given)
 
 
 def written_in(text: str, locale: str) -> str:

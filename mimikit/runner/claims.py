@@ -69,9 +69,8 @@ class TaskClaims(Claims):
                 self._files.write(target, entry.fill, sync=False)
                 data = entry.fill
         except StorageError:
-            with contextlib.suppress(OSError):
-                if self._files.fs.stat(source) is None:
-                    self._files.fs.rename(target, source)
+            with contextlib.suppress(OSError):  # where another came to lie there, it stays
+                self._files.fs.rename_exclusive(target, source)
             self._claimed.discard(name)
             raise
         return FileBytes(data, name, waiting.seen_at)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 
-from mimikit import config
 from mimikit.conversation import turns
 from mimikit.conversation.inbox import InboxIndex
-from mimikit.errors import BadSettings, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import local_time
 from mimikit.protocol import paths
@@ -17,6 +14,7 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import QueueName, Task, TurnRecord
 from mimikit.protocol.runtime import BudgetNote, BudgetStatus
 from mimikit.supervisor.code_turns import code_record, system_message
+from mimikit.supervisor.settings_watch import SettingsWatch
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.budget import BudgetHold, day_end, day_of
@@ -37,7 +35,7 @@ class BudgetWatch:
         commit: Callable[[TurnRecord], None],
     ) -> None:
         self._store, self._book, self._inputs, self._commit = store, book, inputs, commit
-        self._config: tuple[int, int] | None = self._config_mark()
+        self._config = SettingsWatch(store)
         self._ending: dict[str, Task] = {}
         """What was taken out of its queue to wait no longer, and could not be brought back yet."""
         self._summed_up = ""
@@ -167,25 +165,11 @@ class BudgetWatch:
     def _caps(self) -> dict[str, int | None]:
         return self._book.caps.model_dump()
 
-    def _config_mark(self) -> tuple[int, int] | None:
-        try:
-            stat = self._store.files.stat(paths.CONFIG)
-        except StorageError:
-            return None
-        return (stat.mtime_ns, stat.size) if stat else None
-
     def _read_settings(self) -> None:
-        """Take the caps of a `config.toml` that was changed; one that is wrong changes nothing."""
-        mark = self._config_mark()
-        if mark == self._config:
-            return
-        self._config = mark
-        try:
-            text = (self._store.files.read(paths.CONFIG) or b"").decode()
-            self._book.renew(config.parsed(text, Path(paths.CONFIG)).budget)
-        except (BadSettings, UnicodeDecodeError) as error:
-            self._store.log.write("error", "settings_not_read", error=str(error))
-        self._store.feed.tell("status")
+        """Take the caps of a `config.toml` that was changed."""
+        if (changed := self._config.changed()) is not None:
+            self._book.renew(changed.budget)
+            self._store.feed.tell("status")
 
     def _find_held(self) -> None:
         """What waited for tokens when the consumer ended waits for them still."""

@@ -43,22 +43,37 @@ def titles_after(files: Files, task: Task, candidates: Callable[[str], Iterable[
 def _steps_of(files: Files, subject: str, ids: Iterable[str]) -> Iterator[Trigger]:
     for trigger_id in sorted(ids):
         trigger = registry.active(files, trigger_id)[0]
-        if trigger and trigger.once and trigger.condition and trigger.enabled:
-            done = (leaf.condition for leaf in conditions.walk(trigger.condition))
-            if any(isinstance(it, TaskDone) and it.params.task_id == subject for it in done):
-                yield trigger
+        if trigger and subject in _awaited(trigger):
+            yield trigger
 
 
-def end_step(store: Store, trigger: Trigger, lost_to: str, now: datetime) -> None:
+def is_step(trigger: Trigger) -> bool:
+    """Whether it is a step that waits for what comes before it to be done."""
+    return bool(_awaited(trigger))
+
+
+def _awaited(trigger: Trigger) -> set[str]:
+    """The tasks or triggers that a step waits for; empty: it is none, or is paused."""
+    if not (trigger.once and trigger.condition and trigger.enabled):
+        return set()
+    leaves = (leaf.condition for leaf in conditions.walk(trigger.condition))
+    return {it.params.task_id for it in leaves if isinstance(it, TaskDone)}
+
+
+def end_step(
+    store: Store, trigger: Trigger, lost_to: str, now: datetime, said: str | None = None
+) -> None:
     """End a step that can not run any more: as a task that was canceled, reason `upstream`.
 
+    lost_to: the task or trigger before it, or the job that was canceled. said: why, if not for what
+        was before it.
     Crash: its end stands there before its definition goes, and has always the same id.
     """
     files, slot = store.files, f"{UPSTREAM}{lost_to}"
     before = store.ledger.results_of(lost_to)  # of a trigger, its last run
     run, end = make_run(trigger, slot, now), TaskEnd("canceled", "upstream", 0)
     run = run.but(parent_task_id=before[-1] if before else trigger.parent_task_id)
-    said = f"{lost_to}, which it waited for, did not succeed"
+    said = said or f"{lost_to}, which it waited for, did not succeed"
     queue.finish(files, result_of(run, end, now, now, error=said))
     if store.ledger.end_of(run.id) is None:
         files.save(paths.running(run.role, run.id), run)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from mimikit.conversation.drafts import StreamedReply
 from mimikit.engines.registry import CODEX, OPENCODE, want_words
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, ToldReminder, ToldResult, Words
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     REMINDER,
+    AnsweredQuestion,
     EngineStatus,
     InboxItem,
     Message,
@@ -27,7 +30,10 @@ from mimikit.protocol.models import (
     to_utc,
 )
 from mimikit.protocol.results import TaskResult
+from mimikit.protocol.self_awake import Improvement
 from mimikit.protocol.triggers import LastRun, PlanResult, TriggerState
+from mimikit.roles.teller import user_messages
+from mimikit.tasks.queue import TaskSnapshot
 
 Told = Literal["teller", "message"]
 MOST_OF_AN_ERROR = 200
@@ -39,6 +45,39 @@ def code_record(turn_id: str, now: datetime) -> TurnRecord:
     return TurnRecord(id=turn_id, author="code", started_at=now, completed_at=now)
 
 
+def ended_record(
+    base: TurnRecord,
+    items: Sequence[InboxItem],
+    said: StreamedReply,
+    why: Words | None,
+    language: Language,
+    results: Sequence[Message],
+) -> TurnRecord:
+    """The turn that says of itself that it failed, or (no `why`) was stopped.
+
+    What the user said bears that, what had been said of the reply stays, a line tells of it, and
+    what it was to tell is told by code: the messages `results`.
+    """
+    ended = "failed" if why else "stopped"
+    own = [m.but(ended=ended, why=why) for m in user_messages(tuple(items), base.id)]
+    ids = [message.id for message in own]
+    partial = Message(
+        id=derived_id("msg", base.id, "0"),
+        role="agent",
+        text=said.text,
+        created_at=base.completed_at,
+        turn_id=base.id,
+        in_reply_to=ids,
+        engine=said.engine or None,
+        ended=ended,
+    )
+    text = phrases.say(f"turn_{ended}", language, error=why[language] if why else None)
+    line = system_message(base, text, task_ids=[])  # it is not what came of the work
+    line = line.but(in_reply_to=ids, failed=ended == "failed", ended=ended)
+    messages = [*own, *([partial] if said.text else []), line, *results]
+    return base.but(consumed=[item.id for item in items], messages=messages)
+
+
 def question_message(question: Question, record: TurnRecord) -> Message:
     """The question as it stands in the transcript once it is answered."""
     return Message(
@@ -47,7 +86,41 @@ def question_message(question: Question, record: TurnRecord) -> Message:
         text=question.question,
         created_at=question.created_at,
         turn_id=record.id,
+        question_id=question.question_id,
     )
+
+
+def answered_question(
+    question: Question, answer: str | None, *, by_user: bool = False
+) -> AnsweredQuestion:
+    """A question with the answer it got, from the user or as its time was over."""
+    return AnsweredQuestion(
+        question_id=question.question_id,
+        question=question.question,
+        options=question.options,
+        default=question.default,
+        answer=answer,
+        by_user=by_user,
+    )
+
+
+def with_answer(
+    record: TurnRecord, question: Question | None, items: Sequence[InboxItem]
+) -> TurnRecord:
+    """A turn that closes a question, with that beside the words of the user which answer it."""
+    closed = {record.closes_question, *(answer.question_id for answer in record.answers)}
+    if question is None or question.question_id not in closed:
+        return record
+    said = [item for item in items if item.kind != "task_result"]
+    given = [item for item in said if item.question_id == question.question_id] or said[-1:]
+    answers = [a.text for a in record.answers if a.question_id == question.question_id]
+    messages = [
+        m.but(answered=answered_question(question, (answers or [m.text])[0], by_user=True))
+        if m.id in {item.id for item in given}
+        else m
+        for m in record.messages
+    ]
+    return record.but(messages=messages)
 
 
 def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneInfo) -> str:
@@ -97,12 +170,24 @@ def status_facts(
         )
     ]
     for (engine, state), names in served.items():
-        who = ", ".join(names)
-        if state == "ready":
-            found.append(phrases.say_both("status_serves", names=who, engine=engine))
-        else:
+        if engine == "command":
+            continue
+        who = {
+            language: {"en": ", ", "zh": "、"}[language].join(
+                phrases.say(f"seat_{name}", language) for name in names
+            )
+            for language in phrases.TABLE
+        }
+        is_all = len(names) == len(engines) - ("command" in engines)
+        if state != "ready":
             why = want_words(engines[names[0]], now, zone)
             found.append(phrases.say_both("status_waits", names=who, why=why))
+        elif engine == "builtin":
+            found.append(phrases.say_both("status_no_mind" if is_all else "status_code", names=who))
+        elif is_all:
+            found.append(phrases.say_both("status_mind", engine=engine))
+        else:
+            found.append(phrases.say_both("status_serves", names=who, engine=engine))
     return tuple(found)
 
 
@@ -120,6 +205,24 @@ def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
         task_id=task.id,
         trigger_id=task.source_trigger_id,
         reminder=None if is_plan else _told_reminder(task, outcome),
+    )
+
+
+def told_entry(item: InboxItem, known: TaskSnapshot | None) -> ToldResult:
+    """A result that waits to be told, also where nothing of its task is left."""
+    if known is not None and known.outcome is not None:
+        told = told_result(known.task, known.outcome)
+        return replace(told, steps=tuple(item.steps), paused=item.tripped)
+    task_id = item.task_id or item.id
+    return ToldResult(
+        title=item.text or task_id,
+        prompt="",
+        seat=item.seat or "worker",
+        status="failed",
+        text="",
+        error="its record is gone",
+        failure_reason=None,
+        task_id=task_id,
     )
 
 
@@ -188,6 +291,27 @@ def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Mes
         turn_id=record.id,
         task_ids=task_ids,
     )
+
+
+def improvement_words(run: Improvement, language: str) -> str:
+    """What is said of an improvement that came to something."""
+    if run.end == "proposed":
+        return phrases.say("self_awake_proposed", language, what=run.why)
+    files = "self_awake_file" if len(run.files) == 1 else "self_awake_files"
+    return phrases.say(
+        "self_awake_committed",
+        language,
+        how=phrases.say("self_awake_asked" if run.asked else "self_awake_idle", language),
+        title=phrases.code(run.title),
+        branch=run.branch,
+        files=phrases.say(files, language, n=len(run.files)),
+        why=run.why,
+    )
+
+
+def left_words(path: str, language: str) -> str:
+    """What is said of a worktree that stays, as somebody may work there."""
+    return phrases.say("self_awake_left", language, path=phrases.code(path))
 
 
 def telling(

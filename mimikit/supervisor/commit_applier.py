@@ -13,6 +13,7 @@ from functools import partial
 from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.errors import StorageError, UnsafeFile
+from mimikit.language.plain_text import first_line
 from mimikit.memory import notes
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
@@ -67,6 +68,8 @@ class CommitApplier:
         self._summary_came, self._steps_after = summary_came, steps_after
         self._to_end: dict[tuple[QueueName, str], None] = {}
         """Runs that have finished, in that order."""
+        self._waited_for = set[str]()
+        """Tasks seen to have steps that wait, which may have run when an end is tried again."""
 
     def end_runs(self, now: datetime) -> bool:
         """Bring finished runs to their end; one whose end fails is tried again later.
@@ -171,7 +174,8 @@ class CommitApplier:
             encode(part)  # all of it can be written, or none of it is
         if plan.status != "needs_input":
             for planned in plan.tasks:
-                self._publish(planned, plan.completed_at)
+                if planned.origin != "self_awake":  # that is written, and done in its worktree
+                    self._publish(planned, plan.completed_at)
             for trigger in plan.triggers:
                 registry.create(self._files, trigger)
                 self._store.trigger_changed(trigger.id)
@@ -181,6 +185,7 @@ class CommitApplier:
             # One that only starts work speaks through its results; findings, failures are told.
             works = plan.tasks or plan.triggers or plan.cancels or plan.commands
             is_told = plan.status == "failed" or (plan.status == "done" and not works)
+            is_told = is_told and not (task is not None and task.internal)
             end = EndIntent(told="teller" if is_told else None)
             end = plan_end(self._store, task, plan, end) if task is not None else end
             self._end_in_ledger(plan, "planner", task)
@@ -188,6 +193,7 @@ class CommitApplier:
                 break_circuit(self._store, task)
             if task is not None and end.told:
                 self._put_result(task, end, plan.completed_at)
+                self._store.notify_end(task, plan, end)
         queue.leave_running(self._files, "planner", plan.id)
         if plan.status != "needs_input":
             self._files.move(paths.result("planner", plan.id), paths.plan_done(plan.id))
@@ -201,19 +207,24 @@ class CommitApplier:
         """
         task = queue.read(self._files, "worker", paths.running("worker", result.id))
         steps = self._steps_after(task) if task and not task.internal else []
-        end = settled_end(self._store, task, result, waited_for=bool(steps)) if task else None
-        self._end_in_ledger(result, "worker", task)
+        if steps:
+            self._waited_for.add(result.id)
+        waited_for = result.id in self._waited_for
+        end = settled_end(self._store, task, result, waited_for=waited_for) if task else None
+        self._end_in_ledger(result, "worker", task, changed=bool(end and end.changed))
         if task is not None and end is not None:
             if end.trips:
                 break_circuit(self._store, task)
             if end.told:
                 lost = steps if result.status != "done" else []
                 self._put_result(task, end, result.completed_at, lost)
+                self._store.notify_end(task, result, end)
             if task.source_trigger_ids:
                 self._answers_came(task, result)
             if task.covers is not None:
                 self._summary_came(task, result)
         queue.leave_running(self._files, "worker", result.id)
+        self._waited_for.discard(result.id)
         self._feed.tell("task", id=result.id, seat="worker")
 
     def cancel_queued(self, task: Task, now: datetime) -> bool:
@@ -335,6 +346,7 @@ class CommitApplier:
                     remote=asker.remote or answer.remote,
                     timezone=asker.timezone,
                     locale=asker.locale,
+                    files=asker.files,
                     max_attempts=2,
                 )
                 self.submit(task)
@@ -360,8 +372,14 @@ class CommitApplier:
             self._feed.tell("task", id=plan_id, seat="planner")
 
     def _end_in_ledger(
-        self, outcome: TaskResult | PlanResult, seat: str, task: Task | None
+        self,
+        outcome: TaskResult | PlanResult,
+        seat: str,
+        task: Task | None,
+        *,
+        changed: bool = False,
     ) -> None:
+        """`changed`: it came out otherwise than the run of its trigger before."""
         if self._ledger.end_of(outcome.id) is None:
             facts: dict[str, object] = {
                 "seat": seat,
@@ -372,7 +390,12 @@ class CommitApplier:
                 "parentTaskId": task.parent_task_id if task else None,
                 "sourceTriggerId": task.source_trigger_id if task else None,
                 "retryOf": task.retry_of if task else None,
-                "title": task.title if task else None,
+                "title": (task.title or first_line(task.prompt)) if task else None,
+                "createdAt": task.created_at if task else None,
+                "startedAt": outcome.started_at,
+                "internal": (task is not None and task.internal) or None,
+                "firing": task.firing if task else None,
+                "changed": changed or None,
             }
             self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
             self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)

@@ -18,17 +18,22 @@ from mimikit.conversation import inbox
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import SpareFile
-from mimikit.protocol.models import EngineStatus, QueueName, Task
+from mimikit.protocol.models import FIRST_TIME, LiveRun, QueueName, Task
 from mimikit.protocol.runtime import Health
 from mimikit.roles.run import RunContext
 from mimikit.roles.shortage import RunShortage
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
+from mimikit.supervisor.backlog_reminders import BacklogReminders
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.delivery_applier import DeliveryApplier
 from mimikit.supervisor.llm_eval import LlmEvalBatch
+from mimikit.supervisor.notification_scheduler import NotificationScheduler
 from mimikit.supervisor.retention import Retention, after_leap
+from mimikit.supervisor.self_awake import ImprovementScheduler
 from mimikit.supervisor.state_guard import StateGuard
+from mimikit.supervisor.status_watch import StatusWatch
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -40,6 +45,8 @@ LONGEST_WAIT_S = 1.0
 SAID_S = 5.0
 """So long after a want was met it is told of: each second one run is tried again, most in vain."""
 BEAT = timedelta(seconds=4.5)
+TOLD_AGAIN = timedelta(seconds=1)
+"""What a run writes is shown so often."""
 TOLD_EVERY = 300
 """An operation that fails in the same way at each try is told at the first and each of so many."""
 
@@ -56,6 +63,8 @@ class Supervisor:
         llm_eval: LlmEvalBatch,
         teller: TellerScheduler,
         archiver: Archiver,
+        improver: ImprovementScheduler,
+        notifications: NotificationScheduler,
         retention: Retention,
         guard: StateGuard,
         shortage: ShortageGuard,
@@ -66,6 +75,7 @@ class Supervisor:
         self.store = store
         self.triggers = triggers
         self.archiver = archiver
+        self.notifications = notifications
         self.retention = retention
         self._guard, self._shortage, self._heartbeat = guard, shortage, heartbeat
         self._applier, self._teller = applier, teller
@@ -88,11 +98,15 @@ class Supervisor:
             ("apply commands", commands.step),
             ("look for strays", recovery.StrayTasks(store, is_claimed, self._held).step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
+            ("take in deliveries", DeliveryApplier(store, triggers.index.tell).step),
             ("wake", teller.step),  # before what may be much: the user does not wait behind it
+            ("look at what is due", BacklogReminders(store).step),
             ("look at triggers", triggers.refresh_changed),
             ("fire", triggers.fire_due),
             ("ask about conditions", llm_eval.step),
+            ("notify", notifications.step),
             ("archive", archiver.step),
+            ("improve", improver.step),
             ("keep house", retention.step),
             ("write down ends", store.ledger.keep_up),
         ]
@@ -106,6 +120,7 @@ class Supervisor:
         self._leapt(leap_at_start(newest, now), now, ran=False)
         self._teller.questions.lived_until = newest
         self.archiver.recover(now)
+        self.notifications.recover(now)
         self.triggers.load(now)
         self.triggers.clear_away(now)
 
@@ -158,10 +173,12 @@ class Supervisor:
             queue.shorten_waits(self.store.files, -by, self._held)
 
     def _wait_s(self) -> float:
-        due = self.triggers.index.next_due()
-        if due is None or self._rests("fire"):
+        fires, sends = self.triggers.index.next_due(), self.notifications.due_at
+        due = [fires] if fires and not self._rests("fire") else []
+        due += [sends] if sends and not self._rests("notify") else []
+        if not due:
             return LONGEST_WAIT_S
-        until_due = (due - self.store.clock.now()).total_seconds()
+        until_due = (min(due) - self.store.clock.now()).total_seconds()
         return min(max(until_due, 0.001), LONGEST_WAIT_S)
 
     def _try(self, name: str, operation: Operation, now: datetime) -> bool:
@@ -243,7 +260,7 @@ class HeartbeatWriter:
         shortage: RunShortage,
         teller: TellerScheduler,
         queued: Callable[[], dict[str, int]],
-        engines: Callable[[], dict[str, EngineStatus]],
+        engines: StatusWatch,
         fallen: Callable[[], str | None],
     ) -> None:
         """The callables give what only others know."""
@@ -254,6 +271,8 @@ class HeartbeatWriter:
         self._started_at = store.clock.now()
         self._last: datetime | None = None
         self._shown: object = None
+        self._told: dict[str, tuple[str, datetime]] = {}
+        """By run: what was last told of it, and when."""
 
     def beat(self, now: datetime, tick_age_s: float, degraded: str | None) -> None:
         """Write when it is time or something changed."""
@@ -264,10 +283,12 @@ class HeartbeatWriter:
         minds, budget = dict(self._teller.engines.shown), self._teller.budget.status(now)
         tokens = budget.but(used=0, reserved=0)
         shown = (seats, paused, degraded, waits and waits.reason, minds, tokens)
-        changed = shown != self._shown
+        changed = (*shown, self._engines.known) != self._shown
         if not changed and self._last is not None and timedelta() <= now - self._last < BEAT:
+            self._tell_work(live, now)
             return
-        self._last, self._shown = now, shown
+        engines = self._engines.look()
+        self._last, self._shown = now, (*shown, engines)
         health = Health(
             pid=os.getpid(),
             version=mimikit.__version__,
@@ -279,7 +300,7 @@ class HeartbeatWriter:
             live=live,
             worker_seats=store.settings.max_concurrency,
             paused=paused,
-            engines=self._engines() | ({"teller": waits} if waits else {}),
+            engines=engines | ({"teller": waits} if waits else {}),
             minds=minds,
             budget=budget,
             degraded=degraded,
@@ -294,3 +315,15 @@ class HeartbeatWriter:
         self._spare.keep()
         if changed:
             store.feed.tell("status")
+        self._tell_work(live, now)  # what was written says it
+
+    def _tell_work(self, live: list[LiveRun], now: datetime) -> None:
+        """Have the jobs shown anew whose runs say something new, each at most so often."""
+        told = {run.id: self._told.get(run.id, ("", FIRST_TIME)) for run in live}
+        for run in live:
+            said, at = told[run.id]
+            is_due = not timedelta() <= now - at < TOLD_AGAIN
+            if run.role != "teller" and run.headline != said and is_due:
+                told[run.id] = run.headline, now
+                self._store.feed.tell("job", id=run.id)
+        self._told = told

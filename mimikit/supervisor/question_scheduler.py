@@ -14,7 +14,13 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import InboxItem, Question, RoutedAnswer, TurnRecord
 from mimikit.protocol.triggers import PlanResult
 from mimikit.roles.teller import user_messages
-from mimikit.supervisor.code_turns import code_record, question_message, system_message
+from mimikit.supervisor.code_turns import (
+    answered_question,
+    code_record,
+    question_message,
+    system_message,
+    with_answer,
+)
 from mimikit.supervisor.store import Store
 
 
@@ -88,7 +94,8 @@ class QuestionScheduler:
         routed = RoutedAnswer(
             question_id=question.question_id, text=answer.text, remote=answer.remote, by_user=True
         )
-        self._commit(base.but(consumed=[answer.id], messages=said, answers=[routed]))
+        record = base.but(consumed=[answer.id], messages=said, answers=[routed])
+        self._commit(with_answer(record, question, (answer,)))
 
     def _expire(self, question: Question, now: datetime) -> None:
         """Take the default of a question whose time is over, or close it without."""
@@ -100,8 +107,9 @@ class QuestionScheduler:
         else:
             text = phrases.say("question_default", self._inputs.language(), default=default)
             record = base.but(answers=[RoutedAnswer(question_id=id_, text=default)])
-        said = [question_message(question, base), system_message(base, text, task_ids=[])]
-        self._commit(record.but(messages=said))
+        told = system_message(base, text, task_ids=[])
+        told = told.but(answered=answered_question(question, default))
+        self._commit(record.but(messages=[question_message(question, base), told]))
 
     def _time_left(
         self, question: Question, lived_until: datetime | None, now: datetime

@@ -19,6 +19,7 @@ from mimikit.protocol.results import TaskResult
 from mimikit.protocol.runtime import Health
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.job_canceler import job_of
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue, reminders
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run
@@ -41,6 +42,8 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     days = files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
     newest = [f"{paths.LEDGER}/{name}" for name in files.names(paths.LEDGER, suffix=".jsonl")[-1:]]
     newest += [f"{paths.USAGE}/{name}" for name in files.names(paths.USAGE, suffix=".jsonl")[-1:]]
+    lines = files.names(paths.NOTIFICATIONS, suffix=".jsonl")[-1:]
+    newest += [f"{paths.NOTIFICATIONS}/{name}" for name in lines]
     files.settle(folders, [*newest, *(f"{paths.TRANSCRIPT}/{name}" for name in days)])
     # What can not be set aside stands in the way of one record, and is no reason not to start.
     with contextlib.suppress(UnsafeFile):
@@ -54,12 +57,13 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     ]
     # Of very many orders none is read unless a run was cut short that they may mean.
     orders = queue.waiting_commands(files) if running else []
-    canceled = {order.target for order in orders if order.action == "cancel"}
+    canceled = {order.target for order in orders if order.action in ("cancel", "cancel_job")}
     for seat, name in running:
         path = paths.running(seat, name.removesuffix(".json"))
         with contextlib.suppress(UnsafeFile), files.carried_out(path):
             if task := queue.read(files, seat, path):
-                _recover_running(store, applier, task, now, canceled=task.id in canceled)
+                is_canceled = not canceled.isdisjoint((task.id, job_of(files, task)))
+                _recover_running(store, applier, task, now, canceled=is_canceled)
             else:  # not a task: into quarantine with it, with the reason
                 files.load(path, Task)
 

@@ -11,13 +11,16 @@ files and settings, since such bells skip and double.
 
 from __future__ import annotations
 
+import itertools
 import threading
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from mimikit.clock import CONFIRMED_AFTER
+from mimikit.conversation import attachments
 from mimikit.log import rotated_logs
 from mimikit.protocol import paths
-from mimikit.protocol.models import ClockDoubt
+from mimikit.protocol.runtime import ClockDoubt
 from mimikit.supervisor.store import Store
 from mimikit.tasks.usage import is_summed_up
 
@@ -38,8 +41,14 @@ _SUFFIXES = {
     "planner/ended": ".json",
     "worker/ended": ".json",
     "worker/results": ".json",
+    paths.NOTIFICATIONS_DONE: ".json",
+    paths.NOTIFICATIONS: ".jsonl",
     paths.USAGE: ".jsonl",
+    paths.HOOKS_DONE: ".json",
 }
+SIGNED_DAYS = 400
+"""So long a signature is remembered: one that tells no time is good until then, and no longer seen.
+"""
 
 
 def after_leap(doubt: ClockDoubt | None, was: datetime, now: datetime, *, ran: bool) -> ClockDoubt:
@@ -70,6 +79,9 @@ class Retention:
         self._rung = threading.Event()
         self._rung.set()
         self._todo: list[str] = []
+        self._sent: Iterator[str | None] = iter(())
+        """Which of the files that were sent are to go."""
+        self._sent_limit_ns = 0
         self._looked: dict[str, int] = {}
         """The time of each folder of records when it was looked through."""
         self._look_at: datetime | None = None
@@ -92,11 +104,20 @@ class Retention:
             last = self._store.runtime.last_retention_at
             if last is None or not timedelta() <= now - last < EVERY:
                 self._todo = self._expired(until)
+                days = timedelta(days=self._store.settings.files.days)
+                self._sent_limit_ns = int((until - days).timestamp() * 1e9)
+                self._sent = attachments.expired(self._store.files, self._sent_limit_ns)
                 self._store.save_runtime(last_retention_at=now)
         batch, self._todo = self._todo[:BATCH], self._todo[BATCH:]
+        files, log = self._store.files, self._store.log
         for path in batch:
-            self._store.files.remove(path)
-            self._store.log.write("audit", "expired", path=path)
+            files.remove(path)
+            log.write("audit", "expired", path=path)
+        for file_id in itertools.islice(self._sent, BATCH):
+            if file_id is None:
+                break
+            for path in attachments.remove_expired(files, file_id, self._sent_limit_ns):
+                log.write("audit", "expired", path=path)
         return False
 
     def _believed(self, now: datetime) -> datetime:
@@ -104,7 +125,8 @@ class Retention:
         store, steady = self._store, self._store.clock.monotonic()
         doubt = store.runtime.clock_doubt
         if doubt != self._doubt:
-            self._todo, self._doubt, self._lived_from = [], doubt, steady
+            self._todo, self._sent = [], iter(())
+            self._doubt, self._lived_from = doubt, steady
         if doubt is not None:
             lived_s = steady - self._lived_from
             new = after_living(doubt, now, lived_s)
@@ -137,10 +159,15 @@ class Retention:
                 is_kept = folder == paths.USAGE and not is_summed_up(files, name[:10])
                 if stat.mtime_ns < limit_ns and name not in needed and not is_kept:
                     found.append(f"{folder}/{name}")
+        signed_ns = int((now - timedelta(days=SIGNED_DAYS)).timestamp() * 1e9)
+        for name, stat in files.stats(paths.HOOKS_SEEN, suffix=".json").items():
+            if stat.mtime_ns < signed_ns:
+                found.append(f"{paths.HOOKS_SEEN}/{name}")
         left = settings.logs_mb * 2**20
-        for name in reversed(rotated_logs(files)):
+        for number, name in enumerate(reversed(rotated_logs(files))):
             if (stat := files.stat(name)) is not None:
                 left -= stat.size
-                if stat.mtime_ns < limit_ns or left < 0:
+                # The newest stays, however large: the next one is numbered after it.
+                if stat.mtime_ns < limit_ns or (left < 0 and number):
                     found.append(name)
         return found

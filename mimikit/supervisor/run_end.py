@@ -36,8 +36,10 @@ def after_end(
     under_way: runs whose end is not carried out yet.
     """
     told = telling(task, result, state, waited_for=waited_for)
+    outcome, before = outcome_hash(result), state.last_outcome
+    changed = result.status != "canceled" and before not in (None, outcome)
     if result.status != "canceled":
-        state = state.but(last_outcome=outcome_hash(result))
+        state = state.but(last_outcome=outcome)
     # That it was ended from outside says nothing of how it would have gone; the tasks of a plan
     # that a trigger had made are several to a run.
     counts = result.failure_reason not in ("canceled", "killed") and task.origin == "trigger"
@@ -46,9 +48,9 @@ def after_end(
         is_again = failure is not None and failure == state.last_failure
         streak = state.failure_streak + 1 if is_again else int(failure is not None)
         state = state.but(last_failure=failure, failure_streak=streak)
-    ended = EndIntent(told=told)
+    ended = EndIntent(told=told, changed=changed)
     if counts and trigger.enabled and state.failure_streak >= BREAKS_AT:
-        ended = EndIntent(told="message", trips=True)
+        ended = ended.but(told="message", trips=True)
         state = state.but(paused_by="breaker")
     elif told and is_standing(trigger):
         ended, state = _gathered(ended, state, task, result)

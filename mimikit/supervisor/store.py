@@ -10,15 +10,19 @@ from typing import Generic, TypeVar
 
 from mimikit.clock import A_DAY, Clock
 from mimikit.config import Settings
+from mimikit.conversation.deliveries import DeliveryIndex
 from mimikit.conversation.history import HistoryStore
-from mimikit.errors import NewerState, UnsafeFile
+from mimikit.errors import UnsafeFile
 from mimikit.log import ChangeFeed, EventLog
-from mimikit.protocol import paths
+from mimikit.notifications.events import event_of_end
+from mimikit.notifications.ledger import NotificationLedger
+from mimikit.protocol import paths, schema
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import REMINDER, History, QueueName, Task
+from mimikit.protocol.models import REMINDER, QueueName, Task
 from mimikit.protocol.records import written_at
-from mimikit.protocol.results import StatusCheckpoint
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.runtime import RuntimeState
+from mimikit.protocol.triggers import EndIntent, PlanResult
 from mimikit.protocol.watch import WakeBell
 from mimikit.roles.run import LiveRuns
 from mimikit.tasks import queue as task_queue
@@ -68,10 +72,14 @@ class Store:
     live: LiveRuns
     ledger: Ledger
     conversation: HistoryStore
+    deliveries: DeliveryIndex
     runtime: RuntimeState
+    notifications: NotificationLedger
     events: SupervisorEvents = field(default_factory=SupervisorEvents)
     canceling: set[str] = field(default_factory=set[str])
     """Tasks whose cancel this process began and the disk cut short: to be taken up again."""
+    stopping_turns: set[str] = field(default_factory=set[str])
+    """Turns that are to stop, and of which no attempt is under way."""
 
     @classmethod
     def open(
@@ -82,17 +90,9 @@ class Store:
         Raises:
             NewerState: a newer version wrote here; nothing was changed.
         """
+        schema.check_not_newer(files)  # before anything is set aside that it could not read
         conversation, ledger = HistoryStore(files, clock), Ledger(files, clock)
-        for path, got, model in (
-            (paths.HISTORY, conversation.schema_version, History),
-            (paths.TASK_STATUS, ledger.load(), StatusCheckpoint),
-        ):
-            known = model.model_fields["schema_version"].default
-            if got > known:
-                raise NewerState(
-                    f"{path}: expected schemaVersion {known} or older, got {got}; "
-                    "use the newer mimikit that wrote it"
-                )
+        ledger.load()
         runtime = files.load(paths.RUNTIME, RuntimeState) or RuntimeState()
         if take_back(files, runtime, clock.now()):
             conversation, ledger = HistoryStore(files, clock), Ledger(files, clock)
@@ -106,7 +106,9 @@ class Store:
             live=live,
             ledger=ledger,
             conversation=conversation,
+            deliveries=DeliveryIndex(files),
             runtime=runtime,
+            notifications=NotificationLedger(files, settings.notify),
         )
 
     def submit(self, task: Task, *, planned_at: datetime | None = None, missed: int = 0) -> bool:
@@ -123,6 +125,15 @@ class Store:
             is_new = task_queue.submit(self.files, task)
         self.feed.tell("task", id=task.id, seat=task.role)
         return is_new
+
+    def notify_end(self, task: Task, outcome: TaskResult | PlanResult, end: EndIntent) -> None:
+        """Have the end of a run told outside of the page as well, where that is to be.
+
+        Crash: whoever brings the run to its end does so again; the event's id follows from its.
+        """
+        settings, zone = self.notifications.settings, self.settings.zone
+        if settings.channels:
+            self.notifications.add(event_of_end(task, outcome, end, settings, zone))
 
     def save_runtime(self, **changes: object) -> None:
         self.runtime = self.runtime.but(**changes)

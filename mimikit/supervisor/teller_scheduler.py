@@ -5,7 +5,6 @@ Order: outcomes of attempts → answers and questions → a new Teller turn → 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -13,21 +12,28 @@ from itertools import islice, takewhile
 from typing import Protocol
 
 from mimikit import permission
-from mimikit.conversation import inbox, turns
+from mimikit.conversation import drafts, inbox, turns
 from mimikit.conversation.inbox import InboxIndex
 from mimikit.engines.base import TurnInput
 from mimikit.engines.registry import LOCAL, EngineChoice, want_of
 from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ToldResult, Words
+from mimikit.language.reasons import reason_words
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import EngineStatus, InboxItem, TurnAttempt, TurnRecord
 from mimikit.roles.run import RunContext
-from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
+from mimikit.roles.teller import TurnJob, TurnOutcome
 from mimikit.roles.turn_context import written_in
 from mimikit.supervisor.budget_watch import BudgetWatch
-from mimikit.supervisor.code_turns import code_record, message_turn, system_message, told_result
+from mimikit.supervisor.code_turns import (
+    code_record,
+    ended_record,
+    message_turn,
+    told_entry,
+    with_answer,
+)
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.engine_watch import EngineWatch
 from mimikit.supervisor.question_scheduler import QuestionScheduler
@@ -65,7 +71,7 @@ class TellerScheduler:
         self._store, self._applier = store, applier
         self._context, self._seat, self._facts = context, seat, facts
         self.inputs = InboxIndex(store.files, store.conversation, store.feed)
-        self.questions = QuestionScheduler(store, self.inputs, self._commit)
+        self.questions = QuestionScheduler(store, self.inputs, self.commit)
         self._outcomes: list[TurnOutcome] = []
         self._under_way: TurnAttempt | None = None
         self._not_before: datetime | None = None
@@ -75,8 +81,8 @@ class TellerScheduler:
         """What the user said last, when that was looked at."""
         self.waiting: EngineStatus | None = None
         """The engine that inputs wait for, and why; None when none does."""
-        self.engines = EngineWatch(store, context.engines, self.inputs, self._commit)
-        self.budget = BudgetWatch(store, context.usage, self.inputs, self._commit)
+        self.engines = EngineWatch(store, context.engines, self.inputs, self.commit)
+        self.budget = BudgetWatch(store, context.usage, self.inputs, self.commit)
         self._waits_for_tokens = False
 
     def step(self, now: datetime) -> bool:
@@ -94,8 +100,26 @@ class TellerScheduler:
         if for_tokens and not self.budget.holds_teller:
             self._not_before = None
         # What the user said does not wait for what code tells.
+        done = self._end_stopped(now) or done
         done = self._start_turn(now) or done
         return self._tell_plainly(now) or done
+
+    def _end_stopped(self, now: datetime) -> bool:
+        """End the turns that were to stop and whose attempt is over; gives whether there were any.
+
+        Crash: the command that stops one is there until its end is committed.
+        """
+        ended = False
+        for turn_id in list(self._store.stopping_turns):
+            if self._under_way is not None and self._under_way.turn_id == turn_id:
+                continue
+            self._store.stopping_turns.discard(turn_id)
+            found = (t for t in turns.open_turns(self._store.files) if t.id == turn_id)
+            turn = next(found, None)
+            if turn is not None and (items := self.inputs.of(turn.inputs)):
+                self._end_by_code(turn_id, items, now)
+                ended = True
+        return ended
 
     def _start_turn(self, now: datetime) -> bool:
         is_early = self._not_before is not None and now < self._not_before
@@ -119,6 +143,9 @@ class TellerScheduler:
             self._waits_for_tokens = False
             return self._answer_commands(now)
         self.waiting = None
+        code = engines.code
+        if choice.engine.name == LOCAL and code is not None and not code.is_ready():
+            return False
         items, choice = self._by_code_first(items, choice)
         return self._take(items, attempt, excused, choice, now)
 
@@ -144,7 +171,7 @@ class TellerScheduler:
     def _answer_commands(self, now: datetime) -> bool:
         """While a mind is waited for, code answers what is exactly a command, and nothing else."""
         code = self._context.engines.code
-        if code is None or self.waiting is None:
+        if code is None or self.waiting is None or not code.is_ready():
             return False
         tasks = functools.cache(lambda: self._context.reader.tasks("all"))
         items, has_more = self.inputs.pick(lambda text: code.understands(text, tasks), now)
@@ -176,7 +203,7 @@ class TellerScheduler:
             self.inputs.take_out(ids)
             return True
         if attempt - excused > turns.MAX_ATTEMPTS:
-            self._end_by_code(turn_id, items, now, error="both attempts were cut short")
+            self._end_by_code(turn_id, items, now, phrases.say_both("turn_cut_short"))
             return True
         inputs = tuple(item for item in items if item.kind != "task_result")
         newest = inputs[-1] if inputs else items[-1]
@@ -282,16 +309,20 @@ class TellerScheduler:
         store, job = self._store, outcome.job
         if outcome.record is not None:
             closed = self.questions.answered_by(job.items)
-            self._commit(outcome.record.but(closes_question=closed))
+            record = outcome.record.but(closes_question=closed)
+            question = inbox.pending_question(store.files)
+            self.commit(with_answer(record, question, job.items))
+        elif "canceled" in (outcome.failure_reason, job.cancel.reason):
+            self._end_by_code(job.id, job.items, now)
         elif outcome.failure_reason in WAITING:
             turns.forget_attempt(store.files, mark)
             self._turned_away(outcome, now)
         elif outcome.failure_reason == "killed":
             turns.excuse_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
-        elif outcome.failure_reason == "canceled":
-            self._end_by_code(job.id, job.items, now)
         elif job.is_last:
-            self._end_by_code(job.id, job.items, now, error=outcome.error)
+            said = outcome.error
+            both = outcome.told or reason_words(said) or dict.fromkeys(phrases.TABLE, said)
+            self._end_by_code(job.id, job.items, now, both)
         else:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
@@ -327,19 +358,23 @@ class TellerScheduler:
         )
 
     def _end_by_code(
-        self, turn_id: str, items: Sequence[InboxItem], now: datetime, *, error: str | None = None
+        self, turn_id: str, items: Sequence[InboxItem], now: datetime, why: Words | None = None
     ) -> None:
-        """Commit a turn that says it failed, or was stopped: nothing stays unanswered or loops."""
+        """Commit a turn that says it failed, or was stopped: nothing stays unanswered or loops.
+
+        A result that it was to tell is told by code: it is not lost, and not told by halves.
+
+        Crash: until the commit nothing says so, and the turn is looked at again.
+        """
         language = self.inputs.language(" ".join(item.text for item in items))
-        failed = error is not None
-        text = phrases.say("turn_failed" if failed else "turn_stopped", language, error=error)
+        said = drafts.streamed(self._store.files, turn_id)
+        most = self._context.settings.limits.result_bytes
+        kept = said.text.encode(errors="replace")[:most].decode(errors="ignore")
         base = code_record(turn_id, now)
-        said = user_messages(tuple(items), turn_id)
-        told = [item.task_id for item in items if item.task_id]
-        message = system_message(base, text, task_ids=told).but(
-            in_reply_to=[m.id for m in said], failed=failed
-        )
-        self._commit(base.but(consumed=[i.id for i in items], messages=[*said, message]))
+        results = [item for item in items if item.kind == "task_result"]
+        told = [self._told(item) for item in results]
+        by_code = message_turn(results, told, language, base, self._store.settings.zone).messages
+        self.commit(ended_record(base, items, said._replace(text=kept), why, language, by_code))
 
     def _tell_plainly(self, now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
@@ -350,27 +385,14 @@ class TellerScheduler:
         base = code_record(derived_id("turn", "code", *sorted(item.id for item in batch)), now)
         told = [self._told(item) for item in batch]
         zone = self._store.settings.zone
-        self._commit(message_turn(batch, told, self.inputs.language(), base, zone))
+        self.commit(message_turn(batch, told, self.inputs.language(), base, zone))
         return True
 
     def _told(self, item: InboxItem) -> ToldResult:
-        view = queue.show(self._store.files, item.task_id) if item.task_id else None
-        if view is not None and view.outcome is not None:
-            told = told_result(view.task, view.outcome)
-            return dataclasses.replace(told, steps=tuple(item.steps), paused=item.tripped)
-        task_id = item.task_id or item.id
-        return ToldResult(
-            title=item.text or task_id,
-            prompt="",
-            seat=item.seat or "worker",
-            status="failed",
-            text="",
-            error="its record is gone",
-            failure_reason=None,
-            task_id=task_id,
-        )
+        known = queue.show(self._store.files, item.task_id) if item.task_id else None
+        return told_entry(item, known)
 
-    def _commit(self, record: TurnRecord) -> None:
+    def commit(self, record: TurnRecord) -> None:
         """Commit and apply a turn; of one that was told before only its entries are left."""
         files = self._store.files
         is_new = turns.commit(files, record) or files.exists(paths.turn_new(record.id))

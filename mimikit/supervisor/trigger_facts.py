@@ -10,7 +10,7 @@ from typing import Literal
 
 from mimikit import permission
 from mimikit.protocol import paths
-from mimikit.protocol.models import Task
+from mimikit.protocol.models import FileRef, Task
 from mimikit.protocol.triggers import Trigger, TriggerState
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -140,6 +140,17 @@ class FactReader:
 
     def exists(self, pattern: Pattern) -> bool | None:
         return self._workspace.exists(pattern) if self._may_look(pattern) else False
+
+    def delivered(self, hook: str, after: int) -> Sequence[tuple[int, str]]:
+        return [(mark.number, mark.id) for mark in self._store.deliveries.since(hook, after)]
+
+    def delivered_before(self, hook: str) -> int:
+        # What came after a trigger was made counts, also where nobody has looked at it yet.
+        made = None if self._state.initialized else self._trigger.created_at
+        return self._store.deliveries.newest(hook, made)
+
+    def bodies(self, deliveries: Sequence[str]) -> list[FileRef]:
+        return self._store.deliveries.files_of(deliveries)
 
     def answer(self, path: str) -> bool | None:
         found = self._state.answers.get(path)

@@ -193,7 +193,7 @@ class TriggerScheduler:
             registry.save_state(store.files, trigger.id, taken.state)
             store.feed.tell("trigger", id=trigger.id)
         condition = trigger.condition if trigger.enabled else None
-        self.index.listen(trigger.id, conditions.subjects(condition) if condition else None)
+        self.index.listen(trigger.id, conditions.heard(condition) if condition else None)
         self._watch.set(trigger.id, conditions.watched(condition) if condition else ())
         if condition is not None:
             self.index.look_soon(trigger.id)

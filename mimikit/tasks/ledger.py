@@ -82,8 +82,8 @@ class Ledger:
         """When the last one was made, or the first event came that is in none."""
         self._in_doubt = False
 
-    def load(self) -> int:
-        """Read what there is; gives the schema version of the index."""
+    def load(self) -> None:
+        """Read what there is."""
         checkpoint = self._files.load(paths.TASK_STATUS, StatusCheckpoint) or StatusCheckpoint()
         for entry in checkpoint.entries.values():
             self._has_ended(entry)
@@ -99,7 +99,6 @@ class Ledger:
             self._file, self._offset = name, offset
             self._learn(line)
             self._since_checkpoint += 1
-        return checkpoint.schema_version
 
     def end_of(self, task_id: str) -> TaskStatus | None:
         """How a task ended; None while it has not, or is unknown."""
@@ -130,7 +129,7 @@ class Ledger:
         self._catch_up()
         if trigger_id not in self._slots:
             # It may stand before the checkpoint from which on the lines were read.
-            told = _newest_first(self._files, _needle(trigger_id), _NEAR_BYTES)
+            told = newest_first(self._files, _needle(trigger_id), _NEAR_BYTES)
             mine = (n for n in told if (n.get("event"), n.get("id")) == ("slot", trigger_id))
             self._slots[trigger_id] = next((str(line.get("slot")) for line in mine), "")
         return self._slots[trigger_id] or None
@@ -305,7 +304,7 @@ def ended_ids(files: Files, limit: int, states: Iterable[str] = ENDED) -> list[s
     """Ids of the tasks that ended last in one of these states, newest first."""
     wanted = frozenset(states)
     found: dict[str, None] = {}
-    for line in _newest_first(files, b'"ended"', 2 * _LOOK_BACK_BYTES):
+    for line in newest_first(files, b'"ended"', 2 * _LOOK_BACK_BYTES):
         if len(found) >= limit:
             break
         if line.get("event") == "ended" and line.get("status") in wanted:
@@ -315,7 +314,7 @@ def ended_ids(files: Files, limit: int, states: Iterable[str] = ENDED) -> list[s
 
 def trace_ids(files: Files, trace_id: str) -> Iterator[str]:
     """Ids of the tasks of a trace, newest line first; one may come more than once."""
-    for line in _newest_first(files, trace_id.encode(), 2 * _LOOK_BACK_BYTES):
+    for line in newest_first(files, trace_id.encode(), 2 * _LOOK_BACK_BYTES):
         id_ = str(line.get("id"))
         if line.get("traceId") == trace_id and is_id(id_):
             yield id_
@@ -323,7 +322,7 @@ def trace_ids(files: Files, trace_id: str) -> Iterator[str]:
 
 def trigger_ids(files: Files) -> Iterator[str]:
     """Ids of the triggers that fired, came or went last; one may come more than once."""
-    for line in _newest_first(files, b'"event"', 2 * _LOOK_BACK_BYTES):
+    for line in newest_first(files, b'"event"', 2 * _LOOK_BACK_BYTES):
         if line.get("event") in _OF_TRIGGERS:
             yield str(line.get("id"))
 
@@ -335,7 +334,7 @@ def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
     """
     found: list[Line] = []
     slots = 0
-    for line in _newest_first(files, _needle(trigger_id), _LOOK_BACK_BYTES):
+    for line in newest_first(files, _needle(trigger_id), _LOOK_BACK_BYTES):
         if slots >= limit:
             break
         is_slot = line.get("event") in ("slot", "ordered")
@@ -358,11 +357,11 @@ def _needle(id_: str) -> bytes:
 def events_of(files: Files, id_: str, *, since: datetime | None = None) -> list[Line]:
     """The lines about one task or trigger, oldest first, from the month of `since` on."""
     first = paths.ledger(since).rpartition("/")[2] if since else ""
-    told = _newest_first(files, id_.encode(), sys.maxsize, first)
+    told = newest_first(files, id_.encode(), sys.maxsize, first)
     return [line for line in told if line.get("id") == id_][::-1]
 
 
-def _newest_first(
+def newest_first(
     files: Files, needle: bytes, most_bytes: int, first_file: str = ""
 ) -> Iterator[Line]:
     """The lines in which `needle` stands, newest first; none further back than `first_file`."""

@@ -19,16 +19,9 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import (
-    FIRST_TIME,
-    Command,
-    CommandResult,
-    QueueName,
-    Task,
-    time_text,
-)
+from mimikit.protocol.models import FIRST_TIME, Command, QueueName, Task, time_text
 from mimikit.protocol.records import bad_record, most_bytes, written_at
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import CommandResult, TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import ledger
 
@@ -310,6 +303,14 @@ def order_of(task: Task) -> tuple[int, bool, str, str]:
     return (-task.priority, not task.internal, time_text(task.created_at), task.id)
 
 
+def job_of(task: Task, stays: Callable[[str], bool]) -> str:
+    """The job of a task: its trace, or the trigger whose firing it is; `stays` tells of one."""
+    trigger_id = task.source_trigger_id
+    if trigger_id is None or task.firing is False:
+        return task.trace_id
+    return trigger_id if task.firing or stays(trigger_id) else task.trace_id
+
+
 def ready_at(task: Task) -> float | None:
     """When it may be claimed, in seconds since 1970; None means at once."""
     return task.not_before.timestamp() if task.not_before else None
@@ -340,6 +341,11 @@ def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | 
 
 # ---- commands from outside (cancel, retry, pause …): a file each, applied once by the supervisor,
 # kept with its outcome.
+
+
+def dismissal_id(task_id: str) -> str:
+    """The command by which a failure counts as looked at."""
+    return derived_id("dismiss", task_id)
 
 
 def give_command(files: Files, command: Command) -> bool:

@@ -322,10 +322,8 @@ class UsageBook:
         cap = self.caps.per_task_tokens
         if task is None or cap is None:
             return None, None
-        used = 0
-        if task.attempts or task.interruptions or task.not_before:
-            since = day_of(min(task.created_at, now), self._zone).isoformat()
-            used = sum(run.usage.tokens for run in usage_of_run(self._files, task.id, since))
+        since = day_of(min(task.created_at, now), self._zone).isoformat()
+        used = sum(run.usage.tokens for run in usage_of_run(self._files, task.id, since))
         return cap - used, BudgetHold("task", cap, used) if used >= cap else None
 
 

@@ -263,6 +263,16 @@ class MemoryDisk:
 
             self._change(frozenset([folder]), drop)
 
+    def remove_dir(self, path: str) -> None:
+        """Remove one folder; durable at once, as making one is."""
+        with self:
+            if self.list_dir(path):
+                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+            self._step("remove_dir", path)
+            self._pending = [one for one in self._pending if path not in one.folders]
+            for image in (self._folders, self._durable):
+                image.pop(path, None)
+
     def sync_dir(self, path: str) -> None:
         """Make every pending change of this folder's names durable.
 

@@ -6,6 +6,8 @@ run, the last of them again and again); or a callable that makes the steps of a 
     {"teller": [[{"call": "delegate", "args": {"prompt": "…"}}, {"say": "On it."}]],
      "planner": [{"wait": 0.5}, {"fail": "error", "error": "no plan"}],
      "worker": [{"hang": true}]}
+
+`{"hold": "/a/path"}` goes on once that file is there.
 """
 
 from __future__ import annotations
@@ -44,7 +46,10 @@ _STEPS: dict[str, tuple[str, dict[str, TypeAdapter[Any]]]] = {
         {"event": TypeAdapter(EventKind), "text": _TEXT, "data": _OBJECT},
     ),
     "wait": ("seconds", {"wait": _SECONDS}),
-    "hold": ("a threading.Event", {"hold": TypeAdapter(InstanceOf[threading.Event])}),
+    "hold": (
+        "a threading.Event, or the path of a file that will be there",
+        {"hold": TypeAdapter(InstanceOf[threading.Event] | str)},
+    ),
     "hang": ("true", {"hang": TypeAdapter(Literal[True])}),
     "fail": (
         f"one of the reasons {', '.join(get_args(FailureReason))}, with an error",
@@ -218,13 +223,22 @@ def _wait(run: _Run, kind: str, value: Any) -> Outcome | None:
         run.stop.wait(max(0.0, run.deadline - monotonic()))
         return run.ended() or Outcome.stopped("timeout")
     until = min(run.deadline, monotonic() + value) if kind == "wait" else run.deadline
-    released = cast(threading.Event, value) if kind == "hold" else None
     while monotonic() < until and not run.stop.is_set():
-        if released is not None and released.wait(0.01):
-            return None
-        if released is None:
+        if kind == "wait":
             run.stop.wait(until - monotonic())
+        elif _is_released(cast("threading.Event | str", value)):
+            return None
     return run.ended()
+
+
+def _is_released(hold: threading.Event | str) -> bool:
+    """Whether a run may go on; it is looked at again and again."""
+    if isinstance(hold, threading.Event):
+        return hold.wait(0.01)
+    if Path(hold).exists():
+        return True
+    threading.Event().wait(0.05)
+    return False
 
 
 def _checked(script: object, where: str) -> dict[str, list[Steps]]:

@@ -64,9 +64,9 @@ ConditionTree = Annotated[
     dict[str, Any],
     Field(
         description="{type, params} of file_changed {path, fireOnInit}, file_exists {path}, "
-        "task_done {taskId}, task_failed {taskId}, llm_eval {prompt}, and {conditions}, "
-        "or {conditions}, not {condition}; taskId: of a task or trigger, or a label of this plan; "
-        "path: a glob below the workspace"
+        "task_done {taskId}, task_failed {taskId}, webhook {name}, llm_eval {prompt}, "
+        "and {conditions}, or {conditions}, not {condition}; taskId: of a task or trigger, or a "
+        "label of this plan; path: a glob below the workspace"
     ),
 ]
 Cooldown = Annotated[
@@ -185,6 +185,9 @@ class BacklogArguments(ToolArguments):
 
     action: Literal["add", "done", "remove", "list"]
     item: Annotated[Short, Field(description="its text, or a part only it has")] | None = None
+    due: (
+        Annotated[Short, Field(description="of add: a time at which the user is reminded")] | None
+    ) = None
 
     @property
     def ends(self) -> bool | None:

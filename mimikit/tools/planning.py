@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from mimikit import permission
-from mimikit.config import ProfilesSettings
+from mimikit.config import ProfilesSettings, Settings
 from mimikit.errors import BadInput, Refused
 from mimikit.language.plain_text import first_line
 from mimikit.protocol.models import Notify, Task, to_utc
@@ -25,7 +25,9 @@ from mimikit.protocol.triggers import (
     Trigger,
 )
 from mimikit.tools import arguments, reader, requests
-from mimikit.tools.session import ToolSession
+from mimikit.tools.provider import ProvidedTools
+from mimikit.tools.reader import RoleReader
+from mimikit.tools.session import ToolCaller, ToolSession
 from mimikit.triggers import conditions, explain, registry
 
 Planned = TypeVar("Planned", Task, Trigger)
@@ -141,6 +143,7 @@ class PlannerSession(ToolSession):
             remote=self._caller.remote,
             timezone=self._caller.timezone,
             locale=self._caller.locale,
+            files=list(self._caller.files),
             trace_id=self._caller.trace_id,
             parent_task_id=parent.id if parent else None,
             cooldown=args.cooldown,
@@ -220,6 +223,30 @@ class PlannerSession(ToolSession):
         if planned >= most:
             raise Refused(f"expected at most {most} tasks and triggers a plan")
         self._check_trace(planned)
+
+
+class ImprovementSession(PlannerSession):
+    """Those of a Planner that writes the task of an improvement: that one, and questions."""
+
+    toolset = "self_awake"
+
+    def __init__(
+        self,
+        caller: ToolCaller,
+        reader: RoleReader,
+        settings: Settings,
+        on_refused: Callable[[str, str], None] = lambda _tool, _reason: None,
+        provided: ProvidedTools | None = None,
+    ) -> None:
+        super().__init__(caller, reader, settings, on_refused, provided)
+        self._origin = "self_awake"
+
+    def _delegate(self, args: arguments.DelegateArguments) -> str:
+        if self.effects.tasks:
+            raise Refused("expected one task, and there is one")
+        if args.type != "oneshot" or args.condition is not None or args.after:
+            raise BadInput("expected a task that is done now and once", field="type")
+        return super()._delegate(args)
 
 
 def _inner(step: Planned) -> Planned:

@@ -13,9 +13,10 @@ from mimikit.clock import Clock, SystemClock
 from mimikit.conversation import history
 from mimikit.engines.base import TaskLine
 from mimikit.errors import BadInput
-from mimikit.language.plain_text import indented
+from mimikit.language.plain_text import indented, with_names
 from mimikit.memory import notes
-from mimikit.memory.notes import Action, BacklogEntry, plain_item
+from mimikit.memory.due import with_due
+from mimikit.memory.notes import Action, BacklogEntry, due_item
 from mimikit.memory.search import MemorySearch
 from mimikit.memory.terms import folded
 from mimikit.memory.tokens import cut
@@ -232,7 +233,8 @@ def _told(messages: list[Message], more: str) -> str:
 
 def _line(message: Message) -> str:
     at = time_text(message.created_at)
-    return f"{at} {message.role}: {indented(cut(message.text, _MESSAGE))}"
+    said = cut(with_names(message.text, message.files), _MESSAGE)
+    return f"{at} {message.role}: {indented(said)}"
 
 
 # ---- the backlog
@@ -241,7 +243,10 @@ def _line(message: Message) -> str:
 def backlog_lines(known: Sequence[BacklogEntry]) -> str:
     """The list in words: what is open first, then what is done."""
     ordered = [item for item in known if not item.done] + [item for item in known if item.done]
-    lines = [f"- [{'x' if item.done else ' '}] {item.text}" for item in ordered[:_MOST_LISTED]]
+    lines = [
+        f"- [{'x' if item.done else ' '}] {with_due(item.text, item.due)}"
+        for item in ordered[:_MOST_LISTED]
+    ]
     if len(ordered) > _MOST_LISTED:
         lines.append(f"- … and {len(ordered) - _MOST_LISTED} more")
     return "\n".join(lines) or "nothing"
@@ -255,9 +260,10 @@ def backlog_item(known: Sequence[BacklogEntry], given: str, action: Action) -> s
     Raises:
         BadInput: none is, or several are.
     """
-    name = folded(plain_item(given))
+    given = due_item(given).name
+    name = folded(given)
     texts = list(dict.fromkeys(item.text for item in known))
-    same = [text for text in texts if text == plain_item(given)]
+    same = [text for text in texts if text == given]
     alike = [text for text in texts if folded(text) == name]
     holding = [text for text in texts if name and name in folded(text)]
     found = same or alike or holding

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from mimikit import permission
 from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, NotFound
+from mimikit.memory import due
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, new_id
@@ -61,7 +62,9 @@ def check_request(wanted: TaskRequest, profiles: Iterable[str]) -> None:
     """Raise BadInput unless the prompt says something and the profile is known."""
     permission.check_profile(wanted.profile, profiles)
     if not wanted.prompt.strip():
-        raise BadInput("prompt: expected some text, got only blanks", field="prompt")
+        raise BadInput(
+            "prompt: expected some text, got only blanks", field="prompt", code="missing"
+        )
 
 
 def new_task(wanted: TaskRequest, now: datetime) -> Task:
@@ -127,6 +130,7 @@ def check_known(files: Files, condition: Condition) -> str | None:
                 f"condition: expected the id of a task or trigger, got {subject!r}; "
                 "`mimikit tasks` and `mimikit triggers` list them",
                 field="condition",
+                code="no_subject",
             )
         traces.append(found.task.trace_id)
     return traces[0] if traces else None
@@ -153,7 +157,28 @@ def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
                 "when: expected a time such as `tomorrow 9:00`, `in 10m`, `every weekday at 9`, "
                 f"or {time_text(now)!r}; got {text[:60]!r}",
                 field="when",
+                code="bad_time",
             )
+
+
+def due_of(text: str, *, now: datetime, zone: ZoneInfo, home: ZoneInfo) -> str:
+    """A time from plain words, meant in `zone`, as it stands in the backlog of the zone `home`.
+
+    Raises:
+        BadInput: the words are no time, or none to come, or many, or one that no list can hold.
+    """
+    at = schedule_of(text, now=now, zone=zone).run_at
+    if at is None:
+        raise BadInput(f"due: expected one time, got {text[:60]!r}", field="due", code="bad_time")
+    if (said := due.text_of(at, home)) is None:
+        last = due.END_YEAR - 1
+        raise BadInput(
+            f"due: expected a time up to the year {last}, got {text[:60]!r}; nothing was changed",
+            field="due",
+            code="too_far",
+            params={"year": str(last)},
+        )
+    return said
 
 
 def zone_named(name: str) -> ZoneInfo:
@@ -163,4 +188,5 @@ def zone_named(name: str) -> ZoneInfo:
         raise BadInput(
             f"timezone: expected an IANA time zone such as Asia/Shanghai, got {name[:60]!r}",
             field="timezone",
+            code="bad_zone",
         ) from None

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import ClassVar, get_type_hints
 
 from pydantic import ValidationError
@@ -21,10 +22,12 @@ from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec, tool_spec
 from mimikit.errors import BadInput, Refused, StorageError
 from mimikit.language.plain_text import first_line
+from mimikit.memory.due import with_due
 from mimikit.memory.notes import backlog_items, changed_backlog, plain_item
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     BacklogChange,
+    FileRef,
     Origin,
     Question,
     RememberedNote,
@@ -35,7 +38,9 @@ from mimikit.protocol.models import (
 from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import PlannedCommand, Trigger
 from mimikit.tools import arguments
+from mimikit.tools.provider import ProvidedTools
 from mimikit.tools.reader import RoleReader, backlog_item, backlog_lines
+from mimikit.tools.requests import due_of, zone_named
 from mimikit.tools.world import line_text
 
 MOST_CHARACTERS = 2_000_000
@@ -75,6 +80,8 @@ class ToolCaller:
     """The zone the user's times are meant in."""
     locale: str | None = None
     """The language the user writes, as a tag with its script."""
+    files: tuple[FileRef, ...] = ()
+    """What the user sent: its work is given it."""
     question_open: bool = False
     """A question waits for the user already."""
 
@@ -86,6 +93,8 @@ class ToolSession:
     """
 
     role: ClassVar[Role]
+    toolset: ClassVar[str] = ""
+    """Whose tools it has, where these are not its role's."""
 
     def __init__(
         self,
@@ -93,11 +102,13 @@ class ToolSession:
         reader: RoleReader,
         settings: Settings,
         on_refused: Callable[[str, str], None] = lambda _tool, _reason: None,
+        provided: ProvidedTools | None = None,
     ) -> None:
-        """`on_refused(tool, reason)` hears of every refusal."""
+        """`on_refused(tool, reason)` hears of every refusal; `provided` audits its own."""
         self.effects = Effects()
         self._caller, self._reader, self._on_refused = caller, reader, on_refused
         self._settings, self._limits = settings, settings.limits
+        self._provided = provided
         self._lock = threading.Lock()
         self._closed = False
         self._room = MOST_CHARACTERS
@@ -112,8 +123,19 @@ class ToolSession:
     @functools.cache
     def specs(cls) -> tuple[ToolSpec, ...]:
         """The role's tools as they are offered to a model."""
-        models = ((name, cls._arguments(name)) for name in permission.TOOLS[cls.role])
+        models = (
+            (name, cls._arguments(name)) for name in permission.TOOLS[cls.toolset or cls.role]
+        )
         return tuple(tool_spec(name, model) for name, model in models)
+
+    @property
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """The role's tools, and what this run is provided with beside them."""
+        return self.specs() + (self._provided.specs if self._provided else ())
+
+    def begin(self, scratch: Path) -> list[str]:
+        """Tell where the run works; gives what is to be told of what it is not offered."""
+        return self._provided.begin(scratch) if self._provided else []
 
     @classmethod
     @functools.cache
@@ -129,6 +151,12 @@ class ToolSession:
     def call(self, name: str, given: Mapping[str, object]) -> ToolReply:
         """Carry out one call; a refusal is an answer, never an exception."""
         try:
+            if self._provided is not None and name in self._provided:
+                with self._lock:
+                    self._says_all = False
+                    self._admit(name, given)
+                # Not under the lock: whoever closes this does not wait for the web.
+                return self._provided.call(name, given)
             with self._lock:
                 said_all, self._says_all = self._says_all, False
                 text, ends = self._call(name, given)
@@ -153,17 +181,26 @@ class ToolSession:
         return self._says_all
 
     def _call(self, name: str, given: Mapping[str, object]) -> tuple[str, bool | None]:
+        self._admit(name, None)
+        args = self._arguments(name).model_validate(given)
+        self._spend(given)
+        return getattr(self, f"_{name}")(args), args.ends
+
+    def _admit(self, name: str, given: Mapping[str, object] | None) -> None:
         if self._closed:
             raise Refused("this turn is over")
-        permission.check_tool(self.role, name)
-        args = self._arguments(name).model_validate(given)
+        provided = [spec.name for spec in self._provided.specs] if self._provided else []
+        permission.check_tool(self.toolset or self.role, name, provided)
+        if given is not None:
+            self._spend(given)
+
+    def _spend(self, given: Mapping[str, object]) -> None:
         # What they want goes into one record, which must be one that can be read again.
         self._room -= len(str(given))
         if self._room < 0:
             raise Refused(
                 f"expected at most {MOST_CHARACTERS:,} characters in all of a run's calls"
             )
-        return getattr(self, f"_{name}")(args), args.ends
 
     def _list_tasks(self, args: arguments.ListTasksArguments) -> str:
         own = self._caller.parent.id if self._caller.parent else None
@@ -213,11 +250,13 @@ class ToolSession:
             trace_id=self._caller.trace_id,
             parent_task_id=parent.id if parent else None,
             source_trigger_id=parent.source_trigger_id if parent else None,
+            firing=parent.firing if parent else None,
             notify=parent.notify if parent else "teller",
             origin=self._origin,
             remote=self._caller.remote,
             timezone=self._caller.timezone,
             locale=self._caller.locale,
+            files=list(self._caller.files),
         )
 
     def _check_trace(self, more: int) -> None:
@@ -260,6 +299,11 @@ class TellerSession(ToolSession):
         item = args.item
         if args.action != "add":
             item = backlog_item(known, item, args.action)
+        elif args.due is not None:
+            zone = zone_named(self._caller.timezone or self._settings.zone.key)
+            home = self._settings.zone
+            due = due_of(args.due, now=self._caller.now, zone=zone, home=home)
+            item = with_due(plain_item(item), due)
         id_ = self._derive("backlog", len(made))
         made.append(BacklogChange(id=id_, action=args.action, item=item))
         return f"noted, {args.action}: {plain_item(item)}"
@@ -289,3 +333,9 @@ class TellerSession(ToolSession):
             return f"delegated as {task.id}"
         self._say(args.reply)
         return f"delegated as {task.id}; your reply is sent, say no more"
+
+
+class WorkerSession(ToolSession):
+    """Nothing but what it is provided with: what a Worker does is its result."""
+
+    role = "worker"

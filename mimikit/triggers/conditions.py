@@ -1,9 +1,9 @@
 """Whether a condition holds, and what firing would use up. Pure: asks `facts`, changes nothing.
 
-Two kinds of leaves. *Edges* (task_done, task_failed, file_changed) are events: each is true until a
-firing has used it. *Levels* (file_exists, llm_eval, not) are states: they are fresh when they have
-turned true, and used by a firing until they turn false. What is used is kept in `seen`, by node
-path, so that every node has a memory of its own. Source: spec 4, edges and levels.
+Two kinds of leaves. *Edges* (task_done, task_failed, file_changed, webhook) are events: each is
+true until a firing has used it. *Levels* (file_exists, llm_eval, not) are states: they are fresh
+when they have turned true, and used by a firing until they turn false. What is used is kept in
+`seen`, by node path, so that every node has a memory of its own. Source: spec 4, edges and levels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -35,8 +35,11 @@ from mimikit.protocol.triggers import (
     TaskDone,
     TaskFailed,
     TaskParameters,
+    WebhookCondition,
+    WebhookParameters,
 )
 from mimikit.triggers import patterns
+from mimikit.triggers.condition_facts import ConditionFacts, Standing
 from mimikit.triggers.patterns import Pattern, Seen
 
 ROOT = "$"
@@ -46,33 +49,8 @@ NONE_YET = ""
 """In `seen`: this node was looked at before any result had come."""
 
 Uses: TypeAlias = dict[str, Any]
-"""Node path → what was used up there: the id of a result, True of a state, `patterns.Seen`."""
-
-Standing: TypeAlias = Literal["awaited", "live", "done", "failed", "canceled", "unknown", "blocked"]
-"""Of a task or trigger that a condition names. awaited: a trigger that may run again; blocked: one
-that never will; unknown: nobody knows the id."""
-
-
-class ConditionFacts(Protocol):
-    """What conditions are judged by."""
-
-    def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
-        """The task named, its retries, or a trigger's runs that ended so, oldest first."""
-        ...
-
-    def files(self, pattern: Pattern) -> Seen | None:
-        """The files that are meant; None when they are too many."""
-        ...
-
-    def exists(self, pattern: Pattern) -> bool | None:
-        """Whether anything that is meant exists; None when that is too much to look through."""
-        ...
-
-    def answer(self, path: str) -> bool | None:
-        """What a model said of this node a short time ago; None when it was not asked."""
-        ...
-
-    def standing(self, subject: str) -> Standing: ...
+"""Node path → what was used up there: the id of a result, the number of a delivery, True of a
+state, `patterns.Seen`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +67,8 @@ class Node:
     """What a firing writes into `seen`, this node's children included."""
     upstream: tuple[str, ...] = ()
     """Tasks whose results a firing is about."""
+    deliveries: tuple[str, ...] = ()
+    """What came by webhooks that a firing is about."""
     keeps: bool = False
     """Whether its uses may be added up until later: files and levels may, single results not."""
 
@@ -134,12 +114,13 @@ class Leaf(NamedTuple):
 
 # ---- definitions
 
-EDGES = frozenset({"task_done", "task_failed", "file_changed"})
+EDGES = frozenset({"task_done", "task_failed", "file_changed", "webhook"})
 _PARAMS: dict[str, type[BaseModel]] = {
     "file_changed": FileChangedParameters,
     "file_exists": FileExistsParameters,
     "task_done": TaskParameters,
     "task_failed": TaskParameters,
+    "webhook": WebhookParameters,
     "llm_eval": LlmEvalParameters,
     "and": JoinedParameters,
     "or": JoinedParameters,
@@ -215,7 +196,7 @@ def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -
 _COMPLAINTS = {
     "missing": "expected a value, got none",
     "extra_forbidden": "expected no such parameter",
-    "string_pattern_mismatch": "expected the id of a task or trigger",
+    "string_pattern_mismatch": "expected the id of a task or trigger, or a webhook's name",
     "model_type": "Input should be a valid dictionary",
 }
 
@@ -238,6 +219,23 @@ def subjects(condition: Condition) -> frozenset[str]:
     return frozenset(
         it.params.task_id for _, it in walk(condition) if isinstance(it, (TaskDone, TaskFailed))
     )
+
+
+def hooks(condition: Condition) -> frozenset[str]:
+    """The webhooks a condition waits for."""
+    return frozenset(
+        it.params.name for _, it in walk(condition) if isinstance(it, WebhookCondition)
+    )
+
+
+def hook_subject(name: str) -> str:
+    """What a webhook is called among that of which news come; never the id of a task or trigger."""
+    return f"hook:{name}"
+
+
+def heard(condition: Condition) -> frozenset[str]:
+    """All of which news are to be told: tasks, triggers, webhooks."""
+    return subjects(condition) | frozenset(map(hook_subject, hooks(condition)))
 
 
 def watched(condition: Condition) -> tuple[Pattern, ...]:
@@ -331,6 +329,8 @@ class _Judge:
                 found = self._task(condition, path, each=each)
             case FileChanged():
                 found = self._changed(condition, path)
+            case WebhookCondition():
+                found = self._delivered(condition, path, each=each)
             case FileExists():
                 holds = self._facts.exists(patterns.parse(condition.params.path))
                 why = {True: "exists", False: "missing", None: "too_many"}[holds]
@@ -388,6 +388,7 @@ class _Judge:
             fresh=holds is True and any(node.fresh for node in true),
             uses={key: value for node in true for key, value in node.uses.items()},
             upstream=tuple(dict.fromkeys(id_ for node in true for id_ in node.upstream)),
+            deliveries=tuple(dict.fromkeys(id_ for node in true for id_ in node.deliveries)),
             keeps=all(node.keeps for node in true if node.fresh),
         )
 
@@ -435,6 +436,22 @@ class _Judge:
             return Node(path, condition.type, False, "unchanged", {"files": len(files)})
         facts = {"changed": len(names), "names": names[:5]}
         return Node(path, condition.type, True, "changed", facts, True, {path: files}, keeps=True)
+
+    def _delivered(self, condition: WebhookCondition, path: str, *, each: bool) -> Node:
+        name = condition.params.name
+        used: int | None = self._seen.get(path)
+        if used is None:
+            self.baseline[path] = used = self._facts.delivered_before(name)
+        unseen = self._facts.delivered(name, used)
+        facts: dict[str, Any] = {"hook": name, "count": len(unseen)}
+        if not unseen:
+            return Node(path, condition.type, False, "none_delivered", facts)
+        taken = unseen[:1] if each else unseen
+        self.more |= each and len(unseen) > 1
+        uses, ids = {path: taken[-1][0]}, tuple(id_ for _, id_ in taken)
+        return Node(
+            path, condition.type, True, "delivered", facts, True, uses, keeps=True, deliveries=ids
+        )
 
 
 _NEVER: dict[str, frozenset[Standing]] = {

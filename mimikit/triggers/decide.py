@@ -11,6 +11,7 @@ A run's id follows from trigger and slot: deciding the same again gives the run 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -18,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.json import dump_line
-from mimikit.protocol.models import REMINDER, Task, time_text
+from mimikit.protocol.models import MOST_FILES, REMINDER, FileRef, Task, time_text
 from mimikit.protocol.notify import notify_of
 from mimikit.protocol.triggers import (
     Condition,
@@ -54,6 +55,10 @@ class TriggerFacts(conditions.ConditionFacts, Protocol):
         ...
 
     def is_live(self, task_id: str) -> bool: ...
+    def bodies(self, deliveries: Sequence[str]) -> list[FileRef]:
+        """What came with these by webhooks, oldest first."""
+        ...
+
     def trace_of(self, task_id: str) -> str | None: ...
 
 
@@ -263,7 +268,8 @@ def _edge_firing(
     uses, upstream = verdict.root.uses, verdict.root.upstream
     digest = hashlib.sha256(dump_line(uses)).hexdigest()[:12]
     slot = f"{time_text(trigger.created_at)} #{state.fire_count + 1} {digest}"
-    run = make_run(trigger, slot, now, upstream=upstream)
+    bodies = facts.bodies(verdict.root.deliveries) if verdict.root.deliveries else []
+    run = make_run(trigger, slot, now, upstream=upstream, files=bodies)
     if upstream and trigger.origin == "file":  # a step made by hand knows no trace of its own
         run = run.but(trace_id=facts.trace_of(upstream[0]) or run.trace_id)
     return FiringIntent(slot=slot, task=run, fired_at=now, seen=uses)
@@ -286,7 +292,7 @@ def after_firing(
     trigger: Trigger, state: TriggerState, firing: FiringIntent, zone: ZoneInfo
 ) -> TriggerState | None:
     """What is known once a firing is carried out; None: it fires once, and is gone."""
-    if trigger.once or (trigger.schedule is not None and trigger.schedule.run_at is not None):
+    if not trigger.stays:
         return None
     now = firing.fired_at
     return state.but(
@@ -333,12 +339,19 @@ def _following(
     return schedule.next_run_at(trigger.schedule, now=now, planned=slot, zone=zone)
 
 
-def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ...] = ()) -> Task:
+def make_run(
+    trigger: Trigger,
+    slot: str,
+    now: datetime,
+    upstream: tuple[str, ...] = (),
+    files: Sequence[FileRef] = (),
+) -> Task:
     """The run of a trigger for one slot; the same slot always gives the same id.
 
     `slot`: a planned time, a condition's edge or a command, by name; `upstream`: the tasks whose
-    results it builds on.
+    results it builds on; `files`: what it is given beside the trigger's own, the newest of many.
     """
+    more = files[-(MOST_FILES - len(trigger.files)) :] if len(trigger.files) < MOST_FILES else ()
     return Task(
         id=derived_id("task", trigger.id, slot),
         role=trigger.role,
@@ -352,6 +365,7 @@ def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ..
         trace_id=trigger.trace_id,
         parent_task_id=upstream[0] if upstream else trigger.parent_task_id,
         source_trigger_id=trigger.id,
+        firing=trigger.stays,
         triggered_at=now,
         notify=notify_of(trigger),
         notify_given=trigger.notify_given,
@@ -362,4 +376,5 @@ def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ..
         remote=trigger.remote,
         timezone=(trigger.schedule and trigger.schedule.timezone) or trigger.timezone,
         locale=trigger.locale,
+        files=[*trigger.files, *more],
     )

@@ -40,6 +40,7 @@ from mimikit.protocol.triggers import (
     TaskFailed,
     Trigger,
     TriggerState,
+    WebhookCondition,
 )
 from mimikit.triggers import conditions
 from mimikit.triggers.schedule import MOST_COUNTED
@@ -97,6 +98,8 @@ def condition_words(condition: Condition, title_of: TitleOf = str) -> Words:
             return say_both(key, path=condition.params.path)
         case TaskDone() | TaskFailed():
             return say_both(key, title=title_of(condition.params.task_id))
+        case WebhookCondition():
+            return say_both(key, name=condition.params.name)
         case LlmEvalCondition():
             prompt = " ".join(condition.params.prompt.split())
             cut = prompt if len(prompt) <= _MOST_PROMPT else prompt[: _MOST_PROMPT - 1] + "…"

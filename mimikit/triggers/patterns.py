@@ -89,6 +89,7 @@ def parse(text: str) -> Pattern:
             f"expected a path or a glob of at most {MAX_PATTERN} characters, such as "
             f"`src/**/*.py`; got {text[:60]!r}",
             field="path",
+            code="bad_pattern",
         )
     absolute = text.startswith("/")
     parts = [part for part in text.split("/") if part not in ("", ".")]
@@ -104,6 +105,7 @@ def parse(text: str) -> Pattern:
             f"expected a path outside of `{STATE_FOLDER}`, got {text[:60]!r}: the state folder is "
             "never watched; wait for a task with `task_done`",
             field="path",
+            code="bad_pattern",
         )
     if any("**" in part and part != "**" for part in parts):
         raise _refusal("`**` to stand alone between slashes", text)
@@ -119,7 +121,7 @@ def parse(text: str) -> Pattern:
 
 
 def _refusal(expected: str, text: str) -> BadInput:
-    return BadInput(f"expected {expected}, got {text[:60]!r}", field="path")
+    return BadInput(f"expected {expected}, got {text[:60]!r}", field="path", code="bad_pattern")
 
 
 @functools.lru_cache(maxsize=1000)

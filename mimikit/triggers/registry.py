@@ -39,7 +39,7 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
     try:
         if given.get("id") not in (None, trigger_id):
             raise BadRecord(
-                f"id: expected {trigger_id!r} as in the file's name, got {given['id']!r}",
+                f"id: expected {trigger_id!r} as in the file's name, got {repr(given['id'])[:60]}",
                 field="id",
             )
         is_typed = given.get("type") is not None
@@ -67,7 +67,9 @@ def check(trigger: Trigger) -> None:
     """Raise BadInput, with its field, unless this trigger can fire."""
     check_id(trigger.id)
     if not trigger.prompt.strip():
-        raise BadInput("prompt: expected some text, got only blanks", field="prompt")
+        raise BadInput(
+            "prompt: expected some text, got only blanks", field="prompt", code="missing"
+        )
     if trigger.profile == REMINDER and trigger.role != "worker":
         raise BadInput(f"role: expected none for a reminder, got {trigger.role!r}", field="role")
     if (trigger.schedule is None) == (trigger.condition is None):
@@ -107,7 +109,7 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
         given["schedule"] = None
     if not trigger.notify_given and "notify" not in changes:
         given["notify"] = None  # as is usual for what it becomes
-    kept = {"id", "createdAt", "origin", "remote", "traceId", "parentTaskId"}
+    kept = {"id", "createdAt", "origin", "remote", "traceId", "parentTaskId", "files"}
     given |= {name: value for name, value in trigger.to_dict().items() if name in kept}
     try:
         new = Trigger.model_validate_json(dump_line(given))
@@ -116,7 +118,9 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
             new = settled(new)
     except ValidationError as error:
         complaint = bad_record(error)
-        raise BadInput(str(complaint), field=complaint.field) from None
+        raise BadInput(
+            str(complaint), field=complaint.field, code=complaint.code, params=complaint.params
+        ) from None
     except (ValueError, TypeError):
         raise BadInput("expected what JSON can hold: no NaN, no half characters") from None
     check(new)
@@ -166,6 +170,7 @@ def check_new(files: Files, trigger: Trigger) -> None:
         raise Conflict(
             f"condition: expected no circle, got {' → '.join(way)}: each would wait for the next",
             field="condition",
+            code="circle",
         )
 
 

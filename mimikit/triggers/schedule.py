@@ -56,6 +56,7 @@ def zone_of(schedule: Schedule, workspace: ZoneInfo) -> ZoneInfo:
             "timezone: expected an IANA time zone such as Asia/Shanghai, "
             f"got {schedule.timezone[:60]!r}",
             field="schedule.timezone",
+            code="bad_zone",
         ) from None
 
 
@@ -173,17 +174,21 @@ def check_cron(expression: str) -> None:
     """Raise BadInput unless this is a cron line with a time to come."""
     expected = "cron: expected minute hour day month weekday, such as `0 9 * * 1-5`"
     if len(expression) > 200 or len(expression.split()) != 5:
-        raise BadInput(f"{expected}; got {expression[:60]!r}", field="schedule.cron")
+        raise BadInput(
+            f"{expected}; got {expression[:60]!r}", field="schedule.cron", code="bad_cron"
+        )
     try:
         next(_local_times(expression, datetime(2026, 1, 1)), None)  # noqa: DTZ001 - local by design
     except (CronSimError, AssertionError, ValueError, TypeError) as error:
         told = f" ({error})" if isinstance(error, CronSimError) else ""
         raise BadInput(
-            f"{expected}; got {expression[:60]!r}{told}", field="schedule.cron"
+            f"{expected}; got {expression[:60]!r}{told}", field="schedule.cron", code="bad_cron"
         ) from None
     coming = cron_times(expression, datetime(2026, 1, 1, tzinfo=UTC), UTC_ZONE)
     if next(coming, None) is None:
-        raise BadInput(f"cron: {expression!r} has no time to come", field="schedule.cron")
+        raise BadInput(
+            f"cron: {expression!r} has no time to come", field="schedule.cron", code="bad_cron"
+        )
 
 
 def cron_times(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime]:

@@ -9,6 +9,8 @@ from mimikit.views.base import View
 class BacklogItem(View):
     text: str
     done: bool
+    due: str | None
+    """In the workspace's time: `2026-12-01 09:00`."""
 
 
 class BacklogView(View):
@@ -20,7 +22,7 @@ class BacklogView(View):
 
 def backlog_view(found: BacklogList, *, only_open: bool = False) -> BacklogView:
     items = [
-        BacklogItem(text=item.text, done=item.done)
+        BacklogItem(text=item.text, done=item.done, due=item.due)
         for item in found.items
         if not (only_open and item.done)
     ]

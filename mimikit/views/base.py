@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
+from mimikit.protocol.models import BUILT_LATE
 
 Render: TypeAlias = Callable[[str], str]
 """Makes safe HTML of markdown; whoever shows HTML hands it in."""
@@ -30,7 +31,9 @@ Title = Annotated[str, AfterValidator(plain)]
 class View(BaseModel):
     """The root of all answers: camelCase keys, every key always there."""
 
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, defer_build=BUILT_LATE
+    )
 
     @classmethod
     def of(cls, record: object, **more: object) -> Self:

@@ -77,6 +77,7 @@ class TaskReport(View):
     """One task with its outcome as it was written down, and all that belongs to it."""
 
     task: TaskView
+    prompt: str
     result: TaskOutcome | None
     events: list[LedgerEvent]
     trace: list[TaskView]
@@ -87,6 +88,7 @@ class TaskDetail(View):
     """One task with its result, its events and the tasks it belongs with."""
 
     task: TaskView
+    prompt: str
     result: ResultView | None
     events: list[LedgerEvent]
     trace: list[TaskView]
@@ -145,6 +147,7 @@ def task_report(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveR
     trace = tasks.in_trace(files, trace_id, live, known)
     return TaskReport(
         task=tasks.task_view(files, known, live),
+        prompt=known.task.prompt,
         result=tasks.task_outcome(known),
         events=tasks.events_of(files, known.task),
         trace=trace,

@@ -1,4 +1,4 @@
-"""Memory files and documents, listed and one with its text; what a search and a turn found."""
+"""Memory files and documents, listed and one with its text; how they are searched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mimikit.memory import markdown
 from mimikit.memory.notes import Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import Hit, Instant, to_utc
+from mimikit.protocol.models import Instant, to_utc
 from mimikit.views.base import CUT, Render, Title, View
 from mimikit.views.documents import ROOT as DOCS
 from mimikit.views.documents import Documents, is_name
@@ -80,31 +80,6 @@ class IndexView(View):
 class MemoryList(View):
     files: list[MemoryFile]
     index: IndexView
-
-
-class HitView(View):
-    """What a search found, with the places in its snippet that were asked for."""
-
-    source: str
-    kind: str
-    snippet: str
-    marks: list[tuple[int, int]]
-    """Begin and end of each. Units: characters; in order, none overlap."""
-    score: float
-    day: date | None
-    line: int
-    """0: not in a text file."""
-    message_id: str | None
-    role: str | None
-    task_id: str | None
-
-
-class SearchAnswer(View):
-    query: str
-    hits: list[HitView]
-    took_ms: float
-    fallback: str | None
-    """Why a plain scan served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +275,7 @@ def unmarked(line: str) -> tuple[str, bool, bool]:
     return markdown.unescape(line), False, False
 
 
-# ---- what a search found
+# ---- how it is searched
 
 
 def index_view(search: MemorySearch) -> IndexView:
@@ -310,28 +285,6 @@ def index_view(search: MemorySearch) -> IndexView:
     except Exception as error:  # noqa: BLE001 - an index at fault hides no file
         return IndexView(files=0, passages=0, fresh=False, words="not loaded", fallback=str(error))
     return IndexView.model_validate(status, from_attributes=True)
-
-
-def hit_view(hit: Hit, query: str) -> HitView:
-    return HitView.of(hit, marks=marks(query, hit.snippet))
-
-
-def marks(query: str, snippet: str) -> list[tuple[int, int]]:
-    """Where a snippet has the words of a query. Units: characters; in order, none overlap.
-
-    Single Chinese characters are marked only where nothing longer is: they stand everywhere.
-    """
-    from mimikit.memory import terms
-
-    places = terms.occurrences(snippet, set(terms.terms(query)))
-    long = [term for term in places if len(term.text) > 1 or not terms.has_wide(term.text)]
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted((term.start, term.end) for term in long or places):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], end)
-        else:
-            joined.append((start, end))
-    return joined
 
 
 # ---- for the terminal
@@ -369,18 +322,6 @@ def memory_report(
         tokens=origin,
         took_ms=took_ms,
     )
-
-
-class HitReport(HitView):
-    text: str
-    """The whole passage."""
-
-
-class SearchReport(View):
-    query: str
-    hits: list[HitReport]
-    fallback: str | None
-    """Why a plain scan served."""
 
 
 class MemoryText(MemoryFile):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
@@ -16,17 +16,19 @@ from pydantic import Field
 from mimikit import __version__
 from mimikit.config import Settings
 from mimikit.conversation import inbox
+from mimikit.errors import StorageError
+from mimikit.language.reasons import reason_words
 from mimikit.log import log_tails
-from mimikit.protocol import ids, paths
+from mimikit.protocol import ids, paths, schema
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.models import EngineStatus, Instant, LiveRun, Question, time_text
 from mimikit.protocol.runtime import Health, LockHolder, RuntimeState
-from mimikit.tasks import ledger
 from mimikit.triggers.explain import ExplanationContext
-from mimikit.views import tasks, triggers
-from mimikit.views.base import View
+from mimikit.views import triggers
+from mimikit.views.base import View, Words
+from mimikit.views.job_reader import JobFilter, JobReader
+from mimikit.views.jobs import JobCounts, JobList, JobView
 from mimikit.views.messages import RESULTS
-from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
 from mimikit.views.usage import UsageReader, UsageTodayView
 
@@ -45,6 +47,7 @@ _LOG_TAIL_BYTES = 2**18
 _LOGS_LOOKED_AT = 2
 """Files of the log: a new one is begun each day."""
 _ERRORS_SHOWN = 3
+_FAILED_SHOWN = 3
 _RECENT = timedelta(hours=24)
 
 
@@ -134,6 +137,17 @@ class WorkersStatus(View):
     seats: int
 
 
+class SeatEngine(EngineStatus):
+    """The engine that serves a role or profile, as it is shown."""
+
+    why: Words | None = None
+    """The reason in each language, where code has said it."""
+
+    @classmethod
+    def of(cls, status: EngineStatus) -> Self:
+        return cls.model_validate(vars(status) | {"why": reason_words(status.reason)})
+
+
 class StatusView(View):
     """One object that says how it goes."""
 
@@ -144,14 +158,18 @@ class StatusView(View):
     workers: WorkersStatus
     queues: dict[str, int]
     """Tasks that wait, by queue."""
-    engines: dict[str, EngineStatus]
+    jobs: JobCounts | None
+    """All there are, by state; None while one of their folders is none."""
+    engines: dict[str, SeatEngine]
     """By role or profile: what serves it."""
-    minds: dict[str, EngineStatus]
+    minds: dict[str, SeatEngine]
     """By name: each that served here, and what waits for it."""
     paused: bool
     question: bool
     """Whether one waits for its answer."""
     degraded: str | None
+    degraded_words: Words | None
+    """The same in each language, where code has said it."""
     quarantined: int
     last_tick: Instant | None
     usage: UsageTodayView
@@ -165,10 +183,14 @@ class HealthzView(View):
     consumer: PageState
 
 
-def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView) -> StatusView:
+def status_view(
+    files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView, jobs: JobCounts | None
+) -> StatusView:
     health, runs = consumer.health, list(consumer.live.values())
     teller = next((run for run in runs if run.role == "teller"), None)
     planner = next((run for run in runs if run.role == "planner"), None)
+    degraded = (consumer.current and consumer.current.degraded) or schema.why_newer(files)
+    minds = consumer.current.minds if consumer.current else {}
     ticked = health and health.beat_at - timedelta(seconds=health.tick_age_s)
     return StatusView(
         consumer=consumer.on_page,
@@ -189,11 +211,13 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView)
             seats=health.worker_seats if health else 0,
         ),
         queues=queue_counts(files, consumer.current),
-        engines=health.engines if health else {},
-        minds=consumer.current.minds if consumer.current else {},
+        jobs=jobs,
+        engines={k: SeatEngine.of(one) for k, one in health.engines.items()} if health else {},
+        minds={k: SeatEngine.of(one) for k, one in minds.items()},
         paused=is_paused(files, consumer.current),
         question=files.exists(paths.PENDING_QUESTION),
-        degraded=consumer.current.degraded if consumer.current else None,
+        degraded=degraded,
+        degraded_words=reason_words(degraded),
         quarantined=quarantined(files),
         last_tick=ticked,
         usage=usage,
@@ -238,6 +262,8 @@ class StateOverview(View):
     consumer: Consumer
     queues: dict[str, int]
     """Tasks that wait, by queue."""
+    jobs: JobCounts | None
+    """All there are, by state; None while one of their folders is none."""
     paused: bool
     unanswered: int
     orders_waiting: int
@@ -246,8 +272,8 @@ class StateOverview(View):
     quarantined: int
     errors: list[dict[str, Any]]
     """Lines of the log of the last day, newest last."""
-    failed: list[TaskView]
-    """Tasks that failed within the last day, newest first."""
+    failed: list[JobView]
+    """Jobs that failed within the last day, newest first."""
     listed: list[TriggerView] = Field(exclude=True)
     usage: UsageTodayView
     """Of today."""
@@ -272,12 +298,13 @@ def overview(
         for line in lines
         if line.get("type") == "error" and str(line.get("timestamp", "")) >= time_text(recent)
     ]
-    failed = (tasks.find(files, id_, {}) for id_ in ledger.ended_ids(files, 3, ["failed"]))
+    failed = _failed_jobs(files, consumer, here)
     return StateOverview(
         version=__version__,
         workspace=workspace,
         consumer=consumer,
         queues=queue_counts(files, consumer.current),
+        jobs=failed.counts if failed else None,
         paused=is_paused(files, consumer.current),
         unanswered=sum(not name.startswith(RESULTS) for name in files.names(paths.INBOX)),
         orders_waiting=len(files.names(paths.COMMANDS)),
@@ -289,12 +316,26 @@ def overview(
         question=inbox.pending_question(files),
         quarantined=quarantined(files),
         errors=errors[-_ERRORS_SHOWN:],
-        failed=[it for it in failed if it and it.completed_at and it.completed_at >= recent],
+        failed=[it for it in failed.jobs if it.ended_at and it.ended_at >= recent]
+        if failed
+        else [],
         listed=listed,
         usage=UsageReader(files, settings).today(here.now, consumer.current),
         now=here.now,
         zone=here.zone,
     )
+
+
+def _failed_jobs(
+    files: ReadOnlyFiles, consumer: Consumer, here: ExplanationContext
+) -> JobList | None:
+    """With the counts of all; None where something else is in the place of a folder of theirs."""
+    jobs = JobReader(files, here.zone)
+    try:
+        scene = jobs.scene(consumer.live, here.now)
+        return jobs.listed(scene, JobFilter(frozenset({"failed"})), "", _FAILED_SHOWN)
+    except StorageError:
+        return None
 
 
 class SettingView(View):
@@ -316,3 +357,7 @@ class FindingView(View):
 class DoctorReport(View):
     settings: list[SettingView]
     findings: list[FindingView]
+    mended: list[str]
+    """What `--fix` has done, finding by finding."""
+    not_mended: list[str]
+    """What it could not do, with the reason."""

@@ -11,23 +11,20 @@ from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
 from mimikit.language.plain_text import first_line, plain
+from mimikit.language.reasons import reason_words
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, Usage, to_utc
-from mimikit.protocol.records import whole_lines
 from mimikit.protocol.results import ResultType, TaskResult
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot, TaskState
-from mimikit.views.base import Render, Title, View
+from mimikit.views.base import Render, Title, View, Words
 
 LIVE: frozenset[TaskState] = frozenset({"queued", "running", "asking"})
 MAX_LIVE = 200
 MAX_ENDED = 50
 MAX_TRACE = 100
 MAX_EVENTS = 500
-_OUTPUT_PART = 2**18
-_OUTPUT_LINE = 2**24
-_EVENT_TYPES_HIDDEN = frozenset({"process", "usage"})
 
 
 class TaskView(View):
@@ -37,7 +34,6 @@ class TaskView(View):
     seat: QueueName
     state: TaskState
     title: Title
-    prompt: str
     profile: str
     priority: int
     origin: str
@@ -51,6 +47,8 @@ class TaskView(View):
     max_attempts: int
     failure_reason: str | None
     error: str | None
+    why: Words | None
+    """The error in each language, where code has said it."""
     trace_id: str
     parent_task_id: str | None
     source_trigger_id: str | None
@@ -101,24 +99,6 @@ class LedgerEvent(View):
     type: str | None
 
 
-class OutputEvent(View):
-    """What a run did at a time."""
-
-    at: str
-    type: str
-    text: str
-    stream: str | None
-    data: dict[str, Any]
-
-
-class OutputView(View):
-    """A run's events from an offset on, where to go on, and whether nothing more will come."""
-
-    events: list[OutputEvent]
-    offset: str
-    ended: bool
-
-
 def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun]) -> TaskView:
     task, outcome = known.task, known.outcome
     is_running = known.state == "running"
@@ -130,21 +110,27 @@ def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun
         started = run.started_at
     elif is_running:
         started = _first_output(files, task.id)
+    error = plain(outcome.error) if outcome and outcome.error else None
     ended = outcome.completed_at if outcome and known.state in ledger.ENDED else None
     return TaskView.of(
         task,
         seat=known.seat,
         state=known.state,
-        title=task.title or first_line(task.prompt),
+        title=title_of(task),
         started_at=started,
         completed_at=ended,
         attempts=outcome.attempts if outcome else task.attempts + is_running,
         failure_reason=outcome.failure_reason if outcome else None,
-        error=plain(outcome.error) if outcome and outcome.error else None,
+        error=error,
+        why=reason_words(error),
         headline=run.headline if run else "",
         wait_ms=_ms(task.created_at, started),
         run_ms=_ms(started, ended),
     )
+
+
+def title_of(task: Task) -> str:
+    return task.title or first_line(task.prompt)
 
 
 def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> TaskView | None:
@@ -254,36 +240,6 @@ def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
         error=plain(told.error) if told.error else None,
         completed_at=outcome.completed_at,
     )
-
-
-def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputEvent], int, bool]:
-    """A run's events from an offset on, where to go on, and whether the file's end is reached."""
-    path = paths.run_output(run_id)
-    limit = _OUTPUT_PART
-    while True:
-        data = files.part(path, offset, limit)
-        if b"\n" in data or len(data) < limit or limit >= _OUTPUT_LINE:
-            break
-        limit *= 4
-    end = data.rfind(b"\n") + 1
-    if end == 0 and limit >= _OUTPUT_LINE:
-        end = len(data)  # one endless line: nobody reads it, go past it
-    events: list[OutputEvent] = []
-    for _, line in whole_lines(data[:end]):
-        type_, more = str(line.get("type") or "note"), line.get("data")
-        more = more if isinstance(more, dict) else {}
-        stream = line.get("stream") or more.get("stream")
-        if type_ not in _EVENT_TYPES_HIDDEN:
-            events.append(
-                OutputEvent(
-                    at=str(line.get("at") or ""),
-                    type=type_,
-                    text=plain(str(line.get("text") or "")),
-                    stream=str(stream) if stream else None,
-                    data=more,
-                )
-            )
-    return events, offset + end, len(data) < limit
 
 
 def _first_output(files: ReadOnlyFiles, task_id: str) -> datetime | None:

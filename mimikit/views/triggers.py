@@ -8,6 +8,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from mimikit.language.phrases import say_both
+from mimikit.language.reasons import reason_words
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import EngineStatus, Instant, Notify, to_utc
 from mimikit.protocol.notify import notify_of, told_words
@@ -18,6 +19,7 @@ from mimikit.tools import world
 from mimikit.tools.world import active, title
 from mimikit.triggers import conditions, explain, facts, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
+from mimikit.triggers.facts import TriggerGroup
 from mimikit.views.base import Title, View, Words
 
 MAX_LISTED = 500
@@ -68,10 +70,15 @@ class TriggerView(View):
     """The task or trigger because of which it can never fire."""
     broken: str | None
     """Why its file cannot be read."""
+    broken_words: Words | None
+    """The same in each language."""
     headline: Words
     """Why it waits, or what comes next."""
     last: Words | None
     """How its last run went."""
+    group: TriggerGroup
+    needs: Words | None
+    """Why it needs its user, where it does."""
 
 
 class TriggerList(View):
@@ -82,7 +89,7 @@ _BROKEN: dict[str, Any] = {
     "type": "broken", "words": say_both("trigger_never"), "enabled": False, "created_at": "",
     "prompt": "", "profile": "", "priority": 5, "schedule": None, "condition": None, "cooldown": 0,
     "once": False, "overlap": "skip", "notify": "message", "timeout": None, "max_attempts": 1,
-    "origin": "file", "notify_given": False, "told": say_both("notify_none"),
+    "origin": "file", "notify_given": False, "told": say_both("notify_none"), "group": "attention",
 }  # fmt: skip
 """What is shown of a definition that can not be read."""
 
@@ -123,6 +130,10 @@ def model_missing(engines: dict[str, EngineStatus]) -> str | None:
 # ---- lists
 
 
+GROUPS: tuple[TriggerGroup, ...] = ("attention", "active", "paused", "step")
+"""In the order of page and terminal."""
+
+
 def listed(files: ReadOnlyFiles, here: ExplanationContext) -> list[TriggerView]:
     """Triggers, newest first; of very many the newest by name."""
     ids = registry.ids(files)[-MAX_LISTED:]
@@ -138,10 +149,13 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
         return None
     state = registry.state(files, trigger_id)
     known: dict[str, object] = {**vars(state), "broken": broken, "last": None}
+    known["broken_words"] = reason_words(broken)
     if trigger is None:
         _, headline = explain.headline(trigger, state, broken, here)
         named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)
-        return TriggerView.model_validate(_BROKEN | known | named | {"headline": headline})
+        return TriggerView.model_validate(
+            _BROKEN | known | named | {"headline": headline, "needs": headline}
+        )
     told = facts.facts(trigger, state, broken, here)
     return TriggerView.of(
         trigger,
@@ -150,6 +164,8 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
             "next_run_at": told.next_at,
             "headline": told.headline,
             "last": told.last,
+            "group": told.group,
+            "needs": told.needs,
             "title": title(trigger),
             "notify": notify_of(trigger),
             "told": told_words(trigger),

@@ -201,14 +201,9 @@ class UsageReader:
         found, cost = list(sums), dict[str, float]()
         usage = total_of(one.usage for one in found)
         runs, estimated = sum(one.runs for one in found), sum(one.estimated for one in found)
-        prices = {name: self._settings.price_of(name) for name in {one.engine for one in found}}
         for one in found:
-            if (price := prices[one.engine]) is not None:
-                cached = price.input if price.cached_input is None else price.cached_input
-                fresh = one.usage.input_tokens - one.usage.cached_input_tokens
-                paid = fresh * price.input + one.usage.cached_input_tokens * cached
-                paid += one.usage.output_tokens * price.output
-                cost[price.currency] = cost.get(price.currency, 0.0) + paid / 1e6
+            for currency, paid in cost_of(self._settings, one.engine, one.usage).items():
+                cost[currency] = cost.get(currency, 0.0) + paid
         facts = {name: getattr(usage, name) for name in Usage.model_fields}
         rounded = {currency: round(amount, 6) for currency, amount in cost.items()}
         return TokenCounts(runs=runs, estimated=estimated, cost=rounded, **facts)
@@ -253,6 +248,17 @@ class UsageReader:
         for other in sorted(self._days)[:-DAYS]:
             del self._days[other]
         return known.runs
+
+
+def cost_of(settings: Settings, engine: str, usage: Usage) -> dict[str, float]:
+    """What tokens cost at an engine, by currency; empty where it has no price."""
+    price = settings.price_of(engine)
+    if price is None:
+        return {}
+    cached = price.input if price.cached_input is None else price.cached_input
+    fresh = usage.input_tokens - usage.cached_input_tokens
+    paid = fresh * price.input + usage.cached_input_tokens * cached
+    return {price.currency: (paid + usage.output_tokens * price.output) / 1e6}
 
 
 def _kind(by: UsageBy, one: UsageSum) -> str:

@@ -1,21 +1,15 @@
-"""The Flask app: the page's files and the API, the guard before them, headers and errors after.
-
-The page's files lie under a path that holds a hash of the whole tree, so that a browser may keep
-every file for ever and modules may import one another by relative paths.
-"""
+"""The Flask app: the page's files and the API, the guard before them, headers and errors after."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import threading
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flask import Blueprint, Flask, Response, request
+from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
@@ -24,21 +18,51 @@ from mimikit.errors import (
     BadInput,
     Conflict,
     MimikitError,
+    NewerState,
+    NoRoom,
     NotFound,
     Refused,
     StorageError,
     shortage_of,
 )
+from mimikit.notifications.courier import sent_now
+from mimikit.protocol import paths, schema
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
 from mimikit.views.documents import Documents
+from mimikit.views.home import HomeReader
 from mimikit.views.memory import MemoryReader
 from mimikit.views.messages import KnownIds
 from mimikit.views.snapshot import StateReader
-from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
-from mimikit.web.api.routing import EXTENSION, Site, Trial, error_answer, site
+from mimikit.web.api import (
+    conversation,
+    engines,
+    files,
+    home,
+    hooks,
+    jobs,
+    memory,
+    notify,
+    system,
+    tasks,
+    triggers,
+)
+from mimikit.web.api.routing import (
+    EXTENSION,
+    ChannelTrial,
+    ErrorView,
+    Site,
+    Trial,
+    answer,
+    error_answer,
+    site,
+    told,
+)
+from mimikit.web.assets import Assets, pack_answer, page_routes
+from mimikit.web.blocks import MarkdownSplitter
 from mimikit.web.feed import Feed
 from mimikit.web.guard import SAFE_METHODS, Guard, RateLimit, RequestDenied, allowed_hosts
+from mimikit.web.hooks import WebhookGuard
 from mimikit.web.markdown import Markdown
 from mimikit.web.tokens import Keys
 
@@ -55,7 +79,7 @@ _CSP = "; ".join(
         "style-src 'self'",
         "connect-src 'self'",
         "font-src 'self'",
-        "img-src 'self' data:",
+        "img-src 'self' data: blob:",
         "manifest-src 'self'",
         "worker-src 'self'",
         "base-uri 'none'",
@@ -74,29 +98,42 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+HELD_HEADERS = {
+    name: HEADERS[name] for name in ("Cross-Origin-Resource-Policy", "X-Content-Type-Options")
+}
+"""Of what is never a page of its own: with all of them a module's head would outweigh its body."""
 AREAS = (
-    *(system.session, conversation.area, tasks.area, triggers.area, system.feed),
-    *(system.status_area, engines.area, memory.memory, memory.searching, memory.backlog),
+    *(
+        system.session,
+        conversation.area,
+        files.area,
+        tasks.area,
+        jobs.area,
+        triggers.area,
+        system.feed,
+    ),
+    home.area,
+    hooks.area,
+    *(
+        system.status_area,
+        engines.area,
+        notify.area,
+        memory.memory,
+        memory.searching,
+        memory.backlog,
+    ),
 )
 _PLAIN = {
-    400: "the request is malformed",
-    404: "there is nothing at this address",
-    405: "this address does not take that method",
-    413: f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
+    400: ("bad_request", "the request is malformed"),
+    404: ("address", "there is nothing at this address"),
+    405: ("method", "this address does not take that method"),
+    411: ("no_length", "a body needs a Content-Length"),
+    413: (
+        "body_too_large",
+        f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
+    ),
 }
-_STATUS = ((NotFound, 404), (Conflict, 409), (BadInput, 422), (Refused, 403))
-_TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".ico": "image/x-icon",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-    ".webmanifest": "application/manifest+json",
-    ".woff2": "font/woff2",
-}
+_STATUS = ((NotFound, 404), (Conflict, 409), (BadInput, 422), (Refused, 403), (NoRoom, 507))
 
 
 def build_web(
@@ -109,6 +146,7 @@ def build_web(
     is_local: bool = True,
     assets: Assets | None = None,
     trial: Trial = tried_apart,
+    try_channel: ChannelTrial = sent_now,
 ) -> Flask:
     """The app of one web process.
 
@@ -116,6 +154,7 @@ def build_web(
     search: makes the search in memory; asked when it is needed first, and once.
     is_local: whether that address is a loopback one.
     trial: tries an endpoint.
+    try_channel: sends a notification, given its address, title and text.
 
     Raises:
         BadSettings: `web.hosts` holds something that is no host name.
@@ -128,7 +167,7 @@ def build_web(
     clock, log, web = state.clock, state.log, state.settings.web
     log.secrets.append(token)
     guest = ReadOnlyFiles(state.files)
-    reader = StateReader(guest, state.settings, clock, Markdown().html)
+    reader = StateReader(guest, state.settings, clock, Markdown().html, MarkdownSplitter)
     guard = Guard(
         guest,
         Keys(guest, token, session_key),
@@ -145,12 +184,15 @@ def build_web(
         log=log,
         guard=guard,
         state=reader,
+        home=HomeReader(reader, clock),
         feed=Feed(
-            guest, reader.change, lambda: reader.consumer().on_page, max_streams=web.max_streams
+            guest, reader.changes, lambda: reader.consumer().on_page, max_streams=web.max_streams
         ),
         inputs=RateLimit(clock, web.inputs_per_minute),
+        hooks=WebhookGuard(guest, state.settings, clock, log),
         known_ids=KnownIds(guest),
         trial=trial,
+        try_channel=try_channel,
         library=MemoryReader(guest, Documents(state.workspace, guest.fs.root), reader.render),
         search=_once(search),
         routes=[route for area in AREAS for route in area.table],
@@ -158,21 +200,36 @@ def build_web(
     )
     guard.install(app)
 
-    def check_place(response: Response | None = None) -> Response | None:
-        """Before and after: what lies in a folder that was moved away, nobody will answer."""
-        if request.method in SAFE_METHODS or guest.fs.is_in_place():
-            return response
-        said = f"{guest.fs.root} was moved, removed or replaced; try again in a moment"
-        return _add_headers(error_answer(503, said))
-
-    app.before_request(check_place)
-    app.after_request(check_place)  # pyright: ignore[reportArgumentType]
+    _check_place(app, state)
     app.register_blueprint(page_routes(assets or Assets(asset_folder("webui"))))
     for area in AREAS:
         app.register_blueprint(area.blueprint)
     app.register_error_handler(Exception, _on_error)
     app.after_request(_add_headers)
+    app.after_request(pack_answer)
     return app
+
+
+def _check_place(app: Flask, state: State) -> None:
+    """Refuse changes of a state folder that was moved away, or that a newer mimikit has taken."""
+    files = state.files
+
+    def check_place(response: Response | None = None) -> Response | None:
+        """Before and after: what lies in a folder that was moved away, nobody will answer."""
+        if request.method in SAFE_METHODS:
+            return response
+        if not files.fs.is_in_place():
+            said = f"{files.fs.root} was moved, removed or replaced; try again in a moment"
+            return _add_headers(error_answer(503, "state_moved", said))
+        if response is not None or request.path == "/api/login":  # who only looks may log in
+            return response
+        # A newer mimikit may have begun meanwhile.
+        if (newer := state.only_shown or schema.why_newer(files, (paths.SCHEMA,))) is not None:
+            return _add_headers(error_answer(503, NewerState.kind, newer))
+        return None
+
+    app.before_request(check_place)
+    app.after_request(check_place)  # pyright: ignore[reportArgumentType]
 
 
 def _once(make: Callable[[], MemorySearch]) -> Callable[[], MemorySearch]:
@@ -190,7 +247,11 @@ def _once(make: Callable[[], MemorySearch]) -> Callable[[], MemorySearch]:
 
 
 def _add_headers(response: Response) -> Response:
-    response.headers.update(HEADERS)
+    is_part = response.status_code == 200 and response.mimetype in ("text/css", "text/javascript")
+    own = response.headers.get("Content-Security-Policy")  # a stricter one
+    response.headers.update(HELD_HEADERS if is_part else HEADERS)
+    if own is not None:
+        response.headers["Content-Security-Policy"] = own
     response.headers.setdefault("Cache-Control", "no-store")
     return response
 
@@ -201,13 +262,14 @@ def _on_error(error: Exception) -> Response:
     if isinstance(original, Exception):
         error = original
     if isinstance(error, RequestDenied):
-        response = error_answer(error.status, str(error), error.field)
+        response = answer(ErrorView(error=told(error)), error.status)
         if error.wait_s:
             response.headers["Retry-After"] = str(int(error.wait_s) + 1)
         return response
     if isinstance(error, HTTPException):
         status = error.code or 400
-        response = error_answer(status, _PLAIN.get(status, str(error.description or error.name)))
+        code, said = _PLAIN.get(status, ("bad_request", str(error.description or error.name)))
+        response = error_answer(status, code, said)
         for name, value in error.get_headers():
             if name in ("Allow", "Retry-After"):
                 response.headers[name] = value
@@ -216,15 +278,17 @@ def _on_error(error: Exception) -> Response:
         with contextlib.suppress(StorageError):
             site().files.make_folders()
     if isinstance(error, MimikitError):
-        field = error.field if isinstance(error, BadInput) else None
-        return error_answer(_status_of(error), str(error), field)
+        status = _status_of(error)
+        is_full = status == 507 and not isinstance(error, NoRoom)
+        return answer(ErrorView(error=told(error, "disk_full" if is_full else None)), status)
     if short := shortage_of(error):
-        return error_answer(503, f"{short}; try again in a moment")
+        return error_answer(503, "busy", f"{short}; try again in a moment")
     # A fault of ours: the log has it all, the caller a sentence.
     trace = "".join(traceback.format_exception(error, limit=-8))
     site().log.write("error", "web_failed", path=request.path[:200], method=request.method)
     site().log.write("error", "web_trace", trace=trace)
-    return error_answer(503, "something went wrong here; the log has the details; try again")
+    said = "something went wrong here; the log has the details; try again"
+    return error_answer(503, "failed", said)
 
 
 def _status_of(error: MimikitError) -> int:
@@ -234,75 +298,3 @@ def _status_of(error: MimikitError) -> int:
         full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
         return 507 if full else 503
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
-
-
-# ---- the page
-
-
-class Assets:
-    """The files of the page below one folder."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._lock = threading.Lock()
-        self._signature: object = None
-        self._files: dict[str, Path] = {}
-        self._hash = ""
-
-    def tree_hash(self) -> str:
-        """The hash of every file's name and content; looked up anew when one changed.
-
-        Served are files whose type is known; no hidden ones, none behind links.
-        """
-        found: dict[str, Path] = {}
-        for path in sorted(self._root.rglob("*")):
-            name = path.relative_to(self._root)
-            is_hidden = any(part.startswith(".") for part in name.parts)
-            if path.suffix in _TYPES and path.is_file() and not (path.is_symlink() or is_hidden):
-                found[name.as_posix()] = path
-        signature = [(name, path.stat().st_mtime_ns) for name, path in found.items()]
-        with self._lock:
-            if signature != self._signature:
-                digest = hashlib.sha256()
-                for name, path in found.items():
-                    data = path.read_bytes()
-                    digest.update(f"{name}\x00{len(data)}\x00".encode() + data)
-                self._files, self._signature = found, signature
-                self._hash = digest.hexdigest()[:16]
-            return self._hash
-
-    def read(self, tree_hash: str, name: str) -> tuple[bytes, str]:
-        """A file's bytes and type; NotFound for what is none, or when one has changed since."""
-        if tree_hash != self._hash and tree_hash != self.tree_hash():
-            raise NotFound("the page is newer than this; load it again")
-        path = self._files.get(name)
-        if path is None:
-            raise NotFound(f"the page has no file {name[:80]!r}")
-        return path.read_bytes(), _TYPES[path.suffix]
-
-    def index(self) -> bytes:
-        """index.html with the path of its files filled in."""
-        text = (self._root / "index.html").read_text(encoding="utf-8")
-        return text.replace("{{assets}}", f"/assets/{self.tree_hash()}").encode()
-
-
-def page_routes(assets: Assets) -> Blueprint:
-    """The routes that need no login."""
-    routes = Blueprint("page", __name__)
-
-    @routes.get("/")
-    def index() -> Response:
-        if page := site().guard.own_page():
-            return Response(status=307, headers={"Location": page, "Cache-Control": "no-store"})
-        response = Response(assets.index(), mimetype="text/html")
-        response.headers["Cache-Control"] = "no-cache"
-        return response
-
-    @routes.get("/assets/<tree_hash>/<path:name>")
-    def asset(tree_hash: str, name: str) -> Response:
-        data, type_ = assets.read(tree_hash, name)
-        response = Response(data, content_type=type_)
-        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
-        return response
-
-    return routes

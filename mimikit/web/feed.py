@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mimikit.clock import Clock
+from mimikit.conversation.drafts import units
 from mimikit.errors import MimikitError, StorageError
 from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.watch import LastingThread
-from mimikit.views.snapshot import Change
+from mimikit.views.snapshot import Change, JobChange
 
 Hint = dict[str, object]
 """A line of `events.jsonl`: what changed, by its id."""
@@ -35,7 +36,7 @@ MAX_EVENTS = 1000
 _KEPT = 500
 _CURSOR = re.compile(r"[A-Za-z0-9._-]{1,128}:[0-9]{1,15}")
 # Of these only the last one counts: each carries the whole fresh thing.
-_WHOLE = frozenset({"message", "inbox", "task", "trigger", "question", "status"})
+_WHOLE = frozenset({"message", "inbox", "task", "job", "trigger", "question", "status"})
 
 
 class StreamsFull(MimikitError):
@@ -66,15 +67,18 @@ class Feed:
     def __init__(
         self,
         files: ReadOnlyFiles,
-        change: Callable[[Hint], Change | None],
+        changes: Callable[[], Callable[[Hint], list[Change]]],
         state: Callable[[], str],
         *,
         max_streams: int,
     ) -> None:
-        """`change` makes a hint whole; `state` tells of a consumer that can no longer hint."""
-        self._files, self._change, self._state = files, change, state
+        """Of what makes a batch of hints whole, each by itself, and what tells of a consumer.
+
+        changes: gives the former, for one batch. state: the latter, where it can no longer hint.
+        """
+        self._files, self._changes, self._state = files, changes, state
         self._max = max_streams
-        self._kept: OrderedDict[str, Change | None] = OrderedDict()
+        self._kept: OrderedDict[str, list[Change]] = OrderedDict()
         self._making = threading.Lock()
         self._news = threading.Condition()
         self._places: list[StreamPlace] = []
@@ -93,16 +97,23 @@ class Feed:
         hints = _merged([e for e in changes.events if isinstance(e["kind"], str)])
         if changes.reset or len(hints) > MAX_EVENTS:
             return Batch(changes.cursor, [], reset=True)
-        made = ((str(hint["cursor"]), self._made(hint)) for hint in hints)
-        return Batch(changes.cursor, [(cursor, change) for cursor, change in made if change])
+        make = self._changes()
+        made = [(str(hint["cursor"]), one) for hint in hints for one in self._made(hint, make)]
+        last = {one.job.id: i for i, (_, one) in enumerate(made) if isinstance(one, JobChange)}
+        kept = (
+            (cursor, one)
+            for i, (cursor, one) in enumerate(made)
+            if not isinstance(one, JobChange) or last[one.job.id] == i
+        )
+        return Batch(changes.cursor, list(kept))
 
-    def _made(self, hint: Hint) -> Change | None:
+    def _made(self, hint: Hint, make: Callable[[Hint], list[Change]]) -> list[Change]:
         if hint["kind"] not in _WHOLE:
-            return self._change(hint)
+            return make(hint)
         cursor = str(hint["cursor"])
         with self._making:
             if cursor not in self._kept:
-                self._kept[cursor] = self._change(hint)
+                self._kept[cursor] = make(hint)
                 if len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
             return self._kept[cursor]
@@ -180,8 +191,8 @@ class Feed:
             state = self._state()
             if state != place.last_state:
                 place.last_state = state
-                if status := self._change({"kind": "status"}):
-                    parts.append(_frame("change", status.to_json()))
+                told = self._changes()({"kind": "status"})
+                parts += [_frame("change", change.to_json()) for change in told]
         except StorageError:
             return "", cursor
         return "".join(parts), batch.cursor
@@ -225,12 +236,19 @@ def _merged(events: list[Hint]) -> list[Hint]:
         if kind in _WHOLE and last[kind, str(event.get("id"))] != i:
             continue
         before = merged[-1] if merged else {}
-        if kind == before.get("kind") == "delta" and event.get("turnId") == before.get("turnId"):
+        if kind == before.get("kind") == "delta" and _follows(before, event):
             text = f"{before.get('text', '')}{event.get('text', '')}"
-            merged[-1] = {**event, "text": text}
+            merged[-1] = {**event, "at": before["at"], "text": text}
         else:
             merged.append(event)
     return merged
+
+
+def _follows(before: Hint, delta: Hint) -> bool:
+    """Whether a piece of a reply goes on where the other ends."""
+    at = before.get("at")
+    is_same = all(before.get(key) == delta.get(key) for key in ("turnId", "part"))
+    return is_same and isinstance(at, int) and delta.get("at") == at + units(str(before["text"]))
 
 
 def connection_check(sock: socket.socket | None) -> Callable[[], bool]:

@@ -15,7 +15,6 @@ does not: it has had its threads since its start, and one file to close in need.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import selectors
 import socket
@@ -35,7 +34,8 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from mimikit.errors import shortage_of
 from mimikit.protocol.disk import SpareFile
-from mimikit.web.guard import RequestDenied
+from mimikit.web.api.routing import ErrorView, told
+from mimikit.web.guard import RequestDenied, file_too_large
 
 REQUEST_S = 10.0
 LEAVING_S = 2.0
@@ -53,7 +53,12 @@ MAX_CONNECTIONS = 600
 MAX_HEAD_BYTES = 2**16
 MAX_BODY_BYTES = 6 * 2**20 + 4096
 """A memory file that may be edited, each character of it escaped. Other routes take less."""
-MAX_HELD_BYTES = 2**24
+MAX_FILE_BYTES = 10 * 2**20
+"""Of a file that is sent to UPLOADS; the settings allow less, or as much."""
+UPLOADS = (b"POST /api/files ", b"POST /api/files?")
+UPLOAD_S = 120.0
+MAX_HELD_BYTES = 20 * 2**20
+"""Two files that are sent at once."""
 REST_S = 0.05
 """So long the loop rests where it can not even turn a client away: else it would spin."""
 TEXTS = {
@@ -62,6 +67,7 @@ TEXTS = {
     413: f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
     431: f"the request's head is too large; at most {MAX_HEAD_BYTES // 1024} KiB are taken",
 }
+REASONS = {408: "slow", 411: "no length", 413: "body too large", 431: "head too large"}
 
 _PIECE = 2**16
 _HEAD_END = b"\r\n\r\n"
@@ -88,13 +94,15 @@ def request_size(data: bytes | bytearray) -> int | None:
         raise _denied(411)
     found = _LENGTH.search(head)
     length = int(found[1]) if found else 0
-    if length > MAX_BODY_BYTES:
+    if not head.startswith(UPLOADS) and length > MAX_BODY_BYTES:
         raise _denied(413)
+    if length > MAX_FILE_BYTES:
+        raise file_too_large(MAX_FILE_BYTES // 2**20)
     return end + len(_HEAD_END) + length
 
 
 def _denied(status: int) -> RequestDenied:
-    return RequestDenied(status, TEXTS[status], reason="shape")
+    return RequestDenied(status, TEXTS[status], reason=REASONS[status])
 
 
 @dataclass(eq=False, slots=True)
@@ -329,6 +337,8 @@ class RequestServer(ThreadWorker):
         try:
             if opened.size is None:
                 opened.size = request_size(opened.data)
+                if opened.size is not None and opened.data.startswith(UPLOADS):
+                    opened.end_s += UPLOAD_S - REQUEST_S
                 self._encourage(opened)
         except RequestDenied as denied:
             self._refuse(opened, denied)
@@ -357,7 +367,7 @@ class RequestServer(ThreadWorker):
 
     def _refuse(self, opened: OpenRequest, denied: RequestDenied) -> None:
         """Answer as every route does, and close."""
-        body = json.dumps({"error": {"message": str(denied), "field": None}}).encode()
+        body = ErrorView(error=told(denied)).to_json()
         head = (
             f"HTTP/1.1 {denied.status} {HTTPStatus(denied.status).phrase}\r\n"
             "Content-Type: application/json\r\n"

@@ -1,7 +1,7 @@
 """The door: every request passes here before any route sees it.
 
 Order: host, address, origin, who it is, content type. What is not named in OPEN needs a login, so
-a new route is closed until somebody opens it.
+a new route is closed until somebody opens it. Webhooks prove themselves (`web/hooks.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from itsdangerous import BadData, URLSafeSerializer
 from werkzeug.routing import RequestRedirect
 
 from mimikit.clock import Clock
-from mimikit.errors import BadSettings
+from mimikit.errors import NO_PARAMETERS, BadSettings, MimikitError
 from mimikit.log import EventLog
 from mimikit.protocol.files import Files
 from mimikit.web import tokens
@@ -30,7 +30,11 @@ from mimikit.web import tokens
 KEY_HEADER = "X-Mimikit-Session"
 """What a session's cookie needs beside it. A browser sends the cookie to every port of the host, so
 any other server of this machine that is looked at gets it; the key stays with our own origin."""
-OPEN = frozenset({"page.index", "page.asset", "status.healthz", "session.login"})
+OPEN = frozenset({"page.index", "page.asset", "page.worker", "status.healthz", "session.login"})
+BY_SECRET = frozenset({"hooks.receive"})
+"""Routes with a door of their own: each call proves itself, and no session counts for anything."""
+TAKES = {"files.put_file": "application/octet-stream"}
+"""By route: what it takes in place of JSON; nothing that the form of another site can send."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOG_IN = "log in first"
 _SPENT = "this login link was used or is too old; `mimikit token` makes a new one"
@@ -42,16 +46,25 @@ _MAX_KEYS = 1000
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]+)?")
 
 
-class RequestDenied(Exception):
+class RequestDenied(MimikitError):
     """A request that goes no further."""
+
+    kind = "denied"
 
     def __init__(
         self, status: int, message: str, *, reason: str, field: str | None = None, wait_s: float = 0
     ) -> None:
-        """`message` is for the caller, `reason` for the log."""
-        super().__init__(message)
-        self.status, self.reason = status, reason
-        self.field, self.wait_s = field, wait_s
+        """`message` is for the caller, `reason` for the log, and the code of the answer."""
+        params = {"seconds": int(wait_s) + 1} if wait_s > 0 else NO_PARAMETERS
+        super().__init__(message, field=field, code=reason.replace(" ", "_"), params=params)
+        self.status, self.reason, self.wait_s = status, reason, wait_s
+
+
+def file_too_large(most_mb: int) -> RequestDenied:
+    said = f"the file is too large; at most {most_mb} MB are taken"
+    denied = RequestDenied(413, said, reason="file too large", field="body")
+    denied.params = {"limit": most_mb}
+    return denied
 
 
 def is_same_origin(
@@ -139,6 +152,8 @@ class Guard:
         # Address. No mended ones: Flask would send the caller on, past every handler of ours.
         if isinstance(request.routing_exception, RequestRedirect):
             raise RequestDenied(404, "there is nothing at this address", reason="address")
+        if request.endpoint in BY_SECRET:
+            return
         # Origin. No other site can make a browser send our token; a cookie it can.
         if _bearer() is None or "Cookie" in headers:
             own = f"{request.scheme}://{request.environ['HTTP_HOST']}".lower()
@@ -153,8 +168,9 @@ class Guard:
         # Content type. JSON only: what another site's form can send is refused whatever it claims.
         got = request.mimetype
         is_empty = request.method == "DELETE" and not got and not request.content_length
-        if request.method not in SAFE_METHODS and got != "application/json" and not is_empty:
-            message = f"expected content type application/json, got {got[:60] or 'none'}"
+        due = TAKES.get(request.endpoint or "", "application/json")
+        if request.method not in SAFE_METHODS and got != due and not is_empty:
+            message = f"expected content type {due}, got {got[:60] or 'none'}"
             raise RequestDenied(415, message, reason="content type")
 
     # ---- who --------------------------------------------------------------------------------

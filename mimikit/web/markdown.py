@@ -23,7 +23,9 @@ from mimikit.views.base import CUT
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererProtocol
+    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core import StateCore
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
 MAX_CHARACTERS = 200_000
@@ -36,6 +38,7 @@ _MANY_MARKS = 40_000
 _MANY_CELLS = 20_000
 _SCHEMES = ("http", "https", "mailto")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#.-]{1,30}")
+_SCHEME = re.compile(r"(?<![a-z0-9.+-])https?$", re.IGNORECASE)
 _ALIGN = re.compile(r"text-align:(left|right|center)")
 
 # Those whose code agents write; a closed list keeps memory small and slow lexers out.
@@ -51,12 +54,24 @@ tr ul
 _LEXERS = frozenset(_LANGUAGES.split())
 _ATTRIBUTES = {
     "a": {"href", "title"},
+    "li": {"data-task"},
     "ol": {"start"},
     "pre": {"data-lang"},
     "span": {"class"},
     "td": {"align"},
     "th": {"align"},
 }
+_TASK = re.compile(r"\[([ xX])\][ \u00a0]+")
+_MATH = re.compile(
+    r"\$\$[^$]+\$\$"
+    r"|\$(?=[^\s$])[^$`\n]*(?<=[^\s$`])\$(?![0-9A-Za-z])"  # `$5 and $10`, `$HOME/$USER` are none
+    r"|\\\((?:(?!\\[()]).)+\\\)"
+    r"|\\\[(?:(?!\\[\[\]]).)+\\\]",
+    re.DOTALL,
+)
+"""As models write it: it stays text. Each way ends where the next begins, so time is linear."""
+_MATH_ENDS = {"$$": "$$", "\\[": "\\]"}
+_MOST_MATH_LINES = 60
 
 
 class Markdown:
@@ -115,6 +130,14 @@ def render(text: str) -> str:
     )
 
 
+def block_tokens(text: str) -> list[Token]:
+    """The blocks of a text, not looked into."""
+    tokens: list[Token] = []
+    parser = _parser()
+    parser.block.parse(text, parser, {}, tokens)
+    return tokens
+
+
 def _is_hard(text: str) -> bool:
     """Whether parsing would take so long that the text is better shown as it is."""
     costly = text.count("[") + text.count("://") + text.lower().count("mailto:")
@@ -139,6 +162,15 @@ def _parser() -> MarkdownIt:
             linkify.add(prefix, None)
     parser.validateLink = _is_link
     parser.core.ruler.push("mimikit", _adjust)
+    parser.block.ruler.before(
+        "blockquote",
+        "math",
+        _math_block,
+        {"alt": ["paragraph", "reference", "blockquote", "list"]},
+    )
+    parser.inline.ruler.before("escape", "math", _math)
+    parser.inline.ruler.at("linkify", _address)
+    parser.add_render_rule("math", _render_math)
     parser.add_render_rule("link_host", _render_host)
     parser.add_render_rule("fence", _render_fence)
     return parser
@@ -148,14 +180,90 @@ def _is_link(url: str) -> bool:
     return url.strip().lower().startswith(("http://", "https://", "mailto:"))
 
 
+def _address(state: StateInline, silent: bool) -> bool:
+    """An address in a line, as markdown-it knows it.
+
+    Its own rule reads the whole line before each `://` once more: thousands take it a minute.
+    """
+    if state.linkLevel or not state.src.startswith("://", state.pos):
+        return False
+    scheme = _SCHEME.search(state.src, max(state.pos - len("https"), 0), state.pos)
+    if scheme is None or not state.pending.endswith(scheme[0]):
+        return False
+    linkify: Any = state.md.linkify
+    found = linkify.match_at_start(state.src[scheme.start() :])
+    address: str = found.url.rstrip("*") if found else ""  # such a mark belongs to what is before
+    href = state.md.normalizeLink(address)
+    if not state.md.validateLink(href):
+        return False
+    if not silent:
+        state.pending = state.pending[: -len(scheme[0])]
+        state.push("link_open", "a", 1).attrs = {"href": href}
+        state.push("text", "", 0).content = state.md.normalizeLinkText(address)
+        state.push("link_close", "a", -1)
+    state.pos += len(address) - len(scheme[0])
+    return True
+
+
 def _adjust(state: StateCore) -> None:
-    """Say alignment without a style, make pictures links, and show where links lead."""
+    """Say alignment without a style, tick tasks, make pictures links, show where links lead."""
+    _mark_tasks(state.tokens)
     for token in state.tokens:
         style = token.attrs.pop("style", None)
         if style is not None and (found := _ALIGN.fullmatch(str(style))):
             token.attrs["align"] = found[1]
         if token.children:
             token.children = list(_with_hosts(_without_pictures(token.children)))
+
+
+def _mark_tasks(tokens: Sequence[Token]) -> None:
+    """An entry that begins with `[ ]` or `[x]` says so itself; the page draws the box."""
+    for item, text in zip(tokens, tokens[2:], strict=False):
+        if item.type != "list_item_open" or text.type != "inline" or not text.children:
+            continue
+        first = text.children[0]
+        if first.type == "text" and (box := _TASK.match(first.content)):
+            item.attrs["data-task"] = "open" if box[1] == " " else "done"
+            first.content = first.content[box.end() :]
+
+
+def _math(state: StateInline, silent: bool) -> bool:
+    """A formula in a line: its signs mark nothing up, and no backslash of it is lost."""
+    found = _MATH.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        is_block = found[0][:2] in _MATH_ENDS
+        state.push("math" if is_block else "text", "", 0).content = found[0]
+    state.pos = found.end()
+    return True
+
+
+def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A formula over lines of its own: none of them begins a list or a heading."""
+    if state.is_code_block(start):
+        return False
+    opening = _line(state, start)[:2]
+    close = _MATH_ENDS.get(opening)
+    for number in range(start, min(end, start + _MOST_MATH_LINES) if close else start):
+        line = _line(state, number)
+        ends = close is not None and line[2 if number == start else 0 :].endswith(close)
+        if number > start and not ends and (not line or line.startswith(opening)):
+            return False  # a paragraph ends, or the next one begins: none is looked over twice
+        if ends and not silent:
+            text = state.getLines(start, number + 1, state.blkIndent, False).strip()
+            state.push("paragraph_open", "p", 1).map = [start, number + 1]
+            inline = state.push("inline", "", 0)
+            inline.content, inline.map, inline.children = text, [start, number + 1], []
+            state.push("paragraph_close", "p", -1)
+            state.line = number + 1
+        if ends:
+            return True
+    return False
+
+
+def _line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].rstrip()
 
 
 def _without_pictures(tokens: Iterable[Token]) -> Iterator[Token]:
@@ -216,6 +324,12 @@ def _split(address: str) -> Any:
     except ValueError:
         return None
     return parts
+
+
+def _render_math(
+    renderer: RendererProtocol, tokens: Sequence[Token], index: int, options: Any, env: Any
+) -> str:
+    return f'<span class="math">{html.escape(tokens[index].content)}</span>'
 
 
 def _render_host(

@@ -8,7 +8,7 @@ import inspect
 import itertools
 import json
 import re
-import textwrap
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -116,12 +116,18 @@ class _SchemaWriter(GenerateJsonSchema):
         return made
 
 
+@functools.cache  # read once: there are many classes in each
+def _bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """What stands in each class of a module."""
+    source = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node.body for node in source.body if isinstance(node, ast.ClassDef)}
+
+
+@functools.cache
 def _texts(model: type[BaseModel]) -> dict[str, str]:
     """The docstrings below the fields of one class, by the fields' names in JSON."""
-    source = ast.parse(textwrap.dedent(inspect.getsource(model)))
-    body = source.body[0].body if isinstance(source.body[0], ast.ClassDef) else []
     found: dict[str, str] = {}
-    for field, below in itertools.pairwise(body):
+    for field, below in itertools.pairwise(_bodies(model.__module__)[model.__name__]):
         if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):

@@ -26,11 +26,11 @@ from gunicorn.glogging import Logger
 from mimikit.clock import SystemClock
 from mimikit.config import Settings
 from mimikit.errors import BadSettings, MimikitError
-from mimikit.protocol import ids, paths
-from mimikit.protocol.disk import RealDisk
+from mimikit.protocol import ids, paths, schema
+from mimikit.protocol.disk import LookingDisk, RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import PageAddress
-from mimikit.state import wait_for_folders
+from mimikit.state import open_files, wait_for_folders
 from mimikit.web import front, tokens
 from mimikit.web.guard import allowed_hosts
 
@@ -101,11 +101,11 @@ def serve(
     try:
         bound.check_exposure(settings)
         allowed_hosts(settings.web.hosts)
-        disk, files = _open(state, settings)
+        files = open_files(state, settings)
         wait_for_folders(files, lambda why, new: new and sys.stderr.write(f"Waiting: {why}.\n"))
         token, session_key = tokens.load_token(files), tokens.load_session_key(files)
         page = _announce(bound, files)
-        disk.close()
+        cast("RealDisk", files.fs).close()
     except MimikitError:
         bound.socket.close()
         raise
@@ -116,7 +116,7 @@ def serve(
         from mimikit.state import State, make_search
         from mimikit.web.app import build_web
 
-        _, files = _open(state, settings)
+        files = open_files(state, settings)
         clock = SystemClock()
         opened = State(state, workspace, files, settings, clock, EventLog(files, clock))
         app = build_web(
@@ -134,19 +134,14 @@ def serve(
     _Master(_Server(bound, settings.web.max_streams, make_app, on_ready)).run()
 
 
-def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
-    disk = RealDisk(state)
-    files = Files(disk, durable=settings.durability == "full")
-    files.make_folders()
-    return disk, files
-
-
-def _announce(bound: ServerSocket, files: Files) -> tuple[str, PageAddress]:
+def _announce(bound: ServerSocket, files: Files) -> tuple[str, PageAddress] | None:
     """Write down where this process listens, give where and what: the consumer decides by it.
 
     One that others reach counts until it is gone and another page starts: what came through it may
-    still wait.
+    still wait. None: the state is only shown, and nothing comes through.
     """
+    if isinstance(files.fs, LookingDisk):
+        return None
     for name in files.names(paths.PAGES):
         path = f"{paths.PAGES}/{name}"
         page = files.peek(path, PageAddress)  # what can not be read is the consumer's to set aside
@@ -263,6 +258,10 @@ class _Worker(front.RequestServer):
         try:
             if not files.fs.is_in_place():
                 return f"{files.fs.root} was moved, removed or replaced"
+            if cast("Any", app).config[_PAGE] is None:
+                return None  # it is only shown
+            if (newer := schema.why_newer(files, (paths.SCHEMA,))) is not None:
+                return newer  # since this page began
             path, page = cast("tuple[str, PageAddress]", cast("Any", app).config[_PAGE])
             if (known := files.peek(path, PageAddress)) and known.to_json() == page.to_json():
                 return None

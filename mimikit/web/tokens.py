@@ -14,6 +14,7 @@ import threading
 from datetime import datetime, timedelta
 
 from mimikit.config import local_host
+from mimikit.errors import NewerState
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
@@ -49,8 +50,11 @@ def load_token(files: Files) -> str:
 
 
 def load_session_key(files: Files) -> bytes:
-    """The key kept for signing sessions, made at first."""
-    return _kept_secret(files, paths.SESSION_KEY).encode()
+    """The key kept for signing sessions, made at first; a passing one where nothing is written."""
+    try:
+        return _kept_secret(files, paths.SESSION_KEY).encode()
+    except NewerState:
+        return _new_secret()
 
 
 def renew_token(files: Files) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 
-from tests.browser.pages import Chat, Complaints, OpenChat
+from tests.browser.pages import PATIENCE_MS, UNHURRIED, Chat, Complaints, OpenChat
 from tests.browser.product import Product, make_product
 from tests.support import programs
 
@@ -34,7 +34,7 @@ KEPT = """{
     localStorage.setItem("mimikit.session", key);
   }
 }"""
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -76,9 +76,12 @@ def browser_context_args() -> dict[str, Any]:
     return ENGLISH
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """One product for all tests that leave it working; what was said stays."""
+    """One product for all tests of a file that leave it working; what was said stays.
+
+    Not for all files: what a test finds would depend on which files ran before on the same worker.
+    """
     product = make_product(tmp_path_factory.mktemp("shared"))
     try:
         product.start()
@@ -89,13 +92,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 @pytest.fixture
 def product(shared: Product) -> Iterator[Product]:
-    """The shared product, running before and after; its triggers are removed in between."""
+    """The shared product, running before and after; triggers and work are removed in between."""
     yield shared
     for name in ("consumer", "web"):
         if name not in shared.processes:
             shared.start(name)
-    for trigger in shared.call("GET", "/api/triggers")["triggers"]:
-        shared.call("DELETE", f"/api/triggers/{trigger['id']}")
+    shared.clear()
 
 
 @pytest.fixture
@@ -125,7 +127,9 @@ def fresh(tmp_path: Path) -> Iterator[Callable[..., Product]]:
 def complaints(context: BrowserContext) -> Iterator[Complaints]:
     """Fails the test for every complaint it did not expect."""
     kept = Complaints()
+    context.set_default_timeout(PATIENCE_MS)
     context.add_init_script(VIOLATIONS)
+    context.add_init_script(UNHURRIED)
     context.on("page", kept.watch)
     yield kept
     assert kept.unexpected() == []

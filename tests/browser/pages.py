@@ -10,6 +10,33 @@ from playwright.sync_api import ConsoleMessage, Locator, Page, expect
 
 from tests.browser.product import Product
 
+PATIENCE_MS = 60_000
+"""What is waited for at most; a machine may be many times slower than another."""
+UNHURRIED = """{
+  const later = window.setTimeout.bind(window);
+  const longer = { 1800: 600_000, 7000: 30_000 };
+  window.setTimeout = (act, ms, ...given) => later(act, longer[ms] ?? ms, ...given);
+  const now = performance.now.bind(performance);
+  performance.now = () => now() / 10;
+  const givenUp = AbortSignal.timeout.bind(AbortSignal);
+  AbortSignal.timeout = (ms) => givenUp(10 * ms);
+  const remove = DOMTokenList.prototype.remove;
+  DOMTokenList.prototype.remove = function (...names) {
+    remove.apply(this, names.filter((name) => name !== "is-shown"));
+  };
+}"""
+"""What its reader has a moment for lasts where the machine is busy: "Copied" is said for 1.8 s,
+what came of a click for 7 s, what is shown is marked for 2 s, two letters are one key within 1.5 s,
+a focus waits 5 s; and a request that takes 15 s is not given up."""
+SLOW_FRAMES = """
+const soon = window.requestAnimationFrame.bind(window);
+window.requestAnimationFrame = (draw) => setTimeout(() => soon(draw), 300);
+"""
+"""What is to be drawn is drawn late, as on a busy machine."""
+DRAWN = """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(
+  () => requestAnimationFrame(() => done()))))"""
+"""Waits until what changed is drawn, and what followed from that."""
+
 
 @dataclass
 class Complaints:
@@ -55,8 +82,8 @@ class Chat:
         return self.page.locator("#timeline .message").filter(has_text=text)
 
     def told(self, text: str) -> Locator:
-        """The last message that says a command is done, and this with it."""
-        told = self.page.locator("#timeline .message:not(.is-user)", has_text="is done")
+        """The last that says a command is done, and this with it: its card, or a message."""
+        told = self.page.locator("#timeline :is(.message:not(.is-user), .card)", has_text="is done")
         return told.filter(has_text=text).last
 
     def reload(self) -> None:

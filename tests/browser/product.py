@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -17,15 +18,20 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from mimikit.clock import SystemClock
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from mimikit.web import tokens
+from tests.support.pace import within
+from tests.support.ports import free_port
 
 TOKEN = "a-token-for-the-browser-tests-only"
 START_S = 30
+PATIENT_WEB = Path(__file__).with_name("patient_web.py")
 
 
 @dataclass
@@ -62,12 +68,13 @@ class Product:
     def start(self, *names: str) -> None:
         """Start `web`, `consumer` or both, and wait until they answer."""
         places = ["--workspace", self.workspace, "--state", self.state]
+        program = {"consumer": ("-m", "mimikit"), "web": ("-P", str(PATIENT_WEB))}
         commands = {"consumer": ["consumer"], "web": ["web", "--port", str(self.port)]}
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("MIMIKIT_", "PORT"))}
         for name in names or ("consumer", "web"):
             with (self.workspace / f"{name}.log").open("ab") as log:
                 self.processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", "mimikit", *places, *commands[name]],
+                    [sys.executable, *program[name], *places, *commands[name]],
                     env=clean | {"MIMIKIT_TOKEN": TOKEN},
                     stdout=log,
                     stderr=log,
@@ -79,12 +86,16 @@ class Product:
         """End them as a person would."""
         for name in names or tuple(self.processes):
             process = self.processes.pop(name)
+            children = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(20)
+                process.wait(within(20))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(20)
+            for child in children:  # gunicorn kills a worker that is late, and does not wait for it
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(child.pid, 0)
 
     def health_is(self, consumer: str | None) -> Callable[[], bool]:
         """Whether the web server answers, and says this of the consumer."""
@@ -104,7 +115,8 @@ class Product:
     def wait_until(self, true: Callable[[], bool]) -> None:
         """Wait for something that no event tells of."""
         pause = threading.Event()
-        for _ in range(START_S * 20):
+        until = time.monotonic() + within(START_S)
+        while time.monotonic() < until:
             if true():
                 return
             pause.wait(0.05)
@@ -119,17 +131,33 @@ class Product:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=15) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
             return json.load(answer)
+
+    def clear(self) -> None:
+        """Remove the triggers and cancel what runs; returns once nothing of it is left."""
+        self.wait_until(self.removed("/api/triggers", "triggers", "DELETE", ""))
+        for state in ("queued", "running"):
+            self.wait_until(self.removed(f"/api/tasks?state={state}", "tasks", "POST", "/cancel"))
+
+    def removed(self, path: str, name: str, method: str, how: str) -> Callable[[], bool]:
+        """Whether none of these is left; each is told to go, once."""
+        told: set[str] = set()
+
+        def look() -> bool:
+            left = [one["id"] for one in self.call("GET", path)[name]]
+            for id_ in left:
+                if id_ not in told:  # one that has just gone by itself is not asked for again
+                    with contextlib.suppress(urllib.error.HTTPError):
+                        self.call(method, f"{path.partition('?')[0]}/{id_}{how}", {})
+                        told.add(id_)
+            return not left
+
+        return look
 
     def say(self, text: str, id_: str) -> None:
         """A message of the user's, sent from elsewhere."""
         self.call("POST", "/api/input", {"id": id_, "text": text})
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def make_product(workspace: Path, settings: str = "") -> Product:

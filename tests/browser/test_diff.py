@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from mimikit.clock import SystemClock
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff
-from mimikit.protocol.models import Task
+from mimikit.protocol.models import Task, time_text
 from mimikit.protocol.results import TaskResult
 from tests.browser.looking import for_everyone, looking
 from tests.browser.pages import Chat
@@ -68,6 +68,9 @@ def lay(product: Product) -> None:
         result.but(result_type="code_change", result={"text": "Mended."}, diff=paths.diff(task.id)),
     )
     files.save(paths.ended("worker", task.id), task)
+    line = {"id": task.id, "seat": "worker", "traceId": task.trace_id}
+    told = {"at": time_text(now), "event": "ended", "status": "done", "title": task.title, **line}
+    files.append(paths.ledger(now), told)
 
 
 @pytest.fixture

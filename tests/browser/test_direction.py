@@ -8,6 +8,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import expect
 
+from mimikit.clock import SystemClock
+from mimikit.conversation.history import HistoryStore
+from mimikit.language.phrases import code
+from mimikit.protocol.models import Message
 from tests.browser.pages import OpenChat
 from tests.browser.product import Product, make_product
 
@@ -15,6 +19,7 @@ pytestmark = pytest.mark.browser
 
 TURNED = "tea \u2069\u2069\u202e\u2067\u200f leaf"
 """It ends each isolation around it, then writes from right to left."""
+HEBREW = "תה"
 BACKWARDS = r"""(alone) => {
   const found = [], range = document.createRange();
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -57,13 +62,18 @@ BESIDE = """(code) => {
 
 @pytest.fixture(scope="module")
 def turned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Tasks, a chain, a note and more of that name."""
+    """Tasks, a chain, a note and more of that name; and what was said of them."""
+    now = SystemClock().now()
     product = make_product(tmp_path_factory.mktemp("turned"))
     product.files.write(f"memory/{TURNED}.md", f"# {TURNED}\n\nRead it.\n".encode())
     product.files.write("backlog.md", f"- [ ] {TURNED}\n".encode())
+    HistoryStore(product.files).add(
+        Message(id=f"msg-{n}", role="agent", text=f"{code(title)} is done.", created_at=now)
+        for n, title in enumerate((TURNED, HEBREW))
+    )
     try:
         product.start()
-        for id_, title in (("task-turned", TURNED), ("task-hebrew", "תה")):
+        for id_, title in (("task-turned", TURNED), ("task-hebrew", HEBREW)):
             asked = {"id": id_, "prompt": "exit 3", "profile": "command", "title": title}
             product.call("POST", "/api/tasks", asked)
         after = {"type": "task_done", "params": {"taskId": "task-turned"}}
@@ -89,7 +99,7 @@ def test_no_title_turns_around_what_stands_beside_it(turned: Product, open_chat:
 
 def test_a_title_of_another_script_keeps_its_place(turned: Product, open_chat: OpenChat) -> None:
     page = open_chat(turned).page
-    code = page.locator("#timeline code", has_text="תה").first
+    code = page.locator("#timeline code", has_text=HEBREW).first
     expect(code).to_be_visible()
     code.evaluate("(code) => { code.nextSibling.data = ' 12, 13 is done'; }")
     assert code.evaluate(BESIDE) >= 0

@@ -35,9 +35,10 @@ def fill(page: Page, **values: str) -> None:
 
 def test_an_endpoint_is_tried_set_up_put_first_and_removed(chat: Chat, llm: FakeLLM) -> None:
     page = chat.page
-    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("link", name="Settings").click()
     page.get_by_role("link", name="Engines").click()
     expect(page.get_by_role("heading", name="Engines", exact=True)).to_be_visible()
+    expect(page.locator("button.engines")).to_have_text("Answered without a language model")
     expect(page.locator("[data-engine=builtin]")).to_contain_text("serves")
     page.get_by_role("button", name="Add an endpoint").click()
     page.get_by_role("button", name="Save").click()
@@ -60,17 +61,17 @@ def test_an_endpoint_is_tried_set_up_put_first_and_removed(chat: Chat, llm: Fake
     assert KEY not in page.content()
     card.get_by_role("button", name="Use deep first").click()
     expect(page.locator(".engine-names li").first).to_contain_text("deep")
-    expect(card).to_contain_text("Teller")
+    expect(card).to_contain_text("Conversation")
     page.locator("#engine-seat").select_option("planner")
     expect(page.locator(".engine-order")).to_contain_text("Served as the rest.")
-    page.locator(".engine-order").get_by_role("button", name="builtin").click()
-    expect(page.locator(".engine-names li")).to_have_text([re.compile("builtin")])
+    page.locator(".engine-order").get_by_role("button", name="without a language model").click()
+    expect(page.locator(".engine-names li")).to_have_text([re.compile("without a language model")])
     page.get_by_role("button", name="As the rest").click()
     expect(page.locator(".engine-order")).to_contain_text("Served as the rest.")
     card.get_by_role("button", name="Remove deep").click()
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(card).to_have_count(0)
-    expect(page.locator("[data-engine=builtin]")).to_contain_text("Teller")
+    expect(page.locator("[data-engine=builtin]")).to_contain_text("Conversation")
     assert not (chat.product.state / "secrets/engine-deep.key").exists()
 
 

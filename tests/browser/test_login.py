@@ -120,7 +120,7 @@ def test_logging_out_leaves_in_every_tab_and_in_again_heals_them(
     other.goto(chat.product.url)
     expect(other.locator(".connection.is-online")).to_be_attached()
     chat.field.fill("kept while away")
-    chat.page.get_by_role("button", name="Settings").click()
+    chat.page.get_by_role("link", name="Settings").click()
     chat.page.get_by_role("button", name="Log out").click()
     expect(chat.page.get_by_label("Token")).to_be_visible()
     expect(other.get_by_label("Token")).to_be_visible()

@@ -15,7 +15,7 @@ from mimikit.clock import SystemClock
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol.models import Message
 from tests.browser.looking import for_everyone, looking
-from tests.browser.pages import Chat, OpenChat
+from tests.browser.pages import SLOW_FRAMES, Chat, OpenChat
 from tests.browser.product import Product, make_product
 
 pytestmark = pytest.mark.browser
@@ -99,14 +99,16 @@ def chat(kept: Product, open_chat: OpenChat) -> Chat:
 
 def open_memory(chat: Chat) -> Page:
     """The list, as a user opens it."""
-    chat.page.get_by_role("link", name="Memory").click()
+    chat.page.get_by_role("link", name="Memory", exact=True).click()
     expect(chat.page.locator(".row", has_text="Long-term notes")).to_be_visible()
     return chat.page
 
 
 def look_for(page: Page, words: str) -> Locator:
     """What is found; all of it."""
+    page.get_by_role("link", name="Search memory").click()
     page.get_by_role("searchbox").fill(words)
+    page.get_by_role("link", name="Everything").click()
     expect(page.locator(".found[aria-busy=false]")).to_be_visible()
     return page.locator(".hit")
 
@@ -181,7 +183,7 @@ def test_nothing_yet_says_what_will_be_here_and_how_it_comes(
     product.start()
     chat = open_chat(product)
     page = chat.page
-    page.get_by_role("link", name="Memory").click()
+    page.get_by_role("link", name="Memory", exact=True).click()
     expect(page.locator(".empty")).to_contain_text("remember that")
     chat.send("remember that the heron is grey")
     row = page.get_by_role("link", name=re.compile("Long-term notes"))
@@ -210,13 +212,15 @@ def test_what_is_found_is_marked_and_opens_at_its_line(chat: Chat) -> None:
     expect(hit.get_by_role("link")).to_be_focused()
 
 
+@pytest.mark.fault("complaint 10")
 def test_chinese_is_found_and_marked_with_who_said_it(chat: Chat) -> None:
     page = open_memory(chat)
     hits = look_for(page, "证书")
     said = hits.filter(has_text="测试服务器的证书")
     expect(said.locator("mark")).to_have_text("证书")
     expect(said).to_contain_text("you")
-    expect(said).to_contain_text("Yesterday")
+    day = re.compile(f"Yesterday|{NOW - timedelta(days=1):%A}")  # midnight may have passed
+    expect(said).to_contain_text(day)
     said.get_by_role("link").click()
     expect(page.locator(".note-text h2", has_text="09:30 you")).to_be_focused()
     expect(page.locator(".note-text p", has_text="测试服务器的证书")).to_be_in_viewport()
@@ -227,33 +231,9 @@ def test_chinese_is_found_and_marked_with_who_said_it(chat: Chat) -> None:
 def test_a_message_of_long_ago_is_found_and_shown_in_the_chat(chat: Chat) -> None:
     page = open_memory(chat)
     expect(page.locator("#m-msg-old-0002")).to_have_count(0)
-    hits = look_for(page, "walrus").filter(has_text=FAR_BACK).filter(has_text="Conversation")
+    hits = look_for(page, "walrus").filter(has_text=FAR_BACK).filter(has_text="You")
     hits.first.get_by_role("button").click()
     expect(page.locator("#m-msg-old-0002")).to_be_in_viewport()
-
-
-def test_nothing_found_and_a_search_that_failed_say_so(chat: Chat) -> None:
-    chat.complaints.expect("503")
-    page = open_memory(chat)
-    page.get_by_role("searchbox").fill("xyzzyplugh")
-    expect(page.locator(".empty")).to_contain_text("Nothing found")
-    broken = {"error": {"message": "the disk does not answer", "field": None}}
-    page.route("**/api/search?*", lambda route: route.fulfill(status=503, json=broken))
-    page.get_by_role("searchbox").fill("otter")
-    expect(page.locator(".empty")).to_contain_text("the disk does not answer")
-    page.unroute("**/api/search?*")
-    page.get_by_role("button", name="Try again").click()
-    expect(page.locator(".hit").first).to_be_visible()
-    page.get_by_role("button", name="Clear the search").click()
-    expect(page.get_by_role("searchbox")).to_be_focused()
-    expect(page.locator("[data-group]").first).to_be_visible()
-
-
-SLOW_FRAMES = """
-const soon = window.requestAnimationFrame.bind(window);
-window.requestAnimationFrame = (draw) => setTimeout(() => soon(draw), 300);
-"""
-"""What is to be drawn is drawn late, as on a busy machine."""
 
 
 def test_the_search_has_the_focus_however_late_it_is_drawn(chat: Chat) -> None:
@@ -287,8 +267,7 @@ def test_a_search_needs_no_mouse(chat: Chat) -> None:
     expect(search).to_be_focused()
     keys.type("zeppelin")
     expect(page.locator(".hit mark").first).to_be_visible()
-    keys.press("Tab")  # what clears it
-    keys.press("Tab")
+    keys.press("ArrowDown")
     keys.press("Enter")
     expect(page.locator(".note-text p", has_text="zeppelin")).to_be_focused()
     keys.press("Escape")
@@ -309,8 +288,8 @@ def test_a_file_is_edited_and_saved(chat: Chat) -> None:
     text.press("Control+End")
     text.press_sequentially("- Two, 二。")
     save(chat.page)
+    expect(chat.page.locator(".notice")).to_contain_text("Saved")  # for some seconds only
     expect(chat.page.locator(".note-text li")).to_have_count(2)
-    expect(chat.page.locator(".notice")).to_contain_text("Saved")
     saved = "# Edited\n\n- One. <!-- note-01edited -->\n- Two, 二。"
     assert read(chat.product, path) == saved
 
@@ -423,17 +402,14 @@ def test_a_reply_shows_what_memory_it_was_given(chat: Chat) -> None:
     page = chat.page
     chat.send("what is the staging server called?")
     reply = page.locator("#timeline .message.is-agent", has_text="otter").last
-    button = reply.get_by_role("button", name=re.compile(r"^\d+ memory hits?$"))
-    expect(button).to_have_attribute("aria-expanded", "false")
-    button.click()
-    hits = reply.get_by_role("list", name="What memory this reply was given")
+    reply.get_by_role("link", name=re.compile(r"^\d+ memory hits?$")).click()
+    expect(page.get_by_role("heading", name="Why this reply")).to_be_focused()
+    hits = page.get_by_role("list", name="What memory this reply was given")
     expect(hits).to_contain_text("The staging server is called otter.")
     expect(hits).not_to_contain_text("<!--")
-    page.get_by_role("button", name="Hide the side panel").click()
+    expect(page.locator(".reason")).to_contain_text("Answered by code: no model was asked")
     hits.get_by_role("link", name="Long-term notes").first.click()
     expect(page.locator(".note-text")).to_contain_text("otter")
-    button.click()
-    expect(hits).to_have_count(0)
 
 
 def test_the_backlog_is_kept_from_the_page_and_the_rest_of_its_file_stays(chat: Chat) -> None:
@@ -460,6 +436,44 @@ def test_the_backlog_is_kept_from_the_page_and_the_rest_of_its_file_stays(chat: 
     assert read(product, "backlog.md") == "# Mine\n\nKept as it is.\n\n- [x] 写一份入门文档\n"
 
 
+def test_an_item_of_the_backlog_is_given_a_date_and_loses_it(chat: Chat) -> None:
+    page, product = open_memory(chat), chat.product
+    page.goto(f"{product.url}/#/backlog")
+    page.get_by_role("textbox", name="What is to be done some day").fill("call mum")
+    page.get_by_role("textbox", name="When it is due, such as").fill("2035-12-24 18:00")
+    page.keyboard.press("Enter")
+    item = page.locator(".backlog-item", has_text="call mum")
+    expect(item.locator("time")).to_have_text("2035-12-24 18:00")
+    assert "- [ ] call mum (due 2035-12-24 18:00)\n" in read(product, "backlog.md")
+    page.get_by_role("button", name="When it is due: call mum").click()
+    field = page.get_by_role("textbox", name="When it is due: call mum")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("2035-12-24 18:00")
+    field.fill("2035-01-01 9:00")
+    page.get_by_role("button", name="Remind me").click()
+    expect(item.locator("time")).to_have_text("2035-01-01 09:00")
+    page.get_by_role("button", name="When it is due: call mum").click()
+    page.get_by_role("button", name="No date").click()
+    expect(item.locator("time")).to_have_count(0)
+    assert "- [ ] call mum\n" in read(product, "backlog.md")
+
+
+def test_a_date_is_told_in_the_workspace_s_time_which_is_named_where_it_is_another(
+    browser: Browser, kept: Product
+) -> None:
+    write(kept, "backlog.md", "- [ ] call mum (due 2035-12-24 18:00)\n")
+    for zone, told in (("Asia/Shanghai", False), ("Asia/Singapore", False), ("UTC", True)):
+        context = browser.new_context(timezone_id=zone, locale="en-GB")
+        page = context.new_page()
+        page.goto(kept.link())
+        expect(page.locator(".connection.is-online")).to_be_attached()
+        page.goto(f"{kept.url}/#/backlog")
+        words = "2035-12-24 18:00 Asia/Shanghai" if told else "2035-12-24 18:00"
+        expect(page.locator(".backlog-item time")).to_have_text(words)
+        expect(page.get_by_text("Times here are in Asia/Shanghai")).to_have_count(int(told))
+        context.close()
+
+
 # ---- for everyone
 
 
@@ -480,13 +494,12 @@ def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
         page.goto(kept.link())
         expect(page.locator(".connection.is-online")).to_be_attached()
         go("memory", "[data-group] .row")
-        page.locator("#memory-search").fill("otter 证书")
+        go("search?q=otter+证书", ".hit mark")
         expect(page.locator(".hit mark").first).to_be_visible()
         look("found")
-        page.locator("#memory-search").fill("xyzzyplugh")
+        page.locator("#search-field").fill("xyzzyplugh")
         expect(page.locator(".empty")).to_be_visible()
         look("nothing found")
-        page.locator("#memory-search").fill("")
         go("memory/memory.md", ".note-text")
         go(f"memory/{path}", ".note-text")
         go(f"memory/memory/{YESTERDAY}.md", ".note-text")

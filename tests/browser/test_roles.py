@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -30,24 +31,31 @@ REPLY = {"call": "reply", "args": {"text": "**Thank** you."}}
 
 @pytest.mark.parametrize("way", ["button", "words"])
 def test_a_question_is_answered_by_a_button_or_in_words(
-    fresh: Callable[..., Product], open_chat: OpenChat, way: str
+    fresh: Callable[..., Product], open_chat: OpenChat, tmp_path: Path, way: str
 ) -> None:
-    product = fresh({"teller": [[ASK], [REPLY]]})
+    is_read = tmp_path / "is-read"
+    product = fresh({"teller": [[ASK], [{"hold": str(is_read)}, REPLY]]})
     product.start()
     chat = open_chat(product)
     chat.send("go on")
     card = chat.page.get_by_role("region", name="Which branch shall I take?")
     expect(card).to_be_visible()
-    expect(card.get_by_role("timer")).to_have_text(re.compile(r"^(10:00|9:5\d)$"))
+    expect(card.get_by_role("timer")).to_have_text(re.compile(r"^(10:00|[89]:\d\d)$"))
     expect(card.get_by_role("button", name="right")).to_contain_text("default")
     if way == "button":
         card.get_by_role("button", name="left").click()
     else:
-        card.get_by_role("textbox").fill("straight on")
-        card.get_by_role("textbox").press("Enter")
+        answer_field = chat.page.get_by_role("textbox", name="Your answer")
+        answer_field.fill("straight on")
+        answer_field.press("Enter")
     answer = "left" if way == "button" else "straight on"
+    # While the answer is being read nobody is asked for another.
+    expect(chat.message(answer)).to_have_attribute("data-delivery", "answering")
+    expect(card.get_by_role("button", name="right")).to_be_disabled()
+    expect(chat.field).to_be_visible()
+    is_read.touch()
     expect(card).to_have_count(0)
-    expect(chat.page.locator(".is-user .plain", has_text=answer)).to_be_visible()
+    expect(chat.page.locator(".is-user .is-chosen", has_text=answer)).to_be_visible()
     expect(chat.message("Thank you.").locator("strong")).to_have_text("Thank")
 
 
@@ -71,13 +79,14 @@ def test_an_answer_that_comes_too_late_is_kept_as_a_message(
 
 
 def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(
-    fresh: Callable[..., Product], open_chat: OpenChat
+    fresh: Callable[..., Product], open_chat: OpenChat, tmp_path: Path
 ) -> None:
+    grows, ends = tmp_path / "grows", tmp_path / "ends"
     steps = [
         {"event": "delta", "text": "Let me **th"},
-        {"wait": 2.0},
+        {"hold": str(grows)},
         {"event": "delta", "text": "ink**"},
-        {"wait": 1.5},
+        {"hold": str(ends)},
         REPLY,
     ]
     product = fresh({"teller": [steps]})
@@ -87,12 +96,15 @@ def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(
     draft = chat.page.locator(".is-draft")
     expect(draft).to_contain_text("Let me **th")
     live = chat.page.locator("#live")
-    expect(live).to_contain_text("Teller replying")
-    expect(live.locator(".ticking").first).to_have_text(re.compile(r"^0:0\d$"))
+    expect(live).to_contain_text("Writing a reply")
+    expect(live.locator(".ticking").first).to_have_text(re.compile(r"^\d+:\d\d$"))
     expect(chat.message("hello").first).to_have_attribute("data-delivery", "answering")
     chat.reload()
+    expect(draft).to_contain_text("Let me **th")
+    grows.touch()
     expect(draft).to_contain_text("Let me **think**")
     expect(draft).not_to_contain_text("…")
+    ends.touch()
     expect(chat.message("Thank you.")).to_be_visible()
     expect(draft).to_have_count(0)
     expect(live).to_have_count(0)
@@ -107,9 +119,10 @@ def test_stop_ends_the_reply_that_is_being_made(
     chat.send("hello")
     expect(chat.page.locator(".is-draft")).to_contain_text("Endless")
     chat.page.get_by_role("button", name="Stop").click()
-    expect(chat.page.locator(".notice")).to_contain_text("Stopped")
+    expect(chat.page.locator(".is-user")).to_contain_text("Stopped by you")
     expect(chat.page.locator("#live")).to_have_count(0)
     expect(chat.page.locator(".is-draft")).to_have_count(0)
+    expect(chat.page.locator(".message.is-agent")).to_contain_text("Endless")
 
 
 def test_what_waits_for_a_mind_stands_on_top_with_the_way_out(

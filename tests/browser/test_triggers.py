@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.looking import for_everyone, looking
-from tests.browser.pages import Chat
+from tests.browser.pages import Chat, OpenChat
 from tests.browser.product import Product, make_product
 
 pytestmark = pytest.mark.browser
@@ -187,7 +187,8 @@ def test_one_is_made_by_the_keyboard_alone(chat: Chat) -> None:
     for _ in range(3):
         keys.press("Tab")  # who does it, its title, when
     expect(form.get_by_label("Starts")).to_be_focused()
-    keys.type("When several")
+    keys.press("End")  # letters would have to come within a second of each other
+    expect(form.get_by_label("Starts")).to_have_value("several")
     add = form.get_by_role("button", name="Add a condition")
     add.focus()
     keys.press("Enter")
@@ -198,7 +199,8 @@ def test_one_is_made_by_the_keyboard_alone(chat: Chat) -> None:
         keys.press("Enter")
         before = form.get_by_role("combobox", name=f"Condition {number - 1}")
         expect(before).to_be_focused()
-    keys.type("When a file exists")
+    keys.press("ArrowDown")
+    expect(form.get_by_role("combobox", name="Condition 1")).to_have_value("file_exists")
     for _ in range(2):
         keys.press("Tab")  # past the button that removes it
     keys.type("by-hand.flag")
@@ -281,7 +283,7 @@ def test_a_condition_of_several_is_made_explained_and_fires(chat: Chat) -> None:
     expect(page.locator("[data-path='$.1']")).to_contain_text("second.flag")
     (workspace / "second.flag").touch()
     expect(page.locator(".slots tbody tr", has_text="ran").first).to_be_visible()
-    expect(chat.told("both-are-there")).to_be_visible()
+    expect(chat.page.locator("#timeline .fold", has_text="both-are-there")).to_be_visible()
 
 
 def test_one_asks_a_model_and_says_what_that_costs(chat: Chat) -> None:
@@ -452,3 +454,45 @@ def test_a_reminder_is_made_told_in_its_words_and_put_off(chat: Chat) -> None:
     expect(card).to_contain_text("Reminds you once on")
     again = stored(chat.product, "**mum**")
     assert (again["profile"], again["type"]) == ("reminder", "scheduled")
+
+
+# ---- the list
+
+
+def test_triggers_stand_by_what_they_need_and_are_narrowed_and_sorted(
+    product: Product, open_chat: OpenChat
+) -> None:
+    make_trigger(product, "trig-a", "true", schedule={"interval": 7200}, title="Later")
+    make_trigger(product, "trig-b", "true", schedule={"interval": 3600}, title="Sooner")
+    make_trigger(product, "trig-c", "true", schedule={"interval": 3600}, title="Resting")
+    product.call("POST", "/api/triggers/trig-c/pause", {})
+    bad = "echo no route >&2; exit 7"
+    make_trigger(product, "trig-d", bad, schedule={"interval": 3600}, title="Failing")
+    product.call("POST", "/api/triggers/trig-d/run", {})
+    after = {"type": "task_done", "params": {"taskId": "trig-a"}}
+    make_trigger(product, "trig-e", "true", condition=after, once=True, title="Then this")
+    product.wait_until(lambda: any(one["failureStreak"] for one in listed(product)))
+    chat = open_chat(product, "/#/triggers")
+    page = chat.page
+    titles = page.locator(".group:not(details) .trigger-title a")
+    expect(titles).to_have_text(["Failing", "Sooner", "Later", "Resting"])
+    expect(page.locator("[data-group=attention]")).to_contain_text(
+        "Its last run failed: exit code 7: no route."
+    )
+    steps = page.locator("[data-group=step]")
+    expect(steps.locator(".trigger")).to_be_hidden()
+    steps.locator("summary").click()
+    expect(steps.locator(".trigger")).to_contain_text("Then this")
+    page.get_by_label("Sort by").select_option("title")
+    expect(titles).to_have_text(["Failing", "Later", "Sooner", "Resting"])
+    expect(page).to_have_url(re.compile(r"#/triggers\?sort=title$"))
+    shown = page.get_by_role("navigation", name="Show")
+    expect(shown.get_by_role("link", name="All 5")).to_have_attribute("aria-current", "true")
+    shown.get_by_role("link", name="Paused 1").click()
+    expect(titles).to_have_text(["Resting"])
+    chat.reload()
+    expect(titles).to_have_text(["Resting"])
+    page.locator(".trigger").get_by_role("button", name="Resume").click()
+    expect(page.locator("#panel")).to_contain_text("No trigger fits")
+    page.get_by_role("link", name="Show all").click()
+    expect(titles).to_have_count(4)

@@ -111,6 +111,6 @@ def test_the_list_is_the_one_that_is_talked_about(on_busy: Cli) -> None:
 
 def test_a_change_can_be_had_as_json(cli: Cli, listed: Path) -> None:
     whole = json.loads(cli("backlog", "done", "milk", "--json").stdout)
-    assert whole["items"][0] == {"text": "buy milk", "done": True}
+    assert whole["items"][0] == {"text": "buy milk", "done": True, "due": None}
     assert json.loads(cli("backlog", "list", "--json").stdout)["hash"] == whole["hash"]
     assert "- [x] buy milk" in listed.read_text()

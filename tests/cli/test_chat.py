@@ -17,16 +17,21 @@ import pytest
 
 from mimikit.cli.chat import question_lines
 from mimikit.cli.client import locale_tag, option_of
-from mimikit.protocol.models import InboxItem, Question
+from mimikit.clock import SystemClock
+from mimikit.protocol.json import dump_line
+from mimikit.protocol.models import InboxItem, Question, time_text
 from tests.cli.conftest import (
     PATIENCE_S,
+    REPO,
     Cli,
     Place,
     argv,
     clean_environment,
+    read_line,
     scripted,
     wait_to_read,
 )
+from tests.support.pictures import png
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 QUESTION = Question(
@@ -60,6 +65,38 @@ def test_with_nobody_to_answer_the_message_is_kept_and_the_command_fails(
     (path,) = (tmp_path / ".mimikit" / "inbox").iterdir()
     item = InboxItem.model_validate_json(path.read_text())
     assert (item.id, item.text, item.locale) == (path.stem, "你好", "zh-CN")
+
+
+def test_files_go_with_a_message_and_need_no_word(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    (tmp_path / "notes.txt").write_text("buy tea\n")
+    (tmp_path / "photo.png").write_bytes(png())
+    cli("chat", "--file", str(tmp_path / "notes.txt"), "--file", str(tmp_path / "photo.png"))
+    state = tmp_path / ".mimikit"
+    (path,) = (state / "inbox").iterdir()
+    item = InboxItem.model_validate_json(path.read_text())
+    assert (item.text, [file.name for file in item.files]) == ("", ["notes.txt", "photo.png"])
+    assert (state / "files" / item.files[0].id).read_text() == "buy tea\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "said"),
+    [
+        ("gone.txt", None, "does not exist"),
+        ("empty.txt", 0, "an empty one"),
+        ("big.bin", 10 * 2**20 + 1, "at most 10 MB"),
+    ],
+)
+def test_a_file_that_can_not_go_keeps_the_message_back(
+    cli: Cli, tmp_path: Path, name: str, size: int | None, said: str
+) -> None:
+    cli("init")
+    if size is not None:
+        (tmp_path / name).write_bytes(b"x" * size)
+    result = cli("chat", "look", "--file", str(tmp_path / name))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert list((tmp_path / ".mimikit" / "inbox").iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -102,6 +139,40 @@ def test_waiting_goes_on_to_the_question_and_its_number_is_the_answer(played: Pl
     assert any("The user answered: blue" in task["prompt"] for task in ended)
 
 
+def test_waiting_says_of_each_work_when_it_ends(busy: Place) -> None:
+    gate = busy.workspace / "gate"
+    said = f"run: until [ -e {gate} ]; do sleep 0.05; done"
+    waiter = busy.start("chat", said, "--wait")
+    read_line(waiter, "— running")
+    gate.touch()
+    shown, _ = waiter.communicate(timeout=PATIENCE_S)
+    lines = [line for line in shown.splitlines() if line.startswith("· ")]
+    assert len(lines) == 1
+    assert "— done, " in lines[0]
+
+
+def tick(place: Place, number: int) -> None:
+    """Have a trigger tell of a run."""
+    now = SystemClock().now()
+    line = {"id": f"msg-{number}", "role": "system", "text": f"tick {number}"}
+    more = {"createdAt": time_text(now), "triggerId": "trig-1", "taskIds": []}
+    with (place.state / "history" / f"{now:%Y-%m-%d}.jsonl").open("ab") as out:
+        out.write(dump_line(line | more))
+
+
+def test_who_waits_for_one_message_hears_nothing_of_triggers(busy: Place) -> None:
+    gate = busy.workspace / "own-gate"
+    waiter = busy.start(
+        "chat", f"run: until [ -e {gate} ]; do sleep 0.05; done; echo own", "--wait"
+    )
+    read_line(waiter, "— running")
+    tick(busy, 1)
+    gate.touch()
+    shown, _ = waiter.communicate(timeout=PATIENCE_S)
+    assert "own" in shown
+    assert "tick" not in shown
+
+
 @pytest.mark.parametrize("code", [0, 3])
 def test_waiting_tells_what_came_of_work_that_is_over_at_once(busy: Place, code: int) -> None:
     result = busy.run("chat", f"run: echo over-at-once; exit {code}", "--wait")
@@ -137,12 +208,13 @@ def test_a_consumer_that_dies_meanwhile_ends_the_wait(tmp_path: Path) -> None:
     try:
         consumer = place.start_consumer()
         chat = place.start("chat", "hello")
-        events = place.state / "events.jsonl"
-        place.until(
-            lambda: events.exists() and "Well, " in events.read_text(), "expected the first words"
-        )
+        assert chat.stdout is not None
+        heard = b""
+        while b"Well, " not in heard:
+            heard += (piece := os.read(chat.stdout.fileno(), 4096))
+            assert piece, heard
         consumer.kill()
-        said, _ = chat.communicate(timeout=PATIENCE_S)
+        said = heard.decode() + chat.communicate(timeout=PATIENCE_S)[0]
     finally:
         place.end_all()
     assert chat.returncode == 1
@@ -227,6 +299,74 @@ def test_a_conversation_shows_questions_and_what_is_told_later(played: Place) ->
         terminal.wait_for("› half a li")
         terminal.type("\x15")  # Ctrl-U: empty the line
         terminal.type("\x04")  # Ctrl-D: leave
+        assert terminal.process.wait(PATIENCE_S) == 0
+    finally:
+        terminal.close()
+
+
+SLOW_LOOK = """
+import sys, threading, time
+if "chat" in sys.orig_argv:
+    from mimikit.cli import client
+    look = client.look_at_consumer
+
+    def slow(state):
+        time.sleep(2 * (threading.current_thread() is threading.main_thread()))
+        return look(state)
+
+    client.look_at_consumer = slow
+"""
+"""Run by Python at its start: the reply comes before its sender has begun to wait for it."""
+
+
+@pytest.mark.parametrize("site", ["", SLOW_LOOK], ids=["waiting", "before it waits"])
+def test_ctrl_c_stops_the_reply_that_comes_and_nothing_else(tmp_path: Path, site: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(site)
+    says = [{"event": "delta", "text": "Endlessly it went on"}, {"hang": True}]
+    places = os.pathsep.join((str(tmp_path), str(REPO)))
+    script = scripted(tmp_path, {"teller": [says]})
+    place = Place(tmp_path, clean_environment(PYTHONPATH=places, **script))
+    place.start_consumer()
+    place.run("enqueue", "sleep 300", "--command", "--title", "backup")
+    terminal = Terminal(place, "chat")
+    try:
+        terminal.wait_for("› ")
+        terminal.type("tell me\n")
+        terminal.wait_for("Endlessly it went on")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.wait_for("Stopped.")
+        terminal.wait_for("› ")
+        with subprocess.Popen(
+            argv("chat", "again"), cwd=tmp_path, env=place.environment, stdout=subprocess.PIPE
+        ) as one:
+            assert one.stdout is not None
+            seen = b""
+            while b"Endlessly" not in seen:
+                seen += (piece := os.read(one.stdout.fileno(), 4096))
+                assert piece, seen
+            one.send_signal(signal.SIGINT)
+            assert b"Stopped." in one.stdout.read()
+        assert one.returncode == 130
+        assert "running" in place.run("tasks", "list").stdout
+    finally:
+        terminal.close()
+        place.end_all()
+
+
+def test_what_a_trigger_says_again_takes_the_place_of_what_it_said(played: Place) -> None:
+    terminal, up = Terminal(played, "chat"), "\x1b[2A\x1b[J"
+    try:
+        terminal.wait_for("› ")
+        for number in range(4):
+            tick(played, number)
+            again = f"({number + 1} times) " if number else ""
+            terminal.wait_for(f"{up if number > 1 else ''}{again}tick {number}")
+            if number == 2:
+                terminal.type("\n")  # what is printed then stays
+                terminal.wait_for("› ")
+                terminal.wait_for("› ")
+                up = ""
+        terminal.type("\x04")
         assert terminal.process.wait(PATIENCE_S) == 0
     finally:
         terminal.close()

@@ -107,6 +107,18 @@ def test_without_a_model_it_says_which_there_are(cli: Cli, llm: FakeLLM) -> None
     assert "expected --model, got none; it has m1, m2" in result.stderr
 
 
+def test_one_that_lists_no_models_is_tried_all_the_same(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    answer = {"text": "hi"}
+    with FakeLLM([answer], models=None) as llm:
+        given = ["--base-url", llm.url, "--model", "m1", "--no-test"]
+        assert cli("engine", "add", "deep", *given).exit_code == 0
+        tried = cli("engine", "test", "deep")
+    assert tried.exit_code == 0, tried.output
+    assert "Models: none it tells of" in tried.stdout
+    assert "It answers by" in tried.stdout
+
+
 def test_what_is_not_given_is_told_as_it_would_be_given(cli: Cli) -> None:
     cli("init")
     assert "expected NAME (such as deepseek)" in cli("engine", "add").stderr

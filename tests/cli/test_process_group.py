@@ -65,7 +65,7 @@ def test_a_signal_ends_every_process() -> None:
     os.kill(os.getpid(), signal.SIGHUP)
     assert group.tend() == 0
     group.end(grace_s=20)
-    assert all_end(processes, within_s=5)
+    assert all_end(processes, within_s=60)
     assert said == []
 
 
@@ -76,7 +76,7 @@ def test_what_dies_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     first = pid_of(group, "a")
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    event = group.next_event(20)
+    event = group.next_event(60)
     assert event == ProcessEvent("died", "a", -signal.SIGKILL)
     group._events.put(ProcessEvent("died", "a", -signal.SIGKILL))
     group._events.put(ProcessEvent("stop"))
@@ -103,10 +103,12 @@ def test_after_five_quick_deaths_it_gives_up_and_says_where_to_look(
     assert "giving up. `mimikit doctor`" in said[-1]
 
 
+@pytest.mark.fault("claude-code#40226")
 def test_the_pause_doubles_until_it_has_died_too_often() -> None:
     assert [delay_after(deaths) for deaths in range(1, 6)] == [1, 2, 4, 8, None]
 
 
+@pytest.mark.fault("codexbar#2789")
 def test_whoever_ignores_the_polite_way_is_ended_by_force(tmp_path: Path) -> None:
     command, fifo = stubborn(tmp_path)
     group = make({"a": command}, said := [])
@@ -114,7 +116,7 @@ def test_whoever_ignores_the_polite_way_is_ended_by_force(tmp_path: Path) -> Non
     assert fifo.read_text() == "deaf"
     processes = living(group, "a")
     group.end(grace_s=0.2)
-    assert all_end(processes, within_s=5)
+    assert all_end(processes, within_s=60)
     assert said[-1:] == ["Ending by force."]
 
 
@@ -127,7 +129,7 @@ def test_a_second_signal_hurries_and_a_third_forces(tmp_path: Path) -> None:
     group._events.put(ProcessEvent("stop"))
     group._events.put(ProcessEvent("stop"))
     group.end(grace_s=60)
-    assert all_end(processes, within_s=5)
+    assert all_end(processes, within_s=60)
     assert said == ["Ending at once.", "Ending by force."]
 
 
@@ -147,7 +149,7 @@ def test_by_force_ends_what_a_child_had_started_too(tmp_path: Path) -> None:
     group.start()
     processes = [*living(group, "a"), psutil.Process(int(fifo.read_text()))]
     group.end(grace_s=0.2)
-    assert all_end(processes, within_s=5)
+    assert all_end(processes, within_s=60)
 
 
 def test_the_parents_death_closes_the_childrens_input(tmp_path: Path) -> None:
@@ -167,8 +169,8 @@ def test_the_parents_death_closes_the_childrens_input(tmp_path: Path) -> None:
         children = descendants(parent.pid)
         assert len(children) == 1
         parent.kill()
-        parent.wait(10)
-        assert all_end(children, within_s=10)
+        parent.wait(60)
+        assert all_end(children, within_s=60)
     finally:
         parent.kill()
         parent.communicate()

@@ -42,6 +42,7 @@ def test_columns_stand_under_each_other_in_chinese_too() -> None:
     assert lines == ["ID   WHAT", "a    买牛奶", "bcd  x"]
 
 
+@pytest.mark.fault(57)
 @pytest.mark.parametrize("show", [terminal.one_line, terminal.block, terminal.indented])
 def test_escapes_of_a_program_do_not_reach_the_terminal(show: object) -> None:
     assert callable(show)

@@ -171,7 +171,10 @@ def test_steps_follow_one_another_by_the_ends_of_their_ids(cli: Cli, tmp_path: P
         (["--tz", "UTC"], "expected --cron or --at with --tz, got neither"),
         (["--tz", "UTC", "--every", "1m"], "expected --cron or --at with --tz"),
         (["--cron", "0 9 * * *", "--tz", "Mars/X"], "--tz: expected an IANA time zone"),
-        (["--once"], "expected --when-changed, --when-exists or --after with --once, got none"),
+        (
+            ["--once"],
+            "expected --when-changed, --when-exists, --when-hook or --after with --once, got none",
+        ),
         (["--once", "--at", "9pm"], "with --once, got --at"),
         (["--cooldown", "5m"], "with --cooldown, got none of them"),
         (["--cooldown", "5m", "--every", "1m"], "with --cooldown, got --every"),
@@ -406,7 +409,8 @@ def ended(busy: Place) -> Callable[[], list[str]]:
 
     def look() -> list[str]:
         folder = busy.state / "worker"
-        done = {path.name for path in (folder / "results").glob("*.json")}
+        running = {path.name for path in (folder / "running").glob("*.json")}
+        done = {path.name for path in (folder / "results").glob("*.json")} - running
         texts = [
             path.read_text() for path in (folder / "ended").glob("*.json") if path.name in done
         ]
@@ -524,3 +528,16 @@ def test_enqueue_makes_a_reminder_with_a_time(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     id_ = made(cli, "tea", "--profile", "reminder", "--every", "1h")
     assert triggers_in(tmp_path)[id_].profile == "reminder"
+
+
+def test_the_list_is_grouped_what_needs_its_user_first(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    made(cli, "true", "--command", "--every", "2h", "--title", "Goes on")
+    broken = made(cli, "true", "--command", "--every", "3h", "--title", "Rests")
+    (tmp_path / ".mimikit" / "triggers" / f"{broken}.json").write_text("{")
+    listed = cli("triggers", "list").stdout
+    order = ["Needs attention", broken[-4:], "Active", "Goes on"]
+    places = [listed.index(text) for text in order]
+    assert places == sorted(places)
+    groups = [one["group"] for one in data(cli, "triggers", "list")["triggers"]]
+    assert groups == ["attention", "active"]

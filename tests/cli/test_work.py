@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mimikit.clock import SystemClock
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff
-from mimikit.protocol.models import Task
+from mimikit.protocol.json import dump_line
+from mimikit.protocol.models import Task, time_text
 from mimikit.protocol.triggers import Trigger
-from tests.cli.conftest import Cli, Place, read_line
+from tests.cli.conftest import PATIENCE_S, Cli, Place, read_line
 
 
 def task_file(folder: Path, task_id: str) -> Task:
@@ -184,6 +187,68 @@ def test_a_reader_moves_nothing_it_can_not_read(cli: Cli, tmp_path: Path) -> Non
     assert not list((state / "corrupt").iterdir())
 
 
+def test_what_belongs_together_is_listed_as_one_with_its_steps(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    state = tmp_path / ".mimikit"
+    for number, (seat, title) in enumerate([("planner", "tidy up"), ("worker", "sweep")]):
+        task = Task(
+            id=f"task-000{number}",
+            role=seat,  # pyright: ignore[reportArgumentType]
+            title=title,
+            prompt="x",
+            trace_id="trace-1",
+            created_at=datetime(2026, 1, 1, 12, number, tzinfo=UTC),
+        )
+        (state / seat / "queue" / f"{task.id}.json").write_bytes(task.to_json())
+    cli("enqueue", "alone", "--title", "other")
+    head, whole, plan, work, other = cli("tasks", "list").stdout.splitlines()
+    assert head.split() == ["ID", "STATE", "WHEN", "WHAT"]
+    assert whole.split()[:2] == ["task-0000", "waiting"]
+    assert whole.endswith("tidy up")
+    assert plan.split()[-3:] == ["plan:", "tidy", "up"]
+    assert (plan.split()[0], work.split()[0], work.split()[-1]) == (
+        "task-0000",
+        "task-0001",
+        "sweep",
+    )
+    assert plan.startswith("  ")
+    assert other.endswith("other")
+    assert len(cli("tasks", "list", "--all").stdout.splitlines()) == 4
+    assert len(data(cli, "tasks", "list")["tasks"]) == 3
+    assert "work       2 waiting" in cli("status").stdout
+    assert data(cli, "status")["jobs"]["waiting"] == 2
+    assert "No tasks that are failed" in cli("tasks", "list", "--only", "failed").stdout
+    assert len(cli("tasks", "list", "--only", "queued").stdout.splitlines()) == 5
+
+
+def test_a_list_says_how_many_it_leaves_out(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    lines = (
+        {"at": f"2026-01-01T12:00:{n:02}.000Z", "event": "ended", "id": f"task-00{n}",
+         "status": "failed", "seat": "worker", "traceId": f"task-00{n}", "title": f"job {n}"}
+        for n in range(30)
+    )  # fmt: skip
+    (tmp_path / ".mimikit" / "tasks" / "2026-01.jsonl").write_bytes(b"".join(map(dump_line, lines)))
+    said = cli("tasks", "list", "-n", "5").stdout.splitlines()
+    assert [line.split()[-1] for line in said[1:6]] == ["29", "28", "27", "26", "25"]
+    assert said[6] == "… and 25 more: -n shows as many as you like"
+
+
+def test_the_firings_of_a_trigger_are_one_line(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    now = SystemClock().now()
+    lines = (
+        {"at": time_text(now), "event": "ended", "id": f"task-00{n}", "status": "done",
+         "traceId": "trace-1", "sourceTriggerId": "trig-1", "firing": True, "title": "date",
+         "changed": n > 4}
+        for n in range(7)
+    )  # fmt: skip
+    ledger = tmp_path / ".mimikit" / "tasks" / f"{now:%Y-%m}.jsonl"
+    ledger.write_bytes(b"".join(map(dump_line, lines)))
+    _, line = cli("tasks", "list").stdout.splitlines()
+    assert "date · 7 today, 2 changed" in line
+
+
 HIDDEN = "\U000e0074\U000e0061\u200b\u200f\u202e\u2066\u2060\x84"
 
 
@@ -231,11 +296,11 @@ def test_the_life_of_a_task_can_be_followed(on_busy: Cli, busy: Place) -> None:
     busy.until(lambda: "1 of 3 busy" in on_busy("status").stdout, "expected a busy worker")
     follower = busy.start("tasks", "output", "-f", task_id)
     gate.touch()
-    said, _ = follower.communicate(timeout=30)
+    said, _ = follower.communicate(timeout=PATIENCE_S)
     assert follower.returncode == 0
     assert said.split() == ["first", "second", "Ended:", "done"]
     text = on_busy("tasks", "show", task_id[-8:]).stdout
-    for piece in (task_id, "done", "worker, profile command", "exit code  0", "second", "gated"):
+    for piece in (task_id, "done", "command, priority", "exit code  0", "second", "gated"):
         assert piece in text
     whole = data(on_busy, "tasks", "show", task_id)
     assert (whole["task"]["state"], whole["result"]["exitCode"]) == ("done", 0)
@@ -253,6 +318,25 @@ def test_a_running_task_is_canceled_and_done_again(on_busy: Cli, busy: Place) ->
     new_id = again["resultId"]
     assert data(on_busy, "tasks", "show", new_id)["task"]["retryOf"] == task_id
     assert on_busy("tasks", "cancel", new_id).exit_code == 0
+
+
+def is_gone(path: Path) -> bool:
+    return not path.exists()
+
+
+def test_all_of_a_request_is_canceled_by_its_id_or_with_one_of_its_tasks(
+    on_busy: Cli, busy: Place
+) -> None:
+    for whole in (False, True):
+        task_id = on_busy("enqueue", "--command", "sleep 600").stdout.strip()
+        trace = data(on_busy, "tasks", "show", task_id)["task"]["traceId"]
+        running = busy.state / "worker" / "running" / f"{task_id}.json"
+        busy.until(running.exists, "expected it to run", "worker/running")
+        said = on_busy("tasks", "cancel", *([task_id, "--whole"] if whole else [trace]))
+        assert said.exit_code == 0, said.stderr
+        busy.until(partial(is_gone, running), "expected it to end", "worker/running")
+        assert data(on_busy, "tasks", "show", task_id)["task"]["state"] == "canceled"
+    assert on_busy("tasks", "cancel", "never-there").exit_code != 0
 
 
 def test_what_can_not_be_done_again_is_said(on_busy: Cli, busy: Place) -> None:

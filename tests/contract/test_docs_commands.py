@@ -19,7 +19,7 @@ END_OF_COMMAND = {"|", "||", "&", "&&", ";", ">", ">>", "<"}
 
 
 def documents() -> list[Path]:
-    return [REPO / "README.md", *sorted((REPO / "docs").rglob("*.md"))]
+    return [REPO / "README.md", REPO / "README.zh.md", *sorted((REPO / "docs").rglob("*.md"))]
 
 
 def shown_commands() -> list[tuple[str, list[str]]]:
@@ -60,7 +60,7 @@ def commands_in(line: str, *, prompt_needed: bool) -> list[list[str]]:
 def check(words: list[str]) -> None:
     """Walk the words down the tree of commands, as the shell's user would."""
     command: click.Command = main
-    context = click.Context(command, info_name="mimikit")
+    context = click.Context(command, info_name="mimikit", **main.context_settings)
     rest = list(words)
     while rest:
         word = rest.pop(0)

@@ -14,6 +14,9 @@ from pathlib import Path
 import editables
 import pytest
 
+import mimikit
+from scripts.try_wheel import try_program
+
 REPO = Path(__file__).parents[2]
 ASSETS = ["webui/index.html", "prompts/teller.md"]
 
@@ -62,6 +65,22 @@ def test_the_installed_package_holds_its_assets(
     place, _, text = run(installed / "python", "-c", program, asset, cwd=tmp_path).partition("\n")
     assert Path(place).is_relative_to(installed.parent)
     assert text.strip() == (REPO / asset).read_text().strip()
+
+
+def test_the_installed_program_starts_and_answers_a_message(installed: Path) -> None:
+    told = try_program(installed / "mimikit", mimikit.__version__)
+    assert [line.partition(" ")[0] for line in told] == [
+        "mimikit",
+        "Made",
+        "doctor:",
+        "up:",
+        "chat:",
+    ]
+
+
+def test_the_wheel_carries_the_licences_of_what_of_others_is_in_it(installed: Path) -> None:
+    (found,) = installed.parent.glob("lib/python*/site-packages/mimikit-*/licenses/THIRD_PARTY.txt")
+    assert found.read_text() == (REPO / "THIRD_PARTY.txt").read_text()
 
 
 def test_a_checkout_is_installed_by_its_package_alone(tmp_path: Path) -> None:

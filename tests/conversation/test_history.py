@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.conversation import history
-from mimikit.conversation.history import SOFT_CAP, HistoryCaps, HistoryStore, page
+from mimikit.conversation.history import SOFT_CAP, HistoryCaps, HistoryStore, page, page_after
 from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
@@ -58,12 +58,14 @@ def test_a_message_that_is_repeated_is_kept_once(files: Files) -> None:
     assert [message.id for message in HistoryStore(files).messages] == ["a", "b"]
 
 
+@pytest.mark.fault("c")
 def test_equal_messages_of_one_millisecond_are_two(files: Files) -> None:
     conversation = HistoryStore(files)
     conversation.add([said("a", text="yes"), said("b", text="yes")])
     assert transcript(files) == ["a", "b"]
 
 
+@pytest.mark.fault(34)
 def test_what_came_last_is_the_newest_whatever_the_clock_said(files: Files) -> None:
     ahead = NOW + timedelta(days=400)
     HistoryStore(files).add([said("a"), said("b", ahead)])
@@ -165,6 +167,7 @@ def test_the_working_set_forgets_archived_messages_first_and_no_other(files: Fil
     assert len(transcript(files)) == SOFT_CAP + 3
 
 
+@pytest.mark.fault("complaint 11")
 def test_unarchived_messages_are_kept_beyond_the_cap(files: Files) -> None:
     conversation = HistoryStore(files)
     conversation.add([said(f"m{n}") for n in range(SOFT_CAP + 50)])
@@ -186,7 +189,7 @@ def filled(files: Files, per_day: list[int]) -> list[str]:
 
 
 def test_an_empty_transcript_is_an_empty_page(files: Files) -> None:
-    assert page(files) == history.HistoryPage([], None)
+    assert page(files) == history.HistoryPage([], None, None)
 
 
 def test_the_newest_messages_come_first_and_the_cursor_leads_back(files: Files) -> None:
@@ -200,7 +203,10 @@ def test_the_newest_messages_come_first_and_the_cursor_leads_back(files: Files) 
     assert oldest.before is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60,
+)
 @given(st.lists(st.integers(0, 7), max_size=6), st.integers(1, 9))
 def test_all_pages_together_are_the_transcript(per_day: list[int], limit: int) -> None:
     files = Files(MemoryDisk())
@@ -219,6 +225,65 @@ def test_all_pages_together_are_the_transcript(per_day: list[int], limit: int) -
     assert found == ids
 
 
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60,
+)
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=6), st.integers(2, 9), st.data())
+def test_around_any_message_its_pages_lead_to_both_ends(
+    per_day: list[int], limit: int, data: st.DataObject
+) -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    ids = filled(files, [1, *per_day])
+    wanted = data.draw(st.sampled_from(ids))
+    got = history.page_around(files, wanted, limit)
+    assert got is not None
+    found = [message.id for message in got.messages]
+    assert wanted in found
+    assert len(found) <= limit
+    while got.before is not None:
+        got = page(files, got.before, limit)
+        found = [message.id for message in got.messages] + found
+    got = history.page_around(files, wanted, limit)
+    while got is not None and got.after is not None:
+        got = page_after(files, got.after, limit)
+        found += [message.id for message in got.messages]
+    assert found == ids
+
+
+def test_around_what_was_never_said_there_is_nothing(files: Files) -> None:
+    filled(files, [3])
+    assert history.page_around(files, "d0-99") is None
+    assert history.page_around(files, "d0-99", day=NOW.date()) is None
+
+
+@pytest.mark.parametrize("days", [-400, -1, 0, 1, 3, 6, 400])
+def test_a_wrong_day_only_makes_the_way_to_a_message_longer(files: Files, days: int) -> None:
+    filled(files, [3, 0, 2, 4, 1, 0, 5])
+    day = NOW.date() + timedelta(days=days)
+    for wanted in ("d0-1", "d3-2", "d6-4"):
+        told = history.page_around(files, wanted, 4, day)
+        assert told == history.page_around(files, wanted, 4)
+
+
+def test_a_message_whose_day_is_known_is_found_without_those_of_other_months(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = Files(RealDisk(tmp_path), durable=False)
+    files.make_folders()
+    filled(files, [2] * 60)
+    looked: list[str] = []
+    read = RealDisk.read
+    monkeypatch.setattr(
+        RealDisk,
+        "read",
+        lambda disk, path, **part: [looked.append(path), read(disk, path, **part)][1],
+    )
+    assert history.page_around(files, "d9-1", 2, NOW.date() + timedelta(days=10)) is not None
+    assert len({*looked}) <= 4  # its own, one beside it, and one to each side for the page
+
+
 def test_a_cursor_holds_while_new_messages_come(files: Files) -> None:
     ids = filled(files, [6])
     first = page(files, limit=2)
@@ -227,6 +292,7 @@ def test_a_cursor_holds_while_new_messages_come(files: Files) -> None:
     assert [message.id for message in second.messages] == ids[2:4]
 
 
+@pytest.mark.fault(39)
 @pytest.mark.parametrize("messages", [2_000, 20_000])
 def test_the_newest_page_costs_the_same_however_long_the_day_is(
     files: Files, disk: MemoryDisk, messages: int
@@ -257,6 +323,8 @@ def test_lines_that_are_no_message_are_left_out(files: Files) -> None:
 def test_a_cursor_that_is_none_of_ours_is_refused(files: Files, cursor: str) -> None:
     with pytest.raises(BadInput, match="before: expected a cursor"):
         page(files, cursor)
+    with pytest.raises(BadInput, match="after: expected a cursor"):
+        page_after(files, cursor)
 
 
 # ---- what is archived --------------------------------------------------------------------
@@ -417,6 +485,27 @@ def test_what_is_no_line_is_read_once(tmp_path: Path, is_closed: bool) -> None:
     path.with_name("new").write_bytes(lines + b" " * (size + 2**20))
     path.with_name("new").replace(path)
     assert len(page(files, limit=9).messages) == 7
+
+
+def test_an_id_in_a_torn_line_was_not_said(files: Files) -> None:
+    path = paths.transcript(NOW.date())
+    files.write(path, dump_line(said("m1").to_dict()) + dump_line(said("m2").to_dict())[:40])
+    store, known = HistoryStore(files), KnownIds(ReadOnlyFiles(files))
+    assert [known.mark(id_, NOW) is not None for id_ in ("m1", "m2")] == [True, False]
+    assert store.add([said("m1"), said("m2"), said("m3")]) == [said("m2"), said("m3")]
+    assert known.mark("m2", NOW) == KnownIds(ReadOnlyFiles(files)).mark("m2", NOW) is not None
+    assert HistoryStore(files).add([said("m2")]) == []
+
+
+def test_two_that_write_the_same_number_are_told_apart(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "hash", lambda _text: 7, raising=False)
+    store, known = HistoryStore(files), KnownIds(ReadOnlyFiles(files))
+    assert store.add([said("m1"), said("m2")]) == [said("m1"), said("m2")]
+    assert store.add([said("m2"), said("m3")]) == [said("m3")]
+    assert known.mark("m3", NOW) not in (None, known.mark("m1", NOW))
+    assert known.mark("m4", NOW) is None
 
 
 def test_a_day_is_known_by_some_bytes_for_each_message(files: Files) -> None:

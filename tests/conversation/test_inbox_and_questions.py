@@ -68,6 +68,7 @@ def test_one_question_is_open_at_a_time(files: Files) -> None:
     assert inbox.pending_question(files) == QUESTION
 
 
+@pytest.mark.fault("upstream 9")
 def test_only_the_open_question_is_closed(files: Files) -> None:
     inbox.ask(files, QUESTION)
     inbox.close_question(files, "q2")

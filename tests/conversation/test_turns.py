@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -34,6 +36,7 @@ def test_an_attempt_that_began_is_found_with_its_inputs(files: Files) -> None:
     assert turns.open_turns(files) == [turns.OpenTurn(ID, ["m1", "m2"], 2)]
 
 
+@pytest.mark.fault(45, "j")
 def test_attempts_have_tokens_of_their_own(files: Files) -> None:
     first = turns.start(files, ID, 1, ["m1"], NOW)
     second = turns.start(files, ID, 2, ["m1"], NOW)
@@ -69,6 +72,7 @@ def test_an_attempt_that_a_stop_cut_short_keeps_its_number_and_does_not_count(fi
     assert [turn.id for turn in turns.open_turns(files)] == [f"{ID}.1"]
 
 
+@pytest.mark.fault(45)
 def test_a_turn_is_committed_once_and_the_first_commit_counts(files: Files) -> None:
     assert not turns.is_committed(files, ID)
     assert turns.commit(files, record())

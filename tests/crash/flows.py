@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import functools
+import hashlib
 import json
 from datetime import timedelta
 from typing import Any
@@ -13,19 +15,27 @@ from mimikit.engines.base import EngineAbsence, EngineRequest
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.errors import EngineError
 from mimikit.memory.archive import ArchiveRules
+from mimikit.notifications.secrecy import url_file
+from mimikit.notify_settings import ChannelSettings, NotifySettings
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import MAX_TEXT, Command, Role, Task, time_text
+from mimikit.protocol.ids import derived_id
+from mimikit.protocol.models import MAX_TEXT, Command, Question, Role, Task, time_text
+from mimikit.protocol.notifications import NotificationSend
 from mimikit.tasks import queue
+from mimikit.testing.fake_worktrees import FakeWorktrees
 from mimikit.testing.twins import FakeClock
-from tests.crash.driver import Client, Flow
+from tests.crash.driver import Client, Flow, warm_folder
+from tests.crash.images import Contents
 from tests.crash.oracle import Expected
+from tests.support.improving import IDLE_S, ImprovingMind, awake_settings
 from tests.support.mind import PATIENCE_S, Mind
 from tests.support.product import START, Product, scripted_settings
 
 _AWAY_S = 10
 """So long a mind is logged out, and as long after it was asked in vain it is asked again."""
 _HOURS, _DAYS = 3600, 86400
+_ONE = hashlib.sha256(b"one").hexdigest()
 _AGAIN = 700
 """After so many seconds what has failed once is tried again."""
 _VERY_LONG = f"ask: colour? | {'x' * (MAX_TEXT - 30)}"
@@ -44,6 +54,19 @@ def _few_tokens(**caps: int) -> Settings:
     return scripted_settings().model_copy(update={"budget": TokenCapSettings(**caps)})
 
 
+@functools.cache  # reading the environment takes as long as a short life
+def _auto_settings(*, with_endpoint: bool = False) -> Settings:
+    """Settings under which whoever can serves every role."""
+    limits = {"retry_delay_s": 1, "engine_retry_s": _AWAY_S, "result_bytes": 1000}
+    facts = {"deep": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}} if with_endpoint else {}
+    return Settings.model_validate({"timezone": "UTC", "limits": limits, "engines": facts})
+
+
+@functools.cache
+def _awake_settings() -> Settings:
+    return awake_settings(hours={"lint": 1000})
+
+
 _KEY = f"{paths.SECRETS}/engine-mine.key"
 _ENDPOINT = {
     "base_url": "http://127.0.0.1:9/v1",
@@ -55,6 +78,11 @@ _ENDPOINT = {
 def _nothing_is_left_of_the_endpoint(client: Client) -> None:
     assert client.files.read(paths.CONFIG) == b'engine = "builtin"\n'
     assert not client.files.exists(_KEY)
+
+
+def _nothing_is_left_of_the_channel(client: Client) -> None:
+    assert b"phone" not in (client.files.read(paths.CONFIG) or b"")
+    assert not client.files.exists(f"{paths.SECRETS}/{url_file('phone')}")
 
 
 def _cancel_meanwhile(client: Client, request: EngineRequest) -> None:
@@ -69,15 +97,26 @@ def _talk_meanwhile(client: Client, request: EngineRequest) -> None:
     client.product.tick()
 
 
+_DUE_ONE = derived_id("due", "one", "2026-12-01T09:01:00.000Z")
+_DUE_TWO = derived_id("due", "two", "2026-12-01T09:02:00.000Z")
+_CALLED = {"type": "webhook", "params": {"name": "deploy"}}
+_TELLS = {"does": "task", "profile": "reminder", "prompt": "it came: {body}", "title": "d3"}
 _FILE_CHANGED = {"type": "file_changed", "params": {"path": "*.txt"}}
 
 
-def _chain(client: Client, first: str, *steps: str) -> None:
+def _cancel_the_job(client: Client, request: EngineRequest) -> None:
+    """While the task runs, all that it belongs to is canceled."""
+    job = f"trace-{request.run_id}" if request.run_id == "t1" else "g1"
+    client.order(f"cancel-{job}-{request.attempt}", "cancel_job", job)
+    client.product.tick()
+
+
+def _chain(client: Client, first: str, *steps: str, **more: str) -> None:
     """A task t1, and s2, s3 … each of which waits for the one before."""
     before = "t1"
     for number, prompt in enumerate(steps, start=2):
         after = {"type": "task_done", "params": {"taskId": before}}
-        client.when(f"s{number}", prompt, after, once=True, title=prompt)
+        client.when(f"s{number}", prompt, after, once=True, title=prompt, **more)
         before = f"s{number}"
     client.submit("t1", first)
 
@@ -106,6 +145,12 @@ def _cut_a_turn_short(client: Client) -> None:
     product.mind.hook = lambda _request: None
     client.stop()
     client.restart()
+
+
+def _stop_the_reply(client: Client, request: EngineRequest) -> None:
+    """While a reply comes, it is stopped; as the page does it, and the supervisor."""
+    client.order("stop", "cancel", request.run_id)
+    client.product.context.live.cancel(request.run_id)
 
 
 def _pause_meanwhile(client: Client, _request: EngineRequest) -> None:
@@ -158,12 +203,18 @@ def _edit_from_afar(client: Client) -> None:
 def _try_now(client: Client) -> None:
     """A task waits for an engine to have rested, and somebody does not."""
     client.submit("t1", "limited")
-    client.product._pass()
+    for _ in range(10):  # a disk that refuses may keep it from being turned away at once
+        if "t1" not in [run for run, _ in client.oracle.runs]:
+            client.product._pass()
     client.order("o1", "engine_try", "codex")
 
 
 def _remind_once(client: Client) -> None:
-    at = time_text(START + timedelta(seconds=60))
+    _remind_at(client, 60)
+
+
+def _remind_at(client: Client, seconds: float) -> None:
+    at = time_text(START + timedelta(seconds=seconds))
     client.make("g1", "call mum", type="scheduled", profile="reminder", schedule={"runAt": at})
 
 
@@ -180,12 +231,8 @@ class MindFlow(Flow):
         mind.name, shell.name = "codex", "command"
         mind.unavailable = unavailable  # pyright: ignore[reportAttributeAccessIssue]
         code = BuiltinEngine(is_program=lambda _word: False)
-        limits = {"retry_delay_s": 1, "engine_retry_s": _AWAY_S, "result_bytes": 1000}
-        settings = Settings.model_validate({"timezone": "UTC", "limits": limits})
         more = (code, shell, *self.stand_ins(mind.runs))
-        if len(more) > 2:
-            facts = {"deep": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
-            settings = Settings.model_validate({**settings.model_dump(), "engines": facts})
+        settings = _auto_settings(with_endpoint=len(more) > 2)
         return Product(files, clock, mind, quiet=quiet, settings=settings, more_engines=more)
 
     def stand_ins(self, runs: list[tuple[str, int]]) -> tuple[Mind, ...]:
@@ -200,10 +247,31 @@ class SmallModelFlow(Flow):
         shell = Mind(mind.runs)
         mind.name, shell.name = "local", "command"
         code = BuiltinEngine(is_program=lambda _word: False)
-        limits = {"retry_delay_s": 1, "engine_retry_s": _AWAY_S, "result_bytes": 1000}
-        settings = Settings.model_validate({"timezone": "UTC", "limits": limits})
-        more = (code, shell)
+        more, settings = (code, shell), _auto_settings()
         return Product(files, clock, mind, quiet=quiet, settings=settings, more_engines=more)
+
+
+class AwakeFlow(Flow):
+    """One with a mind that improves what nobody else touches."""
+
+    def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
+        improving = ImprovingMind(mind.runs)
+        improving.hook = lambda request: mind.hook(request)  # noqa: PLW0108 - it is set later
+        if self.name.endswith("comes to nothing"):
+            improving.works = False
+        settings = _awake_settings()
+        return Product(files, clock, improving, quiet=quiet, settings=settings)
+
+
+def _git_is_in_order(client: Client) -> None:
+    """There is a branch of each change that was kept, and nothing else."""
+    worktrees = client.product.worktrees
+    assert isinstance(worktrees, FakeWorktrees)
+    state = client.product.self_awake.state
+    assert state.run is None
+    assert worktrees.folders == {}
+    assert worktrees.refs == {done.branch: done.commit for done in state.past if done.branch}
+    assert len(state.past) == 1
 
 
 class FailoverFlow(MindFlow):
@@ -215,7 +283,102 @@ class FailoverFlow(MindFlow):
         return (other,)
 
 
+class NotifyFlow(Flow):
+    """One whose user is reached by phone; where that is said, by a desk that is down at first."""
+
+    def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
+        names = ("phone", "desk") if "fails" in self.name else ("phone",)
+        channels = {name: ChannelSettings(url_file=url_file(name)) for name in names}
+        hours = "09:00-09:30" if "quiet" in self.name else ""
+        notify = NotifySettings(channels=channels, quiet=hours, quiet_events=[])
+        settings = scripted_settings().model_copy(update={"notify": notify})
+        product = Product(files, clock, mind, quiet=quiet, settings=settings)
+
+        def deliver(send: NotificationSend) -> str | None:
+            is_down = send.channel == "desk" and clock.now() - START < timedelta(seconds=_DOWN_S)
+            if not is_down and send.channel == "phone":
+                mind.runs.extend((id_, send.attempt) for id_ in send.events)
+            return "nobody is there" if is_down else None
+
+        product.courier.deliver = deliver
+        return product
+
+
+_DOWN_S, _LONGEST_RETRY_S = 100, 1800
+
+
+def _ask_by_hand(client: Client) -> None:
+    """A question of nobody's plan, which nobody answers."""
+    at = client.oracle.note("time of q1", client.now)
+    if ("question", "q1") not in client.oracle.acked:
+        over_at = at + timedelta(seconds=60)
+        asked = Question(
+            question_id="q1", question="which?", timeout=60, created_at=at, expires_at=over_at
+        )
+        client.files.save_new(paths.PENDING_QUESTION, asked)
+        client.oracle.ack("question", "q1")
+
+
+def _with_channels() -> Contents:
+    """A state folder in which the addresses of channels lie."""
+    addresses = {url_file(name): b"json://127.0.0.1:9\n" for name in ("phone", "desk")}
+    warm = warm_folder()
+    return {**warm, paths.SECRETS: {**warm[paths.SECRETS], **addresses}}
+
+
 FLOWS = (
+    NotifyFlow(
+        "told outside of the page",
+        (lambda c: c.submit("t1", "one", profile="specialist"),),
+        expected=Expected(notified=("t1",)),
+        base=_with_channels,
+        waits_s=_LONGEST_RETRY_S,
+    ),
+    NotifyFlow(
+        "told where a channel fails for a while",
+        (
+            lambda c: c.submit("t1", "bad"),
+            lambda c: c.at(300),
+        ),
+        expected=Expected(notified=("t1",)),
+        base=_with_channels,
+        waits_s=_LONGEST_RETRY_S,
+    ),
+    NotifyFlow(
+        "told after quiet hours",
+        (
+            lambda c: c.submit("t1", "one", profile="specialist"),
+            lambda c: c.at(1900),
+        ),
+        expected=Expected(notified=("t1",)),
+        base=_with_channels,
+        waits_s=_LONGEST_RETRY_S,
+    ),
+    NotifyFlow(
+        "a question that is over before quiet hours are",
+        (_ask_by_hand, lambda c: c.at(100)),
+        expected=Expected(notified=("q1",)),
+        base=_with_channels,
+        waits_s=_LONGEST_RETRY_S,
+    ),
+    NotifyFlow(
+        "a reminder outside of the page",
+        (_remind_once, lambda c: c.at(100)),
+        expected=Expected(notified=("reminder",)),
+        base=_with_channels,
+        waits_s=_LONGEST_RETRY_S,
+    ),
+    Flow(
+        "a channel comes and goes",
+        (
+            lambda c: c.put(f"{paths.SECRETS}/{url_file('phone')}", b"json://127.0.0.1:9\n"),
+            lambda c: c.order("o1", "notify_set", "phone", events=["failed"]),
+            lambda c: c.submit("t1", "bad"),
+            lambda c: c.order("o2", "notify_remove", "phone"),
+            _nothing_is_left_of_the_channel,
+        ),
+        waits_s=_LONGEST_RETRY_S,
+    ),
     # a task by itself, and what may become of it
     Flow("task", (lambda c: c.submit("t1", "one"),)),
     Flow("tasks", (lambda c: [c.submit(f"t{n}", f"part {n}", priority=n) for n in (1, 2, 3)],)),
@@ -293,6 +456,33 @@ FLOWS = (
         hook=_lack_files,
         expected=Expected(limited=True),
     ),
+    Flow(
+        "what is due",
+        (
+            lambda c: c.jot("add", "one (due 2026-12-01 09:01)"),
+            lambda c: c.jot("add", "two (due 2026-12-01 09:02)"),
+            lambda c: c.at(60),
+            lambda c: c.jot("done", "two"),
+            lambda c: c.at(130),
+        ),
+        expected=Expected(fires=((_DUE_ONE, 1), (_DUE_TWO, 0))),
+    ),
+    Flow(
+        "a webhook's events",
+        (
+            lambda c: (c.when("g1", "deploy", _CALLED), c.call("deploy", "d1")),
+            lambda c: (c.call("deploy", "d1"), c.call("deploy", "d2")),
+        ),
+        expected=Expected(fires=(("g1", 2),)),
+    ),
+    Flow(
+        "a webhook's message and task",
+        (
+            lambda c: c.call("say", "d1", b"one", does="input", prompt="say {body}"),
+            lambda c: c.call("do", "d2", b"two", does="task", prompt="do {body}", title="d2"),
+            lambda c: c.call("tell", "d3", b"3", **_TELLS),
+        ),
+    ),
     Flow("put into running", (_put_into_running,)),
     Flow("long result", (lambda c: c.submit("t1", "long"),)),
     Flow("changed files", (lambda c: c.submit("t1", "change a.txt", max_attempts=2),)),
@@ -303,6 +493,24 @@ FLOWS = (
             lambda c: c.stop(),
             lambda c: (c.submit("t1", "one"), c.submit("t2", "two")),
         ),
+    ),
+    Flow(
+        "sent files",
+        (
+            lambda c: c.say_with("m1", "plan: look at it", b"one", b"two"),
+            lambda c: (c.keep(b"one"), c.keep(b"nobody's")),
+            lambda c: (c.at(3 * _DAYS), c.say_with("m2", "again", _ONE)),
+            lambda c: c.say_with("m3", "every 60: x", b"three"),
+        ),
+    ),
+    Flow(
+        "sent files after their time",
+        (
+            lambda c: (c.say_with("m1", "plan: look at it", b"one"), c.keep(b"nobody's")),
+            lambda c: (c.at(40 * _DAYS), c.product.retention.ring()),
+            lambda c: c.say_with("m2", "hello again", b"nobody's"),
+        ),
+        expected=Expected(forgets=True),
     ),
     Flow(
         "after its time",
@@ -400,6 +608,25 @@ FLOWS = (
             lambda c: c.order("o3", "resume"),
         ),
     ),
+    Flow(
+        "a job that is canceled",
+        (
+            lambda c: c.order("o1", "pause"),
+            lambda c: _chain(c, "one", "two", traceId="trace-t1"),
+            lambda c: c.submit("t9", "nine"),
+            lambda c: c.order("o2", "cancel_job", "trace-t1"),
+            lambda c: c.order("o3", "resume"),
+        ),
+    ),
+    Flow(
+        "a job that is canceled as it runs",
+        (
+            lambda c: c.submit("t1", "long ~"),
+            lambda c: c.trigger("g1", 60, "tick ~"),
+            lambda c: c.at(70),
+        ),
+        hook=_cancel_the_job,
+    ),
     Flow("cancel running", (lambda c: c.submit("t1", "long ~"),), hook=_cancel_meanwhile),
     Flow(
         "cancel the second attempt",
@@ -412,6 +639,13 @@ FLOWS = (
             lambda c: c.submit("t1", "bad"),
             lambda c: c.order("o1", "retry", "t1"),
             lambda c: c.order("o2", "retry", "nobody"),
+        ),
+    ),
+    Flow(
+        "a failure is looked at",
+        (
+            lambda c: c.submit("t1", "bad"),
+            lambda c: c.order("o1", "dismiss", "t1"),
         ),
     ),
     Flow(
@@ -451,6 +685,16 @@ FLOWS = (
         hook=_plan_the_other,
         settings=_few_tasks(4),
     ),
+    AwakeFlow(
+        "an improvement",
+        (lambda c: c.at(IDLE_S), lambda c: c.at(3 * IDLE_S), _git_is_in_order),
+        rarely=8,
+    ),
+    AwakeFlow(
+        "an improvement that comes to nothing",
+        (lambda c: c.at(IDLE_S), lambda c: c.at(3 * IDLE_S), _git_is_in_order),
+        rarely=4,
+    ),
     # a message, and the ways it may go
     Flow("message", (lambda c: c.say("m1", "plan: one; two"),)),
     Flow("two messages", (lambda c: (c.say("m1", "hello"), c.say("m2", "remember tea")),)),
@@ -467,6 +711,24 @@ FLOWS = (
     ),
     Flow("findings", (lambda c: c.say("m1", "find: the cat"),)),
     Flow("no plan", (lambda c: c.say("m1", "find: bad"),)),
+    Flow(
+        "a reply that is stopped, and asked for again",
+        (
+            lambda c: c.submit("t1", "one"),
+            lambda c: c.say("m1", "tell a long story"),
+            lambda c: c.say("r1", "hello", retry_of="m1"),
+        ),
+        hook=_stop_the_reply,
+    ),
+    Flow(
+        "a reply that breaks off twice, and is asked for again",
+        (lambda c: c.say("m1", "break here"), lambda c: c.say("r1", "hello", retry_of="m1")),
+    ),
+    Flow(
+        "a result in a turn that fails",
+        (lambda c: c.submit("t1", "one ~", notify="teller"),),
+        hook=lambda c, r: c.say("m1", "break here") if r.role == "worker" else None,
+    ),
     Flow("failing turn", (lambda c: c.say("m1", "fail"), lambda c: c.say("m2", "hello"))),
     Flow(
         "keeping",
@@ -870,6 +1132,18 @@ FLOWS = (
             lambda c: c.at(150),
         ),
         expected=Expected(fires=(("g1", 2),)),
+    ),
+    Flow(
+        "a slot, a task and a message at once",
+        (
+            lambda c: (c.trigger("g1", 60, "tick"), c.when("g2", "cheer", _done("t1"), once=True)),
+            lambda c: (
+                c.submit("t1", "flaky", max_attempts=4),
+                c.say("m1", "hello"),
+                c.at(61),
+            ),
+        ),
+        expected=Expected(fires=(("g1", 1), ("g2", 1))),
     ),
     Flow(
         "a model is asked",

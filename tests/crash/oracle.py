@@ -6,8 +6,10 @@ run an engine began. It reads the folder as plain JSON, with none of the product
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import functools
+import hashlib
 import json
 import re
 from collections import Counter
@@ -15,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tests.crash.disk import Contents
+from tests.crash.images import Contents
 
 Record: TypeAlias = dict[str, Any]
 Frozen: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -112,13 +114,17 @@ class Folder:
         folder, _, name = path.rpartition("/")
         return self.contents.get(folder, {}).get(name, b"").decode()
 
+    def lines(self, path: str) -> Iterator[Record]:
+        folder, _, name = path.rpartition("/")
+        for line in self.contents.get(folder, {}).get(name, b"").splitlines():
+            try:
+                yield _parsed(line)
+            except ValueError:
+                continue  # torn: it counts as none
+
     def _lines(self, folder: str) -> Iterator[tuple[str, Record]]:
         for name in self.names(folder):
-            for line in self.contents[folder][name].splitlines():
-                try:
-                    yield name, _parsed(line)
-                except ValueError:
-                    continue  # torn: it counts as none
+            yield from ((name, line) for line in self.lines(f"{folder}/{name}"))
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,8 @@ class Expected:
         code wrote stands in the raw file of its day, and counts with the summary of that.
     never: prompts of tasks that nobody is to ask for.
     counts: what runs use is counted in this flow, which costs too much for all of them.
+    notified: tasks whose end, and questions, are told outside of the page. Each time is among the
+        runs, as (event, attempt).
     """
 
     limited: bool = False
@@ -144,6 +152,7 @@ class Expected:
     memory: tuple[tuple[str, int], ...] = ()
     never: tuple[str, ...] = ()
     counts: bool = False
+    notified: tuple[str, ...] = ()
 
 
 def kept_as_expected(contents: Contents, expected: Expected) -> list[str]:
@@ -184,9 +193,12 @@ def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -
         found += _stuck(folder)
         found += _lost(folder, oracle)
     found += remembered(folder)
+    found += _files(folder)
+    found += _deliveries(folder, oracle)
     if expected.forgets:
         return found
     found += _messages(folder, oracle)
+    found += _streamed(folder)
     found += _tasks(folder, oracle)
     found += _told(folder)
     found += _orders(folder, oracle, faulty=expected.faulty)
@@ -196,10 +208,34 @@ def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -
     found += _sides(folder)
     if expected.counts:
         found += _usage(folder, oracle)
+    if expected.notified:
+        found += _notified(folder, oracle)
     if not expected.limited:
         found += [
             f"run {run} was begun {n} times" for run, n in Counter(oracle.runs).items() if n > 1
         ]
+    return found
+
+
+def _deliveries(folder: Folder, oracle: Oracle) -> list[str]:
+    """What came by a webhook and was answered with yes is taken in, and what comes of it once."""
+    done = folder.records("hooks/done")
+    lost = [id_ for kind, id_ in oracle.acked if kind == "delivery" and id_ not in done]
+    found = [f"acknowledged delivery {id_} is lost" for id_ in lost]
+    numbers = Counter(one["number"] for one in done.values())
+    found += [f"{n} deliveries have the number {number}" for number, n in numbers.items() if n > 1]
+    files = folder.names("files")
+    for id_, one in done.items():
+        if one["file"] and not {one["file"]["id"], f"{one['file']['id']}.json"} <= set(files):
+            found.append(f"the body of delivery {id_} is lost")
+    said = Counter(m["hook"] for m in folder.transcript if m.get("hook"))
+    asked = Counter(one["hook"] for one in done.values() if one["does"] == "input")
+    if said != asked:
+        found.append(f"webhooks said {dict(said)} instead of {dict(asked)}")
+    tasks = [task["title"] for task in folder.tasks["worker"].values()]
+    for id_, one in done.items():
+        if one["does"] == "task" and tasks.count(one["title"]) != 1:
+            found.append(f"delivery {id_} made {tasks.count(one['title'])} tasks")
     return found
 
 
@@ -216,7 +252,7 @@ def told_as_expected(contents: Contents) -> list[str]:
 def _stuck(folder: Folder) -> list[str]:
     found: list[str] = []
     paused = (folder.record("runtime.json") or {}).get("paused", False)
-    empty = ["inbox", "turns/new", "commands", "planner/running", "worker/running"]
+    empty = ["inbox", "hooks/new", "turns/new", "commands", "planner/running", "worker/running"]
     if not paused:
         empty += ["planner/queue", "worker/queue"]
     gathered = {f"{id_}.json" for id_ in _gathered(folder)}
@@ -278,6 +314,31 @@ def _messages(folder: Folder, oracle: Oracle) -> list[str]:
         turn = folder.turns.get(message["turnId"])
         if turn is None or message["id"] not in {m["id"] for m in turn["messages"]}:
             found.append(f"message {message['id']} belongs to no turn")
+    return found
+
+
+def _streamed(folder: Folder) -> list[str]:
+    """What had been said of a reply that was stopped or failed is kept, and its message says so."""
+    found: list[str] = []
+    for id_, turn in folder.turns.items():
+        ended = [m for m in turn["messages"] if m.get("ended")]
+        if not ended:
+            continue
+        if any(m["taskIds"] for m in ended):
+            found.append(f"turn {id_} ended early, and is said to have told results")
+        if any(not (m.get("ended") or m["taskIds"]) for m in turn["messages"]):
+            found.append(f"turn {id_} ended early, and not all of it says so")
+        parts: dict[int, str] = {}
+        for line in folder.lines(f"runs/{id_}.jsonl"):
+            if line["type"] == "delta":
+                part, at = line["data"]["part"], line["data"]["at"]
+                before = parts.setdefault(part, "")
+                if at == len(before):  # else a disk refused what comes between: nobody saw this
+                    parts[part] = before + line["text"]
+        said = parts[max(parts)].strip() if parts else ""
+        kept = "".join(m["text"] for m in ended if m["role"] == "agent")
+        if not kept.startswith(said):
+            found.append(f"of turn {id_} {said!r} was said, and {kept!r} is kept")
     return found
 
 
@@ -393,6 +454,7 @@ def _tasks(folder: Folder, oracle: Oracle) -> list[str]:
         for plan in folder.plans.values()
         if plan["status"] == "done"
         for task in plan["tasks"]
+        if task["origin"] != "self_awake"  # done as a task of another id, in its worktree
     }
     known = set(folder.tasks["planner"]) | set(folder.tasks["worker"])
     found += [f"task {id_} is lost" for id_ in sorted(wanted - known - paused)]
@@ -449,6 +511,7 @@ def _told(folder: Folder) -> list[str]:
             plan["status"] == "done"
             and not (plan["tasks"] or plan["triggers"] or plan["cancels"] or plan["orders"])
         )
+        speaks = speaks and not folder.tasks["planner"].get(id_, {}).get("internal", False)
         if consumed[f"res-{id_}"] != speaks:
             found.append(f"plan {id_} ({plan['status']}) was told {consumed[f'res-{id_}']} times")
     return found
@@ -664,6 +727,27 @@ def _questions(folder: Folder) -> list[str]:
 _SIDE = re.compile(r"\(all of it: (side/\S+)\)")
 
 
+def _files(folder: Folder) -> list[str]:
+    """What a message, a task or a trigger names is there, whole; and what has a record is."""
+    places = [*folder.records("inbox").values()]
+    for data in folder.contents.get("triggers", {}).values():
+        with contextlib.suppress(ValueError):  # its user broke it
+            places.append(_parsed(data))
+    places += (folder.record("history.json") or {}).get("messages", [])
+    for seat in ("planner", "worker"):
+        places += [*folder.records(f"{seat}/queue").values()]
+    named = {file["id"] for record in places for file in record.get("files", [])}
+    records = folder.records("files")
+    return [
+        *(f"the file {id_} is named and has no record" for id_ in sorted(named - records.keys())),
+        *(
+            f"the file {id_} has a record and is not there whole"
+            for id_ in sorted(records)
+            if hashlib.sha256(folder.contents["files"].get(id_, b"")).hexdigest() != id_
+        ),
+    ]
+
+
 def _sides(folder: Folder) -> list[str]:
     """Whoever reads that all of a text is in `side/` finds it there."""
     named = [
@@ -682,6 +766,37 @@ def _sides(folder: Folder) -> list[str]:
             if not folder.text(path).startswith(text[:100])
         ),
         *(f"{path} holds no diff" for path in diffs if not folder.record(path)),
+    ]
+
+
+def _notified(folder: Folder, oracle: Oracle) -> list[str]:
+    """What is to be told outside of the page was, and twice only where a line says so."""
+    found: list[str] = []
+    lines = [line for _, line in folder._lines("notifications")]
+    doubted = {id_ for line in lines if line["doubtful"] for id_ in line["events"]}
+    told = Counter(id_ for id_, _ in oracle.runs if id_.startswith("note-"))
+    for id_, event in folder.records("notifications/done").items():
+        if not told[id_] and not event["questionId"]:
+            found.append(f"{event['title']} ({id_}) was not told outside of the page")
+        if told[id_] > 1 and id_ not in doubted:
+            found.append(f"{event['title']} ({id_}) was told {told[id_]} times for no reason")
+    return found
+
+
+def _waiting(folder: Folder, place: str) -> list[str]:
+    return [name for name in folder.names(f"notifications/{place}") if name[0] != "."]
+
+
+def notified_as_expected(contents: Contents, expected: Expected) -> list[str]:
+    """The tasks and questions of a flow that were to be told outside of the page, and were not."""
+    folder = Folder(contents)
+    events = folder.records("notifications/done").values()
+    told = {event["taskId"] or event["questionId"] for event in events}
+    kinds = {event["kind"] for event in events}
+    left = [f"{place}/{name}" for place in ("new", "sending") for name in _waiting(folder, place)]
+    return [
+        *(f"left in notifications: {name}" for name in left),
+        *(f"{it} made no notification" for it in expected.notified if it not in told | kinds),
     ]
 
 

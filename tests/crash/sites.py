@@ -8,7 +8,12 @@ from typing import NamedTuple
 
 import mimikit
 
-ROOMS = ("conversation", "tasks", "memory", "supervisor", "roles", "triggers")
+ROOMS = (
+    *("conversation", "tasks", "memory", "supervisor", "roles", "triggers"),
+    "notifications",
+)
+MODULES = ("config_file",)
+"""What stands in no room."""
 CHANGES = frozenset(
     {"write", "create", "save", "save_new", "move", "remove", "append", "quarantine", "settle",
      "sweep_temps", "make_folders"}
@@ -37,11 +42,11 @@ def places() -> list[Place]:
     """All of them, in the rooms whose flows are crashed."""
     root = Path(mimikit.__file__).parent
     found: list[Place] = []
-    for room in ROOMS:
-        for path in sorted((root / room).glob("*.py")):
-            module = f"mimikit.{room}.{path.stem}"
-            if module not in CACHES:
-                found += _of(module, ast.parse(path.read_text()))
+    sources = [path for room in ROOMS for path in sorted((root / room).glob("*.py"))]
+    for path in (*sources, *(root / f"{module}.py" for module in MODULES)):
+        module = ".".join(["mimikit", *path.relative_to(root).with_suffix("").parts])
+        if module not in CACHES:
+            found += _of(module, ast.parse(path.read_text()))
     return found
 
 

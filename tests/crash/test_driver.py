@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from collections.abc import Callable
 from datetime import date, tzinfo
+from typing import Any
 
 import pytest
 
+from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import markdown
 from mimikit.memory.archive import MessageGroup
+from mimikit.protocol import files as files_room
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.supervisor.archiver import Archiver
 from mimikit.testing.memory_disk import Crash, DiskStep, MemoryDisk
 from mimikit.testing.twins import FakeClock
+from mimikit.triggers import registry
 from tests.crash.dice import DICE, dead_owner
-from tests.crash.disk import Contents, Image, Site, WatchedDisk, is_hint
+from tests.crash.disk import Site, WatchedDisk
 from tests.crash.driver import START_NS, Client, Explorer, Flow, warm_folder
+from tests.crash.files import QuickFiles
 from tests.crash.flows import FLOWS
+from tests.crash.images import Contents, Image, Names, is_hint
 from tests.crash.oracle import Expected, Oracle, judge
 from tests.support.mind import Mind
 from tests.support.product import START, Product
@@ -32,10 +39,12 @@ def flow_of(name: str) -> Flow:
     return next(flow for flow in FLOWS if flow.name == name)
 
 
-def lived(disk: WatchedDisk, flow: Flow) -> None:
+def lived(
+    disk: WatchedDisk, flow: Flow, through: Callable[[WatchedDisk], Files] = QuickFiles
+) -> None:
     """The first life of a flow on this disk, as the explorer lives it."""
     DICE.life(0)
-    files = Files(disk)
+    files = through(disk)
     dead_owner(files, 0)
     files.make_folders()
     oracle = Oracle()
@@ -85,6 +94,47 @@ def test_what_is_shown_before_each_change_is_what_a_crash_there_leaves(name: str
             if share == 0.0:
                 cut = {meaning(image) for image in crashed.after_power_loss()}
                 assert cut == (power or {kill})
+
+
+def test_what_a_recovery_shows_before_each_change_is_what_a_power_cut_leaves() -> None:
+    """Also of what the process before it had not flushed."""
+    flow, left = flow_of("task"), list[Image]()
+    first = fresh()
+    first.watch = lambda _step, _site: left.append(first.kill_image(then_power=True))
+    lived(first, flow)
+    shown = list[tuple[set[int], set[int]]]()
+    for image in left[::5]:
+        disk = WatchedDisk.of(image, start_ns=START_NS)
+
+        def watch(_step: DiskStep, _site: Site, disk: WatchedDisk = disk) -> None:
+            cuts = {meaning(cut) for cut in disk.after_power_loss()}
+            power = {cut.key() for cut in disk.power_images()}
+            shown.append((power or {disk.kill_image().key()}, cuts))
+
+        disk.watch = watch
+        lived(disk, flow)
+    assert len(shown) > 100
+    assert all(power == cuts for power, cuts in shown)
+
+
+def test_a_folder_made_from_one_like_it_is_the_same_as_one_made_anew() -> None:
+    line, torn = b'{"a": 1}\n', b'{"a": \n'
+    files = {".tmp-1-2-3-4": b"x", "a.jsonl": line, "b.jsonl": line + torn + line}
+    before = Names("tasks", {**files, "gone.json": b"{}", ".tmp-5-6-7-8": b""}.items())
+    now = {**files, "a.jsonl": line + torn, "new.json": b"{}"}
+    made, anew = Names("tasks", now.items(), before), Names("tasks", now.items())
+    assert (made.meaning, made.settled, made.whole) == (anew.meaning, anew.settled, anew.whole)
+    assert made.untorn() == anew.untorn()
+
+
+def test_lines_that_are_torn_count_as_none_and_no_others() -> None:
+    line = b'{"a": 1}\n'
+    ours = Names("tasks", [("a.jsonl", line + line)])
+    assert Names("tasks", [("a.jsonl", line + b'{"a": \n' + line)]).untorn() == ours.settled
+    assert Names("tasks", [("a.jsonl", line + line + b'{"a')]).untorn() == ours.settled
+    assert Names("tasks", [("a.jsonl", line + line + b'{"a')]).has_torn_end()
+    for other in (line + b"no line\n" + line, line + line + b'{"a": 1}'):
+        assert Names("tasks", [("a.jsonl", other)]).untorn() != ours.settled
 
 
 def _parts(path: str) -> tuple[str, str]:
@@ -149,7 +199,8 @@ def good() -> tuple[Contents, Oracle]:
     ):
         action()
         product.idle()
-    return disk.kill_image().folders, oracle
+    left = disk.kill_image().folders  # shared with other images, and here it will be changed
+    return {folder: dict(names) for folder, names in left.items()}, oracle
 
 
 def lines_of(contents: Contents, folder: str) -> tuple[str, list[bytes]]:
@@ -393,6 +444,166 @@ def test_an_archive_in_a_wrong_order_is_noticed(
         monkeypatch.setattr(Archiver, "_raw_of", lambda *_: ({}, set()))
     report = Explorer(flow_of(name), crashes=1).run()
     assert any(complaint in violation for violation in report.violations), report.violations[:3]
+
+
+def _moves_in_two_steps(files: Files, source: str, target: str) -> bool:
+    data = files.read(source)
+    if data is not None:
+        files.remove(source)
+        files.write(target, data)
+    return data is not None
+
+
+def _writes_in_place(files: Files, path: str, data: bytes, *, sync: bool = True) -> None:
+    if files.exists(path):
+        files.fs.unlink(path)
+    files.fs.write_new(path, data, sync=sync)
+
+
+WRITE_NEW, APPEND_LINE = WatchedDisk.write_new, WatchedDisk.append_line
+
+
+def _never_flushes(disk: WatchedDisk, path: str, data: bytes, *, sync: bool) -> None:
+    WRITE_NEW(disk, path, data, sync=False)
+
+
+def _never_flushes_lines(disk: WatchedDisk, path: str, line: bytes, *, sync: bool) -> int:
+    return APPEND_LINE(disk, path, line, sync=False)
+
+
+def _never_closes_torn_lines(disk: WatchedDisk, path: str, line: bytes, *, sync: bool) -> int:
+    folder, name = _parts(path)
+    file = disk._folder(folder).get(name) or disk._create(path)
+    offset = len(file.data)
+    disk._write(file, line, path)
+    if sync:
+        disk._flush(file, path)
+    return offset
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "broken", "options"),
+    [
+        ("task", (WatchedDisk, "append_line"), _never_closes_torn_lines, {"crashes": 2}),
+        ("task", (Files, "_sync_folder"), lambda *_: None, {"crashes": 1}),
+        ("task", (WatchedDisk, "write_new"), _never_flushes, {"crashes": 1}),
+        ("task", (WatchedDisk, "append_line"), _never_flushes_lines, {"crashes": 1}),
+        ("task", (Files, "move"), _moves_in_two_steps, {"crashes": 1}),
+        ("message", (Files, "write"), _writes_in_place, {"crashes": 1}),
+        ("task", (Files, "settle"), lambda *_: None, {"then_power": True}),
+        ("task", (Files, "sweep_temps"), lambda *_: 0, {"crashes": 1}),
+    ],
+)
+def test_a_step_that_is_left_out_is_noticed(
+    name: str,
+    place: tuple[object, str],
+    broken: object,
+    options: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(*place, broken)
+    report = Explorer(flow_of(name), most_violations=1, **options).run()
+    assert len(report.violations) == 1
+
+
+def test_recoveries_that_come_to_the_same_place_go_on_alike() -> None:
+    """All that could be left out are lived through: each must come to where the first one came."""
+    audited = Explorer(flow_of("task"), power_every=1, audit_every=1).run()
+    assert audited.violations == []
+    assert audited.merged == 0
+    report = Explorer(flow_of("task"), power_every=1).run()
+    assert report.triples == audited.triples
+    assert report.merged > report.lives / 2
+
+
+def test_an_audit_notices_a_process_that_knows_what_its_disk_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lives = itertools.count()
+    started = Product.start
+
+    def start(product: Product) -> None:
+        started(product)
+        if next(lives) % 2:  # what it says is decided by no disk
+            product.files.write("inbox/odd.json", b'{"text": "odd"}')
+
+    monkeypatch.setattr(Product, "start", start)
+    report = Explorer(flow_of("task"), crashes=1, audit_every=1).run()
+    assert any("expected what another life met" in violation for violation in report.violations)
+
+
+@pytest.mark.parametrize("name", [*SOME, "sent files after their time"])
+def test_the_quick_files_leave_and_ask_for_what_those_of_the_product_do(name: str) -> None:
+    quick, plain = fresh(), fresh()
+    lived(quick, flow_of(name))
+    lived(plain, flow_of(name), Files)
+    assert quick.kill_image() == plain.kill_image()
+    assert quick.log == plain.log
+    assert quick._looks <= plain._looks
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda files, path: files.read(path),
+        lambda files, path: files.part(path, 0, 9),
+        lambda files, path: files.stat(path) and files.stat(path).kind,
+        lambda files, path: files.names(path),
+        lambda files, path: files.sweep_temps(path),
+        lambda files, path: files.settle([path], []),
+        lambda files, path: files.make_folders([path]),
+    ],
+    ids=["read", "part", "stat", "names", "sweep", "settle", "make"],
+)
+def test_the_quick_files_see_and_refuse_what_those_of_the_product_do(
+    look: Callable[[Files, str], object],
+) -> None:
+    places = ["", "inbox", "inbox/a.json", "inbox/.tmp-a", "inbox/", "inbox/..", "gone", "gone/a"]
+    for path, holds in itertools.product(places, (False, True)):
+        seen = list[tuple[object, object, int]]()
+        for through in (QuickFiles, Files):
+            disk = fresh()
+            for made in ("inbox/a.json", "inbox/.tmp-a") if holds else ():
+                disk.write_new(made, b"{}", sync=False)
+            try:
+                found = look(through(disk), path)
+            except (StorageError, UnsafeFile) as error:
+                found = repr(error)
+            seen.append((found, disk.kill_image().folders, len(disk.log)))
+        assert seen[0] == seen[1], (path, holds)
+
+
+def test_a_disk_that_may_refuse_is_asked_by_the_quick_files_each_time() -> None:
+    asked = list[tuple[str, str]]()
+    disk = fresh()
+    files, disk.fault = QuickFiles(disk), lambda *what: asked.append(what)
+    files.names("inbox")
+    files.sweep_temps("inbox")
+    files.read("inbox/a.json")
+    assert asked == [("list", "inbox"), ("list", "inbox"), ("read", "inbox/a.json")]
+    disk.let_go()
+    for look in (files.names, files.sweep_temps, files.read, files.stat):
+        with pytest.raises(Crash):
+            look("inbox")
+
+
+def test_what_was_read_once_for_all_lives_stays_as_it_was_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = dict[tuple[Callable[..., Any], Any], Any]()
+    for room, name in ((files_room, "decode"), (registry, "parse")):
+        once: Any = getattr(room, name).__wrapped__
+
+        def read(*given: Any, once: Callable[..., Any] = once) -> Any:
+            if (once, given) not in kept:
+                kept[once, given] = once(*given)
+            return kept[once, given]
+
+        monkeypatch.setattr(room, name, read)
+    for name in ("trigger", "both, and a cooldown"):
+        assert not Explorer(flow_of(name), crashes=1, power_every=0).run().violations
+    assert len({once for once, _ in kept}) == 2
+    assert all(once(*given) == record for (once, given), record in kept.items())
 
 
 def test_the_report_says_where_a_violation_was_found(monkeypatch: pytest.MonkeyPatch) -> None:

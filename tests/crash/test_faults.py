@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 
 import pytest
 
@@ -23,19 +24,22 @@ WAITS = ("turned away",)
 """Flows that wait of themselves: how soon they go on says nothing."""
 
 
+@pytest.mark.fault(14, 15, 17, 18)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "flow", [flow for flow in FLOWS if flow.name not in WAITS], ids=lambda flow: flow.name
 )
 def test_a_refusing_disk_loses_nothing_and_all_goes_on_soon_after(
-    flow: Flow, size: int, lines: list[str]
+    flow: Flow, size: int, lines: list[str], proof: Callable[[dict[str, float]], None]
 ) -> None:
     every = (
         1
         if flow.name in WHOLE or size >= 10
         else max(9 if flow.name == "message" else 30 - 3 * size, 1)
     )
+    every *= flow.rarely if every > 1 else 1
     report = explore(flow, CODES, BURSTS, every=every)
+    proof({"refused operations": report.runs})
     lines.append(
         f"{flow.name}: {report.runs} runs on a disk that refuses "
         f"({', '.join(errno.errorcode[code] for code in CODES)} × {BURSTS}, every "

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.base import CancelToken, Outcome, TaskLine, ToolReply, TurnInput
+from mimikit.engines.builtin import grammar
 from mimikit.engines.builtin.engine import BuiltinEngine
-from mimikit.engines.builtin.intents import AtIntent
+from mimikit.engines.builtin.intents import AtIntent, PlainSentence, RunIntent
 from mimikit.engines.builtin.planner import plan_of
 from mimikit.engines.builtin.references import resolve, resolve_upstream
 from mimikit.language.phrases import ToldResult
@@ -309,6 +310,19 @@ def test_recall_shows_what_memory_has_and_where_it_stands() -> None:
     assert desk.calls == []
 
 
+def test_what_the_user_noted_stands_before_what_documents_say() -> None:
+    hits = (
+        Hit(source="docs/memory.md", text="Say: what do you know about tea.", kind="docs"),
+        Hit(source="memory.md", text="The user likes tea."),
+        Hit(source="docs/tea.md", text="Tea.", kind="docs"),
+    )
+    text, _ = tell("what do you know about tea?", memory=hits)
+    places = [
+        text.index(f"`{source}`") for source in ("memory.md", "docs/memory.md", "docs/tea.md")
+    ]
+    assert places == sorted(places)
+
+
 def test_recall_of_nothing_says_so() -> None:
     assert "My memory has nothing on “tea”" in tell("what do you know about tea?")[0]
 
@@ -322,6 +336,30 @@ def test_talk_is_declined_honestly_with_memory_and_the_way_to_a_model() -> None:
     assert "codex login" in text
     assert "mimikit doctor" in text
     assert desk.calls == []
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("hello", "this is mimikit"), ("Hi there!", "`run: ls`"), ("hey mimikit", "`status`"),
+        ("Who are you?", "mimikit engine add"), ("你好，mimikit", "「状态」"),
+        ("在吗？", "全天待命"),
+        ("thanks a lot!", "You're welcome."), ("谢谢你", "不客气。"),
+        ("OK.", "All right."), ("ok!", "All right."), ("好的", "好的。"), ("嗯嗯", "好的。"),
+    ],
+)  # fmt: skip
+def test_a_courtesy_is_returned_and_no_question_to_memory(said: str, words: str) -> None:
+    memory = (Hit(source="memory.md", text=f"{said} is what they say in the docs."),)
+    text, desk = tell(said, memory=memory)
+    assert words in text
+    assert "in the docs" not in text
+    assert desk.calls == []
+
+
+def test_after_a_greeting_a_sentence_is_understood_as_by_itself() -> None:
+    for said in ("hello, run: ls", "Good morning, run: ls", "OK, run: ls", "你好，请运行：ls"):
+        assert grammar.parse(said) == RunIntent("ls")
+    assert grammar.parse("hello world") == PlainSentence("hello world")
 
 
 def test_a_missing_model_is_told_once_a_message() -> None:
@@ -423,6 +461,13 @@ def test_a_plain_answer_goes_to_the_pending_question() -> None:
     assert "no language model is connected" in text
 
 
+@pytest.mark.parametrize("courtesy", ["good", "hello", "谢谢"])
+def test_a_courtesy_answers_the_pending_question_as_other_words_do(courtesy: str) -> None:
+    _, desk = tell(courtesy, question=question())
+    assert desk.calls == [("answer_question", {"questionId": "q-1", "text": courtesy})]
+
+
+@pytest.mark.fault("upstream 9")
 def test_a_command_is_no_answer_unless_it_is_an_option() -> None:
     assert tell("tasks", question=question())[1].calls == [("list_tasks", {"scope": "all"})]
     _, desk = tell("Cancel", question=question(options=["Go on", "cancel"]))
@@ -439,7 +484,7 @@ def test_ended_tasks_are_told_together_in_the_users_language() -> None:
     turn_input = TurnInput(now=NOW, results=results, conversation=(said,))
     text = ENGINE.run(make_request("teller", turn_input, desk)).text
     assert "`date` 完成了。\n\n```text\nSat Nov 21\n```" in text
-    assert "`ls` 失败了：运行中出了错。\n\n```text\nexit code 2\n```" in text
+    assert "`ls` 失败了：运行中出了错。\n\n```text\n退出码 2\n```" in text
     assert desk.calls == []
 
 

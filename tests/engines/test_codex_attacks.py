@@ -323,7 +323,7 @@ def test_no_codex_waits_for_locks_of_another_ones_shell(here: Here, is_new: bool
         long: dict[str, Any] = {"run_id": "run-locker", "timeout_s": 100, "idle_timeout_s": 100}
         locker = threads.submit(here.engine(llm).run, here.ask("lock", **long))
         try:
-            assert holds.wait(30)
+            assert holds.wait(90)
             for role in ("worker", "teller", "worker"):
                 shell = [{"shell": "echo fi''ne"}] if role == "worker" else []
                 with FakeLLM([*shell, {"text": "it is done"}]) as other:
@@ -454,6 +454,7 @@ def test_what_can_not_be_shut_again_ends_the_run_and_costs_no_attempt(here: Here
 # ---- nothing lives on
 
 
+@pytest.mark.fault("codex#27758")
 @pytest.mark.parametrize("mode", [*SANDBOXES, "none at all"])
 def test_nothing_that_a_worker_starts_outlives_its_run(
     here: Here, mode: str, monkeypatch: pytest.MonkeyPatch
@@ -492,7 +493,7 @@ def test_without_a_sandbox_there_is_none_of_all_this(
     [
         ("ln -s AGENTS.md AGENTS.md", "AGENTS.md can not be read"),
         ("ln -s AGENTS.override.md AGENTS.override.md; echo x > AGENTS.md", "can not be read"),
-        ("ln -s $HOME/.codex/auth.json AGENTS.md", "leads to a file that is closed to Workers"),
+        ("ln -s $HOME/.codex/auth.json AGENTS.md", "leads to a file that is closed to agents"),
         ("truncate -s 3G AGENTS.md", "has more than 1 MiB"),
     ],
 )

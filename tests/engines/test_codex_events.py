@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
 from mimikit.engines.codex.failures import told_failure
-from mimikit.engines.limits import retry_at
+from mimikit.engines.health import retry_at
 from mimikit.protocol.models import Usage
 from tests.support.engine_requests import Desk
 
@@ -89,6 +89,7 @@ def test_commands_tools_and_files_are_told_as_they_happen() -> None:
     assert desk.events[3][1:] == ("a.txt", {"kind": "add"})
 
 
+@pytest.mark.fault(42)
 @given(
     st.binary(max_size=60)
     | st.recursive(

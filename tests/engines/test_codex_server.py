@@ -220,6 +220,7 @@ class TestFailures:
         assert (outcome.failure_reason, outcome.too_long) == ("error", True)
 
     def test_silence_and_cancel_end_the_turn_and_not_the_server(self, warm: Warm) -> None:
+        warm.turn({"text": "well"})
         server = warm.processes()
         silent = warm.turn({"hang": 30}, idle_timeout_s=0.5)
         late = warm.turn({"hang": 30}, timeout_s=0.5)
@@ -235,6 +236,7 @@ class TestFailures:
 
     def test_a_server_that_is_killed_is_replaced_and_the_turn_begun_anew(self, warm: Warm) -> None:
         desk = Desk()
+        warm.turn({"text": "well"})
         [server] = warm.processes()
         warm.llm.asked.clear()
         killed = threading.Thread(

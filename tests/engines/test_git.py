@@ -399,6 +399,17 @@ def test_what_is_made_to_be_shut_is_no_trouble_to_git_and_goes(here: Ground) -> 
     assert "nothing to commit" in run_git(here.workspace, "status", "--untracked-files=no")
 
 
+def test_what_a_run_holds_stays_when_another_ends(here: Ground) -> None:
+    repository(here.workspace)
+    place = here.workspace / ".git" / "commondir"
+    with git.held(here.workspace, here.state):
+        inode = place.stat().st_ino
+        with git.held(here.workspace, here.state):
+            pass
+        assert place.stat().st_ino == inode
+    assert not place.exists()
+
+
 @pytest.mark.slow
 def test_what_one_run_holds_is_not_removed_by_another(here: Ground, size: int) -> None:
     """Nor does it open for a moment when runs begin and end all the time."""
@@ -425,7 +436,7 @@ def test_what_one_run_holds_is_not_removed_by_another(here: Ground, size: int) -
     assert not place.exists()
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_a_worker_that_locks_a_repository_it_made_holds_up_no_other(here: Ground) -> None:
     repository(here.workspace)
     repository(here.workspace / "new")

@@ -322,7 +322,7 @@ def test_what_links_lead_to_and_can_not_be_shut_is_told(here: Ground, way: str) 
     link.symlink_to(here.workspace if way == "around it" else to)
     with git.held(here.workspace, here.state) as found:
         pass
-    assert any(f"{link} leads where Workers can write" in note for note in found.notes)
+    assert any(f"{link} leads where agents can write" in note for note in found.notes)
 
 
 def test_links_into_a_state_name_nothing_to_mount(here: Ground) -> None:

@@ -15,6 +15,7 @@ from mimikit.language.phrases import interval_words
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S
 from mimikit.language.times import PastTime, RepeatTime, parse_when
 from tests.support.engine_requests import NOW
+from tests.support.pace import within
 from tests.support.sentences import (
     After,
     At,
@@ -27,6 +28,7 @@ from tests.support.sentences import (
     Run,
     Show,
     WhenFile,
+    WhenHook,
     render,
 )
 
@@ -221,6 +223,12 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("at 9: run date in 5 minutes", BadSentence("command_or_time", "")),
     ("every hour: run date at 9:00", BadSentence("command_or_time", "")),
     # Files.
+    ("when hook deploy comes: run date", WhenHook("deploy", "date")),
+    ("whenever the webhook build-2 is called, run make", WhenHook("build-2", "make")),
+    ("every time webhook Deploy arrives: run `ls`", WhenHook("deploy", "ls")),
+    ("收到 webhook deploy 时运行：date", WhenHook("deploy", "date")),
+    ("每当收到钩子 deploy 就执行 make", WhenHook("deploy", "make")),
+    ("when hook.py changes: run date", WhenFile("hook.py", "changed", "date")),
     ("when notes.txt changes: run date", WhenFile("notes.txt", "changed", "date")),
     ("whenever src/**/*.py changes run make test", WhenFile("src/**/*.py", "changed", "make test")),
     ("every time notes.txt is modified, run date", WhenFile("notes.txt", "changed", "date")),
@@ -504,7 +512,7 @@ TALK = [
     "in 5 minutes",
     "in 5 minutes we talk",
     "in time: run date",
-    "on Feb 30 at 9:00: run date",
+    "on Feb 32 at 9:00: run date",
     "every 2 weeks on Monday: run date",
     "run at 9:00",
     "run tomorrow at 9:00",
@@ -679,7 +687,9 @@ def test_the_time_of_a_sentence_can_be_read_by_itself(intent: At) -> None:
 
 @pytest.mark.parametrize("text", TALK)
 def test_talk_asks_for_nothing(text: str) -> None:
-    assert understood(text) == Plain(text.strip())
+    talk = understood(text)
+    assert isinstance(talk, Plain)
+    assert talk.text == text.strip()
 
 
 def test_the_corpus_is_large_enough_to_mean_something() -> None:
@@ -759,7 +769,7 @@ def test_a_hostile_text_is_read_at_once(text: str) -> None:
         return time.process_time() - started
 
     # Of two, since the first may pay for the machine's other work.
-    assert min(cost(), cost()) < 0.1
+    assert min(cost(), cost()) < within(0.1)
 
 
 PIECES = """

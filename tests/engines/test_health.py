@@ -65,6 +65,7 @@ def limited(after_s: float) -> Outcome:
     return Outcome.turned_away("limited", "429", retry_at=START + timedelta(seconds=after_s))
 
 
+@pytest.mark.fault(48)
 def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
     bench, rests = Bench(), list[float]()
     for _ in range(9):
@@ -79,6 +80,7 @@ def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
     assert bench.rest_s() == 5
 
 
+@pytest.mark.fault(48)
 def test_a_known_end_of_a_limit_is_respected() -> None:
     bench = Bench()
     bench.run(limited(3600))
@@ -179,7 +181,7 @@ def looked(bench: Bench, times: int) -> None:
         bench.registry.look_whether_mended("codex")
         look = bench.registry._looks["codex"]
         if look._thread is not None:
-            look._thread.join(20)
+            look._thread.join(120)
         bench.clock.advance(2)
 
 
@@ -194,9 +196,27 @@ def test_what_was_gone_and_is_back_is_tried_at_once() -> None:
     assert bench.run(DONE)
 
 
-def test_what_looks_well_all_the_time_is_no_sign() -> None:
+def test_what_is_back_before_the_first_look_is_tried_at_once() -> None:
+    bench = Bench()
+    for _ in range(3):
+        bench.run(BROKEN)
+        bench.clock.advance(bench.rest_s())
+    assert bench.run(BROKEN)
+    bench.mind.is_there = True
+    looked(bench, 2)
+    assert bench.run(DONE)
+
+
+def test_what_looks_well_all_the_time_is_a_sign_but_once() -> None:
     bench = Bench()
     bench.mind.is_there = True
     bench.run(limited(3600))
+    looked(bench, 2)
+    assert bench.run(limited(3600))
     looked(bench, 5)
     assert not bench.run(DONE)
+    bench.mind.is_there = False
+    looked(bench, 1)
+    bench.mind.is_there = True
+    looked(bench, 2)
+    assert bench.run(DONE)

@@ -13,6 +13,7 @@ import pytest
 from mimikit.engines.local import weights
 from mimikit.engines.local.weights import ModelWeights
 from mimikit.errors import BadInput, Conflict, EngineError
+from tests.support.flushes import flushes, inodes
 
 PARTS = (b"GGUF" + b"a" * 3_000_000, b"b" * 2_500_000, b"the end")
 WHOLE = b"".join(PARTS)
@@ -121,6 +122,16 @@ def test_a_death_at_any_step_leaves_nothing_wrong_and_the_next_setup_goes_on(
         assert weights.set_up(SMALL, folder, shelf.fetch, quiet).read_bytes() == WHOLE
         assert len(list(folder.iterdir())) == 2
         shutil.rmtree(folder)
+
+
+def test_a_part_is_flushed_before_it_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed = flushes(monkeypatch)
+    path = weights.set_up(SMALL, tmp_path, Shelf().fetch, quiet)
+    (whole,) = inodes(path)
+    assert flushed[0] == whole
+    assert flushed.count(whole) == len(PARTS)
 
 
 def test_a_setup_goes_on_at_the_first_part_that_was_not_written_whole(tmp_path: Path) -> None:

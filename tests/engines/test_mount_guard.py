@@ -98,6 +98,27 @@ def outside(here: Ground, line: str) -> None:
     subprocess.run(["/bin/sh", "-ec", line], cwd=here.workspace, check=True)
 
 
+def test_what_is_moved_as_it_is_looked_at_is_gone_and_no_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config"
+    path.write_text("OLD")
+    opened = mounts._opened
+
+    def moved(name: str, flags: int = 0) -> int | None:
+        handle = opened(name, flags)
+        if path.exists():
+            path.rename(tmp_path / "moved")
+        return handle
+
+    monkeypatch.setattr(mounts, "_opened", moved)
+    with pytest.raises(FileNotFoundError, match="it is gone"):
+        mounts._mount_again(str(path), mounts.SHUT, 0)
+    (tmp_path / "folder").symlink_to(tmp_path)
+    with pytest.raises(OSError, match="a link is there"):
+        mounts._mount_again(str(tmp_path / "folder/moved"), mounts.SHUT, 0)
+
+
 NESTED = ("unshare", "-Urm", "--propagation", "slave")
 """As a sandbox within the sandbox is made."""
 
@@ -122,7 +143,8 @@ def test_what_is_replaced_is_read_only_again(
     for _ in range(2):  # and once more
         outside(here, line)
         box.ask(UNTIL.format("! mountpoint -q .git") + "true")
-        assert box.ask(UNTIL.format(f"test -w {path}") + f"cat {path}") == "NEW\n"
+        box.ask(UNTIL.format("test -w .git/config") + UNTIL.format("test -w .git/hooks") + "true")
+        assert box.ask(f"cat {path}") == "NEW\n"
         assert "Read-only file system" in box.ask(f"echo forged > {path}")
         assert "Read-only" in box.ask("echo forged > .git/hooks/forged")
         box.ask(

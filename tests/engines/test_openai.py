@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 
 from mimikit.engines.base import EngineAbsence, Outcome, ToolReply, ToolSpec, TurnInput
+from mimikit.engines.openai import dialogue
 from mimikit.engines.openai.dialogue import DROPPED
+from mimikit.engines.openai.endpoint import EndpointError
+from mimikit.extras import install_line
 from mimikit.tools.session import TellerSession
 from tests.support.endpoint import KEY, EndpointGround, endpoint_ground
 from tests.support.engine_requests import NOW, Desk, inputs
@@ -64,6 +68,44 @@ def test_an_endpoint_with_neither_api_is_told(here: EndpointGround) -> None:
     assert outcome.failure_reason == "engine_unavailable"
     assert "found neither" in str(outcome.error)
     assert "/v1" in str(outcome.error)
+
+
+def test_one_that_misses_a_model_in_an_empty_request_is_there(here: EndpointGround) -> None:
+    """A gateway for many models says so (BerriAI/litellm#9663)."""
+    with FakeLLM([{"text": "hi"}], apis=[CHAT]) as llm:
+        llm.lacks = "/chat/completions: Invalid model name passed in model=None."
+        assert carried_out(here, llm).text == "hi"
+
+
+@pytest.mark.parametrize("variable", ["http_proxy", "ALL_PROXY", "all_proxy"])
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9", "socks://x"])
+def test_what_is_on_this_machine_is_asked_without_a_proxy(
+    here: EndpointGround, monkeypatch: pytest.MonkeyPatch, variable: str, proxy: str
+) -> None:
+    monkeypatch.setenv(variable, proxy)
+    with FakeLLM([{"text": "hi"}]) as llm:
+        assert carried_out(here, llm).text == "hi"
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "socks://127.0.0.1:9"])
+def test_a_proxy_that_can_not_be_used_is_told_and_waited_for(
+    here: EndpointGround, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    engine = here.engine(None, base_url="http://models.example/v1")
+    outcome = engine.run(here.ask())
+    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "unreachable")
+    assert "the proxy set here is none of http or https" in str(outcome.error)
+
+
+def test_elsewhere_the_proxy_of_the_environment_is_asked(
+    here: EndpointGround, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeLLM([{"text": "hi"}]) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        outcome = here.engine(None, base_url="http://models.example/v1").run(here.ask())
+    assert outcome.text == "hi"
+    assert all(path.startswith("http://models.example/") for path in proxy.looks)
 
 
 @pytest.mark.parametrize("refused", ["look", "say"])
@@ -206,6 +248,38 @@ def test_a_wrong_key_is_a_login_that_is_missing_until_the_key_changes(
         assert engine.run(here.ask()).text == "hi"
 
 
+def test_words_before_a_long_call_are_shown_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def events() -> Iterator[dict[str, object]]:
+        monkeypatch.setattr(dialogue, "_SHOW_EVERY_S", 1e12)  # something was shown just now
+        for word in ("I will ", "do it."):
+            yield {"choices": [{"delta": {"content": word}}]}
+        assert not shown
+        monkeypatch.setattr(dialogue, "_SHOW_EVERY_S", 0)
+        call = {"index": 0, "id": "c", "function": {"name": "delegate", "arguments": "{"}}
+        yield {"choices": [{"delta": {"tool_calls": [call]}}]}
+        assert shown == ["I will do it."]
+        yield {"choices": [{"delta": {}, "finish_reason": "length"}]}
+
+    reader = dialogue.AnswerReader(shown.append, set())
+    reader.read("chat", events(), lambda error: EndpointError("error", str(error)))
+    assert shown == ["I will do it."]
+
+
+def test_one_that_loads_its_model_is_seen_to_have_done_so(here: EndpointGround) -> None:
+    with FakeLLM([{"text": "hi"}]) as llm:
+        engine = here.engine(llm)
+        llm.loading = True
+        assert engine.run(here.ask()).want == "broken"
+        assert not engine.is_mended("broken")
+        llm.loading = False
+        assert engine.is_mended("broken")
+        assert not llm.requests
+        assert engine.run(here.ask()).text == "hi"
+    assert not engine.is_mended("broken")
+
+
 def test_an_endpoint_that_takes_no_connection_is_seen_to_be_back(here: EndpointGround) -> None:
     outcome = here.engine(None).run(here.ask())
     assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "unreachable")
@@ -317,6 +391,7 @@ def test_what_is_no_answer_fails_and_harms_nobody(
     assert len(outcome.error) < 1000
 
 
+@pytest.mark.fault(43)
 @pytest.mark.parametrize(
     "event",
     ["data: {}\n\n" * 10_000, "x" * 2**20, 'data: {"choices":[{"delta":{"content":"aaaa"}}]}\n\n'],
@@ -338,6 +413,7 @@ def test_a_huge_error_is_told_in_short_without_the_key(here: EndpointGround) -> 
     assert "\x1b" not in outcome.error
 
 
+@pytest.mark.fault(58)
 def test_the_key_is_in_no_event_and_no_file_of_the_cache(here: EndpointGround) -> None:
     desk = Desk()
     with FakeLLM([{"status": 500}, {"text": "hi"}], key=KEY) as llm:
@@ -367,7 +443,7 @@ def test_without_the_package_it_says_what_to_install(
     monkeypatch.setattr("mimikit.engines.openai.endpoint.PACKAGE", "openai_is_not_here")
     reason = here.engine(None).unavailable()
     assert isinstance(reason, EngineAbsence)
-    assert (reason.want, "pip install 'mimikit[openai]'" in reason) == ("missing", True)
+    assert (reason.want, install_line("openai") in reason) == ("missing", True)
 
 
 def test_a_missing_key_is_told_by_its_name(

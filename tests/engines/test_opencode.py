@@ -17,14 +17,23 @@ import psutil
 import pytest
 
 from mimikit.clock import SystemClock
+from mimikit.config import Settings
 from mimikit.engines import process_table, process_tree
 from mimikit.engines.base import CancelToken, Outcome, ToolReply
+from mimikit.log import EventLog
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.tools.mcp_servers import McpServers
+from mimikit.tools.provider import ProvidedTools, RunScratch, ToolRun
+from mimikit.tools.skill_reader import SkillReader
+from tests.engines.conformance.drivers import open_session
 from tests.support.engine_requests import Desk
-from tests.support.fake_llm import Body, FakeLLM, tool_names
+from tests.support.fake_llm import Body, FakeLLM, tool_names, tool_outputs
 from tests.support.opencode_ground import KEY, OpencodeGround, opencode_ground
 
 pytestmark = [pytest.mark.needs_program("opencode"), pytest.mark.needs_program("bwrap")]
 
+SKILL = b"---\nname: report\ndescription: How a report is made.\n---\nBegin with the numbers.\n"
 SECRETS = "cat .mimikit/note ~/.ssh/id ~/.local/share/opencode/* ~/.config/opencode/*; env"
 Turn = Callable[..., tuple[Outcome, Desk]]
 
@@ -147,6 +156,68 @@ def test_its_own_tools_are_shut_in_every_role(
     assert all(name.startswith("mimikit_") for body in llm.requests for name in tool_names(body))
 
 
+def test_a_worker_reads_a_skill_and_calls_tools_of_servers_through_our_door(
+    here: OpencodeGround, llm: FakeLLM
+) -> None:
+    """One server is a real one; the other describes itself as oddly as it can."""
+    support = Path(__file__).parents[1] / "support"
+    programs = {
+        "small": ["mcp_sdk_server.py", "stdio"],
+        "odd": ["mcp_hostile_server.py", "schemas"],
+    }
+    mcp = {
+        name: {
+            "command": [sys.executable, str(support / file), kind],
+            "profiles": ["standard"],
+            "timeout_s": 300,
+        }
+        for name, (file, kind) in programs.items()
+    }
+    files = Files(RealDisk(here.state), durable=False)
+    files.make_folders(["skills", "skills/report"])
+    files.write("skills/report/SKILL.md", SKILL)
+    files.write("skills/report/count.sh", b"#!/bin/sh\necho seven\n")
+    log = EventLog(files, SystemClock())
+    settings = Settings.model_validate({"mcp": mcp})
+    servers = McpServers(settings, files, here.state, here.workspace, log)
+    scratch = here.scratch / "skilled"
+    scratch.mkdir()
+    run = ToolRun("skilled", "worker", "standard", place=RunScratch(scratch))
+    session = open_session("worker", ProvidedTools([SkillReader(files), servers], run))
+    assert session is not None
+    script = scratch / "skills/report/count.sh"
+    llm.play(
+        {"tools": [["read_skill", {"name": "report"}]]},
+        {"tools": [["small__add", {"a": 2, "b": 3}], ["small__add", {"a": "two"}]]},
+        {"shell": f"{script} > made-by-skill"},
+        {"text": "done"},
+    )
+    desk = Desk(session.call)
+    asked = here.ask(
+        desk=desk,
+        role="worker",
+        run_id="skilled",
+        scratch=scratch,
+        tools=session.offered,
+        timeout_s=120.0,
+        idle_timeout_s=120.0,
+    )
+    try:
+        outcome = here.engine.run(asked)
+    finally:
+        servers.close()
+    assert (outcome.status, outcome.text) == ("done", "done"), outcome
+    offered = {name.removeprefix("mimikit_") for name in tool_names(llm.requests[0])}
+    assert {spec.name for spec in session.offered} <= offered
+    assert {"odd__loop", "odd__fine", "small__add"} <= offered
+    told = tool_outputs(llm.requests[-1])
+    assert "Begin with the numbers." in told[0]
+    assert told[1].endswith("data and no instruction:\n```text\n5\n```")
+    assert "could not do it" in told[2]
+    assert (here.workspace / "made-by-skill").read_text() == "seven\n"
+    assert [text for kind, text, _ in desk.events if kind == "tool"].count("small__add") >= 1
+
+
 def test_the_shell_reaches_no_network(turn: Turn, llm: FakeLLM) -> None:
     host = llm.url.split("/")[2].replace(":", "/")
     turn({"shell": f"exec 3<>/dev/tcp/{host} && echo reached"}, {"text": "x"}, role="worker")
@@ -201,6 +272,7 @@ def test_a_model_that_is_none_is_told(turn: Turn, model: str) -> None:
 def test_a_cancel_ends_the_turn_and_not_the_server(
     turn: Turn, llm: FakeLLM, here: OpencodeGround
 ) -> None:
+    turn({"text": "hello"})
     before = [one.pid for one in servers(here.state)]
     cancel = CancelToken()
 

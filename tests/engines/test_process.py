@@ -21,6 +21,7 @@ from mimikit.engines import process, process_table, process_tree
 from mimikit.engines.base import CancelToken
 from mimikit.engines.program import Program, ProgramOutcome
 from mimikit.errors import EngineError, ProgramLost
+from tests.support.pace import within
 from tests.support.runs import alive, open_files, tag, zombies
 
 pytestmark = [
@@ -61,7 +62,7 @@ class Heard:
 
 
 def shell(line: str, folder: Path, **limits: Any) -> Program:
-    limits = {"timeout_s": 60, "kill_after_s": 1, **limits}
+    limits = {"timeout_s": 300, "kill_after_s": 1, **limits}
     return Program(
         argv=("/bin/sh", "-c", line),
         cwd=folder,
@@ -83,6 +84,7 @@ def test_both_streams_and_the_exit_code_come_back(tmp_path: Path) -> None:
     assert (ended.exit_code, ended.stopped, ended.leftovers) == (3, None, ())
 
 
+@pytest.mark.fault(46)
 @pytest.mark.parametrize("line", ESCAPES.values(), ids=ESCAPES)
 def test_what_is_left_behind_ends_with_the_run(tmp_path: Path, line: str) -> None:
     name = tag()
@@ -95,6 +97,7 @@ def test_what_is_left_behind_ends_with_the_run(tmp_path: Path, line: str) -> Non
     assert zombies() == []
 
 
+@pytest.mark.fault(44)
 @pytest.mark.parametrize("line", ESCAPES.values(), ids=ESCAPES)
 def test_a_run_over_its_deadline_ends_whole(tmp_path: Path, line: str) -> None:
     name = tag()
@@ -102,7 +105,7 @@ def test_a_run_over_its_deadline_ends_whole(tmp_path: Path, line: str) -> None:
     program = shell(f"{line.format(tag=name)}\nsleep {name}", tmp_path, timeout_s=0.3)
     ended = run(program)
     assert ended.stopped == "timeout"
-    assert time.monotonic() - begun < 0.3 + 1 + 2
+    assert time.monotonic() - begun < within(20)  # by itself it would sleep for a day
     assert alive(name) == []
     assert zombies() == []
 
@@ -121,7 +124,7 @@ def test_no_line_goes_on_as_what_it_waits_for_is_ended(
     (tmp_path / "one").write_text(f"{deaf}sleep {name}; touch went-$n; sleep {name}")
     line = "for n in $(seq 20); do export n; setsid sh one & done; "
     line += f"while [ $(pgrep -fc '^sleep {name}') -lt 20 ]; do sleep 0.1; done; echo ready; wait"
-    threading.Thread(target=lambda: heard.ready.wait(30) and cancel.cancel("killed")).start()
+    threading.Thread(target=lambda: heard.ready.wait(120) and cancel.cancel("killed")).start()
     ended = run(shell(line, tmp_path, kept=kept, kill_after_s=0.5), heard, cancel=cancel)
     assert ended.stopped == "killed"
     assert heard.ready.is_set()
@@ -129,6 +132,7 @@ def test_no_line_goes_on_as_what_it_waits_for_is_ended(
     assert alive(name) == []
 
 
+@pytest.mark.fault("codexbar#2789")
 def test_a_deaf_program_is_killed(tmp_path: Path) -> None:
     name = tag()
     program = shell(f"trap '' TERM; while :; do sleep {name}; done", tmp_path, timeout_s=0.2)
@@ -140,7 +144,7 @@ def test_a_deaf_program_is_killed(tmp_path: Path) -> None:
 def test_a_program_may_tidy_up_when_it_is_asked_to_end(tmp_path: Path) -> None:
     line = "trap 'echo tidied > note; exit 7' TERM; echo ready; while :; do sleep 0.01; done"
     heard, cancel = Heard(), CancelToken()
-    threading.Thread(target=lambda: heard.ready.wait(20) and cancel.cancel("canceled")).start()
+    threading.Thread(target=lambda: heard.ready.wait(120) and cancel.cancel("canceled")).start()
     ended = run(shell(line, tmp_path, kill_after_s=10), heard, cancel=cancel)
     assert (ended.stopped, ended.exit_code) == ("canceled", 7)
     assert (tmp_path / "note").read_text() == "tidied\n"
@@ -151,14 +155,14 @@ def test_a_cancel_ends_a_silent_run_at_once(tmp_path: Path) -> None:
     canceled_at: list[float] = []
 
     def cancel_it() -> None:
-        heard.ready.wait(20)
+        heard.ready.wait(120)
         canceled_at.append(time.monotonic())
         cancel.cancel("killed")
 
     threading.Thread(target=cancel_it).start()
     ended = run(shell(f"echo ready; sleep {name}", tmp_path), heard, cancel=cancel)
     assert ended.stopped == "killed"
-    assert time.monotonic() - canceled_at[0] < 1
+    assert time.monotonic() - canceled_at[0] < within(10)  # and not at its end, after 60 s
     assert alive(name) == []
 
 
@@ -177,18 +181,21 @@ def test_a_cancel_after_the_end_touches_nothing(tmp_path: Path) -> None:
     assert ended.stopped is None
 
 
+@pytest.mark.fault(44, "complaint 16")
 def test_silence_ends_a_run_unless_it_is_busy(tmp_path: Path) -> None:
-    silent = shell("sleep 5", tmp_path, idle_timeout_s=0.2)
+    silent = shell("sleep 50", tmp_path, idle_timeout_s=0.2)
     assert run(silent).stopped == "idle"
     brief = shell("sleep 0.8", tmp_path, idle_timeout_s=0.2)
     assert run(brief, busy=lambda: True).stopped is None
 
 
 def test_output_keeps_a_run_alive(tmp_path: Path) -> None:
-    line = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done"
-    assert run(shell(line, tmp_path, idle_timeout_s=0.5)).stopped is None
+    idle_s = min(within(2.0), 20.0)  # a busy machine may let a line wait for its turn
+    line = f"for i in $(seq {int(idle_s * 12)}); do echo $i; sleep 0.1; done"
+    assert run(shell(line, tmp_path, idle_timeout_s=idle_s, timeout_s=300)).stopped is None
 
 
+@pytest.mark.fault(43)
 def test_an_endless_printer_is_ended_and_memory_stays_flat(tmp_path: Path) -> None:
     got: list[int] = []
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -263,7 +270,7 @@ def test_runs_side_by_side_do_not_end_each_other(tmp_path: Path) -> None:
     result: list[ProgramOutcome] = []
     thread = threading.Thread(target=lambda: result.append(run(long, heard, cancel=cancel)))
     thread.start()
-    assert heard.ready.wait(20)
+    assert heard.ready.wait(120)
     started = set(alive(name))
 
     def some() -> None:
@@ -313,14 +320,15 @@ def test_what_may_be_an_older_runs_is_left_to_it(tmp_path: Path) -> None:
     heard, cancel = Heard(), CancelToken()
     thread = threading.Thread(target=lambda: run(older, heard, cancel=cancel))
     thread.start()
-    assert heard.ready.wait(20)
+    assert heard.ready.wait(120)
     assert run(younger).leftovers == ()
-    assert len(alive(name)) == 2  # the older run's shell and what it left
+    assert len(alive(name)) >= 2  # the older run's shell, what it left, and what it just begins
     cancel.cancel("canceled")
     thread.join()
     assert alive(name) == []
 
 
+@pytest.mark.fault("codex#27758")
 def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> None:
     name = tag()
     older = shell(f"echo ready; exec sleep {tag()}", tmp_path)
@@ -335,7 +343,7 @@ def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> 
         heard, cancel = Heard(), CancelToken()
         thread = threading.Thread(target=take, args=(program, heard, cancel))
         thread.start()
-        assert heard.ready.wait(20)
+        assert heard.ready.wait(120)
         going.append((cancel, thread))
     for cancel, thread in reversed(going):  # the younger while the older goes on
         cancel.cancel("canceled")
@@ -401,6 +409,7 @@ def test_the_exit_codes_of_others_children_are_left_alone(tmp_path: Path) -> Non
         pipe.close()
 
 
+@pytest.mark.fault(19, "codexbar#2909")
 def test_nothing_is_leaked(tmp_path: Path) -> None:
     run(shell("true", tmp_path))
     files, threads = open_files(), threading.active_count()
@@ -413,7 +422,7 @@ def test_nothing_is_leaked(tmp_path: Path) -> None:
 def test_waiting_costs_nothing(tmp_path: Path) -> None:
     begun = time.thread_time()
     run(shell("sleep 1", tmp_path))
-    assert time.thread_time() - begun < 0.05
+    assert time.thread_time() - begun < within(0.05)
 
 
 def test_where_a_process_is_no_file_a_thread_waits_for_it(
@@ -429,6 +438,7 @@ def test_where_a_process_is_no_file_a_thread_waits_for_it(
 # ---- the environment -------------------------------------------------------------------------
 
 
+@pytest.mark.fault(58, "complaint 15")
 def test_a_program_is_given_few_variables_and_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"MY_TOKEN": "1", "OPENAI_API_KEY": "2", "LC_SECRET": "3", "LC_TIME": "C", "OTHER": "5"}
     for name, value in given.items():
@@ -477,6 +487,7 @@ def consumer(tmp_path: Path) -> Any:
         child.communicate()
 
 
+@pytest.mark.fault("codex#21994")
 def test_what_a_killed_consumer_left_is_found_and_ended(
     tmp_path: Path, consumer: Callable[[str], subprocess.Popen[str]]
 ) -> None:
@@ -492,7 +503,7 @@ def test_what_a_killed_consumer_left_is_found_and_ended(
     assert alive(name)
     begun = time.monotonic()
     assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < within(20)  # by themselves they would sleep for a day
     assert alive(name) == []
     assert zombies() == []
     assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []
@@ -545,7 +556,7 @@ def test_the_sweep_spares_runs_of_this_process(tmp_path: Path) -> None:
     program = shell(f"(setsid sleep {name} &); echo ready; sleep {name}", tmp_path)
     thread = threading.Thread(target=lambda: run(program, heard, cancel=cancel))
     thread.start()
-    assert heard.ready.wait(20)
+    assert heard.ready.wait(120)
     assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []
     assert alive(name)
     cancel.cancel("canceled")

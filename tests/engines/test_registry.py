@@ -58,7 +58,7 @@ def test_a_preferred_engine_that_can_not_serve_is_passed_over_with_its_reason() 
     status = engines_of(Settings(), codex="not logged in", local=GONE).status()
     why = "codex: not logged in; local: no weights"
     assert status["teller"] == EngineStatus(engine="builtin", reason=why)
-    assert status["teller"].text == f"builtin ({why})"
+    assert status["teller"].text == f"without a model ({why})"
     assert status["command"].text == "command"
 
 

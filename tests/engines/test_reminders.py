@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.base import Outcome, TurnInput
+from mimikit.engines.base import Outcome, ToolReply, TurnInput
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.builtin.grammar import parse, parse_answer
 from mimikit.engines.builtin.intents import BadSentence, CancelIntent, PlainSentence, ShowIntent
@@ -169,8 +169,10 @@ def told(text: str, words: str | None = None, role: Any = "system") -> Message:
     return Message(id="msg-1", role=role, text=text, created_at=NOW, reminder=words)
 
 
-def tell(text: str, *conversation: Message, quote: str | None = None) -> tuple[str, Desk]:
-    desk = Desk()
+def tell(
+    text: str, *conversation: Message, quote: str | None = None, desk: Desk | None = None
+) -> tuple[str, Desk]:
+    desk = desk or Desk()
     turn_input = TurnInput(
         now=NOW, timezone=ZONE, inputs=inputs(text, quote=quote), conversation=conversation
     )
@@ -259,10 +261,59 @@ def test_a_quoted_reminder_is_the_one_that_is_put_off() -> None:
     assert desk.calls[0][1]["prompt"] == "remind me in 10 minutes: tea"
 
 
-@pytest.mark.parametrize(("answer", "reply"), [("done", "All right."), ("好了", "好的。")])
-def test_that_it_is_done_is_taken_note_of(answer: str, reply: str) -> None:
+@pytest.mark.parametrize(("answer", "reply"), [("got it", "All right."), ("好了", "好的。")])
+def test_that_it_was_seen_is_taken_note_of(answer: str, reply: str) -> None:
     text, desk = tell(answer, told("Reminder: tea", "tea"))
     assert (text, desk.calls) == (reply, [])
+
+
+@pytest.mark.parametrize("answer", ["done", "I did it", "搞定了", "已经做完了"])
+def test_that_it_is_done_ticks_the_item_of_that_name_and_no_other(answer: str) -> None:
+    listed = "- [ ] tea for two\n- [ ] tea (due 2026-12-01 09:00)\n- [x] tea"
+    told_it = told("Reminder: tea", "tea")
+    desk = Desk(lambda _name, given: ToolReply(True, listed if given["action"] == "list" else ""))
+    tell(answer, told_it, desk=desk)
+    assert desk.calls[1:] == [("update_backlog", {"action": "done", "item": "tea"})]
+    other = Desk(lambda _name, _given: ToolReply(True, "- [ ] tea for two"))
+    tell(answer, told_it, desk=other)
+    assert other.calls == [("update_backlog", {"action": "list"})]
+
+
+@pytest.mark.parametrize(
+    ("said", "item", "due"),
+    [
+        ("todo: call mum, due tomorrow 9:00", "call mum", "tomorrow 9:00"),
+        ("todo: call mum by tomorrow at 9", "call mum", "tomorrow at 9"),
+        ("添加待办：交报告，明天9点前", "交报告", "明天9点"),
+        ("添加待办：交报告 截止：明天9点", "交报告", "明天9点"),
+        ("todo: stand by me", "stand by me", None),
+        ("todo: pay what is due", "pay what is due", None),
+        ("添加待办：三天前的邮件", "三天前的邮件", None),
+    ],
+)
+def test_an_item_is_told_apart_from_when_it_is_due(said: str, item: str, due: str | None) -> None:
+    _, desk = tell(said)
+    (call,) = desk.calls
+    given = {"action": "add", "item": item} | ({"due": due} if due else {})
+    assert call == ("update_backlog", given)
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        (
+            "remind me on 31 February to call mum",
+            "There is no 31 February: the last day of that month is 28 February",
+        ),
+        ("remind me to pay the rent on 31 June at 9", "There is no 31 June"),
+        ("2月31日提醒我交房租", "没有2月31日：那个月的最后一天是2月28日"),
+        ("4月31日早上9点提醒我交房租", "没有4月31日：那个月的最后一天是4月30日"),
+    ],
+)
+def test_a_day_that_is_not_there_is_answered_with_the_last_one(said: str, answer: str) -> None:
+    text, desk = tell(said)
+    assert answer in text
+    assert desk.calls == []
 
 
 def test_where_none_was_told_an_answer_is_none() -> None:

@@ -73,6 +73,7 @@ def test_the_canary_does_not_take_a_sandbox_that_fails_for_a_closed_one(here: Gr
     assert said == "the check of the sandbox did not run: no output"
 
 
+@pytest.mark.fault(56)
 def test_nothing_of_the_state_is_seen_and_nothing_written_stays(here: Ground) -> None:
     said = inside(here, "ls -A .mimikit; cat .mimikit/secret; echo x > .mimikit/made; echo end")
     assert "SECRET" not in said

@@ -20,6 +20,7 @@ from mimikit.engines import process, sandbox, shell
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.shell import ShellEngine
 from tests.support.engine_requests import Desk
+from tests.support.pace import within
 from tests.support.runs import Ground, alive, ground, tag
 
 
@@ -61,16 +62,26 @@ def test_a_line_ended_by_a_signal_says_so(here: Ground) -> None:
 
 
 def test_output_is_shown_while_it_comes_but_not_in_crumbs(here: Ground) -> None:
-    desk = Desk()
+    desk, enough = Desk(), here.workspace / "enough"
+    keep = desk.event
+
+    def see(kind: str, text: str, data: dict[str, Any]) -> None:
+        keep(kind, text, data)
+        if len(desk.events) >= 4:  # it comes while the line goes on
+            enough.touch()
+
+    desk.event = see  # type: ignore[method-assign]
     begun = time.monotonic()
-    run(here, "for i in $(seq 60); do echo $i; echo e$i >&2; sleep 0.01; done", desk)
+    go_on = "i=$((i+1)); echo $i; echo e$i >&2; sleep 0.01"
+    run(here, f"i=0; while [ $i -lt 60 ] || [ ! -e enough ]; do {go_on}; done", desk)
     took_s = time.monotonic() - begun
     assert {kind for kind, _, _ in desk.events} == {"output"}
     shown = dict.fromkeys(("stdout", "stderr"), "")
     for _, text, data in desk.events:
         shown[data["stream"]] += text
-    assert shown["stdout"].split() == [str(number) for number in range(1, 61)]
-    assert shown["stderr"].split() == [f"e{number}" for number in range(1, 61)]
+    count = len(shown["stdout"].split())
+    assert shown["stdout"].split() == [str(number) for number in range(1, count + 1)]
+    assert shown["stderr"].split() == [f"e{number}" for number in range(1, count + 1)]
     batches = took_s / 0.11 + 2  # with the first and the last, which do not wait
     assert 4 <= len(desk.events) <= 2 * batches
 
@@ -86,8 +97,9 @@ def test_a_long_result_is_its_end(here: Ground) -> None:
     assert outcome.text.endswith("\n199999\n200000\n")
     assert outcome.text.startswith("[the first ")
     assert 4900 < len(outcome.text) < 5100
-    assert sum(len(text) for _, text, _ in desk.events) <= 200_000
-    assert outcome.data["unshownCharacters"] > 1_000_000
+    assert outcome.data["cutCharacters"] > 1_000_000
+    shown = "".join(text for _, text, _ in desk.events)
+    assert shown == "".join(f"{number}\n" for number in range(1, 200_001))  # each line of it
 
 
 def test_an_endless_line_is_ended(here: Ground) -> None:
@@ -96,6 +108,7 @@ def test_an_endless_line_is_ended(here: Ground) -> None:
     assert outcome.error == "ended: it printed more than 5000000 bytes"
 
 
+@pytest.mark.fault("codex#7846")
 @pytest.mark.parametrize("command", ["auto", "off"])
 def test_what_the_line_leaves_running_ends_with_it(here: Ground, command: str) -> None:
     name = tag()
@@ -114,7 +127,7 @@ ESCAPES = {
 
 
 def cancel_when(cancel: CancelToken, ready: Path) -> None:
-    for _ in range(1500):
+    for _ in range(5000):
         if ready.exists():
             break
         time.sleep(0.02)
@@ -133,14 +146,15 @@ def test_nothing_outlives_its_run_though_it_hides_and_another_run_is_older(
     name, older, up, cancel = tag(), CancelToken(), threading.Event(), CancelToken()
     desk = Desk()
     desk.event = lambda *_: up.set()  # type: ignore[method-assign]
-    first = here.request("echo up; sleep 60", desk=desk, cancel=older)
+    first = here.request("echo up; sleep 600", desk=desk, cancel=older, timeout_s=600)
     thread = threading.Thread(target=engine(command).run, args=(first,))
     thread.start()
     try:
-        assert up.wait(20)
-        last = {"by itself": "true", "killed": "kill -9 $$"}.get(ends, "sleep 60")
+        assert up.wait(within(20))
+        last = {"by itself": "true", "killed": "kill -9 $$"}.get(ends, "sleep 500")
         line = f"{ESCAPES[way].format(tag=name)}\nsleep 0.3; touch ready; {last}"
-        request = here.request(line, cancel=cancel, timeout_s=4 if ends == "in time" else 30)
+        timeout_s = min(within(4), 15) if ends == "in time" else 300
+        request = here.request(line, cancel=cancel, timeout_s=timeout_s)
         if ends == "canceled":
             ready = here.workspace / "ready"
             threading.Thread(target=cancel_when, args=(cancel, ready)).start()
@@ -159,7 +173,7 @@ def test_nothing_outlives_its_run_though_it_hides_and_another_run_is_older(
         assert thread.is_alive()
     finally:
         older.cancel("canceled")
-        thread.join(20)
+        thread.join(60)
 
 
 @pytest.mark.needs_platform("linux")
@@ -304,7 +318,7 @@ def test_a_sandbox_that_can_not_be_made_for_one_line_costs_no_attempt(
 
 
 @pytest.mark.needs_platform("linux")
-@pytest.mark.parametrize("slow", ["sleep 5", "exec sh -c 'while :; do :; done'"])
+@pytest.mark.parametrize("slow", ["sleep 60", "exec sh -c 'while :; do :; done'"])
 def test_a_sandbox_that_is_slow_to_be_made_is_waited_for_not_left_out(
     here: Ground, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
@@ -355,7 +369,7 @@ def test_a_cancel_lets_the_line_tidy_up(here: Ground) -> None:
     desk = Desk()
     desk.event = lambda *_: up.set()  # type: ignore[method-assign]
     line = "trap 'echo bye > note; exit' TERM; echo up; while :; do sleep 0.01; done"
-    threading.Thread(target=lambda: up.wait(20) and cancel.cancel("canceled")).start()
+    threading.Thread(target=lambda: up.wait(25) and cancel.cancel("canceled")).start()
     outcome = engine().run(here.request(line, desk=desk, cancel=cancel))
     assert (outcome.status, outcome.failure_reason) == ("canceled", "canceled")
     assert (here.workspace / "note").read_text() == "bye\n"

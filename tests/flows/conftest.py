@@ -8,8 +8,9 @@ import pytest
 
 from mimikit.protocol.files import Files
 from mimikit.testing.twins import FakeClock
-from tests.crash.disk import Image, WatchedDisk
+from tests.crash.disk import WatchedDisk
 from tests.crash.driver import START_NS, Client
+from tests.crash.images import Image
 from tests.crash.oracle import Oracle, judge
 from tests.support.mind import Mind
 from tests.support.product import START, Product

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TypeVar
 
+import pytest
+
 from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
@@ -56,6 +58,7 @@ def test_each_run_of_a_mind_is_counted_once_and_a_command_not_at_all() -> None:
     assert (len(world.used()), world.tokens()) == (runs, 100 * runs)
 
 
+@pytest.mark.fault("complaint 9")
 def test_over_the_day_s_tokens_messages_and_tasks_wait_and_that_is_told_once() -> None:
     world = World(**CAPS)
     for number in range(3):
@@ -145,6 +148,7 @@ def test_a_trigger_that_has_used_its_tokens_waits_alone_and_that_is_told_once() 
     assert len(world.told("has used its 150 tokens")) == 1
 
 
+@pytest.mark.fault("complaint 9")
 def test_a_run_whose_engine_tells_no_usage_is_estimated_and_marked() -> None:
     world = World()
     run = world.mind.run
@@ -205,6 +209,7 @@ def test_the_days_that_are_over_are_summed_up_once_and_their_lines_may_go_then()
     assert record(world.files, paths.usage_month(DAY[:7]), UsageMonth).days[DAY] == before
 
 
+@pytest.mark.fault("complaint 9")
 def test_what_waited_for_tokens_when_the_consumer_ended_waits_for_them_still() -> None:
     world = World(daily_tokens=100)
     world.client.submit("t1", "one")

@@ -95,6 +95,7 @@ def test_of_a_chain_that_has_ended_each_step_can_be_repeated_by_itself(judged: C
     assert fired(judged) == fired(judged, "g2") == 0
 
 
+@pytest.mark.fault("h")
 def test_each_result_has_a_run_of_its_own_even_when_two_come_at_once(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     judged.when("g2", "tock", cond("task_done", taskId="g1"))
@@ -162,6 +163,7 @@ def test_an_event_waits_for_the_other_half_of_an_and(judged: Client) -> None:
     assert fired(judged) == 1
 
 
+@pytest.mark.fault(51)
 def test_changes_while_the_run_before_is_not_over_become_one_run_after_it(judged: Client) -> None:
     judged.when("g1", "build", cond("file_changed", path="src/*"))
     judged.product.idle()
@@ -233,6 +235,7 @@ def test_an_edit_that_can_not_be_is_refused_and_changes_nothing(
     assert judged.files.read(paths.trigger("g1")) == before
 
 
+@pytest.mark.fault(52)
 def test_a_circle_made_by_hand_is_refused_by_name_and_the_rest_goes_on(judged: Client) -> None:
     judged.when("g1", "a", cond("task_done", taskId="g2"))
     judged.product.idle()
@@ -246,6 +249,7 @@ def test_a_circle_made_by_hand_is_refused_by_name_and_the_rest_goes_on(judged: C
         judged.order(f"o-{name}", "trigger_remove", name)
 
 
+@pytest.mark.fault("complaint 2")
 def test_slots_while_paused_are_skipped_and_said_to_be(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     judged.order("o1", "trigger_pause", "g1")
@@ -280,6 +284,7 @@ def test_a_hand_made_definition_of_two_lines_is_whole(judged: Client) -> None:
     judged.files.remove("triggers/state/nightly.json")
 
 
+@pytest.mark.fault(23)
 @pytest.mark.parametrize(("data", "said"), [
     (b'{\n "prompt": "x",\n "schedule": {\n  "cron": "0 99 * * *"}}', "line 4"),
     (b'{\n "prompt": "x",\n "schedule": {"interval": 60},\n "priority": "high"}', "line 4"),

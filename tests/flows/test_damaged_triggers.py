@@ -146,6 +146,7 @@ def test_what_is_no_plain_file_is_a_broken_trigger_and_no_more(tmp_path: Path, p
     assert product.log.errors == []
 
 
+@pytest.mark.fault("claude-code#40226")
 def test_a_full_disk_makes_no_hot_loop(client: Client, disk: WatchedDisk) -> None:
     client.trigger("g1", 60, "tick")
     client.product.idle()
@@ -158,6 +159,7 @@ def test_a_full_disk_makes_no_hot_loop(client: Client, disk: WatchedDisk) -> Non
     disk.fault = None
 
 
+@pytest.mark.fault("openclaw#37605")
 def test_an_editor_that_has_the_file_away_at_the_start_loses_nothing(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     at(judged, 60)

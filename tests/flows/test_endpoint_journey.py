@@ -21,7 +21,8 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Question
-from tests.support.fake_llm import Body, FakeLLM
+from tests.support.fake_llm import Body, FakeLLM, tool_names
+from tests.support.pace import within
 
 pytestmark = pytest.mark.needs_program("bwrap")
 
@@ -87,7 +88,7 @@ class World:
         return [message.text for message in history.page(self.files).messages]
 
     def until(self, look: Callable[[], Any], limit_s: float = 90) -> Any:
-        until = time.monotonic() + limit_s
+        until = time.monotonic() + within(limit_s)
         while time.monotonic() < until:
             if found := look():
                 return found
@@ -115,7 +116,7 @@ def world(tmp_path: Path, llm: FakeLLM) -> Generator[World]:
         yield World(files, workspace)
     finally:
         child.terminate()
-        assert child.wait(30) == 0
+        assert child.wait(within(30)) == 0
 
 
 @pytest.mark.parametrize("api", ["/chat/completions", "/responses"])
@@ -140,6 +141,11 @@ def test_everything_works_with_nothing_but_an_endpoint(tmp_path: Path, api: str)
         fields: dict[str, Any] = {"kind": "answer", "question_id": found.question_id}
         inbox.put(here.files, InboxItem(id="a1", text="blue", created_at=now, **fields))
         here.until(lambda: here.texts().count("It is done, all of it.") == 2)
+    offered = {asked_of(body)[0]: set(tool_names(body)) for body in llm.requests}
+    web = {"web_search", "web_fetch"}
+    assert web <= offered["planner"], "carried out by the consumer, where the extra is installed"
+    assert web | {"shell"} <= offered["worker"]
+    assert not web & offered["teller"]
     told = json.dumps(llm.requests)
     assert "Which colour?" in told
     assert SECRET not in told, "the Worker's shell could read the state folder"

@@ -32,6 +32,7 @@ def state(client: Client) -> dict[str, Any]:
     return loaded(client.files, paths.trigger_state("g1"))
 
 
+@pytest.mark.fault("upstream 11")
 def test_a_trigger_fires_an_interval_after_it_was_made_and_then_without_drift(
     judged: Client,
 ) -> None:
@@ -46,6 +47,7 @@ def test_a_trigger_fires_an_interval_after_it_was_made_and_then_without_drift(
     assert set(results(judged.files).values()) == {"done"}
 
 
+@pytest.mark.fault("openclaw#59301", "complaint 2")
 def test_missed_slots_are_told_and_not_made_up(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     at(judged, 60)
@@ -85,6 +87,7 @@ def test_runs_pile_up_where_they_shall(judged: Client) -> None:
     judged.order("o2", "resume")
 
 
+@pytest.mark.fault(34)
 def test_a_clock_set_back_fires_no_slot_again(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     at(judged, 60)
@@ -96,6 +99,7 @@ def test_a_clock_set_back_fires_no_slot_again(judged: Client) -> None:
     assert planned(judged) == ["01:00", "02:00"]
 
 
+@pytest.mark.fault(34, "g")
 def test_a_clock_set_back_by_years_leaves_no_trigger_dead(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     at(judged, 60)
@@ -106,6 +110,7 @@ def test_a_clock_set_back_by_years_leaves_no_trigger_dead(judged: Client) -> Non
     assert len(planned(judged)) == 2
 
 
+@pytest.mark.fault(35, "g")
 def test_a_clock_set_forward_by_years_fires_once(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     at(judged, 60)
@@ -115,6 +120,7 @@ def test_a_clock_set_forward_by_years_fires_once(judged: Client) -> None:
     assert len(planned(judged)) == 2
 
 
+@pytest.mark.fault("complaint 1")
 def test_the_same_slot_always_makes_the_same_run() -> None:
     trigger = Trigger(
         id="g1", type="recurring", prompt="x", created_at=START, trace_id="r",
@@ -132,6 +138,7 @@ def test_the_same_slot_always_makes_the_same_run() -> None:
     assert run.trace_id == "r"
 
 
+@pytest.mark.fault("complaint 4")
 def test_a_definition_its_user_broke_stays_and_the_last_good_one_stays_in_force(
     judged: Client,
 ) -> None:
@@ -157,6 +164,7 @@ def test_a_definition_that_was_never_good_does_nothing_and_stops_nothing(judged:
     judged.files.remove("triggers/bad.json")
 
 
+@pytest.mark.fault("openclaw#50414")
 def test_a_removed_trigger_fires_no_more_and_its_slots_stay_recorded(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     at(judged, 60)
@@ -189,6 +197,7 @@ def test_an_ordered_run_is_one_more_and_moves_no_slot(judged: Client) -> None:
     assert len(results(judged.files)) == 2
 
 
+@pytest.mark.fault("complaint 3")
 def test_a_planned_trigger_is_there_once_and_fires(judged: Client) -> None:
     judged.say("m1", "every 60: tick")
     judged.product.idle()

@@ -45,6 +45,7 @@ def test_a_request_goes_through_plan_and_tasks_and_is_told_in_the_end(judged: Cl
     assert roles.count("task") == 3
 
 
+@pytest.mark.fault("d")
 def test_what_was_made_follows_from_the_message_and_is_linked_to_it(judged: Client) -> None:
     judged.say("m1", "plan: one")
     judged.product.idle()
@@ -183,6 +184,7 @@ def test_a_failure_that_is_final_is_told_with_its_reason(judged: Client) -> None
     assert "the job" in said(judged)[-1][1]
 
 
+@pytest.mark.fault(37)
 def test_a_long_result_is_cut_and_kept_whole_beside(judged: Client) -> None:
     judged.submit("t1", "long")
     judged.product.idle()

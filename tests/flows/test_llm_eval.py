@@ -64,6 +64,7 @@ def test_after_a_yes_it_rests_for_a_day(judged: Client) -> None:
     assert (fired(judged), asked(judged)) == (2, 2)
 
 
+@pytest.mark.fault("complaint 8")
 def test_while_the_answer_stays_no_it_is_asked_ever_less_often(judged: Client) -> None:
     judged.when("g1", "go", ask("never"))
     live(judged, 86_400, step=300)

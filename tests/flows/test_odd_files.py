@@ -24,17 +24,9 @@ import pytest
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.models import (
-    Command,
-    CommandResult,
-    InboxItem,
-    Record,
-    Task,
-    TurnAttempt,
-    TurnRecord,
-)
+from mimikit.protocol.models import Command, InboxItem, Record, Task, TurnAttempt, TurnRecord
 from mimikit.protocol.records import most_bytes, written_at
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import CommandResult, TaskResult
 from mimikit.protocol.triggers import PlanResult, Trigger, TriggerState
 from mimikit.testing.twins import FakeClock
 from mimikit.views import messages
@@ -85,7 +77,18 @@ RECORDS: dict[str, dict[str, Any]] = {
                   "engine": "scripted", "usage": {"inputTokens": 1}},
     paths.USAGE_MONTHS: {"days": {}},
     paths.SIDE: {},
+    paths.FILES: {"name": "x", "mediaType": "text/plain", "size": 1, "createdAt": AT},
     paths.DIFFS: {"files": [{"path": "a", "action": "added"}]},
+    paths.HOOKS_NEW: {"hook": "deploy", "createdAt": AT},
+    paths.HOOKS_DONE: {"hook": "deploy", "createdAt": AT, "number": 1},
+    paths.HOOKS_SEEN: {"delivery": "x", "at": AT},
+    paths.NOTIFICATIONS: {"send": "s", "channel": "phone", "outcome": "sent", "at": AT},
+    paths.NOTIFICATIONS_NEW: {"kind": "failed", "title": "x", "channels": ["phone"],
+                              "createdAt": AT},
+    paths.NOTIFICATIONS_SENDING: {"channel": "phone", "events": [], "title": "x", "text": "",
+                                  "beganAt": AT},
+    paths.NOTIFICATIONS_DONE: {"kind": "failed", "title": "x", "channels": ["phone"],
+                               "createdAt": AT},
     paths.TURN_PROMPTS: {"role": "teller", "engine": "scripted", "status": "done", "at": AT,
                          "instructions": "x", "prompt": "x"},
 }  # fmt: skip
@@ -111,17 +114,22 @@ MODELS: dict[str, type[Record]] = {
 OTHERS = {
     paths.MEMORY_FOLDER: ".md", paths.SUMMARIES: ".md", paths.PROMPTS: ".md", paths.PAGES: ".json",
     paths.SECRETS: "", paths.HUEY: ".json", paths.CACHE: "", "planner": ".json",
-    "worker": ".json", paths.CORRUPT: ".json",
+    "worker": ".json", paths.CORRUPT: ".json", "hooks": ".json", paths.SKILLS: "",
 }  # fmt: skip
 """The folders that hold no records, or people's own files, with an ending that is looked at. Of a
 page whose word can not be read the worst is taken: nothing there may be set aside."""
 
 READ = frozenset(
     {paths.INBOX, paths.COMMANDS, paths.TURNS, paths.TURNS_NEW, "planner/results", paths.TRIGGERS}
+    | {paths.HOOKS_NEW}
 )
 """Where each file is read at start and while running; elsewhere one is only read by its name."""
-READ_AT_START = READ | {"planner/running", "worker/running", paths.TRIGGER_STATE}
-LINES = frozenset({paths.TRANSCRIPT, paths.LEDGER, paths.RUNS, paths.USAGE, paths.USAGE_MONTHS})
+READ_AT_START = READ | {
+    *("planner/running", "worker/running", paths.TRIGGER_STATE),
+    *(paths.NOTIFICATIONS_NEW, paths.NOTIFICATIONS_SENDING),
+}
+LINES = frozenset({paths.TRANSCRIPT, paths.LEDGER, paths.RUNS, paths.USAGE, paths.USAGE_MONTHS,
+                   paths.NOTIFICATIONS})  # fmt: skip
 
 
 @dataclass
@@ -237,6 +245,8 @@ def _stem(planted: Planted, number: int) -> str:
         return f"2026-10-{number % 31 + 1:02}" if number < 31 else f"2026-09-{number - 30:02}"
     if planted.name in (paths.LEDGER, paths.USAGE_MONTHS):
         return f"{2027 + number}-01"
+    if planted.name == paths.FILES:
+        return f"{number:064x}"
     return f"odd{number}.1" if planted.name == paths.TURNS else f"odd{number}"
 
 
@@ -323,6 +333,7 @@ def test_every_folder_of_records_is_in_the_table() -> None:
     assert set(paths.FOLDERS) == set(RECORDS) | set(OTHERS)
 
 
+@pytest.mark.fault(20, 22, 41)
 @pytest.mark.parametrize("at_start", [True, False], ids=["at start", "while running"])
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_one_odd_thing_never_stops_the_rest(
@@ -595,8 +606,8 @@ def stays_as_it_is(client: Client, state: Path) -> None:
     """Nothing grows by what was passed over."""
     kept, told = reasons(state), len(client.product.log.audits)
     with as_owner(state):
-        for _ in range(100):
-            client.product.clock.advance(1.5)
+        for _ in range(30):  # two and a half minutes; one tick would do for most of it
+            client.product.clock.advance(5)
             client.product.tick()
     # What lies in running/ and nobody runs goes to its queue, whose storage judges it.
     usual = ("order", "stray_put_back")

@@ -97,6 +97,7 @@ def test_of_many_that_were_missed_one_is_told_and_the_others_are_counted(judged:
     ]
 
 
+@pytest.mark.fault("complaint 7")
 def test_a_daily_one_follows_its_zone_over_the_change_of_clocks(judged: Client) -> None:
     day = 86400
     at(judged, 116 * day)  # 2027-03-27 at 09:00 UTC; in Berlin it is summer from the 28th on

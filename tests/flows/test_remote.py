@@ -11,8 +11,8 @@ from mimikit.conversation import inbox
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Command, CommandResult, Question, RoutedAnswer, Task
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.models import Command, Question, RoutedAnswer, Task
+from mimikit.protocol.results import CommandResult, TaskResult
 from mimikit.protocol.triggers import EndIntent
 from mimikit.tasks import queue
 from mimikit.testing.memory_disk import MemoryDisk

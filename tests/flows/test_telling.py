@@ -147,6 +147,7 @@ def test_edges_of_a_standing_condition_are_told_at_most_once_a_minute(judged: Cl
 # ---- circuit breaker
 
 
+@pytest.mark.fault("complaint 8")
 @pytest.mark.parametrize("notify", ["message", "change", "none"])
 def test_three_equal_failures_in_a_row_pause_a_trigger_and_are_told_with_the_way_on(
     judged: Client, notify: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
 import pytest
@@ -39,10 +40,28 @@ class LimitedMind(Mind):
         return super().run(request)
 
 
+class SlowReader(BuiltinEngine):
+    """Code whose sentences are not read in before they are let."""
+
+    def __init__(self) -> None:
+        self.may_read = threading.Event()
+        super().__init__(is_program=lambda _: False, aside=True)
+
+    def _read_in(self) -> None:
+        assert self.may_read.wait(60)
+        super()._read_in()
+
+    def has_read(self) -> None:
+        self.may_read.set()
+        assert self._reading is not None
+        self._reading.join(60)
+
+
 class World:
     """A product whose `auto` may take a mind or builtin, and lives on over its restarts."""
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, *, code: BuiltinEngine | None = None, **settings: object) -> None:
+        self.code = code or BuiltinEngine(is_program=lambda _: False)
         self.files = Files(MemoryDisk())
         self.files.make_folders()
         self.clock = FakeClock(START)
@@ -59,7 +78,7 @@ class World:
             self.clock,
             self.mind,
             settings=self.settings,
-            more_engines=(BuiltinEngine(is_program=lambda _: False), self.shell),
+            more_engines=(self.code, self.shell),
         )
         self.product.start()
         self.client = Client(self.product, self.oracle)
@@ -147,6 +166,23 @@ def test_meanwhile_code_answers_what_is_exactly_a_command(world: World, text: st
     assert turn == ["m1.json"]
 
 
+def test_a_wait_is_told_before_code_has_read_in_what_it_understands() -> None:
+    reader = SlowReader()
+    world = World(code=reader)
+    world.client.say("m0", "hello")
+    world.live_through(2)
+    world.mind.waiting = LOGGED_OUT
+    world.client.say("m1", "how are you?")
+    world.client.say("m2", "status")
+    world.live_through(3)
+    assert not reader.may_read.is_set()
+    assert world.product.teller.engines.shown["codex"].messages == 2
+    assert world.told("codex is logged out")
+    reader.has_read()
+    world.live_through(2)
+    assert ("user", "status") in world.said, "nobody has to ask again"
+
+
 def test_meanwhile_commands_run_and_their_result_is_told(world: World) -> None:
     world.client.say("m1", "how are you?")
     world.client.say("m2", "run: date")
@@ -183,7 +219,7 @@ def test_where_none_ever_served_code_answers() -> None:
     world = World()
     world.mind.waiting = EngineAbsence("no such program", "missing")
     world.start()
-    world.client.say("m1", "how are you?")
+    world.client.say("m1", "why is the sky blue?")
     world.live_through(3)
     assert "no language model is connected" in world.said[-1][1]
 
@@ -206,6 +242,7 @@ def test_commands_behind_a_thousand_messages_are_answered(
     assert world.files.names(paths.INBOX) == []
 
 
+@pytest.mark.fault(49)
 def test_a_limit_is_told_with_its_end_and_not_again(world: World) -> None:
     world.mind.waiting = None
     world.mind.until_s = 3600
@@ -223,6 +260,7 @@ def test_a_limit_is_told_with_its_end_and_not_again(world: World) -> None:
     assert len(world.told("serve again")) == 1
 
 
+@pytest.mark.fault(49)
 def test_a_limit_outlives_the_consumer_and_is_told_once(world: World) -> None:
     world.mind.waiting = None
     world.mind.until_s = 3600
@@ -295,7 +333,7 @@ def test_deferred_work_is_done_by_the_mind_at_low_effort(world: World) -> None:
 
 def test_the_owner_may_go_on_without_it(world: World) -> None:
     world.mind.waiting, world.mind.until_s = None, 3600
-    world.client.say("m1", "how are you?")
+    world.client.say("m1", "why is the sky blue?")
     world.client.submit("t1", "paint")
     world.live_through(10)
     world.files.write(paths.CONFIG, b'# mine\ntimezone = "UTC"\n\n[web]\nport = 9000\n')
@@ -363,6 +401,7 @@ def counting(world: World, role: str) -> list[str]:
     return begun
 
 
+@pytest.mark.fault(49)
 def test_fifty_tasks_that_wait_try_it_one_at_a_time_and_all_go_on_at_its_end(
     world: World,
 ) -> None:

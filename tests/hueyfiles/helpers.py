@@ -12,13 +12,14 @@ from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.pace import within
 
 START = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 
 
 def until(condition: Callable[[], object], limit_s: float = 20.0) -> None:
     """Wait until something holds; fail when it does not in time."""
-    pause, deadline = threading.Event(), time.monotonic() + limit_s
+    pause, deadline = threading.Event(), time.monotonic() + within(limit_s)
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         pause.wait(0.002)

@@ -13,6 +13,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
+from tests.hueyfiles.helpers import until
 from tests.support.product import START
 
 
@@ -47,10 +48,6 @@ def test_what_was_heard_while_no_thread_was_to_be_had_is_looked_at_later(
     assert taken is not None
     assert taken.name == "a.json"
     files = folder._files
-    deadline = threading.Event()
-    for _ in range(500):
-        if files.names(paths.CORRUPT, suffix=paths.REASON):
-            break
-        deadline.wait(0.01)
-    assert [name for name in files.names("worker/queue") if name == "b.json"] == []
+    until(lambda: "b.json" not in files.names("worker/queue"))  # its reason is there before
+    assert len(files.names(paths.CORRUPT, suffix=paths.REASON)) == 1
     folder.close()

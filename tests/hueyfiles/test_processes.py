@@ -14,6 +14,7 @@ import pytest
 
 from tests.hueyfiles.drainer import make_huey
 from tests.hueyfiles.helpers import until
+from tests.support.pace import within
 
 
 def start(folder: Path, lines: Path, *more: str) -> subprocess.Popen[bytes]:
@@ -56,13 +57,14 @@ def test_a_consumer_killed_again_and_again_loses_nothing(
     fill(folder, lines, count)
     for _ in range(kills):
         before = len(noted(lines))
-        children.append(start(folder, lines))
+        # However late it is killed, it has not done all by then.
+        children.append(start(folder, lines, "2", "thread", str(before + 100)))
         until(lambda before=before: len(noted(lines)) > before + chance.randrange(60))
         children[-1].kill()
         children[-1].wait()
         assert len({number for number, _ in noted(lines)}) < count, "it ended before it was killed"
     children.append(start(folder, lines))
-    assert children[-1].wait(60) == 0
+    assert children[-1].wait(within(60)) == 0
     times = collections.Counter(number for number, _ in noted(lines))
     assert set(times) == set(range(count))
     # A kill repeats at most what its two threads were at.
@@ -74,10 +76,12 @@ def test_several_consumers_run_nothing_twice(
 ) -> None:
     folder, lines = tmp_path / "queue", tmp_path / "lines"
     fill(folder, lines, 600)
-    children += [start(folder, lines, "2") for _ in range(3)]
-    fill(folder, lines, 0)
+    gate = tmp_path / "gate"
+    children += [start(folder, lines, "2", "thread", "inf", str(gate)) for _ in range(3)]
+    until(lambda: len(list(tmp_path.glob("gate-*"))) == len(children))  # else the first does all
+    gate.touch()
     for child in children:
-        assert child.wait(60) == 0
+        assert child.wait(within(60)) == 0
     assert sorted(number for number, _ in noted(lines)) == list(range(600))
     assert len({pid for _, pid in noted(lines)}) > 1
 
@@ -88,6 +92,6 @@ def test_huey_s_process_workers_each_claim_as_themselves(
     folder, lines = tmp_path / "queue", tmp_path / "lines"
     fill(folder, lines, 200)
     children.append(start(folder, lines, "2", "process"))
-    assert children[0].wait(60) == 0
+    assert children[0].wait(within(60)) == 0
     assert sorted(number for number, _ in noted(lines)) == list(range(200))
     assert children[0].pid not in {pid for _, pid in noted(lines)}

@@ -167,9 +167,18 @@ def test_a_failed_task_is_told_with_its_reason_its_error_and_the_end_of_its_outp
     assert "start" not in text
 
 
-def test_an_error_that_is_also_the_text_is_told_once() -> None:
-    failed = told(status="failed", failure_reason="error", error="boom", text="boom")
-    assert phrases.results([failed], "en").count("boom") == 1
+@pytest.mark.parametrize(
+    ("error", "output", "boxes"),
+    [
+        ("boom", "boom", 1),
+        ("exit code 127\nsh: boom", "sh: boom\n", 1),
+        ("exit code 127", "27", 2),  # it ends alike, and is something else
+        ("boom", "a boom", 2),
+    ],
+)
+def test_output_that_the_error_tells_is_told_once(error: str, output: str, boxes: int) -> None:
+    failed = told(status="failed", failure_reason="error", error=error, text=output)
+    assert phrases.results([failed], "en").count("```") == 2 * boxes
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.language.plain_text import LineReader, PlainStream, TextTail, as_json, plain
+from mimikit.language.plain_text import (
+    LineReader,
+    PlainStream,
+    TextTail,
+    as_json,
+    plain,
+    plain_words,
+)
 
 
+@pytest.mark.fault(57)
 @pytest.mark.parametrize(
     ("printed", "shown"),
     [
@@ -126,3 +134,46 @@ def test_a_line_too_long_is_left_out() -> None:
     assert lines.feed(b"short\n" + b"x" * 4) == [b"short"]
     assert lines.feed(b"y" * 1000) == []
     assert lines.feed(b"z\nnext\n") == [b"next"]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("| host | port |\n|---|:--:|\n| a | 80 |", "host · port;\na · 80"),
+        ("host | port\n--- | ---\na | 80", "host · port;\na · 80"),
+        ("Ports:\n\n| a \\| b |  | c |", "Ports:\n\na | b · c"),
+        ("…ort |\n| --- | --- |\n| a<br>b | 8…", "…ort;\na b · 8…"),
+        ("…st | port |", "…st · port"),
+        ("…--- | --- |\n| a | b |", "a · b"),
+        ("| 主机 | 端口 |\n| :- | -: |\n| 甲 | 80 |", "主机 · 端口;\n甲 · 80"),
+        ("cat a | sort | uniq", "cat a | sort | uniq"),
+        ("cat a \\\n | sort", "cat a \\\n | sort"),
+        ("a || b", "a || b"),
+        ("# Title\n\n> said\n\n---\n\n- one\n* * *", "Title\n\nsaid\n\n\n- one"),
+        ("```python\nx = 1 # one\n```", "x = 1 # one"),
+        ("see [the page](http://a/b \"c\"), 请看[文档](x.md) ![a cat](c.png)",
+         "see the page, 请看文档 a cat"),
+        ("handlers[name](event) and a[0]", "handlers[name](event) and a[0]"),
+        ("is **otter** at `10.7`, 2 ** 3 ** 4, `open", "is otter at 10.7, 2 ** 3 ** 4, `open"),
+        ("**run `make`** and ``a``", "run make and a"),
+        ("- otter <!-- note-01 --> and <!-- note-0", "- otter  and "),
+        ("<script>alert(1)</script> a > b -- c", "<script>alert(1)</script> a > b -- c"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_of_markdown_its_words_are_read(written: str, read: str) -> None:
+    assert plain_words(written) == read
+
+
+@pytest.mark.parametrize("sign", ["|", "-", "`", "*", "[", "<!-", "| -", "# ", "…", "[a](", "> "])
+def test_a_long_row_of_signs_is_read_at_once(sign: str) -> None:
+    assert len(plain_words(sign * 20_000)) <= 20_000 * len(sign)
+
+
+@given(st.text(alphabet="|-:…`*#[]()<>! \n\\ab", max_size=40))
+def test_words_are_part_of_what_was_written(text: str) -> None:
+    letters = [letter for letter in text if letter in "ab"]
+    words = plain_words(text)
+    assert words.count("\n") <= text.count("\n")
+    left = iter(letters)
+    assert all(letter in left for letter in words if letter in "ab")

@@ -279,7 +279,7 @@ def ask_all(search: MemorySearch) -> dict[str, list[Hit]]:
     return given
 
 
-def wait_for(holds: Callable[[], bool], *, tries: int = 4000) -> None:
+def wait_for(holds: Callable[[], bool], *, tries: int = 12_000) -> None:
     """Wait until something is so."""
     import threading
 

@@ -75,6 +75,7 @@ def test_a_day_goes_where_its_age_says(today: str, day: str, expected: str) -> N
     assert name == (day[:7] if expected == "month" else day)
 
 
+@pytest.mark.fault(36)
 @pytest.mark.parametrize(
     ("zone", "at", "day"),
     [

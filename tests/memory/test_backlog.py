@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.errors import Conflict, NotFound
+from mimikit.errors import Conflict, NotFound, Refused
 from mimikit.memory import notes
 from mimikit.memory.notes import backlog_items, changed_backlog
 from mimikit.protocol import paths
@@ -234,3 +234,26 @@ def test_writers_at_once_lose_nothing(files: Files) -> None:
     assert {item.text for item in notes.load_backlog(files).items} == {
         f"item {number}.{step}" for number in range(6) for step in range(10)
     }
+
+
+# ---- the file under it
+
+
+def test_what_changes_nothing_writes_nothing() -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    assert not notes.amend(files, paths.BACKLOG, lambda text: text)
+    assert not files.exists(paths.BACKLOG)
+
+
+def test_an_edit_of_another_text_or_of_a_part_of_it_is_not_saved() -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    files.write(paths.MEMORY, b"caf\xe9\n")
+    seen = notes.read(files, paths.MEMORY)
+    assert seen is not None
+    with pytest.raises(Conflict):
+        notes.replace(files, paths.MEMORY, "mine", notes.content_hash("another"))
+    with pytest.raises(Refused, match="expected UTF-8"):
+        notes.replace(files, paths.MEMORY, "mine", seen.hash)
+    assert files.read(paths.MEMORY) == b"caf\xe9\n"

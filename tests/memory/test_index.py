@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -393,3 +394,20 @@ def test_an_indexed_file_is_counted_once_however_often_it_changes(tmp_path: Path
     totals = TermTotals.of(only.each, only.whole)
     assert index.view.totals(MEMORY) == other.view.totals(MEMORY) == totals
     assert index.view.totals(NOTES) == other.view.totals(NOTES) == TermTotals()
+
+
+def test_several_who_count_at_once_count_the_same() -> None:
+    table = MemTable()
+    table.put([("memory.md", Stamp(1, 1), [Passage("cat", n, alone=True) for n in range(5_000)])])
+    start, counted = threading.Barrier(4), list[int]()
+
+    def count(view: MemTableView) -> None:
+        start.wait()
+        counted.append(view.frequency("cat", NOTES.passage))
+
+    threads = [threading.Thread(target=count, args=(table.view,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counted == [5_000] * 4

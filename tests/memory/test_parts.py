@@ -116,6 +116,7 @@ def test_a_hit_tells_the_file_and_the_line_it_stands_on() -> None:
         assert (files.read(DAY) or b"").splitlines()[hit.line - 1] + b"\n" == line(number)
 
 
+@pytest.mark.fault(39)
 @pytest.mark.parametrize("messages", [2_000, 20_000])
 def test_a_message_more_costs_the_same_however_long_the_day_is(
     messages: int, monkeypatch: pytest.MonkeyPatch
@@ -262,7 +263,7 @@ def test_very_many_files_cost_little_memory_and_each_change_is_seen(tmp_path: Pa
         files.remove(changed[1])
         files.write(changed[2], b"{}")
         now, told = before, set[str]()
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while told != {*changed} and time.monotonic() < until:
             time.sleep(0.01)
             now = folders.snapshot(everywhere=True)

@@ -16,13 +16,13 @@ from mimikit.memory.ranking import (
     Match,
     among,
     excerpts,
+    is_hidden,
     may_hold,
     rank,
     recency,
     scan,
     scanned_words,
     snippet,
-    visible,
 )
 
 TODAY = date(2026, 2, 1)
@@ -68,7 +68,7 @@ def test_recent_days_count_a_little_more() -> None:
 def test_a_month_hides_its_days_alone() -> None:
     folder = "memory/summary/"
     known = [f"{folder}2025-12.md", f"{folder}2025-12-03.md", f"{folder}2026-01-03.md", "memory.md"]
-    assert visible(dict.fromkeys(known)) == [known[0], *known[2:]]
+    assert [path for path in known if is_hidden(path, known)] == [known[1]]
 
 
 @given(st.text("ab 中国。\n", max_size=900), st.sampled_from(["a", "中", "国", "zz"]))
@@ -78,6 +78,7 @@ def test_a_snippet_is_a_part_of_the_text(text: str, term: str) -> None:
     assert len(cut.strip("…")) <= SNIPPET
 
 
+@pytest.mark.fault("upstream 2")
 def test_a_snippet_shows_the_best_place() -> None:
     text = "x " * 500 + "the key is under the mat " + "y " * 500
     shown = snippet(text, {"key": 1.0, "mat": 1.0})

@@ -21,9 +21,10 @@ import pytest
 
 from mimikit.memory import indexer, markdown
 from mimikit.memory import search as search_module
+from mimikit.memory.passages import NEAR
 from mimikit.memory.search import MemorySearch, backends
 from mimikit.memory.terms import ChineseDictionary
-from mimikit.protocol import disk
+from mimikit.protocol import disk, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
@@ -65,6 +66,7 @@ def sources(found: list[Hit]) -> list[str]:
 # ---- the same hits each time
 
 
+@pytest.mark.fault("complaint 10", "upstream 1")
 def test_every_question_finds_its_passage_before_anything_is_indexed(world: World) -> None:
     ask_all(world.search())
 
@@ -141,6 +143,20 @@ def test_one_or_two_passages_are_enough(bare: World, index: str | None, texts: l
     assert len(search.find("key 钥匙")) == 2
 
 
+@pytest.mark.parametrize("index", [name for name in INDEXES if name])
+def test_an_edited_note_is_not_counted_twice(bare: World, index: str) -> None:
+    """A word that stands in every note says nothing, before the edit and after it."""
+    notes = "".join(f"- note about tea{n} <!-- n{n} -->\n" for n in range(100))
+    bare.put("memory.md", notes)
+    search = bare.search(index=index)
+    search.refresh()
+    found = keys(search.find("tea7 note", limit=50))
+    bare.put("memory.md", notes.replace("tea99", "coffee"))
+    assert set(keys(search.find("tea7 note", limit=50))) == set(found)
+    assert len(found) < 10
+    assert search.status().stale_files == 1
+
+
 def test_nothing_remembered_gives_nothing(bare: World) -> None:
     search = bare.search()
     assert search.find("anything") == []
@@ -151,13 +167,14 @@ def test_nothing_remembered_gives_nothing(bare: World) -> None:
 
 def test_only_what_a_turn_is_given_is_recalled(world: World) -> None:
     search = world.search()
-    assert sources(search.find("whales sing", everywhere=False)) == []
+    assert sources(search.find("whales sing", scopes=NEAR)) == []
     assert sources(search.recall("whales sing")) == []
     assert search.find("whales sing")[0].kind == "transcript"
-    assert search.find("throughput", everywhere=True)[0].task_id == "task-1"
-    assert search.find("throughput", everywhere=False) == []
+    assert search.find("throughput")[0].task_id == "task-1"
+    assert search.find("throughput", scopes=NEAR) == []
 
 
+@pytest.mark.fault("upstream 2")
 def test_a_hit_says_where_it_stands(world: World) -> None:
     search = world.search()
     hit = search.find("glaciers")[0]
@@ -278,6 +295,7 @@ def test_no_more_than_asked_for(bare: World) -> None:
         assert len(search.recall("apple", limit=limit)) == min(limit, 1)  # of one source
 
 
+@pytest.mark.fault("complaint 12")
 def test_of_two_alike_the_later_comes_first(bare: World) -> None:
     for day in ("2025-03-01", "2026-01-30", "2025-10-01"):
         bare.put(f"memory/{day}.md", "We talked about the orchard.\n")
@@ -894,7 +912,7 @@ def test_threads_find_what_is_there_while_it_changes(
                 for query in others:
                     if not search.find(query):
                         wrong.append(query)
-                hits = search.find("tally", everywhere=False)
+                hits = search.find("tally", scopes=NEAR)
                 if [hit.source for hit in hits] != ["memory/2026-01-31.md"]:
                     wrong.append([(hit.source, hit.text) for hit in hits])
                 search.recall("glaciers")  # in its short time it may find nothing: never an error
@@ -910,7 +928,7 @@ def test_threads_find_what_is_there_while_it_changes(
         for number in range(1, 60 * size):
             world.put("memory/2026-01-31.md", f"The tally is {number}.\n")
             world.put(f"memory/2026-01-{number % 27 + 1:02d}-n.md", f"Noise {number}. " * 20)
-            found = search.find("tally", everywhere=False)
+            found = search.find("tally", scopes=NEAR)
             assert [hit.text for hit in found] == [f"The tally is {number}."]
             if number % 20 == 0:
                 search.refresh(rebuild=number % 40 == 0)
@@ -945,7 +963,7 @@ def test_nothing_is_written_outside_the_cache(world: World) -> None:
         return {
             str(path): path.read_bytes()
             for path in world.state.workspace.rglob("*")
-            if path.is_file() and "cache" not in path.parts
+            if path.is_file() and "cache" not in path.parts and path.name != paths.SNAPSHOT_LOCK
         }
 
     before = everything()

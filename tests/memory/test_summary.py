@@ -17,6 +17,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from mimikit.roles.prompts import Prompts
 from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.pace import within
 
 AT = "2026-01-20 09:30"
 
@@ -106,7 +107,7 @@ def test_any_text_gives_a_bounded_summary_in_lines(texts: list[str]) -> None:
 def test_hostile_texts_cost_little_time(text: str) -> None:
     started = time.process_time()
     summarise(chat(*[text] * 3))
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < within(2)
 
 
 def test_code_and_comments_are_no_sentences() -> None:

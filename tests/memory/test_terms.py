@@ -69,6 +69,7 @@ def test_a_long_word_of_the_dictionary_knows_its_place() -> None:
     assert words["中国科学院"] == (1, 6)
 
 
+@pytest.mark.fault("upstream 1")
 def test_words_are_cut_as_jieba_cuts_them() -> None:
     jieba.setLogLevel(60)
     words = [

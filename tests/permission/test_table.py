@@ -111,6 +111,7 @@ def test_may(check: Callable[[], None]) -> None:
     check()
 
 
+@pytest.mark.fault(55)
 @pytest.mark.parametrize(
     ("check", "error", "said"),
     [

@@ -45,7 +45,12 @@ class Load:
     odd: list[str] = field(default_factory=list)
     """Answers that neither accept nor are an ended connection."""
     on_sent: Callable[[], None] = lambda: None
+    rest_s: float = 0.0
+    """So long each client rests between its requests unless `go_on` has it send one: then a slow
+    machine is not asked for more at each kill than a quick one."""
     _stop: threading.Event = field(default_factory=threading.Event)
+    _is_over: threading.Event = field(default_factory=threading.Event)
+    _bids: list[threading.Event] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
     @property
@@ -62,9 +67,29 @@ class Load:
         self.runs_file.touch()
         for client in (self._talk, self._hand_in, self._cancel):
             dice = random.Random(f"{self.seed} {client.__name__}")
-            thread = threading.Thread(target=client, args=(dice,), daemon=True)
+            bid = threading.Event()
+            self._bids.append(bid)
+            thread = threading.Thread(target=client, args=(dice, bid), daemon=True)
             self._threads.append(thread)
             thread.start()
+
+    def go_on(self) -> None:
+        """Have each client send a request soon."""
+        for bid in self._bids:
+            bid.set()
+
+    def hand_in(self, seconds: float) -> None:
+        """One task more, whose command lasts so long if nobody ends it."""
+        id_ = f"task-{self.seed}-long-{len(self.tasks)}"
+        prompt = f"sh {self.script} {seconds}"
+        self.world.drop(id_, {"prompt": prompt, "profile": "command", "maxAttempts": 1})
+        self.tasks[id_] = 1
+
+    def _rests(self, bid: threading.Event, pause_s: float) -> bool:
+        """Wait until the next request is due; False: there is none any more."""
+        bid.wait(self.rest_s)
+        bid.clear()
+        return not self._stop.wait(pause_s)
 
     def stop(self, timeout_s: float) -> None:
         """Let every client have its last request accepted."""
@@ -83,11 +108,16 @@ class Load:
         stray = " stray" if dice.random() < 0.1 else ""
         return f"sh {self.script} {dice.choice([0, 0.05, 0.1, 0.3])}{stray}"
 
+    def give_up(self) -> None:
+        """Send nothing any more, accepted or not: the world ends."""
+        self._is_over.set()
+        self._stop.set()
+
     # ---- the clients --------------------------------------------------------------------
 
-    def _talk(self, dice: random.Random) -> None:
+    def _talk(self, dice: random.Random, bid: threading.Event) -> None:
         number = 0
-        while not self._stop.wait(dice.uniform(0.02, 0.25)):
+        while self._rests(bid, dice.uniform(0.02, 0.25)):
             number += 1
             id_ = f"msg-{self.seed}-{number}"
             text = dice.choice(["hello", "remember it rains", "what is going on?", "run"])
@@ -95,9 +125,9 @@ class Load:
             self._insist("/api/input", id_, {"id": id_, "text": text})
             self.messages[id_] = text
 
-    def _hand_in(self, dice: random.Random) -> None:
+    def _hand_in(self, dice: random.Random, bid: threading.Event) -> None:
         number = 0
-        while not self._stop.wait(dice.uniform(0.05, 0.3)):
+        while self._rests(bid, dice.uniform(0.05, 0.3)):
             if len(self.world.names("worker/queue")) > _MOST_WAITING:
                 continue
             number += 1
@@ -110,9 +140,9 @@ class Load:
                 self.world.drop(id_, task)
             self.tasks[id_] = attempts
 
-    def _cancel(self, dice: random.Random) -> None:
+    def _cancel(self, dice: random.Random, bid: threading.Event) -> None:
         number = 0
-        while not self._stop.wait(dice.uniform(0.3, 0.8)):
+        while self._rests(bid, dice.uniform(0.3, 0.8)):
             if not self.tasks:
                 continue
             number += 1
@@ -122,7 +152,7 @@ class Load:
 
     def _insist(self, path: str, id_: str, body: dict[str, Any]) -> None:
         """Send it again and again until it is accepted."""
-        while True:
+        while not self._is_over.is_set():
             try:
                 answer = self.world.post(path, body, sent=lambda: self._sent(id_))
             except (OSError, http.client.HTTPException, json.JSONDecodeError):

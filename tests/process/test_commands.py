@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.process.world import World, stretched, until
+from tests.process.world import Answer, World, until
+from tests.support.pace import within
 from tests.support.runs import alive, tag
 
 pytestmark = pytest.mark.needs_platform("linux")
@@ -33,7 +34,7 @@ def test_a_running_command_is_canceled_over_http(both: World) -> None:
     answer = both.post("/api/tasks/job/cancel", {"id": "cmd-mine"})
     assert answer.status in (200, 202)
     until(lambda: not alive(number), "it has ended")
-    assert time.monotonic() - begun <= stretched(5)
+    assert time.monotonic() - begun <= within(15)  # by itself it would sleep for a day
     done = until(lambda: both.record("commands/done/cmd-mine.json"), "the order is settled")
     assert done["ok"]
     result = until(lambda: both.result("job"), "it has its result")
@@ -44,6 +45,7 @@ def test_a_running_command_is_canceled_over_http(both: World) -> None:
     assert len(both.told("job")) == 1
 
 
+@pytest.mark.fault("complaint 19")
 def test_a_canceled_task_stays_canceled_when_the_consumer_dies_at_it(world: World) -> None:
     consumer = world.start_consumer()
     number = long_run(world)
@@ -78,8 +80,14 @@ def test_a_failed_command_is_retried_as_a_new_task(both: World) -> None:
     until(lambda: both.told("job"), "its failure is told")
     assert (both.result("job") or {})["failureReason"] == "error"
     flag.touch()
-    answers = [both.post("/api/tasks/job/retry", {"id": "cmd-again"}) for _ in range(2)]
-    assert [answer.status for answer in answers] == [200, 200]
+
+    def again() -> Answer | None:
+        """What came of it: the page waits for that for 2 s alone, and can be asked again."""
+        answer = both.post("/api/tasks/job/retry", {"id": "cmd-again"})
+        assert answer.status in (200, 202), answer
+        return answer if answer.status == 200 else None
+
+    answers = [until(again, "the order is settled") for _ in range(2)]
     new = answers[0].body["resultId"]
     assert answers[1].body["resultId"] == new
     (told,) = until(lambda: both.told(new), "the new one is told")
@@ -105,6 +113,7 @@ def test_while_paused_nothing_new_starts_also_after_a_kill(world: World) -> None
     assert "later" in told["text"]
 
 
+@pytest.mark.fault(10)
 def test_a_run_whose_shell_is_killed_has_failed_and_is_told(world: World) -> None:
     world.start_consumer()
     world.drop("job", {"prompt": "echo so far; kill -9 $$", "profile": "command"})

@@ -17,6 +17,7 @@ def open_files(pid: int) -> list[int]:
     return [int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()]
 
 
+@pytest.mark.fault(19)
 @pytest.mark.parametrize("room", [0, 12])
 def test_without_files_nothing_is_begun_or_spent_and_it_goes_on(world: World, room: int) -> None:
     consumer = world.start_consumer()

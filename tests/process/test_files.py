@@ -9,7 +9,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from tests.process.world import World, stretched, until
+import pytest
+
+from tests.process.world import World, until
+from tests.support.pace import within
 from tests.support.runs import alive, tag
 
 BROKEN = 1000
@@ -58,7 +61,7 @@ def test_a_dropped_command_runs_and_is_told(world: World) -> None:
 def test_a_command_dropped_while_nothing_runs_is_done_at_the_start(world: World) -> None:
     world.start_consumer().terminate()
     assert world.consumer is not None
-    assert world.consumer.wait(30) == 0
+    assert world.consumer.wait(120) == 0
     world.drop("early", {"prompt": "echo in time", "profile": "command"})
     world.start_consumer()
     (told,) = until(lambda: world.told("early"), "it is told")
@@ -78,6 +81,7 @@ def test_a_file_that_is_written_slowly_by_hand_is_waited_for(world: World) -> No
     assert world.names("corrupt", "") == []
 
 
+@pytest.mark.fault(22)
 def test_broken_files_go_to_corrupt_with_the_reason(world: World) -> None:
     world.start_consumer()
     for name, (text, _) in UNUSABLE.items():
@@ -91,6 +95,7 @@ def test_broken_files_go_to_corrupt_with_the_reason(world: World) -> None:
     assert world.names("worker/results") == ["good"]
 
 
+@pytest.mark.fault(41)
 def test_what_is_no_plain_file_goes_to_corrupt_and_is_not_followed(world: World) -> None:
     world.start_consumer()
     queue = world.state / "worker/queue"
@@ -111,6 +116,7 @@ def test_what_is_no_plain_file_goes_to_corrupt_and_is_not_followed(world: World)
     assert world.names("worker/results") == ["good"]
 
 
+@pytest.mark.fault(40)
 def test_names_that_are_no_ids_go_to_corrupt(world: World) -> None:
     world.start_consumer()
     names = ["a b", "ünsicher", "-n", "x" * 129]
@@ -149,7 +155,7 @@ def test_a_thousand_broken_files_do_not_delay_a_good_one(
     until(lambda: world.result("good"), "the good one is done")
     took_s = time.monotonic() - begun
     record_property("measured", [(f"a good file behind {BROKEN} broken ones, s", f"{took_s:.2f}")])
-    assert took_s <= stretched(3)
+    assert took_s <= within(10)
     until(lambda: not world.names("worker/queue"), "all broken ones are moved", timeout_s=60)
     until(lambda: len(world.names("corrupt", "")) == 2 * BROKEN, "each lies beside its reason")
 
@@ -165,6 +171,7 @@ def test_inbox_json_is_taken_in_once(world: World) -> None:
     until(lambda: not (world.state / "inbox.json").exists(), "it is taken away")
 
 
+@pytest.mark.fault(37, 43)
 def test_a_result_too_long_is_cut_and_an_endless_one_ended(world: World) -> None:
     number = tag()
     world.settings["LIMITS__OUTPUT_BYTES"] = 100_000

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -21,7 +20,9 @@ import pytest
 from mimikit.protocol.watch import FolderWatch
 from tests.process.load import Load
 from tests.process.oracle import complaints
+from tests.process.warm import Process, WarmServer
 from tests.process.world import World, children, until
+from tests.support.pace import within
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,15 +30,18 @@ pytestmark = [
     pytest.mark.needs_program("setsid"),
 ]
 
-ROUNDS = 1
-KILLS = 20
-"""Kills a round; a round is a state folder of its own."""
+KILLS, FRESH_KILLS = 100, 5
+"""Kills of a round; a round is a state folder of its own. In one of them each start is a fresh
+interpreter, as for users; in the others a fork of one that has imported everything."""
+ROUNDS_BY_DAY, ROUNDS_OF_A_NIGHT = 2, 5
+"""Rounds of forks: 200 kills by day; by night as many times `--size`, 10,000 at scale 20."""
 
-Target: TypeAlias = Literal["consumer", "page", "page's worker", "page's master", "both"]
+Target: TypeAlias = Literal["consumer", "page", "page's worker", "page's master", "both", "run"]
 TARGETS: tuple[tuple[Target, int], ...] = (
-    ("consumer", 10), ("page", 3), ("page's worker", 1), ("page's master", 1), ("both", 5),
+    ("consumer", 9), ("page", 1), ("page's worker", 2), ("page's master", 1), ("both", 2),
+    ("run", 5),
 )  # fmt: skip
-"""What is killed, and how often in twenty times."""
+"""What is killed, and how often in twenty times; a run is a command that an engine carries out."""
 
 CONSUMERS = (
     "inbox", "turns", "turns/new", "turns/done", "history", "tasks", "commands", "commands/done",
@@ -46,6 +50,8 @@ CONSUMERS = (
 )  # fmt: skip
 """Folders whose events are moments to kill the consumer at."""
 PAGES = ("inbox", "worker/queue", "commands")
+CLAIMS = ("worker/running", "planner/running", "turns/new")
+"""Folders in which a name is a claim, or a commit that is not applied."""
 
 _TRIGGER = {
     "id": "trig-tick",
@@ -53,13 +59,15 @@ _TRIGGER = {
     "profile": "command",
     "createdAt": "2026-01-01T00:00:00.000Z",
     "traceId": "trace-tick",
-    "schedule": {"interval": 1},
 }
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "number" in metafunc.fixturenames:
-        metafunc.parametrize("number", range(ROUNDS * metafunc.config.option.size))
+        size = metafunc.config.option.size
+        rounds = ROUNDS_BY_DAY if size == 1 else ROUNDS_OF_A_NIGHT * size
+        names = ["fresh", *(str(number) for number in range(rounds))]
+        metafunc.parametrize("number", names)
 
 
 class Trap:
@@ -107,50 +115,71 @@ class Trap:
 class Round:
     """One state folder under load, its processes killed and started again."""
 
-    def __init__(self, world: World, load: Load, dice: random.Random) -> None:
-        self.world, self.load, self.dice = world, load, dice
+    def __init__(self, world: World, load: Load, dice: random.Random, wanted: int) -> None:
+        self.world, self.load, self.dice, self.wanted = world, load, dice, wanted
         self.trap = Trap(world.state)
         load.on_sent = lambda: self.trap.notice("sent")
         self.kills = 0
         self.mid_flow = 0
+        self.moments: Counter[str] = Counter()
+        """How many kills came at a named moment (an event of a folder, a request, a run)."""
         self.found: Counter[str] = Counter()
         """What was under way at a kill: how many kills found it."""
         self.killed: Counter[str] = Counter()
         self._requests: set[str] = set()
+        self._struck = 0
+        """How many processes the last kill met."""
 
     def play(self) -> None:
-        while self.kills < KILLS:
+        """Kill as often as wanted, and until half of the kills were mid-flow."""
+        while self.kills < self.wanted or self._is_behind:
             targets, weights = zip(*TARGETS, strict=True)
             (target,) = self.dice.choices(targets, weights)
-            self._await_and_strike(target)
-            self._look(target)
-            self._revive(target)
-            if self.dice.random() < 0.3:
+            if target == "run":
                 self._kill_a_run()
+                continue
+            self._struck = 0
+            is_named = self._await_and_strike(target)
+            if self._struck:  # else it had not begun, or had ended by itself
+                self._count(target, self._seen(target), is_named)
+            self._revive(target)
+            self.world.forget_ended()
 
-    def _await_and_strike(self, target: Target) -> None:
+    @property
+    def _is_behind(self) -> bool:
+        """Whether less than half of the kills were mid-flow: then the next one is."""
+        return self.mid_flow * 2 < self.kills
+
+    def _await_and_strike(self, target: Target) -> bool:
+        """Kill at some moment; gives whether it was a named one."""
+
         def blow() -> None:
             self._requests = set(self.load.in_flight)
             self._strike(target)
 
-        moment = self.dice.random()
+        moment = 1.0 if self._is_behind else self.dice.random()
         if moment < 0.2:  # while it starts
+            self.load.go_on()
+            self._wait(self.dice.uniform(0, 0.5))
+            blow()
+            return False
+        self._until_up()
+        self.load.go_on()
+        if moment < 0.5:
             self._wait(self.dice.uniform(0, 0.7))
             blow()
-            return
-        self._until_up()
-        if moment < 0.45:
-            self._wait(self.dice.uniform(0, 1.5))
-            blow()
-            return
+            return False
         folders = CONSUMERS if target == "consumer" else (*PAGES, "sent", "sent")
-        folder = self.dice.choice(folders)
-        self.trap.strike_at(folder, self.dice.randint(1, 4), blow, timeout_s=1.5)
+        nth = self.dice.randint(1, 3)
+        if self._is_behind:
+            folders, nth = CLAIMS if target == "consumer" else ("sent",), 1
+        return self.trap.strike_at(self.dice.choice(folders), nth, blow, min(within(1.5), 5))
 
     def _strike(self, target: Target) -> None:
         for pid in self._pids(target):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+                self._struck += 1
 
     def _pids(self, target: Target) -> list[int]:
         page = self.world.web.pid if self.world.web else 0
@@ -164,16 +193,20 @@ class Round:
             "both": [*consumer, page, *workers],
         }[target]
 
-    def _look(self, target: Target) -> None:
-        """Note what was under way: the dead consumer's files lie still."""
+    def _seen(self, target: Target) -> set[str]:
+        """What was under way: the dead consumer's files lie still."""
         found: set[str] = set()
         if target in ("consumer", "both"):
             _dead(self.world.consumer)
             found = set(self._under_way())
         if target != "consumer" and self._requests:
             found.add("unacknowledged request")
+        return found
+
+    def _count(self, target: Target, found: set[str], is_named: bool) -> None:
         self.kills += 1
         self.killed[target] += 1
+        self.moments["named" if is_named else "random"] += 1
         self.found.update(found or {"nothing"})
         self.mid_flow += bool(
             found & {"unapplied commit", "running file", "unacknowledged request"}
@@ -218,21 +251,29 @@ class Round:
 
     def _kill_a_run(self) -> None:
         """Kill the shell of a run that is going on."""
+        self._until_up()
+        self.load.hand_in(3)
+        pid, found = until(self._run_going_on, "a run goes on", facts=self.world.facts)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            self._count("run", found, is_named=True)
+
+    def _run_going_on(self) -> tuple[int, set[str]] | None:
+        """The shell of a run, and what is under way with it."""
         for pid in self.world.of_runs():
-            with suppress(psutil.Error, ProcessLookupError):
+            with suppress(psutil.Error):
                 if str(self.load.script) in psutil.Process(pid).cmdline():
-                    os.kill(pid, signal.SIGKILL)
-                    self.killed["a run"] += 1
-                    return
+                    return pid, set(self._under_way())
+        return None
 
     def finish(self) -> None:
         """A last clean start, until nothing is left to do, and a clean end."""
         world = self.world
         self._until_up()
-        self.load.stop(timeout_s=30)
-        answer = world.ask("DELETE", "/api/triggers/trig-tick")
+        self.load.stop(timeout_s=min(within(30), 300))
+        answer = world.ask("DELETE", "/api/triggers/trig-tick", timeout_s=within(15))
         assert answer.status in (200, 202), answer
-        until(world.is_idle, "nothing is left to do", timeout_s=45)
+        until(world.is_idle, "nothing is left to do", timeout_s=60)
         self._end_cleanly()
         world.start_consumer()
         until(world.is_idle, "nothing is left to do after a clean start")
@@ -249,39 +290,55 @@ class Round:
         threading.Event().wait(seconds)
 
 
-def _dead(process: subprocess.Popen[bytes] | None) -> None:
+def _dead(process: Process | None) -> None:
     assert process is not None
     process.wait(90)  # the kernel ends it once the disk has what it was writing
 
 
-@pytest.mark.timeout(300)  # dozens of starts, on a busy machine
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmServer]:
+    server = WarmServer()
+    yield server
+    server.close()
+
+
+@pytest.mark.fault(1, 2, 63, "complaint 5", "upstream 6")
+@pytest.mark.timeout(3600)  # a hundred starts, on a machine that is slow and busy
 def test_kills_lose_and_double_nothing(
-    number: int, tmp_path: Path, record_property: Callable[[str, object], None]
+    number: str,
+    warm: WarmServer,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+    proof: Callable[[dict[str, float]], None],
 ) -> None:
+    is_fresh = number == "fresh"
     settings: dict[str, object] = {"LIMITS__RETRY_DELAY_S": 0.2, "LIMITS__KILL_AFTER_S": 1}
     # The runs of the load look into the state, and leave what only the next consumer ends.
-    world = World(tmp_path, {**settings, "COMMAND__SANDBOX": "off"})
+    settings["COMMAND__SANDBOX"] = "off"
+    world = World(tmp_path, settings, warm=None if is_fresh else warm)
     begun = time.monotonic()
-    try:
+    with ExitStack() as at_the_end:
+        at_the_end.callback(world.close)
         world.start_consumer()
         world.start_web()
-        load = Load(world, f"r{number}")
+        load = Load(world, f"r{number}", rest_s=min(within(1), 10))
+        at_the_end.callback(load.give_up)
         load.start()
-        prompt = f"sh {load.script} 0.05"
-        world.put("triggers/trig-tick.json", {**_TRIGGER, "prompt": prompt})
-        play = Round(world, load, random.Random(f"kills {number}"))
+        tick = {"prompt": f"sh {load.script} 0.05", "schedule": {"interval": load.rest_s * 3}}
+        world.put("triggers/trig-tick.json", {**_TRIGGER, **tick})
+        dice = random.Random(f"kills {number}")
+        play = Round(world, load, dice, FRESH_KILLS if is_fresh else KILLS)
+        at_the_end.callback(play.trap.close)
         play.play()
         play.finish()
-        play.trap.close()
         found = complaints(world, load)
-    finally:
-        world.close()
     results = [
         world.record(f"worker/results/{i}.json") or {} for i in world.names("worker/results")
     ]
     figures = {
         **{f"killed: {name}": n for name, n in play.killed.items()},
         **{f"found under way: {name}": n for name, n in play.found.items()},
+        **{f"kills at {name} moments": n for name, n in play.moments.items()},
         "kills": play.kills,
         "kills mid-flow": play.mid_flow,
         "messages accepted": len(load.messages),
@@ -293,5 +350,8 @@ def test_kills_lose_and_double_nothing(
         "seconds": round(time.monotonic() - begun),
     }
     record_property("figures", figures)
+    proof({"kills": play.kills, "mid-flow": play.mid_flow, "at random": play.moments["random"]})
     assert not found, "\n".join(found)
     assert play.mid_flow * 2 >= play.kills, figures
+    if not is_fresh:
+        assert min(play.moments["named"], play.moments["random"]) * 5 >= play.kills, figures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -9,7 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.process.world import World, stretched, until, wait_ended
+from tests.process.world import World, until, wait_ended
+from tests.support.pace import within
 from tests.support.runs import alive, tag
 
 pytestmark = [
@@ -17,7 +19,8 @@ pytestmark = [
     pytest.mark.needs_program("setsid", "pgrep", "bwrap"),
 ]
 
-GONE_S = 5.0
+GONE_S = 10.0
+"""Of those that do not hear: a second, and what the kernel takes; else they sleep for a day."""
 
 ESCAPES = {
     "own session": "setsid sleep {tag} &",
@@ -50,7 +53,7 @@ def gone_by(number: str, deadline: float) -> None:
 
 
 def gone_soon(number: str) -> None:
-    gone_by(number, time.monotonic() + stretched(GONE_S))
+    gone_by(number, time.monotonic() + within(GONE_S))
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     world.close()
 
 
+@pytest.mark.fault(46, "codex#7846")
 @pytest.mark.parametrize("way", ESCAPES)
 def test_a_canceled_run_leaves_nothing(shared: World, way: str) -> None:
     name = f"canceled-{list(ESCAPES).index(way)}"
@@ -72,15 +76,18 @@ def test_a_canceled_run_leaves_nothing(shared: World, way: str) -> None:
     assert result["status"] == "canceled"
 
 
+@pytest.mark.fault(46, "complaint 17")
 @pytest.mark.parametrize("way", ESCAPES)
 def test_a_run_over_its_time_leaves_nothing(shared: World, way: str) -> None:
     name = f"late-{list(ESCAPES).index(way)}"
-    number = begin(shared, name, ESCAPES[way], timeout=1)
+    # In this time it has to come so far that it has left something behind.
+    number = begin(shared, name, ESCAPES[way], timeout=math.ceil(min(within(3), 15)))
     result = until(lambda: shared.result(name), "the run has its result")
     assert result["failureReason"] == "timeout"
     gone_soon(number)
 
 
+@pytest.mark.fault(11, "j", "codex#21994", "complaint 17")
 @pytest.mark.parametrize("sandbox", ["auto", "off"])
 def test_nothing_is_left_after_a_killed_consumer_is_started_again(
     world: World, sandbox: str, record_property
@@ -98,7 +105,7 @@ def test_nothing_is_left_after_a_killed_consumer_is_started_again(
     begun = time.monotonic()
     world.start_consumer(wait=False)
     for number in numbers:
-        gone_by(number, begun + stretched(GONE_S))
+        gone_by(number, begun + within(GONE_S))
     took_s = time.monotonic() - begun
     record_property("measured", [("runs' leftovers gone after a restart, s", f"{took_s:.1f}")])
     for n in range(len(numbers)):

@@ -7,6 +7,8 @@ import shutil
 import signal
 from typing import Any
 
+import pytest
+
 from tests.process.world import World, until
 
 
@@ -90,6 +92,7 @@ def test_a_chain_dropped_by_hand_runs_in_order_and_hands_its_results_on(world: W
     until(lambda: world.names("triggers") == [], "once is once")
 
 
+@pytest.mark.fault("openclaw#6460")
 def test_a_trigger_fires_once_for_what_happened_while_nobody_lived(world: World) -> None:
     world.start_consumer()
     world.put(
@@ -112,6 +115,7 @@ def test_a_trigger_fires_once_for_what_happened_while_nobody_lived(world: World)
     assert len(names) == len(set(names))
 
 
+@pytest.mark.fault(23, "complaint 4")
 def test_a_definition_broken_by_hand_keeps_the_last_good_one_in_force(world: World) -> None:
     world.start_consumer()
     path = world.state / "triggers/often.json"
@@ -119,11 +123,14 @@ def test_a_definition_broken_by_hand_keeps_the_last_good_one_in_force(world: Wor
     until(lambda: slots(world, "often"), "it fires")
     path.write_text('{"prompt": "true",\n "schedule": {"interval": "soon"}}')
     told = until(
-        lambda: [e for e in world.log() if e.get("event") == "trigger_broken"],
+        # What is written by hand may be seen while it is still empty: that is told, too.
+        lambda: [
+            e for e in world.log() if e.get("event") == "trigger_broken" and "line 2" in e["reason"]
+        ],
         "it is told",
         facts=world.facts,
     )
-    assert "line 2" in told[0]["reason"]
+    assert told
     before = len(slots(world, "often"))
     until(lambda: len(slots(world, "often")) > before, "the last good one fires on")
     shown = world.run("triggers", "explain", "often", "--json")

@@ -12,7 +12,6 @@ import secrets
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -26,9 +25,13 @@ from typing import Any, TypeVar
 import psutil
 
 from mimikit.clock import SystemClock
+from mimikit.engines import process_tree
 from mimikit.engines.process_table import MARK
 from mimikit.engines.process_tree import state_id
 from mimikit.protocol.models import time_text
+from tests.process.warm import Process, WarmServer
+from tests.support.pace import within
+from tests.support.ports import free_port
 
 T = TypeVar("T")
 
@@ -37,6 +40,8 @@ PATIENCE_S = 60.0
 """How long anything may take that has no limit of its own: only a test that fails waits so long."""
 
 _nap = threading.Event()
+_LONGEST_NAP_S = 0.25
+_LONGEST_S = 300.0
 
 
 def until(
@@ -46,17 +51,20 @@ def until(
     timeout_s: float = PATIENCE_S,
     facts: Callable[[], object] = str,
 ) -> T:
-    """What `look` finds, as soon as it finds something; `facts` are told when it does not."""
-    deadline = time.monotonic() + timeout_s
+    """What `look` finds, soon after it can find something; `facts` are told when it does not.
+
+    Looks take processor from what is waited for: the dearer one is, and the longer it has been
+    waited, the fewer there are.
+    """
+    began = looked = time.monotonic()
     while not (found := look()):
-        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}\n{facts()}"
-        _nap.wait(0.01)
+        now = time.monotonic()
+        if now > began + timeout_s:  # where much else runs, a start alone may take a minute
+            limit_s = min(within(timeout_s), _LONGEST_S)
+            assert now < began + limit_s, f"not within {limit_s:.0f} s: {what}\n{facts()}"
+        _nap.wait(min(_LONGEST_NAP_S, max(0.01, 3 * (now - looked), (now - began) / 20)))
+        looked = time.monotonic()
     return found
-
-
-def stretched(limit_s: float) -> float:
-    """A limit that holds on a free machine, longer where others keep this one busy."""
-    return limit_s * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def wait_ended(pids: list[int], timeout_s: float) -> bool:
@@ -87,13 +95,6 @@ def stack(pid: int) -> str:
     return "\n".join(look.stdout.decode(errors="replace") for look in looks)
 
 
-def free_port() -> int:
-    """A port that nobody listens at now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def environment(**settings: object) -> dict[str, str]:
     """Ours without any setting of mimikit's, the builtin mind in every seat, and `settings`."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("MIMIKIT_")}
@@ -119,10 +120,12 @@ class World:
     root: Path
     settings: dict[str, object] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
+    warm: WarmServer | None = None
+    """Forks what is started here; None: each is an interpreter of its own, as for users."""
     state: Path = field(init=False)
-    consumer: subprocess.Popen[bytes] | None = None
-    web: subprocess.Popen[bytes] | None = None
-    _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    consumer: Process | None = None
+    web: Process | None = None
+    _started: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.workspace.mkdir(parents=True, exist_ok=True)
@@ -141,28 +144,42 @@ class World:
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of a mimikit over this state."""
+        return [sys.executable, "-P", "-m", "mimikit", *self._arguments(*arguments)]
+
+    def _arguments(self, *arguments: str) -> list[str]:
         places = ["--workspace", str(self.workspace), "--state", str(self.state)]
-        return [sys.executable, "-P", "-m", "mimikit", *places, *arguments]
+        return [*places, *arguments]
 
     def environment(self) -> dict[str, str]:
         """What its processes are given; a folder for temporary files of their own, too."""
         return {**environment(**self.settings), "TMPDIR": str(self.scratch)}
 
-    def spawn(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def spawn(self, *arguments: str) -> Process:
         """Start a mimikit in a session of its own; what it says goes to `said`."""
-        name = arguments[0]
-        with (self.root / f"{name}.said").open("ab") as said:
-            process = subprocess.Popen(
-                self.command(*arguments),
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                cwd=self.workspace,
-                start_new_session=True,
-            )
+        place = self.root / f"{arguments[0]}.said"
+        if self.warm is not None:
+            given, environment = self._arguments(*arguments), self.environment()
+            process: Process = self.warm.start(given, environment, self.workspace, place)
+        else:
+            with place.open("ab") as said:
+                process = subprocess.Popen(
+                    self.command(*arguments),
+                    env=self.environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    cwd=self.workspace,
+                    start_new_session=True,
+                )
         self._started.append(process)
         return process
+
+    def forget_ended(self) -> None:
+        """Let go of what has ended, with all of its group: their numbers become others'."""
+        ended = [process for process in self._started if process.poll() is not None]
+        process_tree.reap_orphans()  # what killed ones have left and what has ended since
+        gone = {process.pid for process in ended if not _has_group(process.pid)}
+        self._started = [process for process in self._started if process.pid not in gone]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a mimikit to its end."""
@@ -172,7 +189,7 @@ class World:
             cwd=self.workspace,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=min(within(PATIENCE_S), _LONGEST_S),
             check=False,
         )
 
@@ -192,22 +209,31 @@ class World:
         stacks = [stack(process.pid) for process in parts.values() if process is not None]
         return "\n".join([*said, f"health: {self.record('health.json')}", *stacks])
 
-    def start_consumer(self, *, wait: bool = True) -> subprocess.Popen[bytes]:
+    def start_consumer(self, *, wait: bool = True) -> Process:
         self.consumer = process = self.spawn("consumer")
         if wait:
             until(lambda: self.is_beating(process), "the consumer serves", facts=self.facts)
         return process
 
-    def is_beating(self, process: subprocess.Popen[bytes]) -> bool:
+    def is_beating(self, process: Process) -> bool:
         """Whether this consumer's supervisor ticks; fails when it has ended instead."""
         assert process.poll() is None, f"the consumer ended\n{self.said('consumer')}"
         return (self.record("health.json") or {}).get("pid") == process.pid
 
-    def start_web(self, *, wait: bool = True) -> subprocess.Popen[bytes]:
-        self.web = process = self.spawn("web", "--port", str(self.port))
+    def start_web(self, *, wait: bool = True) -> Process:
+        self.web = self.spawn("web", "--port", str(self.port))
         if wait:
-            until(self.is_serving, "the page is served", facts=self.facts)
-        return process
+            until(self._is_page_up, "the page is served", facts=self.facts)
+        return self.web
+
+    def _is_page_up(self) -> bool:
+        """One that could not have its port is started again: a killed one lets go of it late."""
+        if self.web is None or (self.web.poll() is not None and self._lacks_its_port()):
+            self.web = self.spawn("web", "--port", str(self.port))
+        return self.is_serving()
+
+    def _lacks_its_port(self) -> bool:
+        return "the port is in use" in self.said("web")
 
     def is_serving(self) -> bool:
         """Whether the server answers."""
@@ -218,8 +244,10 @@ class World:
     def close(self) -> None:
         """End everything that was started here, and what that started."""
         for process in self._started:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            # The number of one that has ended is another's where it stands for a process again.
+            if process.poll() is None or not Path(f"/proc/{process.pid}").exists():
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         for pid in self.of_runs():
             with suppress(ProcessLookupError):
@@ -237,7 +265,7 @@ class World:
         path: str,
         body: object = None,
         *,
-        timeout_s: float = 15,
+        timeout_s: float = PATIENCE_S,
         sent: Callable[[], None] = lambda: None,
     ) -> Answer:
         """One request on a connection of its own; `sent` is called before the answer is awaited."""
@@ -354,6 +382,15 @@ class World:
 
 
 _ON_THE_WAY = ("queue", "running")
+
+
+def _has_group(pid: int) -> bool:
+    """Whether anybody of ours is in the group that this process leads, or led."""
+    try:
+        os.killpg(pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def marked(state: str) -> list[int]:

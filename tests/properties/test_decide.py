@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimikit.protocol.models import Task
+from mimikit.protocol.models import FileRef, Task
 from mimikit.protocol.triggers import FiringIntent, Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions
 from mimikit.triggers.decide import after_firing, decide, make_run, take_up
@@ -41,6 +43,9 @@ class Facts(World):
 
     def is_settled(self, slot: str, run: Task) -> bool:
         return slot == self.newest or run.id in self.runs
+
+    def bodies(self, deliveries: Sequence[str]) -> list[FileRef]:
+        return []
 
     def trace_of(self, task_id: str) -> str | None:
         return f"trace-{task_id}"
@@ -178,6 +183,7 @@ EVENTS = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.fault(6, "openclaw#42640", "complaint 1", "upstream 7")
 @settings(max_examples=300)
 @given(TRIGGERS, st.lists(EVENTS, min_size=20, max_size=60), st.booleans())
 def test_a_slot_never_has_two_runs_wherever_its_consumer_dies(

@@ -5,18 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mimikit.errors import BadRecord, StorageError
+from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol import ids, paths
-from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.disk import FileStat, RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem
-from mimikit.protocol.records import MAX_RECORD_BYTES, decode
+from mimikit.protocol.records import MAX_RECORD_BYTES, decode, id_in_line
 from mimikit.testing.memory_disk import Crash, DiskStep, MemoryDisk
 
 GOOD = b'{"id": "m1", "createdAt": "2026-12-01T09:00:00.000Z", "text": "hello"}'
@@ -55,6 +56,7 @@ def names(disk: MemoryDisk, folder: str) -> list[str]:
 # ---- whole files -------------------------------------------------------------------------
 
 
+@pytest.mark.fault("claude-code#29008", "complaint 13")
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_file_is_the_old_or_the_new_wherever_the_process_dies(durable: bool) -> None:
     for torn in (0.0, 0.5, 1.0):
@@ -86,6 +88,7 @@ def test_fast_durability_keeps_the_order_and_skips_the_flushes(disk: MemoryDisk)
     assert not {"sync", "sync_dir"} & {step.operation for step in disk.log}
 
 
+@pytest.mark.fault("claude-code#29217")
 def test_temp_files_have_names_of_their_own(files: Files, disk: MemoryDisk) -> None:
     for _ in range(3):
         files.write(paths.HISTORY, b"x")
@@ -106,6 +109,7 @@ def test_a_refused_write_leaves_the_old_file_and_no_temp(
     assert [name for name in names(disk, "") if name.startswith(".tmp-")] == []
 
 
+@pytest.mark.fault(17)
 def test_a_flush_that_failed_is_not_repeated_on_the_same_file(
     files: Files, disk: MemoryDisk
 ) -> None:
@@ -162,6 +166,17 @@ def test_a_file_is_created_once(files: Files, disk: MemoryDisk) -> None:
     assert names(disk, "inbox") == ["m1.json"]
 
 
+@pytest.mark.fault("claude-code#29217")
+def test_a_record_is_created_once(files: Files) -> None:
+    first, second = (
+        InboxItem(id="m1", text=text, created_at=datetime(2026, 12, 1, tzinfo=UTC))
+        for text in ("first", "second")
+    )
+    assert files.save_new("inbox/m1.json", first)
+    assert not files.save_new("inbox/m1.json", second)
+    assert files.load("inbox/m1.json", InboxItem) == first
+
+
 def test_of_two_creators_at_once_one_wins(files: Files, disk: MemoryDisk) -> None:
     other = Files(disk)
     publish = disk.rename_exclusive
@@ -177,6 +192,43 @@ def test_of_two_creators_at_once_one_wins(files: Files, disk: MemoryDisk) -> Non
     assert names(disk, "inbox") == ["m1.json"]
 
 
+class OvertakingDisk(MemoryDisk):
+    """Once somebody has looked at this path, another thread does something there first."""
+
+    watched = "inbox/m1.json"
+    do: Callable[[], object] | None = None
+
+    def stat(self, path: str) -> FileStat | None:
+        found = super().stat(path)
+        if path == self.watched and (do := self.do) is not None:
+            self.do = None
+            do()
+        return found
+
+
+def test_who_finds_a_folder_in_the_way_sets_aside_no_file_that_another_has_put_there() -> None:
+    disk = OvertakingDisk()
+    files = Files(disk)
+    files.make_folders()
+    disk.make_dir("inbox/m1.json")
+    disk.do = lambda: files.create("inbox/m1.json", b"first")
+    assert not files.create("inbox/m1.json", b"second")
+    assert disk.read("inbox/m1.json") == b"first"
+
+
+def test_what_can_not_be_set_aside_is_told_once(files: Files, disk: MemoryDisk) -> None:
+    told = list[str]()
+    files.on_event(lambda event, _facts: told.append(event))
+    disk.write_new("inbox/odd.json", b"x", sync=False)
+    disk.fail = lambda _number, step: (
+        OSError(errno.EACCES, "no") if step.path.startswith("inbox/odd.json") else None
+    )
+    for _ in range(2):
+        with pytest.raises(UnsafeFile):
+            files.quarantine("inbox/odd.json", "it is odd")
+    assert told == ["not_set_aside"]
+
+
 def test_a_repeated_creation_makes_sure_of_the_one_that_died_before_its_flush(
     disk: MemoryDisk, files: Files
 ) -> None:
@@ -188,6 +240,32 @@ def test_a_repeated_creation_makes_sure_of_the_one_that_died_before_its_flush(
     assert all("inbox/m1.json" in image.contents() for image in disk.after_power_loss())
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_every_id_that_a_line_has_is_met_without_reading_it(files: Files, end: bytes) -> None:
+    rows = [
+        b'{"id":"a-1"}',
+        b'{"id":"b.2","text":"\\n"}',
+        b'{"text":"{\\"id\\":1}","id":"c"}',
+        b' {"id":"d"}',
+        b'{"id" :"e"}',
+        b'{"id":"no id"}',
+        b'{"id":"\xc3\xa4"}',
+        *(b'{"id":"f"', b'{"id":7}', b"[]", b"", b"x" * 9),
+        *(b'{"id":"torn","x":', b'{"id":"twice","id":"twice"}'),
+        b'{"id":"last"}',
+    ]
+    files.write(paths.LOG, b"\n".join(rows) + end)
+    wanted = {
+        (at, str(line["id"]))
+        for at, line in files.lines(paths.LOG)
+        if isinstance(line.get("id"), str)
+    }
+    met = {*files.lines(paths.LOG, read=id_in_line)}
+    assert wanted <= met
+    assert {id_ for _, id_ in met - wanted} == {"torn", "twice"}  # who reads their line finds none
+    assert {id_ for _, id_ in wanted} >= {"a-1", "b.2", "c", "d", "e", "no id", "ä"}
+
+
 # ---- moves -------------------------------------------------------------------------------
 
 
@@ -197,6 +275,19 @@ def test_a_claim_of_what_is_gone_says_so(files: Files) -> None:
     assert not files.move("worker/queue/t.json", "worker/running/t.json")
 
 
+def test_a_move_outlives_a_power_cut_by_the_flush_of_where_it_leads(
+    files: Files, disk: MemoryDisk
+) -> None:
+    files.create("worker/queue/t.json", b"x")
+    disk.log.clear()
+    files.move("worker/queue/t.json", "worker/running/t.json")
+    flushed = [step.path for step in disk.log if step.operation == "sync_dir"]
+    assert flushed == ["worker/running"]  # in this order no disk could ever lose both names
+    for image in disk.after_power_loss():
+        assert names(image, "worker/queue") == []
+        assert names(image, "worker/running") == ["t.json"]
+
+
 def test_a_move_whose_flush_fails_is_undone(files: Files, disk: MemoryDisk) -> None:
     files.create("worker/queue/t.json", b"x")
     refusing(disk, "sync_dir")
@@ -204,6 +295,14 @@ def test_a_move_whose_flush_fails_is_undone(files: Files, disk: MemoryDisk) -> N
         files.move("worker/queue/t.json", "worker/running/t.json")
     assert names(disk, "worker/queue") == ["t.json"]
     assert names(disk, "worker/running") == []
+
+
+def test_a_move_that_is_undone_is_undone_in_one_step(files: Files, disk: MemoryDisk) -> None:
+    files.create("worker/queue/t.json", b"x")
+    refusing(disk, "sync_dir")
+    disk.crash_at = len(disk.log) + 2  # after the move, and what undoes it
+    with pytest.raises(StorageError):
+        files.move("worker/queue/t.json", "worker/running/t.json")
 
 
 def test_a_move_that_can_not_even_be_undone_has_happened(files: Files, disk: MemoryDisk) -> None:
@@ -226,6 +325,23 @@ def test_a_move_into_a_missing_folder_is_an_error_not_a_lost_race(files: Files) 
         files.move("inbox/m1.json", "nowhere/m1.json")
 
 
+def test_a_source_written_right_after_the_move_missed_it_is_a_lost_race(
+    files: Files, disk: MemoryDisk
+) -> None:
+    rename = disk.rename
+
+    def early(source: str, target: str) -> None:
+        disk.rename = rename
+        try:
+            rename(source, target)
+        finally:
+            Files(disk).write(source, b"late")
+
+    disk.rename = early
+    assert not files.move("inbox/m1.json", "inbox/m2.json")
+    assert disk.read("inbox/m1.json") == b"late"
+
+
 def test_removing_twice_is_no_error(files: Files) -> None:
     files.create("inbox/m1.json", b"x")
     assert files.remove("inbox/m1.json")
@@ -236,6 +352,7 @@ def test_removing_twice_is_no_error(files: Files) -> None:
 # ---- records -----------------------------------------------------------------------------
 
 
+@pytest.mark.fault("openclaw#6814")
 def test_listings_leave_out_temps_folders_and_other_suffixes(files: Files) -> None:
     files.create("turns/a.json", b"x")
     files.create("turns/b.started", b"x")
@@ -244,6 +361,7 @@ def test_listings_leave_out_temps_folders_and_other_suffixes(files: Files) -> No
     assert files.names("turns", suffix=".started") == ["b.started"]
 
 
+@pytest.mark.fault(22, "claude-code#29008")
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -388,6 +506,7 @@ def owned(pid: int, started: str, boot: str) -> str:
     return f"inbox/.tmp-{pid}-{started}-{boot}-0123456789ab"
 
 
+@pytest.mark.fault("openclaw#6814")
 def test_only_temps_of_the_dead_are_swept(files: Files, disk: MemoryDisk) -> None:
     boot, me = ids.boot_id()[:8], ids.own_start_time()
     kept = owned(os.getpid(), me, boot)

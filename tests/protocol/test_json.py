@@ -26,6 +26,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.fault(26)
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -90,6 +91,7 @@ def test_a_value_comes_back_from_its_line(value: object) -> None:
     assert parse_json(line) == value
 
 
+@pytest.mark.fault(26)
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_but_a_reason(data: bytes) -> None:
     try:

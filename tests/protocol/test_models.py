@@ -66,6 +66,7 @@ def test_keys_are_camel_case_on_disk(record: Record) -> None:
     assert not {key for key in keys(record.to_dict()) if "_" in key}
 
 
+@pytest.mark.fault(24)
 @BY_NAME
 def test_keys_of_a_newer_version_survive_a_rewrite(record: Record) -> None:
     data = record.to_dict() | {"newKey": {"deep": [1, "中"]}, "schemaNote": None}
@@ -74,6 +75,7 @@ def test_keys_of_a_newer_version_survive_a_rewrite(record: Record) -> None:
     assert json.loads(again.but().to_json()) == data
 
 
+@pytest.mark.fault(24)
 def test_unknown_keys_survive_deep_inside_too() -> None:
     said = Message(id="m", role="user", text="hi", created_at=NOW)
     data: dict[str, Any] = {**History(messages=[said]).to_dict()}
@@ -158,6 +160,25 @@ def test_a_time_of_a_record_is_between_1970_and_2200(text: str, *, good: bool) -
         assert decode(data, InboxItem).created_at.year in (1970, 2199)
     else:
         with pytest.raises(BadRecord, match="between the years 1970 and 2200"):
+            decode(data, InboxItem)
+
+
+@pytest.mark.fault(36)
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("2016-12-31T23:59:60Z", "second"),  # a leap second: no clock of ours shows one
+        ("2027-02-29T00:00:00Z", "day"),
+        ("2026-12-31T24:00:00Z", "hour"),
+        ("2028-02-29T23:59:59.999Z", None),
+    ],
+)
+def test_a_moment_that_no_calendar_has_is_refused_in_words(text: str, reason: str | None) -> None:
+    data = b'{"id": "m", "createdAt": "%s"}' % text.encode()
+    if reason is None:
+        assert time_text(decode(data, InboxItem).created_at) == text
+    else:
+        with pytest.raises(BadRecord, match=f"createdAt: .*{reason} value is outside"):
             decode(data, InboxItem)
 
 

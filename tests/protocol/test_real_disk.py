@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from mimikit.errors import StorageError, UnsafeFile
-from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.disk import LookingDisk, RealDisk
 from mimikit.protocol.files import Files
+from tests.support.flushes import flushes, inodes
 from tests.support.ordinary_user import as_an_ordinary_user, folder_of_an_ordinary_user
 
 HOLDER = """
@@ -45,6 +46,21 @@ def test_files_and_folders_are_their_owners_alone(real_disk: RealDisk, tmp_path:
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
 
+def test_what_is_to_outlive_a_power_cut_is_flushed(
+    real_disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed = flushes(monkeypatch)
+    for sync in (False, True):
+        real_disk.make_dir("inbox")
+        real_disk.write_new(f"inbox/{sync}", b"1", sync=sync)
+        real_disk.append_line("log", b"1\n", sync=sync)
+    real_disk.sync_file("inbox/False")
+    real_disk.sync_dir("inbox")
+    inbox = tmp_path / "inbox"
+    assert flushed == inodes(inbox / "True", tmp_path / "log", inbox / "False", inbox)
+
+
+@pytest.mark.fault(41)
 def test_a_link_is_neither_read_nor_appended_to(real_disk: RealDisk, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("secret")
@@ -83,6 +99,7 @@ def test_a_link_in_place_of_a_folder_is_not_entered(real_disk: RealDisk, tmp_pat
     assert sorted(path.name for path in away.iterdir()) == ["a"]
 
 
+@pytest.mark.fault(41)
 def test_a_pipe_is_refused_and_never_waited_for(real_disk: RealDisk, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     outcome: list[type[BaseException]] = []
@@ -99,10 +116,11 @@ def test_a_pipe_is_refused_and_never_waited_for(real_disk: RealDisk, tmp_path: P
 
     thread = threading.Thread(target=try_all, daemon=True)
     thread.start()
-    thread.join(5)
+    thread.join(60)
     assert outcome == [UnsafeFile, UnsafeFile]
 
 
+@pytest.mark.fault(41)
 def test_a_socket_and_a_device_are_refused(
     real_disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +135,7 @@ def test_a_socket_and_a_device_are_refused(
     assert sorted(real_disk.list_dir("")) == [("null", "other"), ("s", "other")]
 
 
+@pytest.mark.fault(40)
 @pytest.mark.parametrize("name", ["a\x00b", "..", ".", ""])
 def test_names_that_are_none_are_refused(real_disk: RealDisk, name: str) -> None:
     with pytest.raises(UnsafeFile):
@@ -130,6 +149,7 @@ def test_the_root_may_not_be_a_link(tmp_path: Path) -> None:
         RealDisk(tmp_path / "link")
 
 
+@pytest.mark.fault(21)
 def test_short_writes_go_on_to_the_end(
     real_disk: RealDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +159,7 @@ def test_short_writes_go_on_to_the_end(
     assert real_disk.read("a") == b"0123456789"
 
 
+@pytest.mark.fault(21)
 def test_a_line_that_could_not_be_written_whole_is_an_error_and_healed_later(
     real_disk: RealDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +256,7 @@ def test_a_root_that_was_moved_removed_or_replaced_is_noticed(tmp_path: Path) ->
     assert disk.is_in_place()
 
 
+@pytest.mark.fault(19, "codexbar#2909")
 def test_no_descriptor_is_left_open_whatever_fails(real_disk: RealDisk, tmp_path: Path) -> None:
     real_disk.make_dir("inbox")
     (tmp_path / "inbox" / "link").symlink_to("nowhere")
@@ -298,6 +320,17 @@ def test_a_lock_is_free_as_soon_as_its_holder_is_killed(
     lock.release()
 
 
+@pytest.mark.fault(29)
+def test_who_only_looks_sees_that_a_lock_is_held(real_disk: RealDisk, tmp_path: Path) -> None:
+    looking = LookingDisk(tmp_path)
+    assert looking.lock("a.lock") is not None
+    held = real_disk.lock("a.lock")
+    assert held is not None
+    assert looking.lock("a.lock") is None
+    held.release()
+    looking.close()
+
+
 def test_a_program_started_meanwhile_does_not_keep_the_lock(real_disk: RealDisk) -> None:
     lock = real_disk.lock("consumer.lock")
     assert lock is not None
@@ -324,6 +357,7 @@ def test_the_root_itself_can_be_locked_and_a_lock_tells_what_is_locked(
         again.release()
 
 
+@pytest.mark.fault(20)
 @pytest.mark.parametrize("closed", ["memory", "turns", "commands"])
 def test_a_folder_that_is_closed_is_named(closed: str) -> None:
     def test() -> None:

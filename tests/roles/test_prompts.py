@@ -85,6 +85,7 @@ def turn_input(text: str) -> TurnInput:
     )
 
 
+@pytest.mark.fault("complaint 15")
 @pytest.mark.parametrize("role", ["teller", "planner", "worker"])
 @settings(deadline=None)
 @given(text=HOSTILE)
@@ -148,6 +149,7 @@ def test_a_request_that_is_too_long_says_where_the_rest_is() -> None:
 NOTE = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(str.strip)
 
 
+@pytest.mark.fault("complaint 12")
 @given(st.lists(NOTE, min_size=1, max_size=30), st.integers(40, 400))
 def test_of_a_long_memory_the_newest_notes_are_kept_whole(notes: list[str], budget: int) -> None:
     text = ""

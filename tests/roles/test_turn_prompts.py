@@ -119,7 +119,7 @@ def test_what_no_file_can_hold_is_replaced_and_ends_nothing() -> None:
     files.make_folders()
     deep: dict[str, object] = {}
     deep["self"] = deep
-    trail = RunTrail("scripted", lambda _name, _given: ToolReply(True, "so \ud800"))
+    trail = RunTrail("scripted", lambda _name, _given: ToolReply(True, "so \ud800"), START)
     for given in ({"text": "\ud800"}, deep):
         assert trail.call("reply", given).ok
     request = make_request("teller", TurnInput(START), prompt="hi \ud800")

@@ -146,6 +146,11 @@ class ObedientModel:
     tried: list[Tried] = field(default_factory=list[Tried])
     prompts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Role and whole text of each request."""
+    instructions: set[str] = field(default_factory=set[str])
+    offered: dict[str, Body] = field(default_factory=dict[str, Body])
+    """Each tool that ever was, by its name."""
+    given: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """What it called out of habit, and what came of that."""
     habit: list[Call] = field(default_factory=list[Call])
     """What a Worker does first, and a mind whose prompt says `(habit)`."""
     parrot: str | None = None
@@ -160,7 +165,11 @@ class ObedientModel:
         role = _role(system["content"])
         outputs = tool_outputs(body)
         text = "\n".join(str(message.get("content") or "") for message in rest)
+        tools = [tool["function"] for tool in body.get("tools") or []]
+        self.offered |= {tool["name"]: tool for tool in tools}
+        text += "\n".join(map(str, tools))
         self.prompts.append((role, str(rest[0]["content"])))
+        self.instructions.add(system["content"])
         if not outputs:
             self._made, self._waiting, self._told = [], [], 0
             if self.parrot is not None:
@@ -184,6 +193,8 @@ class ObedientModel:
         for made, told in zip(self._made[self._told :], outputs[self._told :], strict=False):
             if made is not None and made[0]:
                 self.tried.append(Tried(made[0], role, made[1], told))
+            elif made is not None:
+                self.given.append((made[1].tool, told))
         self._told = len(outputs)
 
     def _orders(self, role: str, mark: str) -> Iterator[tuple[str, Call]]:
@@ -226,8 +237,11 @@ def wrongly(tried: Tried, attack: Attack) -> str | None:
     )
 
 
-_FENCE = re.compile(r"^(`{3,})text\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(`{3,})(?:text|diff)\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
+_OWN_TASKS = ("Nobody needs anything", "A change was made")
+"""How the tasks begin that this program writes itself, with words of others in a fence."""
 LABELS = (
+    *("Skills", "Files"),
     *("User", "Conversation", "Memory", "Tasks", "Results", "Question", "Input", "Environment"),
     *("Request", "Upstream results"),
 )
@@ -237,6 +251,8 @@ def escaped(role: str, prompt: str, attacks: Mapping[str, Attack]) -> list[str]:
     """What of any attack stands in a prompt outside of its fence, or at the margin as if ours."""
     outside = _FENCE.sub("", prompt)
     found: list[str] = []
+    if role == "worker" and prompt.startswith(_OWN_TASKS):
+        found += [f"outside of a fence: {mark}" for mark in _MARK.findall(visible(outside))]
     if role != "worker":  # its own task is its order, whoever wrote it
         found += [f"outside of a fence: {mark}" for mark in _MARK.findall(visible(outside))]
         labels = re.findall(r"^#+ (.*)$", outside, re.MULTILINE)
@@ -245,6 +261,8 @@ def escaped(role: str, prompt: str, attacks: Mapping[str, Attack]) -> list[str]:
     blocks = re.findall(r"^## ([^\n]*)\n(`{3,})text\n(.*?)\n\2$", prompt, re.MULTILINE | re.DOTALL)
     for label, _, body in blocks:
         if label == "Request":  # all of it is one text
+            inner = _FENCE.sub("", body) if body.startswith(_OWN_TASKS) else ""
+            found += [f"outside of an inner fence: {m}" for m in _MARK.findall(visible(inner))]
             continue
         for mark in set(_MARK.findall(body)) & set(attacks):
             lines = attacks[mark].text.splitlines()[1:]
@@ -253,3 +271,13 @@ def escaped(role: str, prompt: str, attacks: Mapping[str, Attack]) -> list[str]:
                 f"at the margin of {label}: {line!r}" for line in lines if line and line in margin
             ]
     return found
+
+
+def bare(text: str) -> list[str]:
+    """The marks that stand in a text outside of any fence."""
+    return _MARK.findall(visible(_FENCE.sub("", text)))
+
+
+def hidden(text: str) -> list[str]:
+    """The characters of a text that are not seen."""
+    return [character for character in text if unicodedata.category(character) in ("Cf", "Cc")]

@@ -7,6 +7,7 @@ edited, files of the workspace change, runs fail. What came of each trigger is j
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ ZONES = (
     "Asia/Kolkata", "America/St_Johns", "Pacific/Chatham", "America/Sao_Paulo", "Africa/Casablanca",
 )  # fmt: skip
 Fields = dict[str, Any]
+_SET_BACK_EACH = 12
+"""Of so many events one sets the clock back: an event comes half an hour after the one before, and
+goes back two hours and a half, so that time still goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +211,11 @@ class World:
             (self._pause_one, 4),
             (self._edit_one, 4),
             (self._hold_queues, 2),
-            (self._set_back, 4 if self.set_back else 0),
         ]
-        while True:
+        for number in itertools.count(1):
             (event,) = self.dice.choices([k for k, _ in kinds], [weight for _, weight in kinds])
+            if self.set_back and number % _SET_BACK_EACH == 0:
+                event = self._set_back
             yield self.clock.now() + timedelta(minutes=self.dice.uniform(5, 50)), event
 
     # ---- the triggers --------------------------------------------------------------------

@@ -25,8 +25,9 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import History, Message, RememberedNote, Task
 from mimikit.testing.twins import FakeClock
-from tests.crash.disk import Image, WatchedDisk
+from tests.crash.disk import WatchedDisk
 from tests.crash.driver import START_NS, Client
+from tests.crash.images import Image
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.product import START, Product
@@ -87,6 +88,7 @@ def builtin(files: Files) -> Client:
 # ---- raw
 
 
+@pytest.mark.fault("upstream 4")
 def test_after_six_hours_a_young_day_is_copied_as_it_is(judged: Client) -> None:
     judged.say("m1", "Please deploy the website to Cloudflare")
     judged.product.idle()
@@ -249,6 +251,7 @@ class WornDisk(RealDisk):
         return super().read(path, offset=offset, limit=limit, most=most)
 
 
+@pytest.mark.fault(17)
 def test_a_file_the_disk_can_not_give_back_holds_up_only_its_own_day(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
@@ -299,6 +302,7 @@ def test_what_was_to_be_remembered_goes_to_the_day_when_a_link_is_in_the_way(
     ]
 
 
+@pytest.mark.fault(15)
 def test_what_can_not_be_written_costs_only_its_own_summary(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
@@ -417,6 +421,7 @@ def test_without_a_model_an_old_day_becomes_its_own_best_sentences(builtin: Clie
     assert not builtin.files.names(paths.INBOX), "nobody is told of it"
 
 
+@pytest.mark.fault("upstream 3")
 def test_a_month_long_past_becomes_one_summary(builtin: Client) -> None:
     filled(builtin, [*chat(START), *chat(START + timedelta(days=3))])
     after(builtin, 70 * DAY)
@@ -445,6 +450,7 @@ def test_memory_ages_by_itself(builtin: Client) -> None:
     assert len(markdown.parts(text_of(builtin.files, DAY_FILE))) == 1
 
 
+@pytest.mark.fault("upstream 3")
 def test_what_is_added_to_an_old_file_is_summed_up_beside_the_rest(builtin: Client) -> None:
     notes.remember(builtin.files, RememberedNote(id="note-1", content="tea at 5"), START)
     after(builtin, 7 * DAY)
@@ -493,6 +499,7 @@ def test_only_some_runs_age_memory_at_once_and_in_the_end_all_is_old(files: File
     assert len(files.names(paths.SUMMARIES, suffix=".md")) == 25
 
 
+@pytest.mark.fault("upstream 5")
 def test_what_was_copied_before_a_crash_is_not_summed_up_once_more(judged: Client) -> None:
     judged.say("m1", "a day")
     after(judged, 6 * HOUR + 1)
@@ -527,6 +534,7 @@ def test_a_model_is_given_the_days_words_as_data_and_nobody_hears_of_it(judged: 
     assert len(judged.product.store.conversation.messages) == 2
 
 
+@pytest.mark.fault(15)
 def test_a_failing_summary_is_tried_ever_later_and_then_complained_about(files: Files) -> None:
     client = made(files)
     filled(client, [said(1, text="unspeakable")])
@@ -614,6 +622,7 @@ def test_beyond_the_soft_cap_archiving_begins_at_once(files: Files) -> None:
     assert events(client, "history_overflow") == []
 
 
+@pytest.mark.fault("complaint 11")
 @pytest.mark.parametrize(
     ("caps", "text"),
     [(HistoryCaps(soft=5, hard=8), "x"), (HistoryCaps(hard_bytes=20_000), "x" * 3000)],
@@ -652,6 +661,7 @@ def restarted(client: Client) -> Client:
     return Client(product, client.oracle)
 
 
+@pytest.mark.fault("e")
 @pytest.mark.parametrize("paused", [True, False])
 def test_what_is_pending_for_a_living_run_stays_so(client: Client, *, paused: bool) -> None:
     if paused:
@@ -694,6 +704,7 @@ def only_ended(files: Files) -> None:
         files.move(f"worker/queue/{name}", f"worker/ended/{name}")
 
 
+@pytest.mark.fault(7, "e")
 @pytest.mark.parametrize(
     ("break_", "expected"), [(lose_task, False), (lose_result, False), (only_ended, True)]
 )
@@ -715,6 +726,7 @@ def test_what_is_pending_for_nobody_comes_back(
     assert "msg-1" in markdown.covered(text_of(again.files, DAY_FILE))
 
 
+@pytest.mark.fault("complaint 8")
 def test_an_idle_product_asks_nobody(judged: Client) -> None:
     judged.say("m1", "a day")
     after(judged, 6 * HOUR + 1)
@@ -736,6 +748,7 @@ def test_rules_are_those_of_the_specification() -> None:
     assert HistoryCaps() == HistoryCaps(soft=200, hard=300, hard_bytes=10 * 2**20)
 
 
+@pytest.mark.fault(39)
 def test_a_pass_costs_the_same_however_long_the_day_was(
     files: Files, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,10 +13,11 @@ import pytest
 from mimikit import config
 from mimikit.clock import LEAP, ClockWatch, SystemClock, leap_at_start
 from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.log import rotated_logs
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import ClockDoubt, Question, Task
-from mimikit.protocol.runtime import Health
+from mimikit.protocol.models import Question, Task
+from mimikit.protocol.runtime import ClockDoubt, Health
 from mimikit.supervisor import recovery
 from mimikit.supervisor.retention import BATCH, after_leap, after_living
 from mimikit.tasks import queue
@@ -25,7 +26,7 @@ from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
-from tests.support.product import START, Product
+from tests.support.product import START, Product, scripted_settings
 from tests.support.reading import loaded, slots, transcript
 
 DAY = 86_400.0
@@ -137,6 +138,17 @@ def test_what_ended_is_removed_after_its_time_in_batches_and_the_log_says_what(
     assert transcript(client.files)[-1] == ("agent", "heard hello")
 
 
+def test_of_logs_that_are_too_much_the_newest_stays_and_keeps_its_number(files: Files) -> None:
+    for name in ("log.2026-11-30.jsonl", "log.2026-12-01.jsonl", "log.2026-12-01.1.jsonl"):
+        files.write(name, b"x" * (2**20 + 1))
+    kept = scripted_settings().retention.model_copy(update={"logs_mb": 1})
+    settings = scripted_settings().model_copy(update={"retention": kept})
+    product = Product(files, FakeClock(START), Mind(Oracle().runs), settings=settings)
+    product.start()
+    tidied(product, 60)
+    assert rotated_logs(files) == ["log.2026-12-01.1.jsonl"]
+
+
 def test_what_waits_to_be_told_or_runs_is_not_removed(client: Client) -> None:
     client.submit("t1", "one")
     client.product.pool("worker")  # its result is there; nobody was told of it
@@ -154,6 +166,7 @@ def test_what_waits_to_be_told_or_runs_is_not_removed(client: Client) -> None:
     assert not client.files.exists(paths.run_output("t1"))
 
 
+@pytest.mark.fault(35)
 def test_nothing_is_removed_on_the_word_of_a_clock_that_leapt(client: Client) -> None:
     product = client.product
     client.files.write("worker/results/t1.json", b"{}")
@@ -425,6 +438,7 @@ def is_defaulted(client: Client) -> bool:
     return any("red" in text for text in told) and asked(client) is None
 
 
+@pytest.mark.fault(35)
 @pytest.mark.parametrize(
     "pass_over",
     [

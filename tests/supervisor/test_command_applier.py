@@ -6,10 +6,12 @@ import pytest
 
 from mimikit.engines.base import EngineRequest
 from mimikit.protocol import paths
-from mimikit.protocol.models import Command
+from mimikit.protocol.models import Command, Task
 from mimikit.supervisor import command_applier
 from mimikit.supervisor.command_applier import MOST_AT_ONCE
+from mimikit.tasks import queue
 from tests.crash.driver import Client
+from tests.support.product import START
 from tests.support.reading import loaded, result, results, transcript
 
 
@@ -43,6 +45,7 @@ def test_a_running_task_is_stopped_and_its_order_waits_for_that(judged: Client) 
     assert len(judged.oracle.runs) == 1
 
 
+@pytest.mark.fault("complaint 19")
 def test_a_task_between_two_attempts_is_canceled_for_good(judged: Client) -> None:
     judged.submit("t1", "flaky", max_attempts=2)
     judged.product.tick()
@@ -60,6 +63,88 @@ def test_a_task_that_is_over_can_not_be_canceled(judged: Client) -> None:
     judged.product.idle()
     assert outcome(judged, "o1") == (False, "task t1 ended as done")
     assert results(judged.files) == {"t1": "done"}
+
+
+def test_what_somebody_put_among_the_ended_is_no_plan_that_asks(client: Client) -> None:
+    task = Task(id="t9", prompt="x", created_at=START, trace_id="r", origin="file")
+    client.files.save(paths.ended("worker", "t9"), task)
+    client.order("o1", "cancel", "t9")
+    client.product.idle()
+    assert outcome(client, "o1") == (False, "task t9 has ended")
+    assert client.files.names("planner/results") == []
+
+
+@pytest.mark.fault("complaint 19")
+def test_all_of_a_job_is_canceled_what_runs_what_waits_and_what_is_to_come(judged: Client) -> None:
+    def meanwhile(_request: EngineRequest) -> None:
+        judged.order("o1", "cancel_job", "trace-t1")
+        judged.product.tick()
+
+    for number, prompt in ((1, "x ~"), (2, "two"), (3, "three")):
+        judged.submit(f"t{number}", prompt, trace_id="trace-t1", priority=9 - number)
+    judged.submit("other", "other", priority=0)
+    after = {"type": "task_done", "params": {"taskId": "t1"}}
+    judged.when("s1", "then", after, once=True, traceId="trace-t1")
+    judged.product.mind.hook = meanwhile
+    judged.product.idle()
+    found = results(judged.files)
+    assert found.pop("other") == "done"
+    assert found.keys() > {"t1", "t2", "t3"}
+    assert set(found.values()) == {"canceled"}
+    assert {run for run, _ in judged.oracle.runs} == {"t1", "other"}
+    assert judged.files.names(paths.TRIGGERS) == []
+    assert outcome(judged, "o1") == (True, "canceled trace-t1")
+
+
+def test_a_job_of_which_only_steps_wait_is_canceled(judged: Client) -> None:
+    judged.order("o0", "pause")
+    judged.submit("t1", "one")
+    both = [{"type": "task_done", "params": {"taskId": id_}} for id_ in ("t0", "t1")]
+    judged.submit("t0", "zero")
+    after = {"type": "and", "params": {"conditions": both}}
+    judged.when("s1", "then", after, once=True, traceId="trace-t1")
+    judged.order("o1", "cancel", "t0")
+    judged.product.idle()
+    judged.order("o2", "cancel_job", "trace-t1")
+    judged.order("o3", "cancel_job", "trace-t1")
+    judged.product.idle()
+    judged.order("o4", "resume")
+    judged.product.idle()
+    assert set(results(judged.files).values()) == {"canceled"}
+    assert judged.files.names(paths.TRIGGERS) == []
+    assert outcome(judged, "o3") == (True, "nothing of it waits or runs")
+
+
+def test_canceling_the_job_of_a_trigger_ends_its_firing_and_the_trigger_stays(
+    judged: Client,
+) -> None:
+    def meanwhile(_request: EngineRequest) -> None:
+        judged.order("o1", "cancel_job", "g1")
+        judged.product.tick()
+
+    judged.trigger("g1", 60, "tick ~")
+    judged.product.mind.hook = meanwhile
+    judged.at(60)
+    judged.product.idle()
+    judged.product.mind.hook = lambda _request: None
+    judged.at(120)
+    judged.product.idle()
+    assert sorted(results(judged.files).values()) == ["canceled", "done"]
+    assert judged.files.names(paths.TRIGGERS) == ["g1.json"]
+
+
+def test_canceling_a_job_whose_plan_is_being_made_begins_none_of_its_work(judged: Client) -> None:
+    def meanwhile(request: EngineRequest) -> None:
+        found = queue.find(judged.files, request.run_id)
+        if request.role == "planner" and found is not None:
+            judged.order("o1", "cancel_job", found.task.trace_id)
+            judged.product.tick()
+
+    judged.product.mind.hook = meanwhile
+    judged.say("m1", "plan: one ~; two")
+    judged.product.idle()
+    assert outcome(judged, "o1")[0]
+    assert not [id_ for id_, status in results(judged.files).items() if status != "canceled"]
 
 
 def test_canceling_twice_is_no_error(judged: Client) -> None:
@@ -115,6 +200,7 @@ def test_nothing_is_taken_while_paused_not_even_by_the_next_process(judged: Clie
     assert results(judged.files) == {"t1": "done"}
 
 
+@pytest.mark.fault("h")
 def test_a_retry_is_a_task_of_its_own(judged: Client) -> None:
     judged.submit("t1", "bad", title="job", max_attempts=2)
     judged.product.idle()

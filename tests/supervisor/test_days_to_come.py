@@ -13,9 +13,9 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, TurnRecord
 from mimikit.protocol.runtime import RuntimeState
-from mimikit.supervisor.store import MOST_AHEAD
+from mimikit.supervisor.store import MOST_AHEAD, take_back
 from mimikit.tasks import ledger
-from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.memory_disk import Crash, MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
@@ -158,3 +158,23 @@ def test_a_start_that_died_in_between_takes_no_line_twice() -> None:
     begin(files)
     assert ids(files) == ["a", "b"]
     assert not files.exists(DAY)
+
+
+def test_wherever_it_dies_no_line_of_a_day_to_come_is_lost_or_doubled() -> None:
+    for at in range(40):
+        disk = MemoryDisk()
+        files = Files(disk)
+        files.make_folders()
+        files.write(TODAY, line("a"))
+        files.write(DAY, line("b"))
+        disk.crash_at = len(disk.log) + at
+        try:
+            take_back(files, RuntimeState(), START)
+        except Crash:
+            for left in map(Files, [disk.after_kill(), *disk.after_power_loss()]):
+                take_back(left, RuntimeState(), START)
+                assert left.read(TODAY) == line("a") + line("b")
+                assert not left.exists(DAY)
+        else:
+            return
+    raise AssertionError("expected it to be taken back within 40 changes")

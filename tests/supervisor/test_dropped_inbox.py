@@ -46,6 +46,7 @@ def test_an_input_may_say_more_than_its_text(judged: Client) -> None:
     assert (message.id, message.text, message.quote) == ("mine", "hello", "said")
 
 
+@pytest.mark.fault("c")
 def test_the_same_text_dropped_twice_is_said_twice(judged: Client) -> None:
     drop(judged, ["hello"])
     judged.product.clock.advance(1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from mimikit.conversation import turns
+from mimikit.errors import NewerState
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, InboxItem, QueueName, Task, TurnRecord
@@ -15,6 +17,7 @@ from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import recovery
 from mimikit.tasks import ledger, queue
+from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
@@ -40,6 +43,7 @@ def running(files: Files, **changes: Any) -> None:
     files.save(paths.running("worker", "t1"), TASK.but(**changes))
 
 
+@pytest.mark.fault(4, "openclaw#50414")
 def test_a_run_whose_consumer_died_is_shown_as_killed_and_not_repeated(files: Files) -> None:
     running(files)
     product, runs = start(files)
@@ -50,6 +54,7 @@ def test_a_run_whose_consumer_died_is_shown_as_killed_and_not_repeated(files: Fi
     assert "one" in transcript(files)[-1][1]
 
 
+@pytest.mark.fault(4, "upstream 10")
 def test_a_run_that_may_be_repeated_is_repeated_under_the_next_number(files: Files) -> None:
     running(files, max_attempts=2)
     product, runs = start(files)
@@ -60,6 +65,7 @@ def test_a_run_that_may_be_repeated_is_repeated_under_the_next_number(files: Fil
     assert result(files, "t1").status == "done"
 
 
+@pytest.mark.fault(54)
 def test_three_crashes_of_the_consumer_end_a_task_for_good(files: Files) -> None:
     running(files, max_attempts=50, attempts=2, interruptions=2)
     product, runs = start(files)
@@ -68,6 +74,7 @@ def test_three_crashes_of_the_consumer_end_a_task_for_good(files: Files) -> None
     assert runs == []
 
 
+@pytest.mark.fault(5, "a")
 def test_a_finished_run_wins_over_its_running_file(files: Files) -> None:
     """The fault named (a): what was done is not marked failed because its file was left."""
     running(files)
@@ -79,6 +86,7 @@ def test_a_finished_run_wins_over_its_running_file(files: Files) -> None:
     assert len(transcript(files)) == 1
 
 
+@pytest.mark.fault("l")
 def test_a_release_that_was_cut_short_counts_no_attempt(files: Files) -> None:
     running(files, max_attempts=3, attempts=1, released=True)
     product, runs = start(files)
@@ -87,6 +95,7 @@ def test_a_release_that_was_cut_short_counts_no_attempt(files: Files) -> None:
     assert runs == [("t1", 2)]
 
 
+@pytest.mark.fault("l")
 def test_an_attempt_that_began_after_a_release_counts(files: Files) -> None:
     """A mark of release left in the file must not hide that its next attempt began."""
     files.save(paths.queued("worker", "t1"), TASK.but(attempts=1, max_attempts=2, released=True))
@@ -111,6 +120,7 @@ def test_an_attempt_that_began_after_a_release_counts(files: Files) -> None:
     assert result(files, "t1").attempts == 2
 
 
+@pytest.mark.fault("complaint 19")
 def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -> None:
     running(files, max_attempts=5)
     queue.give_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
@@ -131,6 +141,7 @@ def test_a_finished_run_is_not_canceled_by_a_late_order(files: Files) -> None:
     assert loaded(files, paths.command_done("o1"))["ok"] is False
 
 
+@pytest.mark.fault("b", "complaint 6")
 def test_a_committed_turn_is_applied_before_anything_else_looks(files: Files) -> None:
     item = InboxItem(id="m1", text="hello", created_at=START)
     files.save_new(paths.inbox("m1"), item)
@@ -162,6 +173,7 @@ def test_a_turn_whose_two_attempts_were_cut_short_says_so_and_is_not_tried_again
     assert files.names("turns", suffix=".started") == []
 
 
+@pytest.mark.fault("openclaw#90233")
 def test_an_attempt_cut_short_is_followed_by_the_second_with_the_same_inputs(
     files: Files,
 ) -> None:
@@ -173,6 +185,7 @@ def test_an_attempt_cut_short_is_followed_by_the_second_with_the_same_inputs(
     assert runs == [(turns.turn_id(["m1"]), 2), (turns.turn_id(["m2"]), 1)]
 
 
+@pytest.mark.fault(3)
 @pytest.mark.parametrize("status", ["done", "failed", "canceled"])
 def test_a_plan_that_was_not_published_is(files: Files, status: Any) -> None:
     files.save(paths.running("planner", "p1"), TASK.but(id="p1", role="planner"))
@@ -223,6 +236,24 @@ def test_a_task_whose_id_is_as_long_as_may_be_is_brought_to_its_end(files: Files
     assert len(transcript(files)) == 1
 
 
+@pytest.mark.fault(24, 60)
+@pytest.mark.parametrize("path", [paths.HISTORY, paths.TASK_STATUS])
+def test_a_state_of_a_newer_version_is_refused_and_left_as_it_is(
+    files: Files, disk: MemoryDisk, path: str
+) -> None:
+    product, _ = start(files)
+    files.save(paths.queued("worker", "t1"), TASK)
+    product.idle()
+    product.store.ledger.checkpoint()
+    record = json.loads(files.read(path) or b"")
+    files.write(path, json.dumps({**record, "schemaVersion": 2, "new": "x"}).encode())
+    files.save(paths.running("worker", "t2"), TASK.but(id="t2"))
+    before = disk.contents()
+    with pytest.raises(NewerState, match=f"{path}: expected schemaVersion 1 or older, got 2"):
+        start(files)
+    assert disk.contents() == before
+
+
 def test_recovering_twice_changes_nothing_more(files: Files) -> None:
     running(files)
     product, _ = start(files)
@@ -233,6 +264,7 @@ def test_recovering_twice_changes_nothing_more(files: Files) -> None:
     assert len(transcript(files)) == 1
 
 
+@pytest.mark.fault(8, "claude-code#40226")
 @pytest.mark.parametrize(
     ("ages_s", "wait_s"),
     [

@@ -76,6 +76,7 @@ def test_an_end_that_is_carried_out_is_forgotten_with_the_next() -> None:
     assert list(ended(ended(TriggerState(), 1), 2).ends) == ["t2"]
 
 
+@pytest.mark.fault(51)
 @pytest.mark.parametrize(
     ("seconds", "wait"),
     [

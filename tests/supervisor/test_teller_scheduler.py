@@ -28,6 +28,7 @@ def said(client: Client) -> list[tuple[str, str]]:
     return transcript(client.files)
 
 
+@pytest.mark.fault(42)
 def test_a_turn_that_fails_twice_says_so_and_the_next_message_goes_on(judged: Client) -> None:
     judged.say("m1", "fail please")
     judged.product.idle()
@@ -42,6 +43,7 @@ def test_a_turn_that_fails_twice_says_so_and_the_next_message_goes_on(judged: Cl
     assert (failed["failed"], failed["inReplyTo"]) == (True, ["m1"])
 
 
+@pytest.mark.fault(47)
 def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> None:
     judged.product.mind.waiting = "logged out; run `codex login`"
     judged.say("m1", "hello")
@@ -61,6 +63,7 @@ def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> 
     assert [attempt for _, attempt in judged.oracle.runs] == [1]
 
 
+@pytest.mark.fault(49)
 def test_a_limit_is_waited_for_and_costs_no_attempt(client: Client) -> None:
     client.say("m1", "limited")
     client.product.idle()
@@ -96,6 +99,7 @@ def test_a_turn_takes_what_was_there_when_it_began(judged: Client) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.fault("upstream 9")
 def test_nobody_answers_and_the_default_is_taken(judged: Client) -> None:
     judged.say("m1", "ask: colour? | default")
     judged.product.idle()
@@ -235,6 +239,7 @@ def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
     assert told.count("work") == 60
 
 
+@pytest.mark.fault(51)
 def test_a_message_is_taken_up_before_triggers_are_looked_at_and_fired(
     client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_result_is_told_with_what_was_asked() -> None:
     assert (told.title, told.seat, told.text) == ("search", "planner", "found it")
 
 
+@pytest.mark.fault("complaint 18")
 def test_several_results_make_one_message_that_names_them_all() -> None:
     items = [
         InboxItem(id=f"res-t{n}", kind="task_result", created_at=START, task_id=f"t{n}")

@@ -45,6 +45,7 @@ def ends(client: Client) -> list[TaskResult]:
     return [end for end in found if end is not None]
 
 
+@pytest.mark.fault(53)
 def test_plans_made_at_the_same_time_keep_the_limit_together(client: Client) -> None:
     product = client.product
     asked = [REQUEST.but(id=f"p{n}") for n in range(3)]
@@ -65,6 +66,7 @@ def test_plans_made_at_the_same_time_keep_the_limit_together(client: Client) -> 
         assert client.files.names(folder) == []  # and who asked was told
 
 
+@pytest.mark.fault(53)
 def test_a_restart_and_a_replay_count_nothing_anew(client: Client) -> None:
     full = [REQUEST.but(id=f"t{n}", role="worker", prompt="one") for n in range(MOST - 1)]
     client.order("o1", "pause")

@@ -23,9 +23,11 @@ request that gives one:
     {"endless": "an event"}            HTTP 200, then that again and again
 
 A request without a body looks whether the API is there, and uses no step. `apis` names those that
-are: else 404. `models` is what it lists.
+are: else 404. `models` is what it lists, None: it can not. While it is `loading` it answers
+everything with a 503.
 
-Any step may add "delay" (seconds before the answer), "chunk_delay" and "usage".
+Any step may add "delay" (seconds before the answer), "chunk_delay", "usage", and "hold": an event
+that is waited for when half of the stream is sent.
 """
 
 from __future__ import annotations
@@ -96,14 +98,17 @@ class FakeLLM:
         steps: Sequence[Step],
         *,
         apis: Sequence[str] = ("/responses", "/chat/completions"),
-        models: Sequence[Body] = ({"id": "fake-model"},),
+        models: Sequence[Body] | None = ({"id": "fake-model"},),
         key: str | None = None,
         port: int = 0,
     ) -> None:
         self.steps = list(steps)
-        self.apis, self.models, self.key = tuple(apis), list(models), key
+        self.apis, self.models, self.key = tuple(apis), models and list(models), key
+        self.loading = False
         self.looks: list[str] = []
         """Where it was looked whether an API is there."""
+        self.lacks = "model is required"
+        """What it says to a request without a body."""
         self.requests: list[Body] = []
         self.headers: list[dict[str, str]] = []
         self.asked = threading.Event()
@@ -203,7 +208,9 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        if self._is_let_in():
+        if self.server.fake.models is None:
+            self._json(404, {"detail": "Not Found"}, {})
+        elif self._is_let_in():
             self._json(200, {"object": "list", "data": self.server.fake.models, "models": []}, {})
 
     def do_POST(self) -> None:
@@ -217,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if not body:
             fake.looks.append(self.path)
-            self._json(400, {"error": {"message": "model is required"}}, {})
+            self._json(400, {"error": {"message": fake.lacks}}, {})
             return
         step = fake.next_step(body, dict(self.headers))
         fake.closing.wait(step.get("delay", 0))
@@ -227,6 +234,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _is_let_in(self) -> bool:
+        if self.server.fake.loading:
+            self._json(503, {"error": {"message": "Loading model", "code": 503}}, {})
+            return False
         key = self.server.fake.key
         if key is None or self.headers["authorization"] == f"Bearer {key}":
             return True
@@ -270,7 +280,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         while "endless" in step and not closing.is_set():
             self.wfile.write(step["endless"].encode())
-        for event in events:
+        told = list(events)
+        for number, event in enumerate(told):
+            if "hold" in step and number == len(told) // 2:
+                assert step["hold"].wait(300)
             name = f"event: {event['type']}\n" if "type" in event else ""
             self.wfile.write(f"{name}data: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()

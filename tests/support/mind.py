@@ -1,7 +1,8 @@
 """An engine whose every answer follows from what it is asked: the tests' own little language.
 
 Teller: `plan: …` is delegated word for word · `fail…` fails · `remember …`, `backlog …` are done ·
-`wait…` calls the hook · anything else is heard. Planner: `plan: a; b` plans a task for each part ·
+`wait…` calls the hook · `tell …` and `break …` say it word by word and call the hook, and one
+breaks off · anything else is heard. Planner: `plan: a; b` plans a task for each part ·
 `ask: … | a; b` asks first · `every 60: x` schedules · `chain: a > b` chains · `change: id action`
 changes a trigger · `find: …` finds and tells. Worker: `bad…` fails, `bad anew` each time in
 another way · `flaky…` fails at its first attempt · `session` in it begins one · `long` tells much ·
@@ -60,6 +61,10 @@ class Mind:
                 return Outcome("failed", error="wait", failure_reason="rate_limited")
             if text.startswith("wait"):
                 self.hook(request)
+            if text.startswith(("tell ", "break ")):
+                self._stream(request, text)
+            if text.startswith("break"):
+                return Outcome("failed", error="it broke off", failure_reason="error")
             if text.startswith("fail"):
                 return Outcome("failed", error="the mind fails", failure_reason="error")
             if text.startswith(("plan:", "ask:", "every", "find:", "chain:", "change:")):
@@ -80,6 +85,11 @@ class Mind:
                 said.append(f"heard {text}")
         said += [f"{result.task_id} is {result.status}" for result in request.input.results]
         return Outcome("done", text="\n".join(said))
+
+    def _stream(self, request: EngineRequest, text: str) -> None:
+        for word in text.split():
+            request.on_event("delta", f"{word} ", {})
+        self.hook(request)
 
     def _planner(self, request: EngineRequest) -> Outcome:
         prompt = request.input.task.prompt if request.input.task else ""

@@ -26,6 +26,7 @@ from mimikit.config import (
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import Engine
 from mimikit.engines.registry import EngineRegistry
+from mimikit.engines.worktrees import Worktrees
 from mimikit.errors import StorageError
 from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, ArchiveRules
@@ -40,19 +41,25 @@ from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import LiveRuns, RunContext
 from mimikit.roles.shortage import RunShortage
 from mimikit.supervisor.archiver import Archiver
+from mimikit.supervisor.background_jobs import JobsInPlace
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S, ShortageGuard, Supervisor
+from mimikit.supervisor.notification_scheduler import NotificationScheduler
 from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.self_awake import ImprovementScheduler
 from mimikit.supervisor.state_guard import StateGuard
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 from mimikit.tasks.queue import order_of, read
+from mimikit.testing.fake_worktrees import FakeWorktrees
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock, TellerInPlace
+from mimikit.tools.provider import ToolProvider
 from mimikit.tools.reader import RoleReader
+from tests.support.courier import CourierInPlace
 from tests.support.desk import Desk
 from tests.support.searching import plain_search
 
@@ -135,6 +142,8 @@ class Product:
         rules: ArchiveRules = RULES,
         caps: HistoryCaps | None = None,
         search: MemorySearch | None = None,
+        providers: tuple[ToolProvider, ...] = (),
+        worktrees: Worktrees | None = None,
     ) -> None:
         """Wire it as the app does; nothing is recovered before `start`."""
         self.files, self.clock = files, clock
@@ -170,6 +179,7 @@ class Product:
             state=state,
             shortage=RunShortage(clock),
             stopping=SteppedStop(clock),
+            providers=providers,
         )
         self.seat = TellerInPlace(self.context)
         self.retention = Retention(self.store)
@@ -185,10 +195,25 @@ class Product:
             answers_came=self.llm_eval.take_in,
             summary_came=self.archiver.take_in,
         )
-        self.commands = CommandApplier(
-            self.store, self.applier, self.context.engines, pause_changed=lambda: None
-        )
         self.teller = TellerScheduler(self.store, self.applier, self.context, self.seat)
+        self.worktrees = worktrees or FakeWorktrees()
+        self.self_awake = ImprovementScheduler(
+            self.store,
+            self.context,
+            self.teller.inputs,
+            commit=self.teller.commit,
+            submit=self.applier.submit,
+            worktrees=self.worktrees,
+            jobs=JobsInPlace(),
+        )
+        self.commands = CommandApplier(
+            self.store,
+            self.applier,
+            self.context.engines,
+            pause_changed=lambda: None,
+            improve=self.self_awake.begin,
+        )
+        self.courier = CourierInPlace(files, self.store.events.bell.ring)
         self.supervisor = Supervisor(
             self.store,
             self.applier,
@@ -197,6 +222,10 @@ class Product:
             self.llm_eval,
             self.teller,
             self.archiver,
+            self.self_awake,
+            NotificationScheduler(
+                self.store, self.applier, self.teller.inputs.language, self.courier
+            ),
             self.retention,
             StateGuard(self.store, self._lock(), self._let_go),
             ShortageGuard(self.context, lambda: None),
@@ -220,6 +249,62 @@ class Product:
         """Recover."""
         self.supervisor.start()
 
+    def news(self) -> tuple[object, ...]:
+        """What this process knows beside its disk; of the ledger, what it has learned from it.
+
+        It is all in which two of them differ that have started, or are idle, over equal disks.
+        """
+        ledger = self.store.ledger
+        sends = self.supervisor.notifications._again, self.supervisor.notifications._under_way
+        sent = [tuple((one.id, one.attempt) for one in each.values()) for each in sends]
+        awake = self.self_awake  # counts from when this process began, and looks now and then
+        looks = awake._busy_at, awake._look_at, awake._is_swept
+        by_now = self.llm_eval._triggers.happened  # a count of each process's own
+        quiet = ((key, count == by_now) for key, count in self.llm_eval._happened.items())
+        asked = self.llm_eval._look_at, *quiet
+        # A command has set them, and who starts anew has those it was given.
+        config = *self.store.notifications.settings.channels, *self.context.engines._engines
+        runs = tuple((key, tuple(ids)) for key, ids in ledger._ended_for.items())
+        known = ledger._ends, ledger._queued, ledger._sizes, ledger._originals, ledger._at_it
+        read = ledger._orders, ledger._slots
+        return (
+            *self._to_do(),
+            len(self.log.errors),
+            *sent,
+            awake.settings.enabled and looks,
+            asked,
+            config,
+            runs,
+            *(tuple(each.items()) for each in (*known, *read)),
+        )
+
+    def unsaved(self) -> tuple[object, ...]:
+        """Up to where the index of the ledger tells, and when it will be written again."""
+        ledger = self.store.ledger
+        return ledger._file, ledger._offset, ledger._since_checkpoint, ledger._checkpoint_at
+
+    def _to_do(self) -> tuple[object, ...]:
+        """What it was told of and has not looked at, and what is put off."""
+        events = self.store.events
+        queues = (events.ended_runs, events.changed_triggers, events.changed_files)
+        waiting = [queue._waiting.qsize() for queue in queues]
+        return events.bell._rung.is_set(), *waiting, self._put_off()
+
+    def _put_off(self) -> tuple[object, ...]:
+        """What waits for its time in this process alone, and how long; why no run may begin."""
+        steady, troubles = self.clock.monotonic(), self.context.engines._health._troubles
+        resting = {name: until - steady for name, until in self.supervisor._resting.items()}
+        held = tuple((name, left) for name, left in resting.items() if left > 0)
+        ill = tuple((key, trouble.due_s - steady) for key, trouble in troubles.items())
+        until = self.teller._not_before
+        inputs = [until] if until is not None and until > self.clock.now() else []
+        short = [reason] if (reason := self.context.shortage.reason()) else []
+        return (*held, *ill, *inputs, *short)
+
+    def rests(self) -> bool:
+        """Whether nothing is put off: no operation that failed, no engine, nothing to be told."""
+        return not any(self._to_do())
+
     def tick(self) -> bool:
         """One pass of the supervisor, unless one is under way (a run's hook may ask for one)."""
         if self.ticking:
@@ -238,11 +323,19 @@ class Product:
         if not ready:
             return False
         task = min(ready, key=order_of)
+        if self._is_used(seat, task.id):
+            self.files.quarantine(paths.queued(seat, task.id), f"id already used: {task.id}")
+            return True
         if not self.files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
             return False
         if dispatch(self.context, seat, task):
             self.store.events.ended_runs.put((seat, task.id))
         return True
+
+    def _is_used(self, seat: SeatName, task_id: str) -> bool:
+        """Whether it has begun before, as `runner.queues` asks of each file that is new to it."""
+        used = paths.running(seat, task_id), paths.ended(seat, task_id)
+        return self.store.ledger.end_of(task_id) is not None or any(map(self.files.exists, used))
 
     def queued(self, seat: SeatName) -> list[Task]:
         """The tasks that wait; what is none is its storage's to judge, which is not here."""
@@ -296,6 +389,9 @@ class Product:
         until = self.teller._not_before
         if self.teller.inputs and until is not None and until > now:
             waits.append((until - now).total_seconds())
+        due_at = self.supervisor.notifications.due_at
+        if due_at is not None and due_at > now:
+            waits.append((due_at - now).total_seconds())
         troubles = self.context.engines._health._troubles
         rests = {key[0]: it.due_s - steady for key, it in troubles.items() if it.due_s > steady}
         waits += rests.values()

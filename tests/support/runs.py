@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import secrets
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,7 @@ class Ground:
         cancel = fields.pop("cancel", None) or CancelToken()
         made = make_request(role, TurnInput(now=NOW), desk, prompt=prompt, cancel=cancel)
         folders = {"workspace": self.workspace, "scratch": self.scratch, "state": self.state}
-        return replace(made, **{**folders, "idle_timeout_s": 30, "timeout_s": 30, **fields})
+        return replace(made, **{**folders, "idle_timeout_s": 120, "timeout_s": 120, **fields})
 
 
 def ground(root: Path) -> Ground:
@@ -57,12 +59,23 @@ def tag() -> str:
 
 def alive(tag: str) -> list[int]:
     """The living processes whose command line holds `tag`."""
+    if sys.platform == "linux":  # many look again and again: so it takes a tenth of the time
+        return sorted(_alive(tag.encode()))
     found: list[int] = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words = process.info["cmdline"] or []
         if process.info["status"] != psutil.STATUS_ZOMBIE and any(tag in word for word in words):
             found.append(process.pid)
     return found
+
+
+def _alive(tag: bytes) -> Iterator[int]:
+    """The same from /proc, where one that has ended has no command line any more."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if tag in (entry / "cmdline").read_bytes():
+                    yield int(entry.name)
 
 
 def zombies() -> list[int]:

@@ -21,6 +21,7 @@ Remember = intents.RememberIntent
 Run = intents.RunIntent
 Show = intents.ShowIntent
 WhenFile = intents.WhenFileIntent
+WhenHook = intents.WhenHookIntent
 Plain = intents.PlainSentence
 
 _SHOWN_ZH = {"tasks": "任务", "status": "状态", "help": "帮助", "backlog": "待办"}

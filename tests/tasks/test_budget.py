@@ -135,6 +135,7 @@ RUNS = st.lists(
 )
 
 
+@pytest.mark.fault("complaint 9")
 @given(RUNS, st.integers(500, 20_000))
 def test_used_and_reserved_pass_the_cap_by_no_more_than_runs_have_used_more_than_they_reserved(
     runs: list[tuple[RunKind, int, int]], cap: int

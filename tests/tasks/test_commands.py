@@ -8,7 +8,8 @@ import pytest
 
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Command, CommandResult
+from mimikit.protocol.models import Command
+from mimikit.protocol.results import CommandResult
 from mimikit.tasks import queue
 from mimikit.testing.memory_disk import Crash, MemoryDisk
 

@@ -57,6 +57,7 @@ def test_what_was_checkpointed_is_not_read_again_and_the_rest_is(files: Files) -
     assert again.end_of("t2") is not None
 
 
+@pytest.mark.fault("i")
 def test_the_index_is_rebuilt_without_the_checkpoint(files: Files) -> None:
     book = reopened(files)
     end(book, "t1")
@@ -367,6 +368,7 @@ EVENTS = st.lists(
 )
 
 
+@pytest.mark.fault("i")
 @settings(max_examples=100)
 @given(EVENTS)
 def test_whatever_happens_a_restart_forgets_nothing(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import errno
+import os
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Task
+from mimikit.protocol.models import REMINDER, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
-from mimikit.tasks import queue
+from mimikit.tasks import queue, reminders
 from mimikit.tasks.ledger import Ledger
+from mimikit.testing.memory_disk import MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 TASK = Task(id="t1", prompt="x", created_at=NOW, trace_id="r")
@@ -51,6 +54,7 @@ def test_where_a_task_is(files: Files) -> None:
     assert queue.where(files, "planner", "t1") is None
 
 
+@pytest.mark.fault(5)
 def test_a_result_is_written_once_and_the_first_counts(files: Files) -> None:
     assert queue.finish(files, RESULT)
     assert not queue.finish(files, RESULT.but(status="failed"))
@@ -74,6 +78,56 @@ def test_a_release_that_is_repeated_makes_no_second_task(files: Files) -> None:
     released = TASK.but(attempts=1, released=True)
     queue.release(files, released)
     queue.release(files, released)
+    assert not files.exists(paths.running("worker", "t1"))
+
+
+def test_a_release_that_is_repeated_brings_back_nothing_that_has_gone_on(files: Files) -> None:
+    queue.submit(files, TASK)
+    claim(files)
+    released = TASK.but(attempts=1, released=True)
+    queue.release(files, released)
+    files.move(paths.queued("worker", "t1"), paths.ended("worker", "t1"))
+    queue.release(files, released)
+    assert not files.exists(paths.queued("worker", "t1"))
+
+
+WAITS = TASK.but(released=True, waits_for="codex", not_before=NOW + timedelta(hours=1))
+
+
+def test_what_waits_for_nothing_is_not_claimed_when_waits_end(files: Files) -> None:
+    held: dict[str, Task] = {}
+    queue.submit(files, TASK)
+    queue.submit(files, WAITS.but(id="t2"))
+    before = files.stat(paths.queued("worker", "t1"))
+    queue.end_waits(files, held)
+    assert files.stat(paths.queued("worker", "t1")) == before
+    assert files.load(paths.queued("worker", "t2"), Task) == WAITS.but(id="t2", not_before=None)
+    assert held == {}
+
+
+class FastPool(MemoryDisk):
+    """Whoever claims finds that a pool was faster by a moment."""
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        if "/queue/" in source and "/running/" in target:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+
+
+def test_what_a_pool_has_claimed_meanwhile_is_not_put_back_under_its_run() -> None:
+    files = Files(FastPool())
+    files.make_folders()
+    queue.submit(files, WAITS)
+    queue.end_waits(files, {})
+    assert files.load(paths.running("worker", "t1"), Task) == WAITS
+    assert not files.exists(paths.queued("worker", "t1"))
+
+
+def test_a_reminder_that_was_told_is_not_told_again(files: Files) -> None:
+    tea = TASK.but(profile=REMINDER)
+    assert reminders.tell(files, tea, None)
+    queue.leave_running(files, "worker", "t1")
+    assert not reminders.tell(files, tea, None)
     assert not files.exists(paths.running("worker", "t1"))
 
 
@@ -133,6 +187,7 @@ def test_an_ended_task_is_shown_with_its_outcome(files: Files) -> None:
     assert queue.live(files, by_name(files), 9) == []
 
 
+@pytest.mark.fault(38)
 def test_of_a_long_queue_only_what_is_shown_is_read(files: Files) -> None:
     for number in range(300):
         queue.submit(files, TASK.but(id=f"t{number:03}"))

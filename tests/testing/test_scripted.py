@@ -32,7 +32,7 @@ def in_thread(run: Callable[[], Outcome]) -> Callable[[], Outcome]:
     thread.start()
 
     def wait() -> Outcome:
-        thread.join(10)
+        thread.join(60)
         assert outcomes, "the run did not end"
         return outcomes[0]
 
@@ -100,7 +100,8 @@ def test_it_raises_when_the_script_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", [[{"hang": True}], [{"wait": 1000}], [{"hold": threading.Event()}]]
+    "script",
+    [[{"hang": True}], [{"wait": 1000}], [{"hold": threading.Event()}], [{"hold": "/nowhere"}]],
 )
 @pytest.mark.parametrize(("reason", "status"), [("canceled", "canceled"), ("killed", "failed")])
 def test_a_waiting_run_ends_when_it_is_told_to(script: Any, reason: str, status: str) -> None:
@@ -112,7 +113,8 @@ def test_a_waiting_run_ends_when_it_is_told_to(script: Any, reason: str, status:
 
 
 @pytest.mark.parametrize(
-    "script", [[{"hang": True}], [{"wait": 1000}], [{"hold": threading.Event()}]]
+    "script",
+    [[{"hang": True}], [{"wait": 1000}], [{"hold": threading.Event()}], [{"hold": "/nowhere"}]],
 )
 def test_a_waiting_run_ends_at_its_deadline(script: Any) -> None:
     outcome = play(ScriptedEngine(script), timeout_s=0.02)
@@ -123,6 +125,13 @@ def test_a_held_run_goes_on_when_it_is_released() -> None:
     gate = threading.Event()
     wait = in_thread(lambda: play(ScriptedEngine([{"hold": gate}, {"say": "on"}])))
     gate.set()
+    assert wait().text == "on"
+
+
+def test_a_held_run_goes_on_once_a_file_is_there(tmp_path: Path) -> None:
+    steps = [{"hold": str(tmp_path / "gate")}, {"say": "on"}]
+    wait = in_thread(lambda: play(ScriptedEngine(steps)))
+    (tmp_path / "gate").touch()
     assert wait().text == "on"
 
 

@@ -21,6 +21,9 @@ class World:
     disk: Seen = field(default_factory=dict[str, list[int]])
     flooded: bool = False
     """More files than anybody counts, where a glob is asked for."""
+    deliveries: defaultdict[str, list[tuple[int, str]]] = field(
+        default_factory=lambda: defaultdict[str, list[tuple[int, str]]](list)
+    )
     answers: dict[str, bool] = field(default_factory=dict[str, bool])
     standings: dict[str, Standing] = field(default_factory=dict[str, Standing])
 
@@ -37,6 +40,12 @@ class World:
 
     def exists(self, pattern: Pattern) -> bool:
         return any(self._means(pattern, name) for name in self.disk)
+
+    def delivered(self, hook: str, after: int) -> Sequence[tuple[int, str]]:
+        return [(n, id_) for n, id_ in self.deliveries[hook] if n > after]
+
+    def delivered_before(self, hook: str) -> int:
+        return 0
 
     def answer(self, path: str) -> bool | None:
         return self.answers.get(path)
@@ -72,6 +81,8 @@ class Naive:
         ):
             fires_on_init = self.params.get("fireOnInit") and now
             self.known = None if fires_on_init else now
+        if self.kind == "webhook":
+            self.counts_each = True
         if self.kind.startswith("task_") and not self._results():
             self.counts_each = True
         if self.is_state and self.holds() is False:
@@ -129,6 +140,8 @@ class Naive:
         taken = unused[:1] if one and self.counts_each else unused
         self.used_results |= set(taken)
         self.counts_each = True
+        if self.kind == "webhook":
+            return {self.path: int(taken[-1][1:])}
         return {self.path: taken[-1]}
 
     def all(self) -> list[Naive]:
@@ -149,6 +162,8 @@ class Naive:
         return self.known is not None or bool(self.params.get("fireOnInit"))
 
     def _results(self) -> list[str]:
+        if self.kind == "webhook":
+            return [id_ for _, id_ in self.world.deliveries[self.params["name"]]]
         return self.world.ended[self.params["taskId"], self.kind.removeprefix("task_")]
 
     def _unused(self) -> list[str]:

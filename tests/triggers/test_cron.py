@@ -56,6 +56,7 @@ def assert_as_naive(line: str, start: datetime, end: datetime, zone: ZoneInfo) -
     assert told(line, start, end, zone) == expected, (line, start, end, zone.key)
 
 
+@pytest.mark.fault(36, "complaint 7")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ZONES)
 def test_around_every_change_of_the_clocks_in_ten_years(name: str, size: int) -> None:
@@ -118,6 +119,7 @@ def test_any_line_in_any_week_of_any_zone(size: int) -> None:
     holds()
 
 
+@pytest.mark.fault(36)
 @pytest.mark.parametrize(
     "line",
     [
@@ -143,6 +145,7 @@ def test_days_of_months_and_weeks_over_four_years(line: str, name: str) -> None:
     assert found
 
 
+@pytest.mark.fault("complaint 7")
 def test_a_local_time_that_is_skipped_is_skipped_and_one_shown_twice_comes_once() -> None:
     berlin = zone_of("Europe/Berlin")
     spring = told(
@@ -189,7 +192,7 @@ def test_a_line_that_can_not_be_used_is_refused_in_words(line: str) -> None:
     assert len(str(caught.value)) < 300
 
 
-@settings(max_examples=300, deadline=1000)
+@settings(max_examples=300, deadline=60_000)  # a line that takes for ever is found
 @given(
     st.text(alphabet="0123456789*/,-#L WSUNJAé²\t\n", max_size=40)
     | st.lists(

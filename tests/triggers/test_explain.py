@@ -84,7 +84,7 @@ def at(seconds: float) -> datetime:
         (timed(type="scheduled", schedule=Schedule(run_at=at(60))), {}, None, "waits",
          "Next at 17:31:00, 1 minute", "还有 1 分钟"),
         (timed(enabled=False), {"next_run_at": at(-1)}, None, "paused", "Paused", "已暂停"),
-        (timed(), {}, "line 3: bad", "broken", "line 3: bad", "line 3: bad"),
+        (timed(), {}, "line 3: bad", "broken", "line 3: bad", "第 3 行：bad"),
         (waiting(), {"initialized": True}, None, "waits", "Waits until a exists.",
          "等待：a 存在。"),
         (waiting(), {}, None, "waits", "not been looked at", "还没有被处理"),
@@ -173,7 +173,7 @@ def test_slots_come_newest_first_and_not_without_end() -> None:
 @pytest.mark.parametrize(
     ("fields", "here", "en", "zh"),
     [
-        ({}, {"consumer_up": False}, "The consumer is not running", "消费者没有运行"),
+        ({}, {"consumer_up": False}, "The consumer is not running", "后台服务没有运行"),
         ({}, {"queues_paused": True}, "The queues are paused", "队列已暂停"),
         ({"last_task_id": "x"}, {"is_live": lambda _: True}, "Its last run, x, is not over", "x"),
         ({"failure_streak": 1}, {}, "Its last run failed.", "最近 1 次执行都失败了"),

@@ -12,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput, BadRecord
+from mimikit.protocol import paths
+from mimikit.protocol.files import Files
 from mimikit.protocol.records import most_bytes
 from mimikit.protocol.triggers import FileExists, FileExistsParameters, Schedule, Trigger
+from mimikit.testing.memory_disk import Crash, MemoryDisk
 from mimikit.triggers import registry
 from mimikit.triggers.registry import edited, find_cycle, parse
 
@@ -278,6 +281,7 @@ GRAPHS = st.dictionaries(
 )
 
 
+@pytest.mark.fault(52)
 @settings(max_examples=500)
 @given(GRAPHS, st.sampled_from(NAMES))
 def test_a_circle_is_found_exactly_where_there_is_one(
@@ -302,3 +306,33 @@ def test_a_long_chain_is_walked_once() -> None:
     assert find_cycle("x", ["0"], names_of) is None
     assert len(asked) == 5000
     assert find_cycle("x", ["x"], names_of) == ["x", "x"]
+
+
+def test_a_definition_is_stored_once() -> None:
+    files = Files(MemoryDisk())
+    files.make_folders()
+    first, second = (
+        parsed({"prompt": prompt, "schedule": {"interval": 60}}) for prompt in ("first", "second")
+    )
+    assert registry.create(files, first)
+    assert not registry.create(files, second)
+    assert files.load(paths.trigger(first.id), Trigger) == first
+
+
+def test_no_trigger_is_left_without_what_it_has_done_wherever_its_removal_dies() -> None:
+    """It would begin anew: one that fires once would fire again."""
+    for at in range(20):
+        disk = MemoryDisk()
+        files = Files(disk)
+        files.make_folders()
+        for path in (paths.trigger("a"), paths.trigger_state("a")):
+            files.write(path, b"{}")
+        disk.crash_at = len(disk.log) + at
+        try:
+            registry.remove(files, "a")
+        except Crash:
+            for left in map(Files, [disk.after_kill(), *disk.after_power_loss()]):
+                assert left.exists(paths.trigger_state("a")) or not left.exists(paths.trigger("a"))
+        else:
+            return
+    raise AssertionError("expected a removal within 20 changes")

@@ -44,6 +44,7 @@ def names(here: FolderWorkspace, pattern: str) -> set[str]:
     return set(seen)
 
 
+@pytest.mark.fault("k")
 def test_times_and_sizes_are_those_of_the_disk(here: FolderWorkspace, root: Path) -> None:
     stat = (root / "a.txt").stat()
     assert here.look(parse("a.txt")) == {"a.txt": [stat.st_mtime_ns, stat.st_size]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 from werkzeug.wrappers import Response
 
-from mimikit.config import Settings
+from mimikit.config import Settings, asset_folder
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory.index import RankIndex
 from mimikit.memory.search import MemorySearch
@@ -33,7 +34,8 @@ from mimikit.state import State
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
 from mimikit.web.api.routing import EXTENSION, Site
-from mimikit.web.app import Assets, build_web
+from mimikit.web.app import build_web
+from mimikit.web.assets import Assets
 from mimikit.web.guard import KEY_HEADER
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -129,8 +131,12 @@ class Web:
 def error_of(response: Response) -> dict[str, Any]:
     """The error of an answer, checked for its shape."""
     told = response.get_json()["error"]
-    assert set(told) == {"message", "field"}
+    assert set(told) == {"code", "field", "params", "message"}
     assert told["message"]
+    for language in ("en", "zh"):  # the page has words for it, which speak of what comes with it
+        words = json.loads((asset_folder("webui") / "i18n" / f"{language}.json").read_text())
+        named = set(re.findall(r"\{(\w+)\}", words[f"error.{told['code']}"]))
+        assert named <= {*told["params"], "message"}, told
     return told
 
 

@@ -127,3 +127,30 @@ def test_changes_at_once_lose_nothing(web: Web) -> None:
         thread.join()
     names = sorted(text for text, _ in listed(web))
     assert names == sorted(f"{who}.{number}" for who in range(6) for number in range(10))
+
+
+def test_an_item_is_given_a_date_another_and_none(web: Web) -> None:
+    def dated(action: str, due: str | None) -> list[tuple[str, str | None]]:
+        body = {"action": action, "item": "call mum"} | ({"due": due} if due else {})
+        answer = web.ask("POST", "/api/backlog", body)
+        assert answer.status_code == 200, answer.get_data(as_text=True)
+        return [(item["text"], item["due"]) for item in answer.get_json()["items"]]
+
+    assert dated("add", "2035-12-24 18:00") == [("call mum", "2035-12-24 18:00")]
+    assert dated("due", "2035-12-25T09:00") == [("call mum", "2035-12-25 09:00")]
+    assert dated("done", None) == [("call mum", "2035-12-25 09:00")]
+    assert dated("due", None) == [("call mum", None)]
+    for wrong in ("some day", "every day at 9", "2020-01-01 09:00"):
+        body = {"action": "due", "item": "call mum", "due": wrong}
+        refused = web.ask("POST", "/api/backlog", body)
+        assert refused.status_code == 422, wrong
+        assert error_of(refused)["message"]
+
+
+def test_a_date_that_nobody_can_be_told_of_is_refused(web: Web) -> None:
+    assert change(web, "add", "call mum", due="2198-12-31 09:00").status_code == 200
+    refused = change(web, "add", "call dad", due="2199-06-01 09:00")
+    assert refused.status_code == 422
+    error = error_of(refused)
+    assert (error["field"], error["code"], error["params"]) == ("due", "too_far", {"year": "2198"})
+    assert listed(web) == [("call mum", False)]

@@ -189,9 +189,10 @@ def test_ended_tasks_of_a_trace_are_found_in_a_long_ledger(web) -> None:
 
 def task(id_: str, upstream: list[str] | None = None) -> TaskView:
     return TaskView(
-        id=id_, seat="worker", state="done", title=id_, prompt=id_, profile="standard", priority=5,
+        id=id_, seat="worker", state="done", title=id_, profile="standard", priority=5,
         origin="cli", created_at=START, started_at=None, completed_at=None, not_before=None,
-        waits_for=None, attempts=1, max_attempts=1, failure_reason=None, error=None, trace_id=id_,
+        waits_for=None, attempts=1, max_attempts=1, failure_reason=None, error=None, why=None,
+        trace_id=id_,
         parent_task_id=None, source_trigger_id=None, retry_of=None, upstream=upstream or [],
         internal=False, headline="", wait_ms=None, run_ms=None,
     )  # fmt: skip

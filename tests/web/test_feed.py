@@ -18,6 +18,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question, Task
 from mimikit.tasks import queue
 from mimikit.triggers import registry
+from mimikit.views.job_index import LiveJobs, LiveTasks
 from mimikit.web import feed as feed_module
 from mimikit.web import tokens
 from mimikit.web.feed import StreamsFull, connection_check
@@ -103,20 +104,43 @@ def test_a_change_carries_the_fresh_thing(web) -> None:
     web.feed.tell("question")
     web.beat(live=[live_run("turn-1", "teller", headline="reads")])
     web.feed.tell("turn", state="started", turnId="turn-1", inputs=["msg-2"])
-    web.feed.tell("delta", turnId="turn-1", text="he")
+    web.feed.tell("delta", turnId="turn-1", part=1, at=0, text="he")
     found = changes_after(web, since)
     assert [change["kind"] for change in found] == [
-        *("message", "inbox", "inbox", "task", "trigger", "trigger", "question", "turn", "delta")
+        *("message", "inbox", "inbox", "task", "job"),
+        *("trigger", "trigger", "question", "turn", "delta"),
     ]
     assert found[0]["message"]["html"] == "<p><strong>hi</strong></p>\n"
     assert found[1]["item"]["state"] == "queued"
     assert found[2] == {"kind": "inbox", "id": "msg-3", "item": None, "gone": True}
     assert found[3]["task"]["state"] == "queued"
-    assert found[4]["trigger"]["title"] == "Tick"
-    assert found[5] == {"kind": "trigger", "id": "trig-2", "trigger": None}
-    assert found[6]["question"]["questionId"] == "q-1"
-    assert (found[7]["headline"], found[7]["inputs"]) == ("reads", ["msg-2"])
-    assert found[8] == {"kind": "delta", "turnId": "turn-1", "text": "he"}
+    assert (found[4]["job"]["id"], found[4]["job"]["state"]) == ("t", "waiting")
+    assert found[5]["trigger"]["title"] == "Tick"
+    assert found[6] == {"kind": "trigger", "id": "trig-2", "trigger": None}
+    assert found[7]["question"]["questionId"] == "q-1"
+    assert (found[8]["headline"], found[8]["inputs"]) == ("reads", ["msg-2"])
+    place = {"part": 1, "at": 0, "blocks": []}
+    assert found[9] == {"kind": "delta", "turnId": "turn-1", "text": "he", **place}
+
+
+def test_what_is_at_work_is_looked_at_once_for_all_that_changed(web, monkeypatch) -> None:
+    looks: list[None] = []
+    real = LiveTasks.look
+
+    def counted(tasks: LiveTasks) -> LiveJobs:
+        looks.append(None)
+        return real(tasks)
+
+    web.feed.tell("status")
+    since = cursor(web)
+    for number in range(30):
+        queue.submit(web.files, Task(id=f"t{number}", prompt="x", created_at=START, trace_id="t"))
+        web.feed.tell("task", id=f"t{number}", seat="worker")
+    web.feed.tell("status")
+    monkeypatch.setattr(LiveTasks, "look", counted)
+    found = changes_after(web, since)
+    assert len(found) == 31  # each task, and their one job
+    assert len(looks) == 1
 
 
 @pytest.mark.parametrize(
@@ -147,17 +171,22 @@ def test_what_changed_often_is_told_once_and_pieces_of_text_as_one(web) -> None:
     web.feed.tell("status")
     since = cursor(web)
     queue.submit(web.files, Task(id="task-1", prompt="x", created_at=START, trace_id="t"))
-    for piece in ("a", "b"):
+    for at, piece in enumerate("ab"):
         web.feed.tell("task", id="task-1")
-        web.feed.tell("delta", turnId="turn-1", text=piece)
-    web.feed.tell("delta", turnId="turn-1", text="c")
-    web.feed.tell("delta", turnId="turn-2", text="x")
+        web.feed.tell("delta", turnId="turn-1", part=1, at=at, text=piece)
+    web.feed.tell("delta", turnId="turn-1", part=1, at=2, text="c")
+    web.feed.tell("delta", turnId="turn-1", part=1, at=5, text="gap")
+    web.feed.tell("delta", turnId="turn-1", part=2, at=8, text="anew")
+    web.feed.tell("delta", turnId="turn-2", part=2, at=12, text="x")
     found = changes_after(web, since)
-    assert [(c["kind"], c.get("turnId"), c.get("text")) for c in found] == [
-        ("delta", "turn-1", "a"),
+    assert [(c["kind"], c.get("at"), c.get("text")) for c in found] == [
+        ("delta", 0, "a"),
         ("task", None, None),
-        ("delta", "turn-1", "bc"),
-        ("delta", "turn-2", "x"),
+        ("job", None, None),
+        ("delta", 1, "bc"),
+        ("delta", 5, "gap"),
+        ("delta", 8, "anew"),
+        ("delta", 12, "x"),
     ]
 
 
@@ -174,7 +203,7 @@ def test_a_cursor_that_is_none_of_ours_means_load_anew(web, since: str) -> None:
 
 def test_the_first_change_of_a_fresh_folder_is_not_missed(web) -> None:
     since = cursor(web)
-    web.feed.tell("delta", turnId="t", text="first")
+    web.feed.tell("delta", turnId="t", part=1, at=0, text="first")
     assert texts(changes_after(web, since)) == ["first"]
 
 
@@ -186,7 +215,7 @@ def test_nothing_is_lost_or_doubled_when_the_log_moves_on(
     since, got, sent = cursor(web), list[str](), list[str]()
     for number in range(120):
         web.clock.advance(1)
-        web.feed.tell("delta", turnId=f"t-{number}", text=str(number))
+        web.feed.tell("delta", turnId=f"t-{number}", part=1, at=0, text=str(number))
         sent.append(str(number))
         if number % 9 == 0:
             found = web.get("/api/changes", since=since)
@@ -201,7 +230,7 @@ def test_after_a_very_long_absence_the_page_loads_anew(web) -> None:
     web.feed.tell("status")
     since = cursor(web)
     for number in range(feed_module.MAX_EVENTS + 1):
-        web.feed.tell("delta", turnId=str(number), text="x")
+        web.feed.tell("delta", turnId=str(number), part=1, at=0, text="x")
     found = web.get("/api/changes", since=since)
     assert (found["reset"], len(found["events"])) == (True, 1)
 
@@ -210,16 +239,16 @@ def test_after_a_very_long_absence_the_page_loads_anew(web) -> None:
 
 
 def test_a_stream_goes_on_from_the_snapshot(web) -> None:
-    web.feed.tell("delta", turnId="t", text="before")
+    web.feed.tell("delta", turnId="t", part=1, at=0, text="before")
     since = cursor(web)
-    web.feed.tell("delta", turnId="t", text="after")
+    web.feed.tell("delta", turnId="t", part=1, at=0, text="after")
     stream = open_stream(web, since=since)
     assert stream.headers["Content-Type"].startswith("text/event-stream")
     assert "no-store" in stream.headers["Cache-Control"]
     assert stream.headers["X-Accel-Buffering"] == "no"
     assert next(stream.chunks) == b"retry: 2000\n\n"
     assert texts(stream.take(1)) == ["after"]
-    web.feed.tell("delta", turnId="t", text="live")
+    web.feed.tell("delta", turnId="t", part=1, at=0, text="live")
     assert texts(stream.take(1)) == ["live"]
     stream.close()
 
@@ -229,11 +258,11 @@ def test_a_stream_goes_on_from_the_last_event_it_gave(web) -> None:
     since = cursor(web)
     stream = open_stream(web, since=since)
     for piece in "ab":
-        web.feed.tell("delta", turnId=piece, text=piece)
+        web.feed.tell("delta", turnId=piece, part=1, at=0, text=piece)
     assert texts(stream.take(2)) == ["a", "b"]
     stream.close()
     for piece in "cd":
-        web.feed.tell("delta", turnId=piece, text=piece)
+        web.feed.tell("delta", turnId=piece, part=1, at=0, text=piece)
     again = open_stream(web, since=since, last=stream.last_id)
     assert texts(again.take(2)) == ["c", "d"]
     again.close()
@@ -243,7 +272,7 @@ def test_a_stream_with_an_old_cursor_is_told_to_load_anew(web) -> None:
     web.feed.tell("status")
     stream = open_stream(web, since="seg-old:7")
     assert stream.take(1) == [{"reset": True}]
-    web.feed.tell("delta", turnId="t", text="x")
+    web.feed.tell("delta", turnId="t", part=1, at=0, text="x")
     assert texts(stream.take(1)) == ["x"]
     stream.close()
 
@@ -274,7 +303,7 @@ def test_many_streams_get_everything_in_order(web) -> None:
     for thread in threads:
         thread.start()
     for piece in wanted:
-        web.feed.tell("delta", turnId="t", text="|" + piece)
+        web.feed.tell("delta", turnId="t", part=1, at=0, text="|" + piece)
     for thread in threads:
         thread.join()
     assert got == [wanted] * 8
@@ -282,14 +311,14 @@ def test_many_streams_get_everything_in_order(web) -> None:
         stream.close()
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(200)
 def test_a_change_wakes_a_stream_that_sleeps(web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed_module, "LOOK_S", 3600)
     web.feed.tell("status")
     stream = open_stream(web, since=cursor(web))
     stream.take(1, status=True)
     for piece in ("a", "b", "c"):
-        web.feed.tell("delta", turnId="t", text=piece)
+        web.feed.tell("delta", turnId="t", part=1, at=0, text=piece)
         assert texts(stream.take(1)) == [piece]
     stream.close()
 
@@ -316,7 +345,7 @@ def test_a_tab_that_comes_back_takes_its_own_place(web) -> None:
     other = open_stream(web, tab="tab-2")
     assert len(web.site.feed._places) == 2
     assert b"".join(old.chunks).count(b"event:") == 0
-    web.feed.tell("delta", turnId="t", text="x")
+    web.feed.tell("delta", turnId="t", part=1, at=0, text="x")
     assert new.take(1, status=True)[0]["kind"] == "status"
     for stream in (old, new, other):
         stream.close()
@@ -375,7 +404,7 @@ def test_a_disk_that_does_not_answer_only_delays(make_web, monkeypatch) -> None:
     web.feed.tell("status")
     stream = open_stream(web, since=cursor(web))
     stream.take(1, status=True)
-    web.feed.tell("delta", turnId="t", text="x")
+    web.feed.tell("delta", turnId="t", part=1, at=0, text="x")
     plain_read, failures = web.disk.read, list[str]()
 
     def failing(path: str, **where: Any) -> bytes:
@@ -396,11 +425,11 @@ def test_nobody_looks_at_the_file_while_no_stream_is_open(web) -> None:
     tailer = web.site.feed._tailer.thread
     assert tailer is not None
     stream.close()
-    tailer.join(timeout=5)
+    tailer.join(timeout=60)
     assert not tailer.is_alive()
     assert web.site.feed._tailer.thread is None
     again = open_stream(web, since=cursor(web))
-    web.feed.tell("delta", turnId="t", text="x")
+    web.feed.tell("delta", turnId="t", part=1, at=0, text="x")
     assert texts(again.take(1)) == ["x"]
     again.close()
 

@@ -15,15 +15,8 @@ from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
-from mimikit.protocol.models import (
-    MAX_TEXT,
-    Command,
-    CommandResult,
-    InboxItem,
-    Message,
-    Question,
-    Task,
-)
+from mimikit.protocol.models import MAX_TEXT, Command, InboxItem, Message, Question, Task
+from mimikit.protocol.results import CommandResult
 from mimikit.protocol.triggers import Schedule, Trigger
 from mimikit.tasks import queue
 from mimikit.triggers import registry
@@ -62,6 +55,7 @@ def put_trigger(web, trigger_id: str = "trig-0") -> None:
 # ---- one message ----------------------------------------------------------------------------
 
 
+@pytest.mark.fault("complaint 5")
 def test_a_message_is_in_the_inbox_before_it_is_acknowledged(web) -> None:
     body = {
         "id": "msg-1",
@@ -84,6 +78,7 @@ def test_a_message_is_in_the_inbox_before_it_is_acknowledged(web) -> None:
     )
 
 
+@pytest.mark.fault(9, "complaint 5")
 def test_what_was_acknowledged_survives_a_power_cut(web) -> None:
     web.ask("POST", "/api/input", GOOD_INPUT)
     images = list(web.disk.after_power_loss())
@@ -91,6 +86,7 @@ def test_what_was_acknowledged_survives_a_power_cut(web) -> None:
     assert all(image.stat(paths.inbox("msg-1")) is not None for image in images)
 
 
+@pytest.mark.fault(1, 62)
 def test_sent_twice_it_is_one_message(web) -> None:
     answers = [web.ask("POST", "/api/input", GOOD_INPUT) for _ in range(3)]
     assert [a.status_code for a in answers] == [202, 202, 202]
@@ -98,6 +94,7 @@ def test_sent_twice_it_is_one_message(web) -> None:
     assert web.files.names(paths.INBOX) == ["msg-1.json"]
 
 
+@pytest.mark.fault(62, "complaint 6")
 def test_sent_again_after_it_was_answered_it_is_still_one_message(web) -> None:
     web.ask("POST", "/api/input", GOOD_INPUT)
     item = unanswered(web.files)[0]
@@ -170,6 +167,7 @@ def test_another_text_under_a_known_id_is_refused(web, other: dict[str, str], wh
     assert web.files.names(paths.INBOX) == ([] if when == "said" else ["msg-1.json"])
 
 
+@pytest.mark.fault(28)
 @pytest.mark.parametrize("pages", [1, 2])
 def test_of_many_texts_at_once_under_one_id_one_is_taken(
     make_web, monkeypatch: pytest.MonkeyPatch, pages: int
@@ -204,13 +202,13 @@ def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(mak
         found = mark(message_id, now)
         if not looking.is_set():
             looking.set()
-            go_on.wait(10)
+            go_on.wait(60)
         return found
 
     web.site.known_ids.mark = slow_once  # pyright: ignore[reportAttributeAccessIssue]
     send = [threading.Thread(target=web.ask, args=("POST", "/api/input", GOOD_INPUT)) for _ in "ab"]
     send[0].start()
-    assert looking.wait(10)
+    assert looking.wait(60)
     send[1].start()
     send[1].join(0.3)  # ends only where nothing keeps it from overtaking
     for item in unanswered(web.files):
@@ -400,11 +398,16 @@ def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -
     method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
     response = web.ask(method, address, {"id": "cmd-1"})
     assert response.status_code == 200
-    assert response.get_json() == {"ok": True, "message": "done so", "resultId": "task-1"}
+    told = {"ok": True, "message": "done so", "resultId": "task-1"}
+    told |= {"code": "", "params": {}, "words": {}}
+    assert response.get_json() == told
     assert web.files.names(paths.COMMANDS) == []
 
 
-def test_the_outcome_is_waited_for_while_the_consumer_lives(web) -> None:
+def test_the_outcome_is_waited_for_while_the_consumer_lives(
+    web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "COMMAND_WAIT_S", 60.0)
     put_task(web)
     web.beat()
 
@@ -723,6 +726,7 @@ def test_a_query_names_each_thing_once(web) -> None:
     assert error_of(response)["field"] == "limit"
 
 
+@pytest.mark.fault(40)
 @pytest.mark.parametrize("id_", ["..", "%2e%2e", ".hidden", "a%20b", "x" * 129, "%00", "é"])
 @pytest.mark.parametrize(
     "address",
@@ -734,6 +738,7 @@ def test_an_address_that_is_no_id_touches_no_file(web, address: str, id_: str) -
     error_of(response)
 
 
+@pytest.mark.fault(31)
 @pytest.mark.parametrize("method", ["rename_exclusive", "stat"])
 def test_what_is_taken_while_the_folder_is_moved_away_is_not_acknowledged(
     make_web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
@@ -779,6 +784,7 @@ def test_the_largest_text_is_taken(web) -> None:
     assert web.ask("POST", "/api/input", GOOD_INPUT | {"text": "字" * 200_000}).status_code == 202
 
 
+@pytest.mark.fault(14, 18)
 @pytest.mark.parametrize(
     ("number", "code"),
     [(28, 507), (122, 507), (5, 503), (30, 503), (24, 503), (13, 503)],
@@ -805,6 +811,7 @@ def test_a_disk_that_can_not_take_it_is_told_and_nothing_is_there(
     assert web.ask("POST", address, body).status_code == 202
 
 
+@pytest.mark.fault(1)
 @pytest.mark.parametrize("number", range(6))
 def test_whichever_step_fails_what_is_not_acknowledged_can_be_sent_again(web, number: int) -> None:
     begun = len(web.disk.log)
@@ -832,3 +839,28 @@ def test_a_fault_of_ours_is_logged_and_told_plainly(make_web) -> None:
     assert log["web_failed"]["path"] == "/api/status"
     assert "ZeroDivisionError" in log["web_trace"]["trace"]
     assert "a-token-long-enough" not in json.dumps(log)
+
+
+def test_a_message_is_answered_again_once_whatever_is_asked_twice(web) -> None:
+    said = Message(id="msg-0", role="user", text="hello", created_at=START, quote="before")
+    HistoryStore(web.files).add([said])
+    for _ in range(2):
+        answer = web.ask("POST", "/api/messages/msg-0/retry", {"id": "msg-1"})
+        assert (answer.status_code, answer.json["id"]) == (202, "msg-1")
+    (item,) = unanswered(web.files)
+    assert (item.text, item.quote, item.retry_of) == ("hello", "before", "msg-0")
+    HistoryStore(web.files).add([said.but(id="msg-1", retry_of="msg-0")])
+    inbox.take_out(web.files, "msg-1")
+    assert web.ask("POST", "/api/messages/msg-0/retry", {"id": "msg-1"}).status_code == 202
+    assert unanswered(web.files) == []
+    web.ask("POST", "/api/messages/msg-1/retry", {"id": "msg-2"})
+    assert [item.retry_of for item in unanswered(web.files)] == ["msg-0"]
+
+
+def test_only_what_the_user_said_is_answered_again(web) -> None:
+    said = Message(id="msg-0", role="agent", text="hello", created_at=START)
+    HistoryStore(web.files).add([said])
+    for id_ in ("msg-0", "msg-9"):
+        answer = web.ask("POST", f"/api/messages/{id_}/retry", {})
+        assert answer.status_code == 404
+        assert id_ in error_of(answer)["message"]

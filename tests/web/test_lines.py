@@ -40,3 +40,44 @@ def test_the_api_counts_them_and_the_transcript_keeps_each(web: Any) -> None:
     assert [line["id"] for line in snapshot["messages"]] == ["c"]
     (day,) = web.files.names("history", suffix=".jsonl")
     assert [line["id"] for _, line in web.files.lines(f"history/{day}")] == ["a", "b", "c"]
+
+
+def test_a_message_that_comes_brings_the_line_that_it_ends(web: Any) -> None:
+    web.feed.tell("status")
+    since = web.get("/api/snapshot")["cursor"]
+    store = HistoryStore(web.files, web.clock)
+    for id_ in "abc":
+        store.add([message(id_, "g1")])
+        web.feed.tell("message", id=id_)
+    store.add([message("d", role="user"), message("e", "g1")])
+    web.feed.tell("message", id="e")
+    told = [event for event in web.get("/api/changes", since=since)["events"] if "message" in event]
+    assert [(one["message"]["id"], one["message"]["repeats"]) for one in told] == [
+        ("a", []), ("b", []), ("c", ["a", "b"]), ("e", [])
+    ]  # fmt: skip
+
+
+def test_a_page_has_so_many_lines_however_often_a_trigger_was_told_of(web: Any) -> None:
+    store = HistoryStore(web.files, web.clock)
+    early = [message(f"a{number:03}", role="user") for number in range(30)]
+    often = [message(f"b{number:03}", "g1") for number in range(300)]
+    store.add(early + often)
+    found = web.get("/api/messages", limit="10")
+    *before, line = [one["id"] for one in found["messages"]]
+    assert line == "b299"
+    assert len(before) >= 9
+    assert len(found["messages"][-1]["repeats"]) == 299
+    assert web.get("/api/messages", limit="10", before=found["before"])["messages"]
+
+
+def test_what_each_run_told_can_be_had_a_page_at_a_time(web: Any) -> None:
+    said = [message(id_, "g1") for id_ in "abcde"] + [message("f", "g2"), message("g")]
+    HistoryStore(web.files, web.clock).add(said)
+    until = "2026-12-01T10:00:00.000Z"
+    page = web.ask("GET", f"/api/triggers/g1/messages?limit=2&until={until}").get_json()
+    assert [one["id"] for one in page["messages"]] == ["d", "e"]
+    before = web.ask("GET", f"/api/triggers/g1/messages?until={page['before']}").get_json()
+    assert ([one["id"] for one in before["messages"]], before["before"]) == (["a", "b", "c"], None)
+    assert web.ask("GET", "/api/triggers/none/messages").get_json()["messages"] == []
+    assert web.ask("GET", "/api/triggers/g1/messages?until=nonsense").status_code == 422
+    assert web.ask("GET", "/api/triggers/no%20id/messages").status_code == 422

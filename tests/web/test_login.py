@@ -12,7 +12,7 @@ from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import MemoryDisk
+from mimikit.testing.memory_disk import Crash, MemoryDisk
 from mimikit.testing.twins import FakeClock
 from mimikit.web import tokens
 from mimikit.web.guard import KEY_HEADER, RateLimit
@@ -131,6 +131,31 @@ def test_codes_are_kept_as_hashes_and_swept() -> None:
     tokens.new_login_code(files, NOW + timedelta(days=31))
     assert len(files.names(paths.SECRETS)) == 1
     assert not tokens.is_session_ended(files, "abc")
+
+
+def test_a_code_that_was_never_made_is_none_and_of_a_spent_one_nothing_is_left() -> None:
+    files = files_in_memory()
+    assert not tokens.spend_login_code(files, "never-made", NOW)
+    assert tokens.spend_login_code(files, tokens.new_login_code(files, NOW), NOW)
+    assert files.names(paths.SECRETS) == []
+
+
+def test_no_link_stands_beside_a_new_token_wherever_the_renewal_dies() -> None:
+    for at in range(20):
+        disk = MemoryDisk()
+        files = Files(disk)
+        files.make_folders()
+        old = tokens.load_token(files)
+        tokens.new_login_code(files, NOW)
+        disk.crash_at = len(disk.log) + at
+        try:
+            tokens.renew_token(files)
+        except Crash:
+            for left in map(Files, [disk.after_kill(), *disk.after_power_loss()]):
+                assert not left.names(paths.SECRETS) or tokens.load_token(left) == old
+        else:
+            return
+    raise AssertionError("expected a renewal within 20 changes")
 
 
 def test_of_many_who_spend_a_code_at_once_one_comes_in(tmp_path: Path) -> None:

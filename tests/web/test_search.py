@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from mimikit.conversation.history import HistoryStore
 from mimikit.memory.index import RankIndex
+from mimikit.memory.passages import NEAR, RESULTS, SAID
 from mimikit.memory.search import IndexStatus, MemorySearch
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Hit, Message
+from mimikit.protocol.models import Hit, Message, Task
+from mimikit.tasks import queue
 from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.testing.twins import FakeClock
-from mimikit.views.memory import marks
+from mimikit.views.search import MOST_COUNTED, marks
 from tests.web.conftest import START, MakeWeb, Web, error_of
 
 
@@ -74,17 +76,24 @@ def test_a_hit_says_what_and_where(web: Web) -> None:
         "- <script>alert(1)</script> deploys to 上海 <!-- note-2 -->\n",
     )
     answer = web.get("/api/search", q="which Deployment?")
-    assert set(answer) == {"query", "hits", "tookMs", "fallback"}
+    assert set(answer) == {"query", "hits", "counts", "tookMs", "fallback"}
     assert (answer["query"], answer["fallback"]) == ("which Deployment?", None)
     assert answer["tookMs"] >= 0
     (hit,) = answer["hits"]
     assert set(hit) == {
         *("source", "kind", "snippet", "marks", "score", "day", "line", "messageId", "role"),
-        "taskId",
+        *("taskId", "title", "state"),
     }
     assert (hit["source"], hit["kind"], hit["line"]) == ("memory.md", "memory", 2)
     assert hit["snippet"] == "<script>alert(1)</script> deploys to 上海", "text, not markup"
     assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["deploys"]
+
+
+def test_a_hit_is_told_in_plain_words(web: Web) -> None:
+    write(web, "memory.md", "| host | port |\n|---|---|\n| **heron** | `8080` |\n")
+    (hit,) = found(web, "heron")
+    assert hit["snippet"] == "host · port;\nheron · 8080"
+    assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["heron"]
 
 
 def test_why_the_index_does_not_serve_is_told(make_web: MakeWeb, noting: Noting) -> None:
@@ -125,21 +134,77 @@ def test_marks_lie_in_the_snippet_in_order(query: str, snippet: str) -> None:
 
 def test_how_it_is_asked_reaches_the_search(make_web: MakeWeb, noting: Noting) -> None:
     web = make_web(timezone="Asia/Shanghai", search=lambda: noting)
-    web.get("/api/search", q="x")
-    web.get("/api/search", q="x", limit="100", scope="memory", after="2026-01-28")
-    web.get("/api/search", q="x", scope="all", after="2026-01-28T09:30", before="2026-02-01T00:00Z")
-    web.get("/api/search", q="x", after="", before="2026-01-28T09:30:00.123+01:00")
-    usual = {"query": "x", "limit": 20, "after": None, "before": None, "everywhere": True}
+    kinds = [(SAID,), NEAR, (RESULTS,)]
+    usual = {"query": "x", "limit": MOST_COUNTED, "after": None, "before": None}
     in_shanghai = datetime(2026, 1, 27, 16, tzinfo=UTC)
     half_past_nine = datetime(2026, 1, 28, 1, 30, tzinfo=UTC)
     february = datetime(2026, 2, 1, tzinfo=UTC)
     elsewhere = datetime(2026, 1, 28, 8, 30, 0, 123000, tzinfo=UTC)
-    assert noting.asked == [
-        usual,
-        usual | {"limit": 100, "after": in_shanghai, "everywhere": False},
-        usual | {"after": half_past_nine, "before": february},
-        usual | {"before": elsewhere},
+    for query, asked in (
+        ({}, {}),
+        ({"limit": "100", "kind": "memory", "after": "2026-01-28"}, {"after": in_shanghai}),
+        (
+            {"kind": "all", "after": "2026-01-28T09:30", "before": "2026-02-01T00:00Z"},
+            {"after": half_past_nine, "before": february},
+        ),
+        ({"after": "", "before": "2026-01-28T09:30:00.123+01:00"}, {"before": elsewhere}),
+    ):
+        noting.asked.clear()
+        web.get("/api/search", q="x", **query)
+        assert noting.asked == [usual | asked | {"scopes": scopes} for scopes in kinds]
+
+
+def said(web: Web, count: int, words: str) -> None:
+    HistoryStore(web.files).add(
+        Message(
+            id=f"msg-{number:03d}",
+            role=("user", "agent")[number % 2],
+            text=f"{words} {number}",
+            created_at=START + timedelta(minutes=number),
+        )
+        for number in range(count)
+    )
+
+
+def test_each_kind_is_counted_and_can_be_had_alone(web: Web) -> None:
+    said(web, 6, "a heron")
+    write(web, "memory.md", "- The heron is called Otto. <!-- note-1 -->\n")
+    everything = web.get("/api/search", q="heron")
+    assert everything["counts"] == {"messages": 6, "memory": 1, "work": 0}
+    assert len(everything["hits"]) == 7
+    scores = [hit["score"] for hit in everything["hits"]]
+    assert scores == sorted(scores, reverse=True)
+    for kind, hits in (("messages", {"transcript"}), ("memory", {"memory"}), ("work", set())):
+        answer = web.get("/api/search", q="heron", kind=kind)
+        assert {hit["kind"] for hit in answer["hits"]} == hits
+        assert answer["counts"] == everything["counts"], "also of what is not shown"
+
+
+def test_work_is_found_by_its_title_before_it_has_a_result(web: Web) -> None:
+    for id_, title in (("task-1", "Count the herons"), ("task-2", "Sweep the yard")):
+        task = Task(id=id_, title=title, prompt="look", trace_id=id_, created_at=START)
+        queue.submit(web.files, task)
+    answer = web.get("/api/search", q="herons")
+    (hit,) = answer["hits"]
+    assert (hit["kind"], hit["taskId"], hit["state"]) == ("work", "task-1", "waiting")
+    assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["herons"]
+    assert answer["counts"] == {"messages": 0, "memory": 0, "work": 1}
+    assert web.get("/api/search", q="herons", kind="memory")["hits"] == []
+
+
+def test_a_message_that_memory_keeps_is_found_once_where_it_was_said(web: Web) -> None:
+    said(web, 1, "a heron")
+    day = f"{START:%Y-%m-%d}"
+    raw = f"# {day}\n\n## 09:00 user <!-- msg-000 {day}T01:00:00.000Z -->\n\na heron 0\n"
+    write(web, f"memory/{day}.md", raw)
+    answer = web.get("/api/search", q="heron")
+    assert [(hit["kind"], hit["messageId"]) for hit in answer["hits"]] == [
+        ("transcript", "msg-000")
     ]
+    assert answer["counts"] == {"messages": 1, "memory": 0, "work": 0}
+    write(web, f"memory/{day}.md", raw.replace("msg-000", "msg-of-another-folder"))
+    answer = web.get("/api/search", q="heron")
+    assert answer["counts"] == {"messages": 2, "memory": 0, "work": 0}, "a message all the same"
 
 
 def test_the_search_is_made_once_and_not_before_it_is_asked(
@@ -167,7 +232,7 @@ def test_a_search_of_memory_leaves_the_conversation_out(web: Web) -> None:
     message = Message(id="msg-1", role="user", text="more tea", created_at=START)
     HistoryStore(web.files).add([message])
     assert {hit["kind"] for hit in found(web, "tea")} == {"memory", "transcript"}
-    assert {hit["kind"] for hit in found(web, "tea", scope="memory")} == {"memory"}
+    assert {hit["kind"] for hit in found(web, "tea", kind="memory")} == {"memory"}
     assert len(found(web, "tea", limit="1")) == 1
 
 
@@ -181,7 +246,7 @@ def test_a_search_of_memory_leaves_the_conversation_out(web: Web) -> None:
         ({"q": "x", "limit": "0"}, "limit"),
         ({"q": "x", "limit": "101"}, "limit"),
         ({"q": "x", "limit": "ten"}, "limit"),
-        ({"q": "x", "scope": "everything"}, "scope"),
+        ({"q": "x", "kind": "everything"}, "kind"),
         ({"q": "x", "after": "yesterday"}, "after"),
         ({"q": "x", "before": "2026-02-30"}, "before"),
         ({"q": "x", "before": "9999-12-31T23:59:59-12:00"}, "before"),
@@ -207,7 +272,10 @@ def test_others_may_not_search(web: Web) -> None:
     assert refused.status_code == 403
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(q=st.text(st.characters(exclude_categories=("Cs",)), max_size=40))
 def test_any_query_is_answered(web: Web, q: str) -> None:
     write(web, "memory.md", "- tea `x` \\d+ (a|b) * 茶\n")

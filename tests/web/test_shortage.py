@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from mimikit.protocol.watch import FolderWatch
+from tests.support.pace import within
 from tests.web.conftest import MakeWeb, Server
 
 pytestmark = pytest.mark.needs_platform("linux")
@@ -30,7 +31,7 @@ ENDED = "the connection ended"
 
 def ask(server: Server, method: str, path: str, body: object = None) -> tuple[object, bytes]:
     """Status and answer; that the connection was ended is one, too."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=within(10))
     headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}
     try:
         connection.request(method, path, json.dumps(body) if body else None, headers)
@@ -85,11 +86,11 @@ def test_in_want_the_page_answers_or_hangs_up_and_goes_on(
     idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(30)]
     spent = sum(worker.cpu_times()[:2])
     time.sleep(2)
-    assert sum(worker.cpu_times()[:2]) - spent < 0.5, "it does not turn on the spot"
+    assert sum(worker.cpu_times()[:2]) - spent < within(0.5), "it does not turn on the spot"
     for connection in idle:
         connection.close()
     resource.prlimit(worker.pid, limit, before)
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + within(2)
     while ask(server, "POST", "/api/input", {"text": "again"})[0] != 202:
         assert time.monotonic() < deadline, "working again within two seconds"
     assert set(ask_all(server, 1)) <= {200, 202, 503}
@@ -128,5 +129,5 @@ def test_a_watch_that_found_no_thread_is_asked_for_again(
             watch.watch("inbox", lambda _names: told.set())
     watch.watch("inbox", lambda _names: told.set())
     (tmp_path / "inbox" / "a.json").write_text("{}")
-    assert told.wait(10)
+    assert told.wait(60)
     watch.close()

@@ -19,11 +19,14 @@ from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Command, EngineStatus, InboxItem, Message, Question, Task, Usage
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.runtime import Health, LockHolder, RuntimeState
-from mimikit.protocol.triggers import PlanResult, Schedule, Trigger, TriggerState
+from mimikit.protocol.triggers import LastRun, PlanResult, Schedule, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
+from mimikit.views import output as shown_output
 from mimikit.views import tasks as shown_tasks
+from mimikit.views.job_reader import FIRST_ENDED, FIRST_LIVE
+from mimikit.views.snapshot import FIRST_TASKS
 from mimikit.views.status import look_at_consumer
 from tests.web.conftest import START, live_run
 
@@ -46,7 +49,7 @@ def put(web, task_id: str, **facts: Any) -> Task:
 
 
 def end(web, task: Task, status: Any = "done", text: str = "**well**", **facts: Any) -> None:
-    """Bring a Worker's task to its end, as the consumer does."""
+    """Bring a task to its end, as the consumer does."""
     web.clock.advance(5)
     result = TaskResult(
         id=task.id,
@@ -57,11 +60,11 @@ def end(web, task: Task, status: Any = "done", text: str = "**well**", **facts: 
         started_at=web.clock.now() - timedelta(seconds=2),
         completed_at=web.clock.now(),
     ).but(**facts)
-    web.files.move(paths.queued("worker", task.id), paths.running("worker", task.id))
+    web.files.move(paths.queued(task.role, task.id), paths.running(task.role, task.id))
     queue.finish(web.files, result)
-    ended = {"status": status, "seat": "worker", "traceId": task.trace_id}
+    ended = {"status": status, "seat": task.role, "traceId": task.trace_id, "title": task.title}
     Ledger(web.files).write("ended", task.id, result.completed_at, **ended)
-    queue.leave_running(web.files, "worker", task.id)
+    queue.leave_running(web.files, task.role, task.id)
 
 
 # ---- the snapshot ---------------------------------------------------------------------------
@@ -70,8 +73,18 @@ def end(web, task: Task, status: Any = "done", text: str = "**well**", **facts: 
 def test_an_empty_folder_makes_a_whole_snapshot(web) -> None:
     found = web.get("/api/snapshot")
     assert set(found) == {
-        *("cursor", "version", "now", "timezone", "messages", "before", "inbox", "question"),
-        *("tasks", "triggers", "status"),
+        *(
+            "cursor",
+            "version",
+            "now",
+            "timezone",
+            "messages",
+            "before",
+            "inbox",
+            "question",
+            "draft",
+        ),
+        *("jobs", "tasks", "triggers", "status"),
     }
     assert found["now"] == "2026-03-01T12:00:00.000Z"
     assert found["status"]["consumer"] == "down"
@@ -103,6 +116,26 @@ def test_older_messages_come_in_pages_without_gap_or_double(web) -> None:
         texts = [m["text"] for m in page["messages"]] + texts
         before = page["before"]
     assert texts == [str(number) for number in range(130)]
+
+
+def test_a_message_is_shown_amid_those_around_it(web) -> None:
+    for number in range(60):
+        say(web, str(number))
+    ids = [m["id"] for m in web.get("/api/messages", limit="60")["messages"]]
+    page = web.get("/api/messages", around=ids[30], limit="10")
+    assert [m["text"] for m in page["messages"]] == [str(number) for number in range(25, 35)]
+    newer = web.get("/api/messages", after=page["after"], limit="200")
+    assert [m["text"] for m in newer["messages"]] == [str(number) for number in range(35, 60)]
+    assert newer["after"] is None, "nothing is newer"
+    older = web.get("/api/messages", before=page["before"], limit="200")
+    assert [m["text"] for m in older["messages"]] == [str(number) for number in range(25)]
+    today = page["messages"][0]["createdAt"][:10]
+    for day in (today, "2020-02-29"):
+        assert web.get("/api/messages", around=ids[30], day=day, limit="10") == page
+    odd = web.ask("GET", "/api/messages", query={"around": ids[30], "day": "2020-02-30"})
+    assert (odd.status_code, odd.get_json()["error"]["field"]) == (422, "day")
+    missing = web.ask("GET", "/api/messages", query={"around": "msg-never"})
+    assert (missing.status_code, missing.get_json()["error"]["field"]) == (404, "around")
 
 
 def test_the_inbox_lies_over_the_messages(web) -> None:
@@ -234,7 +267,7 @@ def test_what_waits_for_a_mind_is_shown_and_another_may_be_used(web) -> None:
         tasks=2,
     )
     web.beat(minds={"codex": mind})
-    assert web.get("/api/status")["minds"] == {"codex": mind.to_dict()}
+    assert web.get("/api/status")["minds"] == {"codex": mind.to_dict() | {"why": None}}
     answer = web.ask("POST", "/api/engines", {"use": "builtin", "id": "cmd-1"})
     assert (answer.status_code, answer.get_json()) == (202, {"command": "cmd-1"})
     command = web.files.load(paths.command("cmd-1"), Command)
@@ -469,6 +502,7 @@ def test_tasks_by_state(web, state: str | None, ids: list[str]) -> None:
     assert [t["id"] for t in web.get("/api/tasks", **query)["tasks"]] == ids
 
 
+@pytest.mark.fault(38)
 def test_of_many_tasks_few_are_read(make_web) -> None:
     web = make_web()
     disk_files = web.files
@@ -484,11 +518,17 @@ def test_of_many_tasks_few_are_read(make_web) -> None:
         return plain_read(path, **where)
 
     web.disk.read = counted  # pyright: ignore[reportAttributeAccessIssue]
-    found = web.get("/api/snapshot")["tasks"]
-    assert len(reads) < 800
-    assert sum(t["state"] == "queued" for t in found) == shown_tasks.MAX_LIVE
-    ended = [t["id"] for t in found if t["state"] == "done"]
-    assert ended == [f"task-e{number:03}" for number in range(119, 69, -1)]
+    snapshot = web.get("/api/snapshot")
+    assert len(reads) < 900
+    newest = [f"task-e{number:03}" for number in range(119, 0, -1)]
+    kinds = {
+        "tasks": ("queued", FIRST_TASKS, FIRST_TASKS),
+        "jobs": ("waiting", FIRST_LIVE, FIRST_ENDED),
+    }
+    for kind, (waits, live, ended) in kinds.items():
+        states = [one["state"] for one in snapshot[kind]]
+        assert states == [waits] * live + ["done"] * ended
+        assert [one["id"] for one in snapshot[kind]][live:] == newest[:ended]
     assert disk_files.fs is web.disk
 
 
@@ -527,22 +567,28 @@ def test_output_is_read_on_from_where_it_was_left(web) -> None:
     assert last["ended"] is True
 
 
+@pytest.mark.fault(37)
 def test_long_output_comes_in_parts_and_one_endless_line_is_passed(
     web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shown_tasks, "_OUTPUT_PART", 100)
-    monkeypatch.setattr(shown_tasks, "_OUTPUT_LINE", 1600)
+    monkeypatch.setattr(shown_output, "_PART", 100)
+    monkeypatch.setattr(shown_output, "_LONGEST_LINE", 1600)
     put(web, "task-1")
     sizes = [10, 10, 300, 5, 4000, 7]
     for size in sizes:
         line = {"at": "x", "type": "output", "text": "y" * size}
         web.files.append(paths.run_output("task-1"), line)
-    offset, seen = "0", list[int]()
+    offset, seen, left_out = "0", list[int](), 0
     for _ in range(40):
         part = web.get("/api/tasks/task-1/output", offset=offset)
-        seen += [len(event["text"]) for event in part["events"]]
+        for event in part["events"]:
+            if event["type"] == "gap":
+                left_out += event["data"]["bytes"]
+            else:
+                seen.append(len(event["text"]))
         offset = part["offset"]
     assert seen == [10, 10, 300, 5, 7]
+    assert 3000 < left_out < 4100
 
 
 def test_where_output_came_from_may_stand_in_its_data(web) -> None:
@@ -643,12 +689,54 @@ def test_of_a_trigger_its_user_broke_the_last_good_one_is_shown(web) -> None:
     assert found["broken"]
 
 
+DONE = {"type": "task_done", "params": {"taskId": "task-1"}}
+ASKED = {"type": "llm_eval", "params": {"prompt": "is it late?"}}
+FAILED = LastRun(task_id="task-1", status="failed", at=START, failure_reason="error")
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "group"),
+    [
+        ({}, {}, "active"),
+        ({"enabled": False}, {}, "paused"),
+        ({"enabled": False}, {"failure_streak": 3, "paused_by": "breaker"}, "attention"),
+        ({}, {"failure_streak": 1, "fire_count": 1, "last_end": FAILED}, "attention"),
+        ({"enabled": False}, {"failure_streak": 1, "last_end": FAILED}, "paused"),
+        ({"condition": DONE, "once": True}, {}, "step"),
+        ({"condition": DONE}, {}, "active"),
+        ({"condition": DONE, "once": True}, {"blocked_by": "task-1"}, "attention"),
+        ({"condition": ASKED}, {}, "attention"),
+        ({"condition": ASKED, "once": True}, {}, "attention"),
+    ],
+)
+def test_triggers_are_grouped_by_what_they_need(
+    web, facts: dict[str, Any], state: dict[str, Any], group: str
+) -> None:
+    nobody = EngineStatus(engine="codex", state="waiting", reason="nobody is logged in")
+    web.beat(engines={"standard": nobody})
+    kind: dict[str, Any] = {"type": "conditional", "schedule": None} if "condition" in facts else {}
+    registry.create(web.files, trigger(**kind, **facts))
+    registry.save_state(web.files, "trig-1", TriggerState(**state))
+    (found,) = web.get("/api/triggers")["triggers"]
+    assert found["group"] == group
+    assert (found["needs"] is not None) is (group == "attention")
+    if facts.get("condition") == ASKED:
+        assert "nobody is logged in" in found["needs"]["en"]
+
+
+def test_a_broken_trigger_needs_its_user(web) -> None:
+    web.files.write(paths.trigger("trig-1"), b"{")
+    (found,) = web.get("/api/triggers")["triggers"]
+    assert (found["group"], found["needs"] is not None) == ("attention", True)
+
+
 # ---- whatever lies there --------------------------------------------------------------------
 
 EVERY_FILE = [
     paths.inbox("msg-1"),
     paths.PENDING_QUESTION,
     paths.HISTORY,
+    paths.SCHEMA,
     paths.HEALTH,
     paths.RUNTIME,
     paths.EVENTS,
@@ -681,6 +769,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.fault(24)
 @pytest.mark.parametrize("path", EVERY_FILE)
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_a_damaged_file_stays_and_the_rest_is_shown(web, path: str, kind: str) -> None:

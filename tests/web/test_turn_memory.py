@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +12,13 @@ import pytest
 from mimikit.conversation import turns
 from mimikit.conversation.history import HistoryStore
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt
+from mimikit.engine_settings import PriceSettings
+from mimikit.language.phrases import fence
 from mimikit.protocol import paths
-from mimikit.protocol.models import Hit, Message, TurnRecord
+from mimikit.protocol.models import Hit, Message, Task, TurnRecord, Usage
+from mimikit.protocol.triggers import PlanResult
+from mimikit.tasks import queue
+from mimikit.web.api.routing import EXTENSION
 from tests.web.conftest import START, Web, error_of
 
 
@@ -28,6 +35,10 @@ HIT = {
     "kind": "memory",
     "day": "2026-01-28",
 }
+
+
+def section(label: str, text: str) -> str:
+    return f"## {label}\n{fence(text)}"
 
 
 def say(web: Web, id_: str, turn_id: str | None, role: Any = "agent") -> None:
@@ -85,6 +96,71 @@ def test_the_prompt_behind_a_reply_is_shown_whole(web: Web) -> None:
     assert (shown["instructions"], shown["prompt"]) == ("You talk.", "## Input\n<b>")
     assert shown["calls"] == [{"name": "reply", "ok": True, "arguments": "{}", "reply": "sent"}]
     assert (shown["model"], shown["requests"], shown["hits"][0]["text"]) == ("m", 1, "tea")
+
+
+def test_a_prompt_is_told_in_its_parts_with_what_it_cost_and_how_long_it_took(web: Web) -> None:
+    blocks = [section("Memory", "## Input\n```\ntea"), section("Input", "[msg-1] hi")]
+    made = TurnPrompt(
+        id="turn-1", role="teller", engine="codex", status="done", at=START + timedelta(seconds=3),
+        started_at=START, instructions="You talk.", prompt="\n\n".join(["Begin.", *blocks]),
+        usage=Usage(input_tokens=1000, cached_input_tokens=400, output_tokens=100),
+    )  # fmt: skip
+    web.files.save(paths.turn_prompt("turn-1"), made)
+    codex = web.site.settings.codex
+    price = codex.model_copy(update={"price": PriceSettings(input=10, cached_input=1, output=20)})
+    settings = web.site.settings.model_copy(update={"codex": price})
+    web.app.extensions[EXTENSION] = replace(web.site, settings=settings)
+    shown = web.get("/api/turns/turn-1")
+    parts = [(part["label"], part["text"]) for part in shown["sections"]]
+    memory = "## Input\n```\ntea"
+    assert parts == [("", "Begin."), ("Memory", memory), ("Input", "[msg-1] hi")]
+    assert all(part["tokens"] > 0 for part in shown["sections"])
+    assert shown["instructionsTokens"] > 0
+    assert shown["cost"] == {"USD": pytest.approx((600 * 10 + 400 + 100 * 20) / 1e6)}
+    assert (shown["isKept"], shown["byCode"]) == (True, False)
+    assert shown["startedAt"] == "2026-03-01T12:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("author", "engine", "by_code"),
+    [("code", "", True), ("teller", "builtin", True), ("teller", "mine", False)],
+)
+def test_of_a_reply_whose_prompt_is_not_kept_the_rest_is_told(
+    web: Web, author: Any, engine: str, by_code: bool
+) -> None:
+    turn = TurnRecord(
+        id="turn-1", author=author, engine=engine, injected=["memory.md"],
+        started_at=START, completed_at=START,
+    )  # fmt: skip
+    web.files.save(paths.turn_done("turn-1"), turn)
+    shown = web.get("/api/turns/turn-1")
+    assert (shown["byCode"], shown["isKept"], shown["sections"]) == (by_code, False, [])
+    assert shown["engine"] == ("" if by_code else "mine")
+    assert [hit["source"] for hit in shown["hits"]] == ["memory.md"]
+
+
+@pytest.mark.parametrize(("engine", "by_code"), [("builtin", True), ("mine", False)])
+def test_of_work_whose_prompt_is_not_kept_its_end_is_told(
+    web: Web, engine: str, by_code: bool
+) -> None:
+    task = Task(
+        id="task-1", role="planner", prompt="x", trace_id="turn-1", created_at=START,
+    )  # fmt: skip
+    end = PlanResult(
+        id="task-1", status="done", turn_id="turn-1", trace_id="turn-1", engine=engine,
+        started_at=START, completed_at=START + timedelta(seconds=2),
+    )  # fmt: skip
+    web.files.save(paths.ended("planner", "task-1"), task)
+    queue.finish(web.files, end)
+    shown = web.get("/api/turns/task-1")
+    assert (shown["role"], shown["byCode"], shown["isKept"]) == ("planner", by_code, False)
+    assert shown["engine"] == ("" if by_code else "mine")
+
+
+def test_a_message_said_anew_names_the_one_it_replaces(web: Web) -> None:
+    body = {"id": "msg-2", "text": "tea at five", "edits": "msg-1", "quote": "tea at four"}
+    assert web.ask("POST", "/api/input", body).status_code == 202
+    assert web.get("/api/snapshot")["inbox"][0]["edits"] == "msg-1"
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[]", b'{"id": "turn-1"}'])

@@ -18,7 +18,7 @@ async function page() {
   const draws = [];
   const api = {
     task: () => new Promise((answer) => asked.push((state) => answer({ task: task(state) }))),
-    output: async () => ({ events: [], offset: "0", ended: true }),
+    outputPage: async () => ({ events: [], start: "0", offset: "0", size: 0, ended: true }),
   };
   const store = new Store((draw) => draws.push(draw));
   const keeper = new DetailKeeper(store, api);

@@ -1,13 +1,17 @@
-// Memory's pages are kept fresh, searches wait for the typing to rest, and nothing typed is lost.
+// Memory's pages are kept fresh, and nothing typed is lost.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { ApiError } from "../../webui/js/api.js";
 import { MemoryActions } from "../../webui/js/memory-actions.js";
-import { MemoryKeeper, REFRESH_MS, REST_MS } from "../../webui/js/memory-keeper.js";
+import { MemoryKeeper, REFRESH_MS } from "../../webui/js/memory-keeper.js";
 import { Store } from "../../webui/js/store.js";
 import { Clock, settled } from "./fakes.mjs";
+import { addActions } from "../../webui/js/state.js";
+import { MEMORY_ACTIONS } from "../../webui/js/memory-state.js";
+
+addActions(MEMORY_ACTIONS);
 
 const PATH = "memory/2026-01-28.md";
 const file = (text, more = {}) => ({
@@ -24,7 +28,7 @@ const file = (text, more = {}) => ({
   ...more,
 });
 const NAMES = [
-  ...["memory", "note", "saveNote", "search", "backlog", "changeBacklog", "turnMemory"],
+  ...["memory", "note", "saveNote", "backlog", "changeBacklog", "turnMemory"],
 ];
 
 /** A page with a server that answers what a test says, and a browser that keeps drafts. */
@@ -51,7 +55,6 @@ function page(answers = {}, kept = {}) {
   const keeper = new MemoryKeeper(store, api, {
     later: clock.later,
     drop: clock.drop,
-    words,
     read: (key) => kept[key] ?? null,
     keep: (key, value) => {
       if (kept.full) return false;
@@ -67,10 +70,7 @@ function page(answers = {}, kept = {}) {
     words,
     signOut: () => went.push("out"),
     focus: (selector) => focused.push(selector),
-    showMessage: (id) => went.push(`message ${id}`),
-    loadOlder: async () => answers.older?.(store),
     reloadBacklog: () => void keeper.loadBacklog(),
-    searchNow: (query) => keeper.searchNow(query),
   });
   const open = async (route) => {
     store.set({ session: "in", route });
@@ -106,78 +106,16 @@ describe("the list", () => {
   });
 
   test("that could not be had says so, and what was there stays", async () => {
-    const there = page({ memory: new ApiError(0, "") });
+    const there = page({ memory: new ApiError(0) });
     await there.open({ view: "memory" });
     assert.equal(there.store.state.memory.load, "failed");
     there.answers.memory = { files: [file("a")], index: null };
     await there.keeper.loadList();
     assert.equal(there.store.state.memory.load, "ready");
-    there.answers.memory = new ApiError(0, "");
+    there.answers.memory = new ApiError(0);
     await there.keeper.loadList();
     assert.equal(there.store.state.memory.load, "ready");
     assert.equal(there.store.state.memory.files.length, 1);
-  });
-});
-
-describe("a search", () => {
-  test("waits for the typing to rest, and hears only the answer to what stands there", async () => {
-    const held = [];
-    const there = page({ search: () => new Promise((answer) => held.push(answer)) });
-    const { act, clock, store, open, calls } = there;
-    await open({ view: "memory" });
-    for (const query of ["o", "ot", "otter"]) {
-      act.type(query);
-      await clock.pass(REST_MS / 2);
-    }
-    await clock.pass(REST_MS);
-    assert.deepEqual(calls("search"), [["search", "otter"]]);
-    act.type("otters ");
-    await clock.pass(REST_MS);
-    assert.equal(calls("search")[1][1], "otters");
-    held[1]({ hits: [{ source: "b" }], fallback: null });
-    held[0]({ hits: [{ source: "a" }], fallback: null });
-    await settled();
-    assert.equal(store.state.memory.search.state, "ready");
-    assert.deepEqual(store.state.memory.search.hits, [{ source: "b" }]);
-    act.clear();
-    await settled();
-    assert.deepEqual(store.state.memory.search.hits, []);
-    assert.equal(store.state.memory.search.state, "idle");
-    assert.deepEqual(there.focused, ["#memory-search"]);
-  });
-
-  test("that failed says why and is made again on demand, at once", async () => {
-    const { act, clock, store, open, calls, answers } = page({ search: new ApiError(503, "busy") });
-    await open({ view: "memory" });
-    act.type("otter");
-    await clock.pass(REST_MS);
-    assert.deepEqual(
-      [store.state.memory.search.state, store.state.memory.search.error],
-      ["failed", "busy"],
-    );
-    answers.search = { hits: [{ source: "a" }] };
-    act.search();
-    await settled();
-    assert.equal(store.state.memory.search.hits.length, 1);
-    assert.equal(calls("search").length, 2);
-  });
-
-  test("leads to a message however far back it lies, and says when it cannot", async () => {
-    const said = (id, day) => ({ id, role: "user", text: id, createdAt: `${day}T04:00:00.000Z` });
-    let pages = 0;
-    const older = (store) => {
-      pages += 1;
-      const id = pages === 3 ? "msg-far" : `msg-${pages}`;
-      const messages = [said(id, `2026-01-2${8 - pages}`)];
-      store.dispatch({ type: "olderLoaded", messages, before: "more" });
-    };
-    const { act, store, went, told } = page({ older });
-    store.set({ messages: [said("msg-0", "2026-01-28")], before: "more" });
-    await act.openMessage("msg-far", "2026-01-25");
-    assert.deepEqual([pages, went], [3, ["message msg-far"]]);
-    await act.openMessage("msg-none", "2026-01-23");
-    assert.equal(pages, 6); // one day before it, the search is over
-    assert.equal(told.length, 1);
   });
 });
 
@@ -187,7 +125,7 @@ describe("a file", () => {
     const { store, open, answers, clock, calls } = there;
     await open(READ);
     assert.equal(store.state.note.file.text, "a");
-    answers.note = new ApiError(404, "");
+    answers.note = new ApiError(404);
     await open({ view: "note", path: "memory/none.md", line: null });
     assert.equal(store.state.note.load, "missing");
     answers.note = file("b");
@@ -245,7 +183,7 @@ describe("a file", () => {
     const there = page({ note: file("a", { editable: false }) });
     await there.open(EDIT);
     assert.equal(form(there), undefined);
-    there.answers.note = new ApiError(404, "");
+    there.answers.note = new ApiError(404);
     await there.open({ view: "noteEdit", path: "memory/none.md" });
     assert.deepEqual(there.store.state.notes, {});
     await there.open({ view: "noteEdit", path: "memory.md" });
@@ -255,7 +193,7 @@ describe("a file", () => {
 
 describe("a file that changed meanwhile", () => {
   const changed = (text) => {
-    const error = new ApiError(409, "changed", "hash", {
+    const error = new ApiError(409, { message: "changed", field: "hash" }, {
       current: text === null ? null : file(text),
     });
     return error;
@@ -333,7 +271,7 @@ describe("what is typed", () => {
   });
 
   test("is not lost with the file", async () => {
-    const there = page({ note: new ApiError(404, "") }, draft("mine", "hash of a"));
+    const there = page({ note: new ApiError(404) }, draft("mine", "hash of a"));
     await there.open(EDIT);
     assert.deepEqual(form(there).conflict, { current: null, shown: false });
   });
@@ -362,7 +300,7 @@ describe("what is typed", () => {
   });
 
   test("and could not be saved stays, with the reason", async () => {
-    const there = page({ note: file("a"), saveNote: new ApiError(507, "the disk is full") });
+    const there = page({ note: file("a"), saveNote: new ApiError(507, { message: "the disk is full" }) });
     await there.open(EDIT);
     there.act.edit(PATH, { text: "mine" });
     await there.act.save(PATH);
@@ -379,7 +317,7 @@ describe("a new note", () => {
     const taken = new Set(["memory/2026-01-28-plan.md", "memory/2026-01-28-plan-2.md"]);
     const saveNote = (path, { text }) =>
       taken.has(path)
-        ? new ApiError(409, "there", "hash", { current: file("another") })
+        ? new ApiError(409, { message: "there", field: "hash" }, { current: file("another") })
         : file(text, { path });
     const { act, store, open, calls, went } = page({ saveNote });
     store.set({ now: NOW, zone: "Asia/Shanghai" });
@@ -425,7 +363,7 @@ describe("the backlog", () => {
   });
 
   test("that could not be changed keeps what was typed, and is looked at anew", async () => {
-    const there = page({ changeBacklog: new ApiError(422, "no such item") });
+    const there = page({ changeBacklog: new ApiError(422, { message: "no such item" }) });
     const { act, store, open, calls } = there;
     await open({ view: "backlog" });
     act.typeItem("thing");
@@ -436,21 +374,4 @@ describe("the backlog", () => {
     );
     assert.equal(calls("backlog").length, 2);
   });
-});
-
-test("the hits of a reply are asked for once, and again when that failed", async () => {
-  const there = page({ turnMemory: new ApiError(503, "") });
-  const { act, store, calls, answers } = there;
-  await act.toggleHits("turn-1");
-  assert.deepEqual(
-    [store.state.hits["turn-1"].load, store.state.hits["turn-1"].open],
-    ["failed", true],
-  );
-  answers.turnMemory = { hits: [{ source: "memory.md" }] };
-  await act.toggleHits("turn-1");
-  await act.toggleHits("turn-1");
-  assert.equal(store.state.hits["turn-1"].hits.length, 1);
-  await act.toggleHits("turn-1");
-  await act.toggleHits("turn-1");
-  assert.equal(calls("turnMemory").length, 2);
 });

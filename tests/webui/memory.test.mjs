@@ -6,7 +6,6 @@ import { describe, test } from "node:test";
 import {
   groupsOf,
   isDirty,
-  isNotePath,
   lettersOf,
   lineMark,
   notePath,
@@ -20,6 +19,7 @@ import {
   withoutTitle,
   written,
 } from "../../webui/js/memory.js";
+import { isNotePath } from "../../webui/js/route.js";
 import { dateName, fileSize, monthName } from "../../webui/js/time.js";
 
 const hit = (more) => ({ source: "memory.md", kind: "memory", line: 3, ...more });
@@ -76,19 +76,6 @@ describe("what is found", () => {
       { text: "服务器", marked: false },
     ]);
     assert.deepEqual(piecesOf("", []), []);
-  });
-
-  test("never shows the names of entries, whole or cut", () => {
-    const text = (snippet, marks = []) =>
-      piecesOf(snippet, marks)
-        .map((one) => one.text)
-        .join("");
-    assert.equal(text("- otter <!-- note-01 --> and <!-- note-0"), "- otter  and ");
-    assert.deepEqual(piecesOf("a<!-- x -->b", [[0, 12]]), [{ text: "ab", marked: true }]);
-    assert.equal(
-      text("is **otter** at `10.0.0.7`, 2 ** 3 ** 4, `open"),
-      "is otter at 10.0.0.7, 2 ** 3 ** 4, `open",
-    );
   });
 
   test("opens where it stands", () => {

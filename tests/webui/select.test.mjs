@@ -8,6 +8,7 @@ import {
   live,
   messageAbout,
   namedTask,
+  placeOf,
   queueLength,
   taskGroups,
   taskTimes,
@@ -64,7 +65,8 @@ describe("messages of one trigger", () => {
 
   test("are found by the tasks of those the newest stands for", () => {
     const given = state({ messages: [told("a", 0), told("b", 1)] });
-    assert.equal(messageAbout(given, "t-a", []), "b");
+    const about = messageAbout(given, "t-a", []);
+    assert.equal(placeOf(timeline(given), about), timeline(given).at(-1).key);
   });
 });
 
@@ -72,7 +74,7 @@ describe("the timeline", () => {
   const shown = (given) =>
     timeline(given)
       .filter((entry) => entry.type !== "day")
-      .map((entry) => (entry.type === "draft" ? entry.text : `${entry.key}:${entry.delivery}`));
+      .map((entry) => (entry.type === "draft" ? entry.turn.text : `${entry.key}:${entry.delivery}`));
 
   test("says of what is asked that it waits, while who answers does", () => {
     const given = { inbox: [{ ...said("now"), state: "answering" }] };
@@ -94,7 +96,7 @@ describe("the timeline", () => {
         { ...said("taken"), state: "accepted" },
         { ...said("lost"), state: "failed", error: "why" },
       ],
-      turn: { turnId: "t", draft: "Hel", committed: false, partial: false },
+      turn: { turnId: "t", part: 1, blocks: [], at: 0, text: "Hel", committed: false },
     });
     assert.deepEqual(shown(given), [
       "a:answered",
@@ -120,9 +122,9 @@ describe("the timeline", () => {
     assert.deepEqual(shown(given), ["a:answered", "b:queued"]);
   });
 
-  test("hides the draft when its message has come, and marks one joined late", () => {
-    const turn = { turnId: "t", draft: "lo", committed: false, partial: true };
-    assert.deepEqual(shown(state({ turn })), ["… lo"]);
+  test("hides the draft when its message has come", () => {
+    const turn = { turnId: "t", part: 1, blocks: [], at: 0, text: "lo", committed: false };
+    assert.deepEqual(shown(state({ turn })), ["lo"]);
     assert.deepEqual(shown(state({ turn: { ...turn, committed: true } })), []);
   });
 
@@ -162,7 +164,7 @@ describe("what goes on", () => {
     assert.equal(live(state({ status })), null);
   });
 
-  test("names the Teller's turn first, and what can be stopped", () => {
+  test("names the turn that replies, and what runs beside it", () => {
     const turn = { turnId: "t1", since: NOW - 3000, headline: "Reading", endedAt: null };
     const tasks = byId(
       task("w1", { state: "running", startedAt: at(-60) }),
@@ -175,9 +177,10 @@ describe("what goes on", () => {
     assert.equal(now.planner, NOW - 9000);
     assert.deepEqual(now.workers, { count: 2, since: NOW - 60_000 });
     assert.equal(now.headline, "Reading");
+    assert.equal(now.turnId, "t1");
     assert.deepEqual(
-      now.stoppable.map((one) => one.id),
-      ["t1", "w1", "w2", "p1"],
+      now.running.map((one) => one.id),
+      ["w1", "w2", "p1"],
     );
   });
 

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { DRAFT_GRACE_MS, initialState, OUTPUT_SHOWN, reduce } from "../../webui/js/state.js";
+import { initialState, reduce } from "../../webui/js/state.js";
+import { DRAFT_GRACE_MS } from "../../webui/js/turn-state.js";
 
 const NOW = Date.parse("2026-11-21T12:00:00.000Z");
 const at = (seconds = 0) => new Date(NOW + seconds * 1000).toISOString();
@@ -160,31 +161,27 @@ describe("a message's way", () => {
 describe("a turn", () => {
   const started = { kind: "turn", state: "started", turnId: "t1", headline: "", inputs: [] };
   const ended = { kind: "turn", state: "ended", turnId: "t1" };
-  const delta = (text) => ({ kind: "delta", turnId: "t1", text });
+  const delta = (text, place = 0) => ({
+    ...{ kind: "delta", turnId: "t1", part: 1, at: place, text, blocks: [] },
+  });
   const reply = { kind: "message", message: message("m1", { turnId: "t1" }) };
 
   test("grows its draft until its message comes", () => {
-    let state = hear(loaded(), started, delta("Hel"), delta("lo"));
-    assert.equal(state.turn.draft, "Hello");
-    assert.equal(state.turn.partial, false);
-    state = hear(state, reply, delta("!"));
-    assert.equal(state.turn.draft, "");
+    let state = hear(loaded(), started, delta("Hel"), delta("lo", 3));
+    assert.equal(state.turn.text, "Hello");
+    state = hear(state, reply, delta("!", 5));
+    assert.equal(state.turn.text, "");
     assert.equal(state.turn.committed, true);
   });
 
-  test("that was joined in the middle says so", () => {
-    assert.equal(hear(loaded(), delta("lo")).turn.partial, true);
+  test("whose reply is there says nothing of it again", () => {
+    const state = loaded({ messages: [message("m1", { turnId: "t1" })] });
+    assert.equal(hear(state, delta("Hello")), state);
   });
 
-  test("that was joined in the middle gets its beginning, whatever was heard meanwhile", () => {
-    const head = (state, text) => reduce(state, { type: "draftHead", turnId: "t1", text });
-    const joined = hear(loaded(), delta("llo wo"), delta("rld"));
-    for (const text of ["He", "Hello w", "Hello world"]) {
-      const { draft, partial } = head(joined, text).turn;
-      assert.deepEqual([draft, partial], ["Hello world", false]);
-    }
-    const whole = hear(loaded(), started, delta("Hi"));
-    assert.equal(head(whole, "Oh "), whole);
+  test("goes on with its next attempt", () => {
+    const state = hear(loaded(), started, delta("Hel"), ended, started);
+    assert.equal(state.turn.endedAt, null);
   });
 
   test("that ended without a message is forgotten after a moment", () => {
@@ -277,38 +274,7 @@ describe("tasks and triggers", () => {
     const state = reduce(loaded(), { type: "detailOpened", id: "a" });
     const late = reduce(state, { type: "detailLoaded", id: "b", answer: { task: task("b") } });
     assert.equal(late, state);
-    assert.equal(reduce(state, { type: "output", id: "b", load: "idle" }), state);
-  });
-});
-
-describe("output", () => {
-  const open = () => reduce(loaded(), { type: "detailOpened", id: "a" });
-  const event = (type, text, stream = null) => ({ at: at(), type, text, stream });
-  const put = (state, events, more = {}) =>
-    reduce(state, { type: "output", id: "a", load: "idle", events, offset: "1", ...more });
-
-  test("of one stream flows together; what is said beside it stands apart", () => {
-    const state = put(open(), [
-      event("started", "worker"),
-      event("output", "a\n", "stdout"),
-      event("output", "b\n", "stdout"),
-      { ...event("output", "oh\n"), data: { stream: "stderr" } },
-      event("tool", "search"),
-      event("tool", "search"),
-    ]);
-    const blocks = state.detail.output.blocks.map((block) => block.text);
-    assert.deepEqual(blocks, ["a\nb\n", "oh\n", "search", "search"]);
-  });
-
-  test("shows the end of what is too long", () => {
-    const long = "x".repeat(OUTPUT_SHOWN);
-    let state = put(open(), [event("output", "first", "stdout"), event("output", long, "stderr")]);
-    state = put(state, [event("output", "end", "stderr")], { ended: true });
-    const { blocks, dropped, ended } = state.detail.output;
-    assert.equal(dropped, 8);
-    assert.equal(blocks.length, 1);
-    assert.ok(blocks[0].text.endsWith("end"));
-    assert.equal(ended, true);
+    assert.equal(reduce(state, { type: "outputTold", id: "b", load: "idle" }), state);
   });
 });
 
@@ -332,7 +298,7 @@ test("no action changes the state it was given", () => {
     { kind: "inbox", id: "i1", item: null },
     { kind: "task", task: task("a") },
     { kind: "turn", state: "started", turnId: "t1", inputs: ["i1"] },
-    { kind: "delta", turnId: "t1", text: "x" },
+    { kind: "delta", turnId: "t1", part: 1, at: 0, text: "x", blocks: [] },
     { kind: "question", question: { questionId: "q1", options: [] } },
     { kind: "status", status: status() },
   ];

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { initialState, reduce } from "../../webui/js/state.js";
+import { addActions, initialState, reduce } from "../../webui/js/state.js";
 import {
   changesOf,
   createRequest,
@@ -18,6 +18,9 @@ import {
   previewRequest,
   whenOf,
 } from "../../webui/js/trigger-form.js";
+import { TRIGGER_ACTIONS } from "../../webui/js/trigger-state.js";
+
+addActions(TRIGGER_ACTIONS);
 
 const ZONE = "Asia/Shanghai";
 const form = (values = {}) => ({ ...newForm("trig-1", ZONE), prompt: "date", ...values });

@@ -8,6 +8,10 @@ import { FormActions } from "../../webui/js/form-actions.js";
 import { Store } from "../../webui/js/store.js";
 import { REFRESH_MS, REST_MS, TriggerKeeper } from "../../webui/js/trigger-keeper.js";
 import { Clock, settled } from "./fakes.mjs";
+import { addActions } from "../../webui/js/state.js";
+import { TRIGGER_ACTIONS } from "../../webui/js/trigger-state.js";
+
+addActions(TRIGGER_ACTIONS);
 
 const ZONE = "Asia/Shanghai";
 const stored = {
@@ -89,7 +93,7 @@ describe("an opened trigger", () => {
   });
 
   test("that is not there says so until it is", async () => {
-    const there = page({ triggerDetail: new ApiError(404, "no") });
+    const there = page({ triggerDetail: new ApiError(404, { message: "no" }) });
     const { store, clock, open, answers } = there;
     await open({ view: "trigger", id: "trig-1" });
     assert.equal(store.state.triggerDetail.load, "missing");
@@ -134,7 +138,7 @@ describe("a form", () => {
   });
 
   test("says what the server cannot read, and no more when it could not be asked", async () => {
-    const there = page({ previewTrigger: new ApiError(422, "expected a time", "when") });
+    const there = page({ previewTrigger: new ApiError(422, { message: "expected a time", field: "when" }) });
     const { store, clock, open, answers } = there;
     await open({ view: "triggerNew" });
     store.dispatch({ type: "formEdited", ...plain("someday") });
@@ -143,7 +147,7 @@ describe("a form", () => {
       field: "when",
       text: "expected a time",
     });
-    answers.previewTrigger = new ApiError(503, "busy");
+    answers.previewTrigger = new ApiError(503, { message: "busy" });
     store.dispatch({ type: "formEdited", ...plain("daily") });
     await clock.pass(REST_MS);
     const { state, error } = store.state.forms.new.preview;
@@ -170,7 +174,7 @@ describe("a form", () => {
   });
 
   test("loses nothing when it is refused, and says why at the field", async () => {
-    const refused = new ApiError(422, "cron: expected five fields", "schedule.cron");
+    const refused = new ApiError(422, { message: "cron: expected five fields", field: "schedule.cron" });
     const { store, forms, open, asked, told } = page({ addTrigger: refused });
     await open({ view: "triggerNew" });
     await forms.send("new");

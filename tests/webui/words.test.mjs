@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 
+import { errorWords } from "../../webui/js/errors.js";
 import { has, pickLanguage, t, tn, useDictionary } from "../../webui/js/i18n.js";
 import { newId } from "../../webui/js/ids.js";
 import { above, hashOf, loginCode, placeOf, routeOf } from "../../webui/js/route.js";
@@ -60,6 +61,9 @@ describe("times", () => {
     assert.equal(relativeTime(noon + 7_200_000, noon, "en"), "in 2 hours");
     assert.equal(relativeTime(noon - 180_000, noon, "zh"), "3分钟前");
     assert.equal(relativeTime(noon + 3 * 86_400_000, noon, "en"), "in 3 days");
+    assert.equal(relativeTime(noon - 59_800, noon, "en"), "1 minute ago");
+    assert.equal(relativeTime(noon + 3_599_000, noon, "en"), "in 1 hour");
+    assert.equal(relativeTime(noon + 86_399_000, noon, "en"), "in 1 day");
   });
 
   test("run like a clock", () => {
@@ -158,6 +162,14 @@ describe("routes", () => {
 });
 
 describe("words", () => {
+  test("what belongs to an error is in the reader's language where code has said it", () => {
+    useDictionary("zh", { "error.no_improvement": "现在无法开始：{why}" });
+    const told = { code: "no_improvement", params: { why: "paused" }, words: { why: { en: "paused", zh: "已暂停" } } };
+    assert.equal(errorWords(told), "现在无法开始：已暂停");
+    assert.equal(errorWords({ ...told, words: {} }), "现在无法开始：paused");
+    useDictionary("en", {});
+  });
+
   test("fill in what they are given and no more", () => {
     useDictionary("en", {
       a: "Hello {name}, {other}",
@@ -167,6 +179,7 @@ describe("words", () => {
     assert.equal(t("a", { name: "<b>{other}" }), "Hello <b>{other}, {other}");
     assert.equal(tn("n", 1), "1 thing");
     assert.equal(tn("n", 0), "0 things");
+    assert.equal(tn("n", 12345), "12,345 things");
     assert.equal(t("missing"), "missing");
     assert.equal(has("a"), true);
   });
@@ -182,6 +195,12 @@ describe("words", () => {
     assert.deepEqual(Object.keys(chinese), Object.keys(english));
     for (const [key, text] of Object.entries({ ...english, ...chinese })) {
       assert.ok(text.trim(), key);
+    }
+  });
+
+  test("name no role, engine or profile as the code does", () => {
+    for (const [key, text] of [...Object.entries(dictionary("en")), ...Object.entries(dictionary("zh"))]) {
+      assert.doesNotMatch(text, /\b(teller|planner|workers?|builtin|seats?)\b/i, key);
     }
   });
 

@@ -1,13 +1,20 @@
 /** What the user can do. Views call these; each ends in a new state or in words about why not. */
 
-import { EngineActions } from "./engine-actions.js";
-import { FormActions } from "./form-actions.js";
+import { CardActions } from "./card-actions.js";
+import { errorWords } from "./errors.js";
+import { FileActions } from "./file-actions.js";
+import { canSend } from "./file-state.js";
+import { HomeActions } from "./home-actions.js";
 import { newId } from "./ids.js";
-import { loadLanguage, t, tn } from "./i18n.js";
-import { MemoryActions } from "./memory-actions.js";
+import { loadLanguage, t } from "./i18n.js";
+import { MessageActions } from "./message-actions.js";
+import { answersNow } from "./message-state.js";
+import { applyWidth } from "./panel-size.js";
 import { applyTheme, writePref } from "./prefs.js";
-import { live } from "./select.js";
+import { SearchActions } from "./search-actions.js";
 import { hashOf } from "./route.js";
+import { TurnActions } from "./turn-actions.js";
+import { TaskActions } from "./task-actions.js";
 
 /**
  * @typedef {import("./state-types.js").OutboxItem} OutboxItem
@@ -15,10 +22,16 @@ import { hashOf } from "./route.js";
  * @typedef {import("./api.js").Api} Api
  *
  * @typedef {object} Hands what the page itself does for an action
+ * @property {(row: Element) => void} bring  a row of the conversation, into sight
  * @property {() => void} toBottom
  * @property {() => void} focusComposer
  * @property {(messageId: string) => void} showMessage
+ * @property {(key: string) => void} showRow  of the conversation
  * @property {(taskId: string) => void} reloadTask
+ * @property {() => void} reloadWork
+ * @property {() => void} loadWork older ones
+ * @property {(jobId: string) => void} loadJob
+ * @property {(taskId: string, from: number, to: number) => void} fillOutput
  * @property {(triggerId: string) => void} reloadTrigger
  * @property {() => void} focusError
  * @property {(row: string) => void} focusRow
@@ -26,14 +39,19 @@ import { hashOf } from "./route.js";
  * @property {() => void} reloadMemory
  * @property {() => void} reloadBacklog
  * @property {() => void} reloadUsage
+ * @property {() => void} reloadReason
  * @property {(path: string) => void} reloadNote
- * @property {(query: string) => void} searchNow
+ * @property {() => void} settleSearch
+ * @property {Pick<import("./file-actions.js").Help, "upload" | "fetch" | "preview" | "forget" | "save" | "view">} files
+ * @property {() => void} openPalette
+ * @property {() => void} toggleNotify
+ * @property {() => void} install
  */
 
 /** A message that could not be handed over is tried again after these, then given back. */
 const TRIES_MS = [0, 700, 2000];
 const NOTICE_MS = 7000;
-const ERROR_MS = 14_000;
+const ERROR_MS = 30_000;
 const MAX_TEXT = 200_000;
 
 /** The reader's time zone, by its IANA name. */
@@ -52,32 +70,69 @@ export class Actions {
     this.session = session;
     this.hands = hands;
     this.notices = 0;
-    this.forms = new FormActions(store, api, {
-      zone: ownZone,
-      go: (route) => this.go(route),
-      notify: (text) => this.notify(text),
-      words: (error) => this.words(error),
-      signOut: () => session.signOutHere(),
-      focusError: hands.focusError,
-      focusRow: hands.focusRow,
-    });
-    this.memory = new MemoryActions(store, api, {
-      go: (route) => this.go(route),
+    /** What those who act in a place need of the page. */
+    this.help = {
+      /** @param {string} text @param {"info" | "error"} [tone] */
       notify: (text, tone) => this.notify(text, tone),
+      /** @param {any} error */
       words: (error) => this.words(error),
       signOut: () => session.signOutHere(),
+    };
+    // These come with their places.
+    /** @type {import("./form-actions.js").FormActions} */
+    this.forms = /** @type {any} */ (null);
+    /** @type {import("./memory-actions.js").MemoryActions} */
+    this.memory = /** @type {any} */ (null);
+    /** @type {import("./engine-actions.js").EngineActions} */
+    this.engines = /** @type {any} */ (null);
+    /** @type {import("./channel-actions.js").ChannelActions} */
+    this.channels = /** @type {any} */ (null);
+    this.search = new SearchActions(store, api, {
+      ...this.help,
       focus: hands.focus,
       showMessage: hands.showMessage,
-      loadOlder: () => this.loadOlder(),
-      reloadBacklog: hands.reloadBacklog,
-      searchNow: hands.searchNow,
+      settle: () => hands.settleSearch(), // this and the next come with their places
+      load: () => session.load(),
     });
-    this.engines = new EngineActions(store, api, {
+    this.tasks = new TaskActions(store, api, {
+      loadJob: (id) => hands.loadJob(id),
+      notify: (text, tone) => this.notify(text, tone),
+      words: (error) => this.words(error),
+      signOut: () => session.signOutHere(),
+    });
+    this.cards = new CardActions(store, api, {
       notify: (text, tone) => this.notify(text, tone),
       words: (error) => this.words(error),
       signOut: () => session.signOutHere(),
       focus: hands.focus,
+      showRow: hands.showRow,
+      loadOlder: () => this.loadOlder(),
+    });
+    this.messages = new MessageActions(store, {
+      focusComposer: hands.focusComposer,
       later: (act, ms) => void setTimeout(act, ms),
+      letGo: (files) => this.files.letGo(files),
+    });
+    this.turns = new TurnActions(store, {
+      notify: (text, tone) => this.notify(text, tone),
+      order: (id, what, tell) => this.order(id, what, tell),
+      hand: (item) => this.hand(item),
+    });
+    this.files = new FileActions(store, {
+      ...hands.files,
+      notify: (text, tone) => this.notify(text, tone),
+      words: (error) => this.words(error),
+      say: t,
+      signOut: () => session.signOutHere(),
+      focus: hands.focusComposer,
+    });
+    this.home = new HomeActions(store, api, {
+      ordered: (id, what, tell, act) => this.ordered(id, what, tell, act),
+      onError: (error) => this.onError(error),
+      goAnswer: () => {
+        if (!store.state.wide) this.go({ view: "chat" });
+        hands.focus("#question-answer, #composer");
+      },
     });
     /** @type {Promise<void>} */
     this.olderComes = Promise.resolve();
@@ -92,10 +147,14 @@ export class Actions {
 
   send() {
     const text = this.store.state.draft.trim();
-    if (!text) return;
+    if (!canSend(this.store.state)) return;
     if (text.length > MAX_TEXT) return this.notify(t("send.tooLong"), "error");
+    const answers = answersNow(this.store.state);
     this.store.set({ draft: "" });
-    this.queueOut({ kind: "input", text });
+    if (answers) return this.answer(text);
+    const { about } = this.store.state.composing;
+    this.queueOut({ kind: "input", text, ...this.messages.taken(), ...this.files.taken() });
+    this.messages.goOn(about);
   }
 
   /** @param {string} text */
@@ -106,12 +165,15 @@ export class Actions {
     this.queueOut({ kind: "answer", text: text.trim(), questionId: question.questionId });
   }
 
-  /** @private @param {{kind: "input" | "answer", text: string, questionId?: string}} what */
+  /** @private @param {Pick<OutboxItem, "kind" | "text" | "questionId" | "quote" | "edits" | "files">} what */
   queueOut(what) {
     const id = newId("msg");
     const createdAt = new Date(this.store.state.skewMs + Date.now()).toISOString();
-    /** @type {OutboxItem} */
-    const item = { ...what, id, createdAt, state: "sending" };
+    this.hand({ ...what, id, createdAt, state: "sending" });
+  }
+
+  /** @private @param {OutboxItem} item */
+  hand(item) {
     this.store.dispatch({ type: "queueOut", item });
     this.hands.toBottom();
     void this.deliver(item);
@@ -131,7 +193,9 @@ export class Actions {
     if (!item) return;
     this.store.dispatch({ type: "outGone", id });
     const draft = this.store.state.draft;
+    this.messages.takeBack(item);
     this.store.set({ draft: draft ? `${item.text}\n${draft}` : item.text });
+    this.files.takeBack(item.files);
     this.hands.focusComposer();
   }
 
@@ -154,9 +218,12 @@ export class Actions {
 
   /** @private @param {OutboxItem} item */
   handOver(item) {
-    const { id, text, questionId } = item;
+    const { id, text, questionId, quote, edits, retryOf } = item;
     if (item.kind === "answer" && questionId) return this.api.answer({ id, questionId, text });
-    return this.api.input({ id, text, timezone: ownZone(), locale: navigator.language });
+    const own = { id, timezone: ownZone(), locale: navigator.language };
+    if (item.kind === "retry" && retryOf) return this.api.again(retryOf, own);
+    const files = item.files?.map((file) => file.id);
+    return this.api.input({ ...own, text, quote, edits, files });
   }
 
   /** @private @param {() => Promise<unknown>} act */
@@ -204,7 +271,7 @@ export class Actions {
     this.store.set({ older: "loading" });
     try {
       const page = await this.api.older(before);
-      this.store.dispatch({ type: "olderLoaded", messages: page.messages, before: page.before });
+      this.store.dispatch({ type: "olderLoaded", ...page });
     } catch (error) {
       this.store.set({ older: "failed" });
       this.onError(error);
@@ -212,18 +279,6 @@ export class Actions {
   }
 
   // --- tasks and triggers
-
-  /** Stop what the live line shows: the reply that is being made, and the running tasks. */
-  async stop() {
-    const running = live(this.store.state)?.stoppable ?? [];
-    const told = await Promise.all(running.map((one) => this.order(one.id, "cancel", false)));
-    const stopped = told.filter(Boolean).length;
-    const all = stopped === running.length;
-    this.notify(
-      all ? tn("stop.done", stopped) : t("stop.some", { n: stopped, all: running.length }),
-      all ? "info" : "error",
-    );
-  }
 
   /**
    * Cancel or retry a task.
@@ -239,6 +294,11 @@ export class Actions {
       if (what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
       return answer;
     });
+  }
+
+  /** @param {string} id of a job: all of it that waits or runs */
+  async cancelJob(id) {
+    return this.ordered(id, "cancel", true, () => this.api.cancelJob(id, newId("cmd")));
   }
 
   /** @param {string} id @param {"pause" | "resume" | "run"} what */
@@ -290,7 +350,7 @@ export class Actions {
     try {
       const answer = await act();
       const ok = answer?.ok !== false;
-      if (tell && !ok) this.notify(answer.message || t("error.unknown"), "error");
+      if (tell && !ok) this.notify(errorWords(answer), "error");
       else if (tell) this.notify(t(answer?.command ? "order.accepted" : `order.${what}`));
       return ok;
     } catch (error) {
@@ -342,15 +402,34 @@ export class Actions {
 
   /** Wherever one is: the field that searches everything. */
   goSearch() {
-    const { wide, panelOpen, route } = this.store.state;
-    if (wide && !panelOpen) this.togglePanel();
-    if (route.view !== "memory") this.go({ view: "memory" });
-    this.hands.focus("#memory-search");
+    if (this.store.state.route.view === "search") this.visit(this.store.state.route);
+    else this.visit({ view: "search", q: "", kind: "all" });
+    this.hands.focus("#search-field");
+  }
+
+  /** @param {import("./state-types.js").Route} route  With the panel that shows it. */
+  visit(route) {
+    const { wide, panelOpen } = this.store.state;
+    if (wide && !panelOpen && route.view !== "chat") this.togglePanel();
+    if (route.view === "chat") this.setFull(false);
+    this.go(route);
   }
 
   /** @param {import("./state-types.js").Route} route */
   go(route) {
     location.hash = hashOf(route);
+  }
+
+  /**
+   * Narrow a list; no step for "back".
+   *
+   * @param {"tasks" | "triggers"} view
+   * @param {import("./state-types.js").ListFilter} filter
+   */
+  narrow(view, filter) {
+    const route = { view, ...filter };
+    history.replaceState(null, "", hashOf(route));
+    this.store.set({ route });
   }
 
   /** @param {boolean} chainListed a chain as a list, or as a picture */
@@ -363,6 +442,25 @@ export class Actions {
     const panelOpen = !this.store.state.panelOpen;
     this.store.set({ panelOpen });
     writePref("panel", panelOpen ? "" : "closed");
+  }
+
+  /** @param {boolean} full  The panel's place alone, where there is room for two. */
+  setFull(full) {
+    const { wide, panelOpen, panelFull } = this.store.state;
+    if (full === panelFull || (full && !wide)) return;
+    if (full && !panelOpen) this.togglePanel();
+    this.store.set({ panelFull: full });
+  }
+
+  /** @param {number | null} panelWidth null: as it is without the reader */
+  setPanelWidth(panelWidth) {
+    this.store.set({ panelWidth });
+    applyWidth(panelWidth);
+    writePref("panelWidth", panelWidth === null ? "" : String(panelWidth));
+  }
+
+  notifyAway() {
+    this.notify(t("load.unreachable"), "error");
   }
 
   /** @param {"system" | "light" | "dark"} theme */
@@ -415,10 +513,6 @@ export class Actions {
 
   /** @param {any} error  Why a request failed. */
   words(error) {
-    if (error?.status === 0) return t("load.unreachable");
-    if (error?.status === 401) return t("send.signedOut");
-    if (error?.status === 429) return t("send.tooMany");
-    if (error?.status === 507) return t("send.diskFull");
-    return error?.message || t("error.unknown");
+    return errorWords(error);
   }
 }

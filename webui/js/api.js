@@ -3,20 +3,22 @@
 const PATIENCE_MS = 15_000;
 /** The server gives an endpoint so long, and a little more. */
 const TRIAL_MS = 60_000;
+const FILE_MS = 120_000;
 
 /** A request that did not do what was asked. */
 export class ApiError extends Error {
   /**
    * @param {number} status 0: the server could not be reached
-   * @param {string} message
-   * @param {string | null} [field]
+   * @param {Partial<import("./types.js").ErrorDetail>} [told]
    * @param {any} [data] the whole answer
    */
-  constructor(status, message, field = null, data = null) {
-    super(message);
+  constructor(status, told = {}, data = null) {
+    super(told.message ?? "");
     this.name = "ApiError";
     this.status = status;
-    this.field = field;
+    this.code = told.code ?? "";
+    this.params = told.params ?? {};
+    this.field = told.field ?? null;
     this.data = data;
   }
 
@@ -67,7 +69,20 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
         signal: AbortSignal.timeout(patienceMs),
       });
     } catch {
-      throw new ApiError(0, "");
+      throw new ApiError(0);
+    }
+    return await unwrap(answer);
+  }
+
+  /** @param {string} path @returns {Promise<Blob>} */
+  async function fetchBlob(path) {
+    let answer;
+    try {
+      const signal = AbortSignal.timeout(FILE_MS);
+      answer = await send(path, { headers: ownHeaders(), credentials: "same-origin", signal });
+      if (answer.ok) return await answer.blob();
+    } catch {
+      throw new ApiError(0);
     }
     return await unwrap(answer);
   }
@@ -92,24 +107,42 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
       await call("POST", "/api/logout");
       keys.keep("");
     },
+    /** @param {string} file  Its bytes, as they were sent. @returns {Promise<Blob>} */
+    file: (file) => fetchBlob(`/api/files/${id(file)}`),
     snapshot: () => call("GET", "/api/snapshot"),
     /** @param {string} before */
     older: (before) => call("GET", query("/api/messages", { before, limit: "50" })),
+    /** @param {string} after */
+    newer: (after) => call("GET", query("/api/messages", { after, limit: "50" })),
+    /** @param {string} message @param {string | null} [day] about when it was said  And those before and after it. */
+    around: (message, day) => call("GET", query("/api/messages", { around: message, day, limit: "50" })),
     /** @param {string} since */
     changes: (since) => call("GET", query("/api/changes", { since })),
     headers: ownHeaders,
     /** @param {string} since */
     stream: (since) => query("/api/events", { since, tab }),
-    /** @param {{id: string, text: string, timezone?: string, locale?: string}} input */
+    /** @param {{id: string, text: string, files?: string[], quote?: string, edits?: string, timezone?: string, locale?: string}} input */
     input: (input) => call("POST", "/api/input", input),
+    /** @param {string} message @param {{id: string, timezone?: string, locale?: string}} own */
+    again: (message, own) => call("POST", `/api/messages/${id(message)}/retry`, own),
     /** @param {{id: string, questionId: string, text: string}} answer */
     answer: (answer) => call("POST", "/api/answer", answer),
+    /** @param {Record<string, string>} asked  A state, a trigger or a text; from where on. */
+    jobs: (asked) => call("GET", query("/api/jobs", asked)),
+    /** @param {string} job  Or a task of it. */
+    job: (job) => call("GET", `/api/jobs/${id(job)}`),
+    /** @param {string} job  All of it. @param {string} command */
+    cancelJob: (job, command) => call("POST", `/api/jobs/${id(job)}/cancel`, { id: command }),
     /** @param {string} task */
     task: (task) => call("GET", `/api/tasks/${id(task)}`),
     /** @param {string} task */
     taskDiff: (task) => call("GET", `/api/tasks/${id(task)}/diff`),
     /** @param {string} task @param {string | null} offset */
     output: (task, offset) => call("GET", query(`/api/tasks/${id(task)}/output`, { offset })),
+    /** @param {string} task @param {{offset?: string, before?: string}} place */
+    outputPage: (task, place) => call("GET", query(`/api/tasks/${id(task)}/output`, place)),
+    /** @param {string} task  All of it, as a file. */
+    outputFile: (task) => fetchBlob(`/api/tasks/${id(task)}/output.txt`),
     /** @param {string} task @param {"cancel" | "retry"} what @param {string} command */
     order: (task, what, command) => call("POST", `/api/tasks/${id(task)}/${what}`, { id: command }),
     /** @param {string} task  A reminder that was told. @param {object} body */
@@ -119,6 +152,9 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     /** @param {string} trigger @param {string} timezone  In which its times are told. */
     triggerDetail: (trigger, timezone) =>
       call("GET", query(`/api/triggers/${id(trigger)}`, { timezone })),
+    /** @param {string} trigger @param {string} until  What its runs told, up to then. */
+    firings: (trigger, until) =>
+      call("GET", query(`/api/triggers/${id(trigger)}/messages`, { until, limit: "20" })),
     /** @param {object} body */
     addTrigger: (body) => call("POST", "/api/triggers", body),
     /** @param {string} trigger @param {object} changes */
@@ -140,20 +176,38 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     useEngine: (use, command) => call("POST", "/api/engines", { use, id: command }),
     /** @param {string} engine @param {string} command */
     tryEngine: (engine, command) => call("POST", "/api/engines/try", { engine, id: command }),
+    channels: () => call("GET", "/api/notify"),
+    /** @param {string} name @param {{url: string, events: string[], id: string}} channel */
+    keepChannel: (name, channel) => call("PUT", `/api/notify/${id(name)}`, channel),
+    /** @param {string} name @param {string} locale */
+    testChannel: (name, locale) =>
+      call("POST", `/api/notify/${id(name)}/test`, { locale }, TRIAL_MS),
+    /** @param {string} name @param {string} command */
+    removeChannel: (name, command) => call("DELETE", `/api/notify/${id(name)}`, { id: command }),
     memory: () => call("GET", "/api/memory"),
     /** @param {string} path */
     note: (path) => call("GET", noteAddress(path)),
     /** @param {string} path @param {{text: string, hash: string | null}} note  Hash null: a new file. */
     saveNote: (path, note) => call("PUT", noteAddress(path), note),
-    /** @param {string} q */
-    search: (q) => call("GET", query("/api/search", { q, limit: "30" })),
+    /** @param {string} q @param {import("./state-types.js").SearchKind} kind @param {number} limit */
+    search: (q, kind, limit) => call("GET", query("/api/search", { q, kind, limit: `${limit}` })),
+    /** @param {Record<string, string>} asked */
+    exported: (asked) => fetchBlob(query("/api/export", asked)),
+    home: () => call("GET", "/api/home"),
+    timeline: () => call("GET", "/api/timeline"),
+    /** @param {Record<string, string | null>} asked */
+    logs: (asked) => call("GET", query("/api/logs", asked)),
+    /** @param {string} task  A failure that was looked at. */
+    dismiss: (task) => call("POST", `/api/tasks/${id(task)}/dismiss`),
+    /** @param {"on" | "off" | "run"} action @param {string} command */
+    selfAwake: (action, command) => call("POST", "/api/self-awake", { action, id: command }),
     backlog: () => call("GET", "/api/backlog"),
     /** @param {"day" | "engine" | "role" | "trigger"} by */
     usage: (by) => call("GET", query("/api/usage", { by })),
-    /** @param {{action: "add" | "done" | "undone" | "remove", item: string}} change */
+    /** @param {{action: "add" | "done" | "undone" | "remove" | "due", item: string, due?: string}} change */
     changeBacklog: (change) => call("POST", "/api/backlog", change),
     /** @param {string} turn */
-    turnMemory: (turn) => call("GET", `/api/turns/${id(turn)}/memory`),
+    turn: (turn) => call("GET", `/api/turns/${id(turn)}`),
   };
 }
 
@@ -169,9 +223,8 @@ async function unwrap(answer) {
   try {
     data = await answer.json();
   } catch {
-    if (answer.ok) throw new ApiError(0, ""); // cut off on the way
+    if (answer.ok) throw new ApiError(0); // cut off on the way
   }
   if (answer.ok) return data;
-  const { message = "", field = null } = data?.error ?? {};
-  throw new ApiError(answer.status, message, field, data);
+  throw new ApiError(answer.status, data?.error ?? {}, data);
 }

@@ -1,5 +1,7 @@
 /** Keeps the opened task's detail fresh: what it is, and what its run puts out. */
 
+import { endOf, hasGaps, noOutput } from "./output.js";
+
 /**
  * @typedef {import("./state-types.js").State} State
  * @typedef {import("./store.js").Store} Store
@@ -55,9 +57,33 @@ export class DetailKeeper {
       if (outdated) void this.load(id);
       else void this.readOutput(id);
       if (answer.result?.hasDiff) void this.loadDiff(id);
+      void this.loadJob(id);
     } catch (error) {
-      const load = /** @type {any} */ (error)?.status === 404 ? "missing" : "failed";
-      this.store.dispatch({ type: "detailFailed", id, load });
+      const isGone = /** @type {any} */ (error)?.status === 404;
+      if (isGone && (await this.openJob(id))) return;
+      this.store.dispatch({ type: "detailFailed", id, load: isGone ? "missing" : "failed" });
+    }
+  }
+
+  /** @private @param {string} id  The work that it is a step of. */
+  async loadJob(id) {
+    try {
+      const job = await this.api.job(id);
+      this.store.dispatch({ type: "detailJob", id, job });
+    } catch {
+      // the step stands alone
+    }
+  }
+
+  /** @private @param {string} id @returns {Promise<boolean>} whether it named work, which is shown by its step */
+  async openJob(id) {
+    try {
+      const job = await this.api.job(id);
+      if (job.taskId === id || this.store.state.detail?.id !== id) return false;
+      this.store.set({ route: { view: "task", id: job.taskId } });
+      return true;
+    } catch {
+      return false;
     }
   }
 
@@ -79,7 +105,7 @@ export class DetailKeeper {
     return detail?.id === id ? detail.task : null;
   }
 
-  /** @private @param {string} id read on until the run is over */
+  /** @private @param {string} id  Its end first, then its beginning, then what comes. */
   async readOutput(id) {
     if (this.fetching === id) return;
     this.fetching = id;
@@ -96,18 +122,51 @@ export class DetailKeeper {
 
   /** @private @param {string} id @returns {Promise<boolean>} whether there may be more at once */
   async readPiece(id) {
-    const detail = this.store.state.detail;
-    if (detail?.id !== id || document.hidden) return false;
+    const output = this.shown(id);
+    if (!output || document.hidden) return false;
+    const isFirst = !output.pages.length;
+    if (!isFirst) return this.readOn(id, output);
+    const more = await this.readPart(id, { before: "end" });
+    const [last] = this.shown(id)?.pages ?? [];
+    if (last?.start) await this.readPart(id, { offset: "0", before: String(last.start) });
+    return more;
+  }
+
+  /** @private @param {string} id @param {import("./state-types.js").Output} output */
+  async readOn(id, output) {
+    const more = await this.readPart(id, { offset: String(endOf(output)) });
+    const now = this.shown(id);
+    if (!now?.ended || !hasGaps(now)) return more;
+    // As it ends its result may have what its record lacks: read it anew, once.
+    this.store.dispatch({ type: "outputTold", id, ...noOutput() });
+    await this.readPiece(id);
+    return false;
+  }
+
+  /** @param {string} id @param {number} from @param {number} to  What lies between two pages. */
+  async fillOutput(id, from, to) {
+    this.store.dispatch({ type: "outputTold", id, busy: from });
+    await this.readPart(id, { offset: String(from), before: String(to) });
+    this.store.dispatch({ type: "outputTold", id, busy: null });
+  }
+
+  /** @private @param {string} id @param {{offset?: string, before?: string}} place */
+  async readPart(id, place) {
     try {
-      const { events, offset, ended } = await this.api.output(id, detail.output.offset);
-      if (this.store.state.detail?.output.offset !== detail.output.offset) return false;
-      this.store.dispatch({ type: "output", id, load: "idle", events, offset, ended });
-      return events.length > 0 && !ended;
+      const part = await this.api.outputPage(id, place);
+      this.store.dispatch({ type: "output", id, part });
+      return part.events.length > 0 && !part.ended;
     } catch (error) {
       const none = /** @type {any} */ (error)?.status === 404; // it has not run: nothing to show
-      this.store.dispatch({ type: "output", id, load: none ? "idle" : "failed" });
+      this.store.dispatch({ type: "outputTold", id, load: none ? "idle" : "failed" });
       return false;
     }
+  }
+
+  /** @private @param {string} id */
+  shown(id) {
+    const { detail } = this.store.state;
+    return detail?.id === id ? detail.output : null;
   }
 }
 

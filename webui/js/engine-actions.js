@@ -97,7 +97,7 @@ export class EngineActions {
     if (!form) return;
     try {
       const answer = await this.api.keepEngine(form.name, { ...requestOf(form), id: newId("cmd") });
-      if (answer?.ok === false) throw Object.assign(new Error(answer.message), { status: 422 });
+      if (answer?.ok === false) throw Object.assign(new Error(answer.message), { status: 422, code: answer.code });
       this.set({ form: null });
       this.help.notify(t(answer?.command ? "order.accepted" : "order.edit"));
       this.help.focus("#engine-add");
@@ -149,7 +149,7 @@ export class EngineActions {
     this.set({ busy: what });
     try {
       const answer = await act();
-      if (answer?.ok === false) this.help.notify(answer.message, "error");
+      if (answer?.ok === false) this.help.notify(this.help.words(answer), "error");
       else this.help.notify(t(answer?.command ? "order.accepted" : said));
       await this.settle();
     } catch (error) {

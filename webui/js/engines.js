@@ -17,19 +17,6 @@ const TAKEN = ["auto", "codex", "opencode", "local", "builtin", "command", "scri
 const ADDRESS = /^https?:\/\/[^\s/@?#]+(\/[^\s@?#]*)?$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** @returns {import("./state-types.js").EnginesPage} nothing is known, nothing typed */
-export function noEngines() {
-  return {
-    load: "idle",
-    error: "",
-    list: null,
-    form: null,
-    removing: "",
-    seat: "all",
-    busy: "",
-  };
-}
-
 /** @param {Engine | null} base  What is changed; null: a new one. @returns {EngineForm} */
 export function formOf(base) {
   return {

@@ -1,5 +1,6 @@
 /** What the user can do in a trigger's form. */
 
+import { errorWords } from "./errors.js";
 import { t } from "./i18n.js";
 import { changesOf, createRequest, fieldOf, formOf, missingOf } from "./trigger-form.js";
 
@@ -86,7 +87,7 @@ export class FormActions {
     if (!Object.keys(changes).length) return this.done(form.key, form.key, "");
     const answer = await this.api.editTrigger(form.key, changes);
     if (answer?.ok === false) {
-      return this.refuse(form.key, { form: answer.message || t("error.unknown") });
+      return this.refuse(form.key, { form: errorWords(answer) });
     }
     this.done(form.key, form.key, t(answer?.command ? "order.accepted" : "order.edit"));
   }

@@ -17,9 +17,15 @@ export { guard, html, live, nothing, render, repeat, svg };
 
 export const SPRITE = new URL("../icons.svg", import.meta.url).pathname;
 
+const WORKER = "/sw.js";
+
 const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("mimikit-html", {
   createHTML: (/** @type {string} */ text) => text,
+  createScriptURL: (/** @type {string} */ text) => (text === WORKER ? text : ""),
 }) ?? { createHTML: (/** @type {string} */ text) => text };
+
+/** The only script that the page names by an address of its own. */
+export const workerAddress = () => policy.createScriptURL?.(WORKER) ?? WORKER;
 
 /** Besides scripts and event handlers, which the browser's sanitiser always takes out. */
 const TAKEN_OUT = {
@@ -59,7 +65,11 @@ function finish(element) {
     link.setAttribute("target", "_blank");
     link.setAttribute("rel", "noopener noreferrer");
   }
+  for (const entry of element.querySelectorAll("li[data-task]")) tick(entry);
   for (const table of element.querySelectorAll("table")) {
+    for (const cell of table.querySelectorAll("td, th")) {
+      if (breadth(cell.textContent ?? "") <= SHORT) cell.classList.add("is-short");
+    }
     const box = boxFor(table, "table-box");
     box.tabIndex = 0; // wide ones scroll sideways: the keyboard must reach them
     box.append(table);
@@ -69,6 +79,33 @@ function finish(element) {
     code.tabIndex = 0;
     box.append(copyButton(), code);
   }
+}
+
+/** A cell so narrow is one line: numbers, dates and names are not broken. In Latin letters. */
+const SHORT = 26;
+const WIDE = /[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]/gu;
+
+/** @param {string} text  How many Latin letters it is about as wide as. */
+function breadth(text) {
+  const plain = text.trim();
+  return plain.length + (plain.match(WIDE)?.length ?? 0);
+}
+
+const LABEL = 200;
+
+/** @param {Element} entry of a list, that is done or is to be done: it gets its box */
+function tick(entry) {
+  const box = document.createElement("input");
+  box.type = "checkbox";
+  box.disabled = true;
+  box.checked = entry.getAttribute("data-task") === "done";
+  const lists = [...entry.children].filter((one) => one.matches("ul, ol"));
+  const inside = lists.reduce((length, one) => length + (one.textContent ?? "").length, 0);
+  const text = entry.textContent ?? "";
+  const own = text.slice(0, text.length - inside).trim(); // lists inside stand last
+  box.ariaLabel = own.slice(0, LABEL);
+  const first = entry.firstElementChild;
+  (first?.matches("p") && first === entry.firstChild ? first : entry).prepend(box);
 }
 
 /** @param {Element} element @param {string} name a box that takes its place */

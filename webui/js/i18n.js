@@ -8,7 +8,8 @@ export const LANGUAGES = /** @type {const} */ (["en", "zh"]);
 let words = {};
 /** @type {Language} */
 let current = "en";
-let plural = new Intl.PluralRules("en");
+/** @type {{plural: Intl.PluralRules, numbers: Intl.NumberFormat} | null} made when first asked for: it takes long */
+let counting = null;
 
 /** @param {readonly string[]} wanted @returns {Language} the first of ours among them */
 export function pickLanguage(wanted) {
@@ -23,7 +24,7 @@ export function pickLanguage(wanted) {
 export function useDictionary(language, dictionary) {
   current = language;
   words = dictionary;
-  plural = new Intl.PluralRules(language);
+  counting = null;
 }
 
 /**
@@ -56,7 +57,7 @@ export function t(key, values) {
 }
 
 /**
- * The words for a number of things: `key.one` or `key.other`, with `{n}` filled in.
+ * The words for a number of things: `key.one` or `key.other`, with `{n}` filled in, separators and all.
  *
  * @param {string} key
  * @param {number} n
@@ -64,11 +65,13 @@ export function t(key, values) {
  * @returns {string}
  */
 export function tn(key, n, values) {
+  counting ??= { plural: new Intl.PluralRules(current), numbers: new Intl.NumberFormat(current) };
+  const { plural, numbers } = counting;
   const form = `${key}.${plural.select(n) === "one" ? "one" : "other"}`;
-  return fill(words[form] ?? form, { n, ...values });
+  return fill(words[form] ?? form, { n: numbers.format(n), ...values });
 }
 
-/** @param {string} key */
+/** @param {string} key @returns {boolean} whether there are words for it */
 export function has(key) {
   return key in words;
 }

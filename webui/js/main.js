@@ -1,33 +1,48 @@
 /** Starts the page: makes the parts, joins them, draws. */
 
-import { Actions, ownZone } from "./actions.js";
+import { Actions } from "./actions.js";
 import { connect } from "./api.js";
+import { AppInstall } from "./app-install.js";
 import { copyText } from "./copy.js";
-import { DetailKeeper } from "./detail.js";
+import { deedsOf } from "./deeds.js";
+import { takeDrops } from "./drops.js";
 import { EventStream } from "./event-stream.js";
+import { HomeKeeper, LogKeeper } from "./home-keeper.js";
 import { render } from "./html.js";
+import { filesFrom, keptFiles } from "./file-state.js";
 import { loadLanguage, pickLanguage, t } from "./i18n.js";
 import { Link } from "./link.js";
-import { MemoryKeeper } from "./memory-keeper.js";
+import { MessageTools } from "./message-tools.js";
 import {
   applyTheme,
+  readComposing,
   readOutbox,
   readPref,
   sessionKey,
   tabId,
+  writeComposing,
   writeOutbox,
   writePref,
 } from "./prefs.js";
+import { Notifier } from "./notifier.js";
+import { Overlays, isCovered } from "./overlays.js";
+import { applyWidth, keptWidth } from "./panel-size.js";
+import { isFindKey, mark } from "./finding.js";
 import { blockAt } from "./reading.js";
-import { above, loginCode, routeOf } from "./route.js";
+import { loginCode, routeOf } from "./route.js";
+import { PlaceKeeper, placeShown } from "./places.js";
 import { ScrollKeeper } from "./scroll.js";
-import { live } from "./select.js";
+import { live, placeOf, timeline } from "./select.js";
+import { upFrom } from "./search-state.js";
+import { saveFile } from "./save.js";
 import { Session } from "./session.js";
 import { Store } from "./store.js";
 import { Tabs } from "./tabs.js";
-import { TriggerKeeper } from "./trigger-keeper.js";
-import { UsageKeeper } from "./usage-keeper.js";
+import { transferBy, upload } from "./transfer.js";
+import { UnreadKeeper } from "./unread-keeper.js";
+import { focusAtStart, growComposer, keepAboveKeyboard } from "./writing.js";
 import { appView } from "./views/app.js";
+import { viewPicture } from "./views/viewer.js";
 
 /** @typedef {import("./state-types.js").State} State */
 
@@ -39,31 +54,37 @@ const PATIENCE_MS = 5000;
 /** A clock that jumped so far: the machine slept. */
 const SLEPT_MS = 30_000;
 
+/** What is asked of places that have not come yet: there is nothing to be done in them. */
+const NOBODY_THERE = {
+  reloadTask: () => {},
+  reloadWork: () => {},
+  loadWork: () => {},
+  loadJob: () => {},
+  fillOutput: () => {},
+  reloadTrigger: () => {},
+  reloadMemory: () => {},
+  reloadBacklog: () => {},
+  reloadUsage: () => {},
+  reloadReason: () => {},
+  reloadNote: () => {},
+  settleSearch: () => {},
+};
+
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 const announcer = /** @type {HTMLElement} */ (document.getElementById("announcer"));
 const wide = matchMedia("(min-width: 1000px)");
+const touch = matchMedia("(pointer: coarse)");
 
 const tab = tabId();
 const api = connect(tab, sessionKey);
 const store = new Store(drawSoon);
 const session = new Session(store, api);
-const detail = new DetailKeeper(store, api);
-const trigger = new TriggerKeeper(store, api, {
-  later: (act, ms) => setTimeout(act, ms),
-  drop: (timer) => clearTimeout(timer),
-  zone: ownZone,
-});
-const memory = new MemoryKeeper(store, api, {
-  later: (act, ms) => setTimeout(act, ms),
-  drop: (timer) => clearTimeout(timer),
-  words: (error) => actions.words(error),
-  read: readPref,
-  keep: writePref,
-});
-const usage = new UsageKeeper(store, api, {
-  later: (act, ms) => setTimeout(act, ms),
-  drop: (timer) => clearTimeout(timer),
-});
+const timers = {
+  later: (/** @type {() => void} */ act, /** @type {number} */ ms) => setTimeout(act, ms),
+  drop: (/** @type {any} */ timer) => clearTimeout(timer),
+};
+const home = new HomeKeeper(store, api, timers);
+const logs = new LogKeeper(store, api, timers);
 /** @type {ScrollKeeper | null} */
 let keeper = null;
 /**
@@ -74,20 +95,39 @@ let keeper = null;
 let awaited = null;
 
 const actions = new Actions(store, api, session, {
-  toBottom: () => keeper?.toBottom(!matchMedia("(prefers-reduced-motion: reduce)").matches),
-  focusComposer: () => setTimeout(() => document.getElementById("composer")?.focus()),
+  bring: (row) => keeper?.bring(row),
+  toBottom: () => {
+    actions.search.toNow();
+    keeper?.toBottom(!matchMedia("(prefers-reduced-motion: reduce)").matches);
+  },
+  focusComposer: () => setTimeout(focusComposer),
   showMessage,
-  reloadTask: (id) => void detail.load(id),
-  reloadTrigger: (id) => void trigger.load(id),
+  showRow,
   focusError: () => focusSoon("#trigger-form [aria-invalid=true], #form-error"),
   focusRow: (row) => focusSoon(row ? `#${CSS.escape(`${row}.type`)}` : "#add-row"),
   focus: focusSoon,
-  reloadMemory: () => void memory.loadList(),
-  reloadBacklog: () => void memory.loadBacklog(),
-  reloadUsage: () => void usage.load(),
-  reloadNote: (path) => void memory.loadNote(path),
-  searchNow: (query) => memory.searchNow(query),
+  files: {
+    upload,
+    fetch: (id) => api.file(id),
+    preview: (file) => URL.createObjectURL(file),
+    forget: (preview) => URL.revokeObjectURL(preview),
+    save: saveFile,
+    view: (file, url) => viewPicture(file, url, () => void actions.files.save(file)),
+  },
+  openPalette: () => void overlays.openPalette(),
+  toggleNotify: () => void notifier.toggle(),
+  install: () => void app.install(),
+  ...NOBODY_THERE,
 });
+const places = new PlaceKeeper({ store, api, actions, hands: actions.hands, timers });
+const app = new AppInstall(store);
+const deeds = deedsOf(store, actions);
+const overlays = new Overlays(store, actions, deeds);
+
+const tools = new MessageTools(actions.messages, () => actions.hands.focusComposer());
+
+transferBy(api);
+takeDrops(actions.files, () => store.state.session === "in" && !document.querySelector("dialog[open]"));
 
 const tabs = new Tabs(
   (hearers) =>
@@ -111,6 +151,34 @@ const tabs = new Tabs(
 );
 session.follow(tabs);
 
+const ICON = document.querySelector("link[rel=icon]")?.getAttribute("href") ?? "";
+const unread = new UnreadKeeper(store, {
+  read: readPref,
+  keep: writePref,
+  hidden: () => document.hidden,
+  icon: ICON,
+  show: (title, icon) => {
+    document.title = title;
+    document.querySelector("link[rel=icon]")?.setAttribute("href", icon);
+  },
+});
+const notifier = new Notifier(store, {
+  secure: isSecureContext,
+  notification: window.Notification,
+  locks: navigator.locks,
+  worker: navigator.serviceWorker,
+  hidden: () => document.hidden,
+  leading: () => tabs.leading,
+  icon: ICON,
+  read: readPref,
+  keep: writePref,
+  visit: ({ to }) => {
+    window.focus();
+    actions.visit(to);
+    if (to.view === "chat") deeds.answer();
+  },
+});
+
 /** A hidden page gets no frames, and must still keep its state and its title right. */
 function drawSoon(/** @type {() => void} */ draw) {
   if (document.hidden) setTimeout(draw, 100);
@@ -118,11 +186,11 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  detail.onChange(state, before);
-  trigger.onChange(state, before);
-  memory.onChange(state, before);
-  actions.engines.onChange(state, before);
-  usage.onChange(state, before);
+  places.onChange(state, before);
+  unread.look();
+  notifier.onChange(state, before);
+  home.onChange(state, before);
+  logs.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);
@@ -136,10 +204,22 @@ function draw(state, before) {
   if (!scroller) keeper = null;
   else if (keeper?.scroller !== scroller) keeper = makeKeeper(scroller);
   keeper?.after();
+  markFound(state, before);
   growComposer();
+  tools.after();
+  focusAtStart(state, before);
   followOutput();
   showOwnStep();
-  if (state.route !== before.route) focusPlace(state, before);
+  if (isElsewhere(state.route, before.route)) {
+    [left, leftFrom] = [before.route, document.activeElement];
+  }
+  const isThere = typeof state.places[placeShown(state)] === "function";
+  if (left && (isThere || state.route.view === "chat")) {
+    // Who has gone on by the keyboard meanwhile is not brought back.
+    const { activeElement: at } = document;
+    if (at === leftFrom || at === document.body) focusPlace(state, left);
+    left = null;
+  }
   meetAwaited();
   showLine(state);
 }
@@ -147,22 +227,21 @@ function draw(state, before) {
 /** @param {HTMLElement} scroller */
 function makeKeeper(scroller) {
   store.dispatch({ type: "following", following: true });
-  return new ScrollKeeper(scroller, () => document.getElementById("timeline"), {
+  return new ScrollKeeper(scroller, {
+    list: () => document.getElementById("timeline"),
+    rows: () => timeline(store.state),
+    sight: () => store.state.sight,
+    look: (sight) => store.dispatch({ type: "sight", sight }),
     following: (following) => store.dispatch({ type: "following", following }),
     nearTop: () => {
       const { before, older, load } = store.state;
       if (before && older === "idle" && load === "ready") void actions.loadOlder();
     },
+    nearEnd: () => {
+      if (store.state.newer === "idle") void actions.search.loadNewer();
+      return store.state.after === null;
+    },
   });
-}
-
-/** The field is as tall as its text; browsers that can do this by style do it by style. */
-function growComposer() {
-  if (CSS.supports("field-sizing", "content")) return;
-  const field = document.getElementById("composer");
-  if (!(field instanceof HTMLTextAreaElement)) return;
-  field.style.height = "auto";
-  field.style.height = `${field.scrollHeight}px`;
 }
 
 /** Output follows its end as long as the reader is there. */
@@ -216,6 +295,13 @@ function showLine({ route, note }) {
   setTimeout(() => found.classList.remove("is-found"), 2500);
 }
 
+/** Where one writes; once it is in sight, as the chat may be brought back just now. */
+function focusComposer() {
+  const field = document.getElementById("composer");
+  field?.focus();
+  if (field && document.activeElement !== field) focusSoon("#composer");
+}
+
 /** @param {string} selector  Focus what is there once the page is drawn. */
 function focusSoon(selector) {
   onceDrawn(selector, (place) => place.focus());
@@ -233,50 +319,83 @@ function meetAwaited() {
   if (!awaited) return;
   const { selector, meet, until } = awaited;
   const place = root.querySelector(selector);
-  if (!place && performance.now() < until) return;
+  const isSeen = place?.checkVisibility({ visibilityProperty: true }) && !place.closest("[inert]");
+  if (!isSeen && performance.now() < until) return;
   awaited = null;
   if (place instanceof HTMLElement) meet(place);
 }
 
+/** @type {State["route"] | null} where one comes from, until the place one goes to is drawn */
+let left = null;
+/** @type {Element | null} what had the focus then */
+let leftFrom = null;
+
+/** Places that are narrowed: other rows of them are the same place. */
+const NARROWED = new Set(["search", "tasks", "triggers"]);
+
+/** @param {State["route"]} route @param {State["route"]} before */
+function isElsewhere(route, before) {
+  return route !== before && !(route.view === before.view && NARROWED.has(route.view));
+}
+
 /** Going somewhere moves the focus there; coming back, to where one left. */
-function focusPlace(/** @type {State} */ state, /** @type {State} */ before) {
+function focusPlace(/** @type {State} */ state, /** @type {State["route"]} */ from) {
   const { route } = state;
   const panel = document.getElementById("panel-body");
   if (route.view === "chat") {
-    if (!state.wide) document.getElementById("composer")?.focus({ preventScroll: true });
+    if (!state.wide && !state.touch) document.getElementById("composer")?.focus({ preventScroll: true });
     return;
   }
   if (panel) panel.scrollTop = 0;
-  const left = leftRow(before.route, route);
-  const row = left ? root.querySelector(left) : null;
+  const selector = leftRow(from, route);
+  const row = selector ? root.querySelector(selector) : null;
   const place = row ?? root.querySelector("[data-focus]") ?? panel;
   if (place instanceof HTMLElement) place.focus();
 }
 
 /** @param {State["route"]} from @param {State["route"]} to  The row of a list that one comes back to. */
 function leftRow(from, to) {
-  const task = from.view === "task" && to.view === "tasks";
+  if (from.view === "task" && to.view === "tasks") {
+    return `.work-row a[href="#/task/${CSS.escape(from.id)}"]`;
+  }
   const trigger = from.view === "trigger" && to.view === "triggers";
-  if (from.view === "note" && to.view === "memory") {
+  if (from.view === "note" && (to.view === "memory" || to.view === "search")) {
     const row = CSS.escape(from.line ? `${from.path}:${from.line}` : from.path);
     return `[data-note="${row}"] a`;
   }
-  return task || trigger ? `[data-${from.view}="${CSS.escape(from.id)}"] a` : "";
+  return trigger ? `[data-trigger="${CSS.escape(from.id)}"] a` : "";
 }
 
 /** @param {string} id a message, shown in the chat */
 function showMessage(id) {
+  const key = placeOf(timeline(store.state), id);
+  if (key) showRow(key);
+}
+
+/** @param {string} key of an entry of the conversation */
+function showRow(key) {
+  actions.setFull(false);
   if (!store.state.wide) actions.go({ view: "chat" });
-  onceDrawn(`#${CSS.escape(`m-${id}`)}`, (element) => {
-    keeper?.show(element);
+  keeper?.show(key);
+  onceDrawn(`#${CSS.escape(`m-${key}`)}, #${CSS.escape(`row-${key}`)}`, (element) => {
     element.classList.add("is-shown");
     setTimeout(() => element.classList.remove("is-shown"), 2000);
   });
 }
 
+/** @param {State} state @param {State} before  The words that are looked for, where they are drawn. */
+function markFound({ finding }, before) {
+  if (!finding && !before.finding) return;
+  const here = finding?.at ? CSS.escape(finding.at) : "";
+  const row = here ? document.querySelector(`#m-${here}, #row-${here}`) : null;
+  mark(document.getElementById("timeline"), finding?.query ?? "", row);
+}
+
 /** @param {State} state @param {State} before */
 function keepDrafts(state, before) {
   if (state.draft !== before.draft) writePref("draft", state.draft);
+  if (state.files !== before.files) writePref("files", keptFiles(state.files));
+  if (state.composing !== before.composing) writeComposing(state.composing);
   if (state.outbox !== before.outbox) {
     writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
   }
@@ -285,6 +404,7 @@ function keepDrafts(state, before) {
 /** Tell those who listen instead of look what was said: what came new, not what was loaded. */
 function announce(/** @type {State} */ state, /** @type {State} */ before) {
   if (state.messages === before.messages || before.load !== "ready") return;
+  if (state.after !== null || before.after !== null) return; // the past
   const last = before.messages.at(-1)?.id;
   const from = last ? state.messages.findIndex((message) => message.id === last) + 1 : 0;
   for (const message of state.messages.slice(from)) {
@@ -320,7 +440,15 @@ function tick() {
 
 document.addEventListener("visibilitychange", () => {
   tabs.look();
+  unread.look();
+  notifier.look();
   if (!document.hidden) tick();
+});
+addEventListener("storage", (event) => {
+  if (event.key === "mimikit.seen") unread.hear(event.newValue);
+});
+navigator.serviceWorker?.addEventListener("message", (event) => {
+  if (event.data?.kind === "visit") actions.visit(routeOf(String(event.data.hash)));
 });
 addEventListener("online", () => tabs.nudge());
 addEventListener("offline", () => store.set({ connection: "offline" }));
@@ -331,12 +459,14 @@ addEventListener("hashchange", () => {
 });
 addEventListener("pagehide", () => {
   keepDrafts(store.state, { ...store.state, draft: "\0" });
-  memory.keepDrafts(store.state, null);
 });
 addEventListener("pageshow", (event) => {
   if (event.persisted) void session.load(); // back from the browser's cache, long after
 });
 wide.addEventListener("change", () => store.set({ wide: wide.matches }));
+touch.addEventListener("change", () => store.set({ touch: touch.matches }));
+tools.listen();
+keepAboveKeyboard();
 
 document.addEventListener("click", (event) => {
   const button = event.target instanceof Element ? event.target.closest("[data-copy]") : null;
@@ -345,27 +475,23 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
-  if (document.querySelector(":popover-open")) return; // the browser closes it
-  const { route, confirming, wide: isWide, memory: found } = store.state;
-  const up = above(route);
+  if (isCovered()) return; // the browser closes what lies over the page
+  const { route, confirming, wide: isWide } = store.state;
+  const up = upFrom(store.state);
   if (confirming === "note") actions.memory.keepTyping();
   else if (confirming.startsWith("backlog ")) actions.memory.keepItem();
   else if (confirming) actions.confirmRemoval("");
-  else if (route.view === "memory" && found.query) actions.memory.clear();
+  else if (route.view === "search" && route.q) actions.search.clear();
+  else if (store.state.panelFull && !typing(event)) actions.setFull(false);
   else if (up && !typing(event)) actions.go(up);
   else if (route.view !== "chat" && !isWide) actions.go({ view: "chat" });
 });
 
 document.addEventListener("keydown", (event) => {
-  const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.isComposing;
-  if (event.key !== "/" || !plain || event.defaultPrevented) return;
-  if (store.state.session !== "in" || document.querySelector(":popover-open")) return;
-  if (event.target instanceof Element && event.target.matches(FIELDS)) return;
+  if (!isFindKey(event, store.state)) return;
   event.preventDefault();
-  actions.goSearch();
+  actions.cards.startFinding();
 });
-
-const FIELDS = "input, select, textarea, [contenteditable]";
 
 /** @param {KeyboardEvent} event  Escape in a field closes what the field has opened, no more. */
 function typing({ target }) {
@@ -386,7 +512,10 @@ async function copyFrom(button) {
 /** The fragment says where we are; or, once, who we are. */
 function takeHash() {
   const code = loginCode(location.hash);
-  if (!code) return store.set({ route: routeOf(location.hash) });
+  if (!code) {
+    const route = routeOf(location.hash);
+    return store.set({ route, panelFull: store.state.panelFull && route.view !== "chat" });
+  }
   history.replaceState(null, "", location.pathname);
   void session.login({ code });
   return undefined;
@@ -400,15 +529,23 @@ async function begin() {
   const stored = readPref("theme");
   const theme = stored === "light" || stored === "dark" ? stored : "system";
   applyTheme(theme);
+  applyWidth(keptWidth(readPref("panelWidth")));
   await loadLanguage(language);
   const unsent = readOutbox();
   store.set({
     language,
     theme,
     wide: wide.matches,
+    touch: touch.matches,
     panelOpen: readPref("panel") !== "closed",
+    panelWidth: keptWidth(readPref("panelWidth")),
+    notify: notifier.standing,
+    install: isSecureContext ? store.state.install : "insecure",
     chainListed: readPref("chain") === "list",
+    day: { ...store.state.day, listed: readPref("day") === "list" },
     draft: readPref("draft") ?? "",
+    files: filesFrom(readPref("files")),
+    composing: readComposing(),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),
   });
@@ -417,4 +554,5 @@ async function begin() {
   return await session.load();
 }
 
+app.register();
 void begin();

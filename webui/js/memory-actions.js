@@ -17,14 +17,9 @@ import { dayKey } from "./time.js";
  * @property {(error: any) => string} words why a request failed
  * @property {() => void} signOut
  * @property {(selector: string) => void} focus
- * @property {(messageId: string) => void} showMessage
- * @property {() => Promise<void>} loadOlder
  * @property {() => void} reloadBacklog
- * @property {(query: string) => void} searchNow
  */
 
-/** So many pages of older messages are loaded to reach one that was found. */
-const PAGES_BACK = 60;
 /** So many notes of one day may bear the same name. */
 const NAMES_TRIED = 20;
 
@@ -36,75 +31,11 @@ export class MemoryActions {
     this.help = help;
   }
 
-  // --- finding
-
-  /** @param {string} query */
-  type(query) {
-    this.store.dispatch({ type: "searchTyped", query });
-  }
-
-  /** The search is wanted now, not when the typing rests; or once more. */
-  search() {
-    const query = this.store.state.memory.query.trim();
-    if (query) this.help.searchNow(query);
-  }
-
-  clear() {
-    this.type("");
-    this.help.focus("#memory-search");
-  }
+  // --- reading
 
   /** @param {string} group  All of its files. */
   showWhole(group) {
     this.store.dispatch({ type: "memoryWhole", group });
-  }
-
-  /**
-   * Show a message that was found, loading older ones until it is there.
-   *
-   * @param {string} id
-   * @param {string | null} day on which it was said
-   */
-  async openMessage(id, day) {
-    this.store.dispatch({ type: "pending", id, what: "open" });
-    for (let page = 0; page < PAGES_BACK && this.mayLieFurtherBack(id, day); page += 1) {
-      await this.help.loadOlder();
-    }
-    this.store.dispatch({ type: "pending", id, what: "" });
-    if (this.isLoaded(id)) this.help.showMessage(id);
-    else this.help.notify(t("memory.messageFar"), "error");
-  }
-
-  /** @private @param {string} id */
-  isLoaded(id) {
-    return this.store.state.messages.some((message) => message.id === id);
-  }
-
-  /** @private @param {string} id @param {string | null} day */
-  mayLieFurtherBack(id, day) {
-    const { before, older, messages, zone } = this.store.state;
-    if (this.isLoaded(id) || !before || older === "failed") return false;
-    return !day || !messages.length || dayKey(messages[0].createdAt, zone || undefined) >= day;
-  }
-
-  /** @param {string} turnId  What memory a reply was given: shown, or put away. */
-  async toggleHits(turnId) {
-    const known = this.store.state.hits[turnId];
-    const open = !known?.open;
-    this.store.dispatch({ type: "hitsTold", turnId, values: { open } });
-    if (open && known?.load !== "ready") await this.loadHits(turnId);
-  }
-
-  /** @param {string} turnId */
-  async loadHits(turnId) {
-    this.store.dispatch({ type: "hitsTold", turnId, values: { load: "loading" } });
-    try {
-      const { hits } = await this.api.turnMemory(turnId);
-      this.store.dispatch({ type: "hitsTold", turnId, values: { load: "ready", hits } });
-    } catch (error) {
-      this.store.dispatch({ type: "hitsTold", turnId, values: { load: "failed" } });
-      if (/** @type {any} */ (error)?.status === 401) this.help.signOut();
-    }
   }
 
   // --- writing
@@ -264,8 +195,36 @@ export class MemoryActions {
   async addItem() {
     const draft = this.store.state.backlog.draft.trim().replace(/\s+/g, " ");
     if (!draft) return;
-    if (await this.changeItem("add", draft)) {
-      this.store.dispatch({ type: "backlogTold", values: { draft: "" } });
+    const due = this.store.state.backlog.due.trim();
+    if (await this.changeItem("add", draft, due || null)) {
+      this.store.dispatch({ type: "backlogTold", values: { draft: "", due: "" } });
+    }
+  }
+
+  /** @param {string} due */
+  typeDue(due) {
+    this.store.dispatch({ type: "backlogTold", values: { due, error: "" } });
+  }
+
+  /** @param {string} item  Its date is to be typed, or no longer. */
+  askDate(item) {
+    const { dating, items } = this.store.state.backlog;
+    const open = dating !== item;
+    const date = open ? (items.find((one) => one.text === item)?.due ?? "") : "";
+    this.store.dispatch({ type: "backlogTold", values: { dating: open ? item : "", date } });
+    if (open) this.help.focus("#backlog-date");
+  }
+
+  /** @param {string} date */
+  typeDate(date) {
+    this.store.dispatch({ type: "backlogTold", values: { date, error: "" } });
+  }
+
+  /** @param {string} item @param {string} due in plain words; "": at no time */
+  async setDate(item, due) {
+    if (await this.changeItem("due", item, due.trim() || null)) {
+      this.store.dispatch({ type: "backlogTold", values: { dating: "", date: "" } });
+      this.help.focus("#backlog-item");
     }
   }
 
@@ -292,13 +251,18 @@ export class MemoryActions {
     this.help.focus("#backlog-item");
   }
 
-  /** @private @param {"add" | "done" | "undone" | "remove"} action @param {string} item */
-  async changeItem(action, item) {
+  /**
+   * @private
+   * @param {"add" | "done" | "undone" | "remove" | "due"} action
+   * @param {string} item
+   * @param {string | null} [due]
+   */
+  async changeItem(action, item, due = null) {
     const told = (/** @type {object} */ values) =>
       this.store.dispatch({ type: "backlogTold", values });
     told({ busy: `${action} ${item}`, error: "" });
     try {
-      const answer = await this.api.changeBacklog({ action, item });
+      const answer = await this.api.changeBacklog({ action, item, ...(due ? { due } : {}) });
       this.store.dispatch({ type: "backlogLoaded", answer });
       return true;
     } catch (error) {

@@ -1,4 +1,4 @@
-/** Keeps memory's pages fresh: the files, the opened one, what is searched for, the backlog. */
+/** Keeps memory's pages fresh: the files, the opened one, the backlog. */
 
 import { Keeper } from "./keeper.js";
 import { LONG_TERM, isDirty, typed } from "./memory.js";
@@ -8,7 +8,6 @@ import { LONG_TERM, isDirty, typed } from "./memory.js";
  * @typedef {import("./state-types.js").NoteForm} NoteForm
  *
  * @typedef {object} Browser
- * @property {(error: any) => string} words why a request failed
  * @property {(key: string) => string | null} read what the browser kept
  * @property {(key: string, value: string) => boolean} keep whether it keeps it; empty removes it
  *
@@ -17,8 +16,6 @@ import { LONG_TERM, isDirty, typed } from "./memory.js";
 
 /** What was said may have been remembered: files are looked at anew so long after it. */
 export const REFRESH_MS = 500;
-/** The search begins once the typing rests. */
-export const REST_MS = 250;
 
 /** @extends {Keeper<Ports>} */
 export class MemoryKeeper extends Keeper {
@@ -30,7 +27,6 @@ export class MemoryKeeper extends Keeper {
     if (opened) this.open(state);
     else if (this.isOutdated(state, before)) this.refresh();
     this.openForm(this.store.state); // what was just opened is being loaded
-    this.search(state);
     this.keepDrafts(state, before);
   }
 
@@ -43,7 +39,7 @@ export class MemoryKeeper extends Keeper {
     const path = route.view === "note" || route.view === "noteEdit" ? route.path : null;
     if (path !== null || state.note) this.store.dispatch({ type: "noteOpened", path });
     if (path !== null) void this.loadNote(path);
-    if (route.view === "memory") void this.loadList();
+    if (route.view === "memory" || route.view === "search") void this.loadList(); // it names what is found
     if (route.view === "memory" || route.view === "backlog") void this.loadBacklog();
   }
 
@@ -89,34 +85,6 @@ export class MemoryKeeper extends Keeper {
       this.store.dispatch({ type: "backlogLoaded", answer: await this.api.backlog() });
     } catch {
       this.store.dispatch({ type: "backlogFailed" });
-    }
-  }
-
-  // --- what is looked for
-
-  /** @private @param {State} state */
-  search({ memory }) {
-    const asked = memory.query.trim();
-    if (asked === memory.search.asked) return;
-    this.wake();
-    this.store.dispatch({ type: "searchAsked", asked });
-    if (asked) this.rested(() => void this.ask(asked), REST_MS);
-  }
-
-  /** @param {string} asked  At once, and also once more. */
-  searchNow(asked) {
-    this.wake();
-    this.store.dispatch({ type: "searchAsked", asked });
-    void this.ask(asked);
-  }
-
-  /** @private @param {string} asked */
-  async ask(asked) {
-    try {
-      const answer = await this.api.search(asked);
-      this.store.dispatch({ type: "searchDone", asked, answer });
-    } catch (error) {
-      this.store.dispatch({ type: "searchDone", asked, error: this.ports.words(error) });
     }
   }
 

@@ -1,29 +1,11 @@
 /**
- * How the state of memory, its editors, the backlog and a reply's hits changes. Pure; a part of
- * `state.js`.
+ * How the state of memory, its editors and the backlog changes. Pure; a part of `state.js`.
  *
  * @typedef {import("./state-types.js").State} State
  * @typedef {import("./state-types.js").Memory} Memory
- * @typedef {import("./state-types.js").Search} Search
  * @typedef {import("./state-types.js").NoteForm} NoteForm
  * @typedef {import("./state-types.js").Backlog} Backlog
  */
-
-/** @returns {Pick<State, "memory" | "note" | "notes" | "backlog" | "hits">} */
-export function noMemory() {
-  return {
-    memory: { load: "idle", files: [], index: null, query: "", search: noSearch(), whole: [] },
-    note: null,
-    notes: {},
-    backlog: { load: "idle", items: [], draft: "", busy: "", error: "" },
-    hits: {},
-  };
-}
-
-/** @returns {Search} */
-function noSearch() {
-  return { asked: "", state: "idle", hits: [], fallback: null, error: "" };
-}
 
 /** @type {Record<string, (state: State, action: any) => State>} */
 export const MEMORY_ACTIONS = {
@@ -34,10 +16,6 @@ export const MEMORY_ACTIONS = {
   memoryFailed: (state) =>
     withMemory(state, { load: state.memory.files.length ? "ready" : "failed" }),
   memoryWhole: (state, { group }) => withMemory(state, { whole: [...state.memory.whole, group] }),
-  searchTyped: (state, { query }) => withMemory(state, { query }),
-  searchAsked: (state, { asked }) =>
-    withSearch(state, asked ? { asked, state: "asking", error: "" } : noSearch()),
-  searchDone,
   noteOpened,
   noteLoaded: (state, { path, file }) =>
     state.note?.path === path ? { ...state, note: { path, load: "ready", file } } : state,
@@ -53,37 +31,11 @@ export const MEMORY_ACTIONS = {
   backlogFailed: (state) =>
     withBacklog(state, { load: state.backlog.load === "ready" ? "ready" : "failed" }),
   backlogTold: (state, { values }) => withBacklog(state, values),
-  hitsTold: (state, { turnId, values }) => ({
-    ...state,
-    hits: { ...state.hits, [turnId]: { ...(state.hits[turnId] ?? NO_HITS), ...values } },
-  }),
 };
-
-/** @type {import("./state-types.js").TurnHits} */
-const NO_HITS = { open: false, load: "idle", hits: [] };
 
 /** @param {State} state @param {Partial<Memory>} values @returns {State} */
 function withMemory(state, values) {
   return { ...state, memory: { ...state.memory, ...values } };
-}
-
-/** @param {State} state @param {Partial<Search>} values */
-function withSearch(state, values) {
-  return withMemory(state, { search: { ...state.memory.search, ...values } });
-}
-
-/**
- * What a search found, or why it failed; the answer to something else than was asked last is not
- * heard.
- *
- * @param {State} state
- * @param {{asked: string, answer?: any, error?: string}} action
- */
-function searchDone(state, { asked, answer, error = "" }) {
-  if (state.memory.search.asked !== asked) return state;
-  if (!answer) return withSearch(state, { state: "failed", hits: [], error });
-  const { hits, fallback = null } = answer;
-  return withSearch(state, { state: "ready", hits, fallback, error: "" });
 }
 
 /** @param {State} state @param {{path: string | null}} action @returns {State} */

@@ -2,12 +2,13 @@
  * Files of memory as the page shows and names them, and where in a text a passage stands. Pure.
  *
  * @typedef {import("./types.js").MemoryFile} MemoryFile
- * @typedef {import("./types.js").Hit} Hit
+ * @typedef {import("./types.js").SearchHit} Hit
  * @typedef {import("./state-types.js").NoteForm} NoteForm
  * @typedef {import("./state-types.js").Route} Route
  */
 
 import { bare, marked } from "./marks.js";
+import { isNotePath } from "./route.js";
 
 export const LONG_TERM = "memory.md";
 export const GROUPS = /** @type {const} */ (["longTerm", "days", "summaries", "docs"]);
@@ -23,8 +24,6 @@ const GROUP_OF = {
 
 /** Names of entries, kept in comments: for the program, not for the reader. */
 const COMMENT = /<!--[^]*?(?:-->|$)/g;
-/** Signs of Markdown around words: where it is not rendered, they only disturb. */
-const AROUND = /(\*\*|`)(?=\S)([^\n]*?\S)\1/g;
 
 /**
  * The files as their list shows them, each group in the server's order.
@@ -49,29 +48,13 @@ export function groupsOf(files) {
 export function piecesOf(snippet, marks) {
   /** @type {{text: string, marked: boolean}[]} */
   const pieces = [];
-  const hidden = hiddenIn(snippet);
-  let place = 0;
   for (const [at, letter] of [...snippet].entries()) {
-    const here = place;
-    place += letter.length;
-    if (hidden.some(([from, to]) => from <= here && here < to)) continue;
     const marked = marks.some(([from, to]) => from <= at && at < to);
     const last = pieces.at(-1);
     if (last?.marked === marked) last.text += letter;
     else pieces.push({ text: letter, marked });
   }
   return pieces;
-}
-
-/** @param {string} snippet @returns {[number, number][]} what of it is not shown */
-function hiddenIn(snippet) {
-  const end = (/** @type {RegExpExecArray} */ one) => one.index + one[0].length;
-  const comments = [...snippet.matchAll(COMMENT)].map((one) => [one.index, end(one)]);
-  const signs = [...snippet.matchAll(AROUND)].flatMap((one) => [
-    [one.index, one.index + one[1].length],
-    [end(one) - one[1].length, end(one)],
-  ]);
-  return /** @type {[number, number][]} */ ([...comments, ...signs]);
 }
 
 /**
@@ -82,15 +65,10 @@ function hiddenIn(snippet) {
  * @returns {Route | {message: string} | null}
  */
 export function placeOfHit({ source, kind, line, messageId, taskId }) {
-  if (kind === "result") return taskId ? { view: "task", id: taskId } : null;
+  if (kind === "trigger") return { view: "trigger", id: source };
+  if (kind === "result" || kind === "work") return taskId ? { view: "task", id: taskId } : null;
   if (kind === "transcript") return messageId ? { message: messageId } : null;
   return isNotePath(source) ? { view: "note", path: source, line: line > 0 ? line : null } : null;
-}
-
-/** @param {string} path  Whether it may be a file of memory; whether it is one, the server says. */
-export function isNotePath(path) {
-  const parts = path.split("/");
-  return /\.md$/i.test(path) && parts.every((part) => part && part !== "." && part !== "..");
 }
 
 /** @param {string} text @returns {string} letters and digits alone: what is left of markdown in HTML */

@@ -1,5 +1,7 @@
 /** What the browser keeps: choices, the unsent draft, messages that never got out. */
 
+import { filesFrom, keptFiles } from "./file-state.js";
+
 /** @param {() => Storage} place @param {string} key */
 function read(place, key) {
   try {
@@ -39,7 +41,7 @@ export const writePref = (key, value) => write(local, key, value);
 export function readOutbox() {
   try {
     const items = JSON.parse(read(session, "outbox") ?? "[]");
-    return Array.isArray(items) ? items.filter((item) => item?.id && item?.text) : [];
+    return Array.isArray(items) ? items.filter((item) => item?.id && (item?.text || item?.files?.length)) : [];
   } catch {
     return [];
   }
@@ -48,6 +50,27 @@ export function readOutbox() {
 /** @param {import("./state-types.js").OutboxItem[]} items */
 export function writeOutbox(items) {
   write(session, "outbox", items.length ? JSON.stringify(items) : "");
+}
+
+/** @returns {import("./state-types.js").Composing} what the draft is for */
+export function readComposing() {
+  try {
+    const { about, answers } = JSON.parse(read(local, "composing") ?? "");
+    const known = ["quote", "edit"].includes(about?.how) && typeof about.text === "string";
+    return {
+      about: known ? { before: "", ...about, files: filesFrom(about.files) } : null,
+      answers: typeof answers === "string" ? answers : "",
+    };
+  } catch {
+    return { about: null, answers: "" };
+  }
+}
+
+/** @param {import("./state-types.js").Composing} composing */
+export function writeComposing(composing) {
+  const { about, answers } = composing;
+  const kept = about && { ...about, files: keptFiles(about.files) };
+  write(local, "composing", about || answers ? JSON.stringify({ about: kept, answers }) : "");
 }
 
 let heldKey = "";

@@ -1,17 +1,20 @@
 /** What the views show, worked out from the state. Pure. */
 
+import { arranged } from "./cards.js";
 import { inQueue } from "./state.js";
 import { dayKey } from "./time.js";
+import { isDrafting } from "./turn-state.js";
+import { deliveryOf, shownMessages, withRetries } from "./turns.js";
 
 /**
  * @typedef {import("./state-types.js").State} State
  * @typedef {import("./types.js").Message} Message
  * @typedef {import("./types.js").Task} Task
  *
- * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "failed"} Delivery
+ * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "ended" | "failed"} Delivery
  *
  * @typedef {{type: "day", key: string, at: string}} DayEntry
- * @typedef {{type: "draft", key: string, text: string}} DraftEntry
+ * @typedef {{type: "draft", key: string, turn: import("./state-types.js").Turn}} DraftEntry
  * @typedef {object} MessageEntry
  * @property {"message"} type
  * @property {string} key
@@ -19,14 +22,16 @@ import { dayKey } from "./time.js";
  * @property {Delivery | null} delivery of what the user said
  * @property {string} error
  * @property {boolean} joined said by the same one right after the one above
- * @typedef {DayEntry | DraftEntry | MessageEntry} Entry
+ * @property {string | null} jobId of a message that tells of work which has a card: whose
+ * @property {boolean} carries that card stands right below
+ * @typedef {DayEntry | DraftEntry | MessageEntry | import("./cards.js").WorkEntry} Entry
  */
 
 /** Messages of one speaker within this time stand together. */
 const TOGETHER_MS = 5 * 60_000;
 
-/** @type {{messages: Message[] | null, entries: Entry[]}} */
-let last = { messages: null, entries: [] };
+/** @type {{messages: Message[] | null, jobs: State["jobs"] | null, entries: Entry[]}} */
+let last = { messages: null, jobs: null, entries: [] };
 
 /**
  * The conversation as it stands on the page: what was said, what is being answered, the reply as it
@@ -36,22 +41,23 @@ let last = { messages: null, entries: [] };
  * @returns {Entry[]}
  */
 export function timeline(state) {
-  if (last.messages !== state.messages) {
-    last = { messages: state.messages, entries: spoken(state.messages) };
+  const { messages, jobs } = state;
+  if (last.messages !== messages || last.jobs !== jobs) {
+    last = { messages, jobs, entries: spoken(messages, jobs) };
   }
+  if (state.after !== null) return last.entries; // what waits and grows stands below the newest
   /** @type {Entry[]} */
   const entries = [];
   const known = new Set(state.messages.map((message) => message.id));
   const inbox = state.inbox.filter((item) => !known.has(item.id));
   const waiting = new Set(inbox.map((item) => item.id));
   const turn = state.turn;
-  const waits = !turn?.draft && state.status?.engines.teller?.state === "waiting";
+  const waits = !isDrafting(turn) && state.status?.engines.teller?.state === "waiting";
   for (const item of inbox.filter((one) => one.state === "answering")) {
     entries.push(unspoken(item, waits ? "waiting" : "answering"));
   }
-  if (turn && turn.draft && !turn.committed) {
-    const text = (turn.partial ? "… " : "") + turn.draft;
-    entries.push({ type: "draft", key: `draft-${turn.turnId}`, text });
+  if (turn && isDrafting(turn)) {
+    entries.push({ type: "draft", key: `draft-${turn.turnId}`, turn });
   }
   for (const item of inbox.filter((one) => one.state !== "answering")) {
     entries.push(unspoken(item, "queued"));
@@ -60,22 +66,32 @@ export function timeline(state) {
     if (known.has(item.id) || waiting.has(item.id)) continue;
     entries.push(unspoken(item, item.state === "accepted" ? "queued" : item.state, item.error));
   }
-  return entries.length ? withDays(last.entries, entries) : last.entries;
+  const shown = withRetries(last.entries, entries);
+  return shown.waiting.length ? withDays(shown.spoken, shown.waiting) : shown.spoken;
 }
 
-/** @param {Message[]} messages @returns {Entry[]} */
-function spoken(messages) {
+/** @param {Message[]} messages @param {State["jobs"]} jobs @returns {Entry[]} */
+function spoken(messages, jobs) {
   return withDays(
     [],
-    inLines(messages).map((message) => ({
-      type: "message",
-      key: message.id,
-      message,
-      delivery: message.role === "user" ? "answered" : null,
-      error: "",
-      joined: false,
-    })),
+    arranged(inLines(shownMessages(messages)), jobs).map((row) => {
+      if (row.type !== "said") return row;
+      const { message, jobId, carries } = row;
+      const delivery = message.role === "user" ? deliveryOf(message) : null;
+      return entryOf(message, delivery, { jobId, carries });
+    }),
   );
+}
+
+/**
+ * @param {Message} message
+ * @param {Delivery | null} delivery
+ * @param {Partial<MessageEntry>} [more]
+ * @returns {MessageEntry}
+ */
+function entryOf(message, delivery, more) {
+  const none = { error: "", joined: false, jobId: null, carries: false };
+  return { type: "message", key: message.id, message, delivery, ...none, ...more };
 }
 
 /**
@@ -109,16 +125,17 @@ function standFor(before, message) {
 }
 
 /**
- * @param {{id: string, text: string, createdAt: string}} item
+ * @param {{id: string, text: string, createdAt: string, quote?: string | null,
+ *   edits?: string | null, retryOf?: string | null, files?: import("./types.js").SentFile[]}} item
  * @param {Delivery} delivery
  * @param {string} [error]
  * @returns {MessageEntry}
  */
 function unspoken(item, delivery, error = "") {
-  const { id, text, createdAt } = item;
-  /** @type {Message} */
-  const message = { id, role: "user", text, html: null, createdAt };
-  return { type: "message", key: id, message, delivery, error, joined: false };
+  const { id, text, createdAt, quote = null, edits = null, retryOf = null, files = [] } = item;
+  /** @type {any} */
+  const message = { id, role: "user", text, html: null, createdAt, quote, edits, retryOf, files };
+  return entryOf(message, delivery, { error });
 }
 
 /** @type {Map<string, string>} */
@@ -140,33 +157,45 @@ function day(at) {
  */
 function withDays(before, added) {
   const result = [...before];
-  /** @type {MessageEntry | undefined} */
-  let previous = /** @type {any} */ (before.findLast((entry) => entry.type === "message"));
+  let previous = before.findLast((entry) => entry.type !== "draft");
   for (const entry of added) {
-    if (entry.type !== "message") {
+    if (entry.type === "draft" || entry.type === "day") {
       result.push(entry);
       continue;
     }
-    const at = entry.message.createdAt;
-    if (!previous || day(previous.message.createdAt) !== day(at)) {
+    const at = timeOf(entry);
+    if (!previous || day(timeOf(previous)) !== day(at)) {
       result.push({ type: "day", key: `day-${day(at)}-${entry.key}`, at });
       previous = undefined;
     }
-    result.push(previous && together(previous.message, entry.message) ? joined(entry) : entry);
+    result.push(isJoined(previous, entry) ? { ...entry, joined: true } : entry);
     previous = entry;
   }
   return result;
+}
+
+/** @param {Exclude<Entry, DraftEntry>} entry */
+function timeOf(entry) {
+  return entry.type === "message" ? entry.message.createdAt : entry.at;
+}
+
+/**
+ * @param {Entry | undefined} above
+ * @param {Entry} below
+ * @returns {below is MessageEntry}
+ */
+function isJoined(above, below) {
+  return (
+    above?.type === "message" &&
+    below.type === "message" &&
+    together(above.message, below.message)
+  );
 }
 
 /** @param {Message} above @param {Message} below */
 function together(above, below) {
   const apart = Date.parse(below.createdAt) - Date.parse(above.createdAt);
   return above.role === below.role && apart < TOGETHER_MS;
-}
-
-/** @param {MessageEntry} entry @returns {MessageEntry} */
-function joined(entry) {
-  return { ...entry, joined: true };
 }
 
 /** @param {string} at */
@@ -212,7 +241,8 @@ export function queueLength(state, known) {
  * @property {number | null} planner since when it plans
  * @property {{count: number, since: number | null}} workers
  * @property {string} headline
- * @property {{id: string, title: string}[]} stoppable
+ * @property {string | null} turnId the turn that is replying
+ * @property {{id: string, title: string, seat: string}[]} running tasks
  */
 
 /**
@@ -243,10 +273,8 @@ export function live(state) {
     workers: { count, since: working.length ? earliest(working) : null },
     headline:
       turn?.headline || status?.teller.headline || busiest?.headline || newest[0]?.title || "",
-    stoppable: [
-      ...(turn ? [{ id: turn.turnId, title: "" }] : []),
-      ...running.map((task) => ({ id: task.id, title: task.title || task.prompt })),
-    ],
+    turnId: turn?.turnId ?? null,
+    running: running.map(({ id, title, seat }) => ({ id, title: title || id, seat })),
   };
 }
 
@@ -328,11 +356,25 @@ export function namedTask(tasks, id) {
  */
 export function messageAbout(state, taskId, trace) {
   const naming = (/** @type {Set<string>} */ ids) => {
-    const id = state.messages.findLast((message) => message.taskIds?.some((one) => ids.has(one)))?.id;
-    if (!id) return null;
-    return inLines(state.messages).find((line) => line.repeats?.includes(id))?.id ?? id;
+    return state.messages.findLast((message) => message.taskIds?.some((one) => ids.has(one)))?.id ?? null;
   };
   return naming(new Set([taskId])) ?? naming(new Set(trace.map((task) => task.id)));
+}
+
+/**
+ * Where a message stands in the conversation: itself, or what shows it among others.
+ *
+ * @param {Entry[]} entries
+ * @param {string} id
+ * @returns {string | null} the key of the entry
+ */
+export function placeOf(entries, id) {
+  const found = entries.find((entry) => {
+    if (entry.type === "card") return entry.results.some((message) => message.id === id);
+    if (entry.type === "day" || entry.type === "draft") return false;
+    return entry.message.id === id || entry.message.repeats?.includes(id);
+  });
+  return found?.key ?? null;
 }
 
 /**

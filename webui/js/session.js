@@ -1,6 +1,8 @@
 /** Logging in and out, loading everything, and following what changes. */
 
+import { errorWords } from "./errors.js";
 import { t } from "./i18n.js";
+import { untold } from "./job-state.js";
 
 /**
  * @typedef {import("./types.js").Change} Change
@@ -10,6 +12,8 @@ import { t } from "./i18n.js";
  */
 
 const RELOAD_MS = 3000;
+/** So much that older messages speak of is asked for at once. */
+const ASKED = 40;
 
 export class Session {
   /** @param {Store} store @param {Api} api */
@@ -50,6 +54,7 @@ export class Session {
       return;
     }
     for (const change of changes) this.store.dispatch({ type: "change", change });
+    if (this.store.state.turn?.gap) void this.load(); // a piece of the reply was missed
   }
 
   /** Load the whole picture and follow what comes after it. */
@@ -67,7 +72,7 @@ export class Session {
       this.missed = null;
       this.onChanges(missed, "");
       this.tabs?.start(missedCursor || snapshot.cursor);
-      void this.readDraft();
+      this.askFor(untold(this.store.state.jobs, [...(snapshot.jobs ?? []), ...heardOf(missed)]));
     } catch (error) {
       this.missed = null;
       this.onLoadError(error);
@@ -78,23 +83,21 @@ export class Session {
     }
   }
 
-  /** @private  What the reply that is being made had come to before we were here. */
-  async readDraft() {
-    const turn = this.store.state.turn;
-    if (!turn?.partial) return;
-    const { turnId } = turn;
-    let text = "";
-    try {
-      for (let offset = null, more = true; more;) {
-        const piece = await this.api.output(turnId, offset);
-        const deltas = piece.events.filter((/** @type {any} */ one) => one.type === "delta");
-        text += deltas.map((/** @type {any} */ one) => one.text).join("");
-        offset = piece.offset;
-        more = piece.events.length > 0 && !piece.ended;
-      }
-      this.store.dispatch({ type: "draftHead", turnId, text });
-    } catch {
-      // the draft is shown from where we came in; its message will be whole
+  /**
+   * What older messages speak of, and was at work before: it may have ended unheard.
+   *
+   * @private @param {import("./types.js").Job[]} jobs
+   */
+  askFor(jobs) {
+    for (const { id } of jobs.slice(-ASKED)) {
+      const was = this.store.state.jobs[id];
+      this.api.job(id).then(
+        (/** @type {any} */ job) => {
+          const isNews = this.store.state.jobs[id] === was; // else a change told more meanwhile
+          if (isNews) this.store.dispatch({ type: "change", change: { kind: "job", job } });
+        },
+        () => {}, // it stands as it was known
+      );
     }
   }
 
@@ -105,7 +108,7 @@ export class Session {
     this.store.set({
       session: "in",
       load: loaded ? "ready" : "failed",
-      loadError: error?.message || t("load.unreachable"),
+      loadError: errorWords(error),
       connection: "reconnecting",
     });
     setTimeout(() => void this.load(), RELOAD_MS);
@@ -130,9 +133,7 @@ export class Session {
   /** @private @param {any} error @param {boolean} byLink */
   loginError(error, byLink) {
     if (error?.status === 401) return t(byLink ? "login.linkSpent" : "login.wrong");
-    if (error?.status === 429) return t("login.tooMany");
-    if (error?.status === 0) return t("load.unreachable");
-    return error?.message || t("error.unknown");
+    return errorWords(error);
   }
 
   async logout() {
@@ -149,4 +150,9 @@ export class Session {
     this.tabs?.stop();
     this.store.dispatch({ type: "signedOut" });
   }
+}
+
+/** @param {Change[]} changes */
+function heardOf(changes) {
+  return changes.flatMap((change) => (change.kind === "job" ? [change.job] : []));
 }

@@ -3,12 +3,27 @@
  *
  * @typedef {object} OutboxItem a message this tab has not yet handed over
  * @property {string} id
- * @property {"input" | "answer"} kind
+ * @property {"input" | "answer" | "retry"} kind
  * @property {string} text
  * @property {string} createdAt
  * @property {string} [questionId]
+ * @property {string} [quote]
+ * @property {string} [edits] the earlier message that this one says anew
+ * @property {string | null} [retryOf] the message that is to be answered again
+ * @property {import("./types.js").SentFile[]} [files]
  * @property {"sending" | "accepted" | "failed"} state
  * @property {string} [error]
+ *
+ * @typedef {object} Attachment a file that is to go with what is being written
+ * @property {string} key
+ * @property {string} name
+ * @property {number} size bytes
+ * @property {string} mediaType as the browser has it, then as the server found it
+ * @property {"waiting" | "sending" | "ready" | "failed" | "lost"} state lost: the page was loaded anew before it was sent
+ * @property {number} part how much of it is on the server, up to 1
+ * @property {import("./types.js").SentFile | null} sent
+ * @property {string} error
+ * @property {string} preview where the page has the picture; empty: it is none
  *
  * @typedef {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} TaskState
  *
@@ -24,7 +39,7 @@
  * @property {import("./types.js").Graph} graph
  * @property {import("./types.js").TokenCounts | null} usage of its runs of today
  *
- * @typedef {"file_changed" | "file_exists" | "task" | "llm_eval" | "kept"} RowType
+ * @typedef {"file_changed" | "file_exists" | "task" | "webhook" | "llm_eval" | "kept"} RowType
  *
  * @typedef {object} ConditionRow one condition as a form holds it; fields of other types wait
  * @property {string} key
@@ -34,6 +49,7 @@
  * @property {"done" | "failed"} outcome
  * @property {string} taskId
  * @property {boolean} byId the id is typed, not chosen
+ * @property {string} hook a webhook's name
  * @property {string} question
  * @property {Condition | null} kept made elsewhere: shown in words, kept as it is
  * @property {Words | null} words of what is kept
@@ -76,10 +92,15 @@
  *
  * @typedef {"memory" | "summary" | "docs" | "transcript" | "result"} HitKind
  *
+ * @typedef {"all" | "messages" | "memory" | "work"} SearchKind
+ *
  * @typedef {object} Search
- * @property {string} asked empty: nothing is looked for
+ * @property {string} query as it is typed
+ * @property {SearchKind} kind
+ * @property {string} asked the kind and what is looked for; empty: nothing
  * @property {"idle" | "asking" | "ready" | "failed"} state
- * @property {import("./types.js").Hit[]} hits the last ones, shown until the next come
+ * @property {import("./types.js").SearchHit[]} hits the last ones, shown until the next come
+ * @property {import("./types.js").SearchCounts} counts
  * @property {string | null} fallback why a plain scan served
  * @property {string} error
  *
@@ -88,8 +109,6 @@
  * @property {import("./types.js").MemoryFile[]} files
  * @property {{files: number, passages: number, fresh?: boolean, words?: string,
  *   fallback?: string | null} | null} index
- * @property {string} query as it is typed
- * @property {Search} search
  * @property {string[]} whole the groups of which all files are shown
  *
  * @typedef {object} Note the opened file
@@ -113,8 +132,11 @@
  *
  * @typedef {object} Backlog
  * @property {"idle" | "loading" | "ready" | "failed"} load
- * @property {{text: string, done: boolean}[]} items
+ * @property {import("./types.js").BacklogItem[]} items
  * @property {string} draft
+ * @property {string} due when the new one is due, as it is typed
+ * @property {string} dating the item whose date is being typed; "": none's
+ * @property {string} date
  * @property {string} busy what is being changed
  * @property {string} error
  *
@@ -139,26 +161,57 @@
  * @property {string} seat the one whose order is shown
  * @property {string} busy what is being changed
  *
- * @typedef {object} TurnHits what memory a reply was given
- * @property {boolean} open
+ * @typedef {object} ChannelForm a channel as it is typed; its address goes when the form does
+ * @property {import("./types.js").Channel | null} base what is changed; null: a new one
+ * @property {string} name
+ * @property {string} url
+ * @property {import("./types.js").Channel["events"]} events
+ * @property {Record<string, string>} errors by field; `form`: of none
+ * @property {boolean} busy
+ *
+ * @typedef {object} ChannelsPage
  * @property {"idle" | "loading" | "ready" | "failed"} load
- * @property {{source: string, text?: string | null, line?: number | null, day?: string | null,
- *   kind?: HitKind | null}[]} hits
+ * @property {string} error
+ * @property {import("./types.js").ChannelList | null} list
+ * @property {ChannelForm | null} form
+ * @property {string} removing the channel whose removal is to be confirmed
+ * @property {string} busy the one that is tried
+ * @property {Record<string, import("./types.js").ChannelTest | null>} tests what came of each last test
+ *
+ * @typedef {object} Composing what the text in the field is for
+ * @property {{how: "quote" | "edit", id: string, text: string, before: string, files: Attachment[]} | null}
+ *   about the message that it quotes or says anew, and what was being written before, with its files
+ * @property {string} answers the question that it answers; empty: none
+ *
+ * @typedef {object} Tools the messages whose actions are shown, by their ids; empty: none
+ * @property {string} hover
+ * @property {string} focus
+ * @property {string} sheet
+ * @property {string} copied
+ *
+ * @typedef {object} Reason why a reply says what it says
+ * @property {string} id of its turn, or task
+ * @property {"loading" | "ready" | "missing" | "failed"} load
+ * @property {import("./types.js").TurnPrompt | null} told
  *
  * @typedef {object} Turn the Teller's run that is going on
  * @property {string} turnId
  * @property {number} since milliseconds, the server's clock
  * @property {string} headline
  * @property {string[]} inputs
- * @property {string} draft the reply as far as it has come
+ * @property {number} part which of its texts is written; 0: nothing is said yet
+ * @property {import("./types.js").DraftBlock[]} blocks of that what is whole
+ * @property {number} at where in it what follows them begins
+ * @property {string} text what follows them
  * @property {number | null} endedAt set when it is over
- * @property {boolean} partial we came in the middle: the draft lacks its beginning
- * @property {boolean} committed its message has come: the draft is no longer shown
+ * @property {boolean} committed its message has come: what was written is no longer shown
+ * @property {boolean} gap a piece of it was missed
  *
  * @typedef {object} TaskDetail what GET /api/tasks/{id} says beyond the task itself
  * @property {string} id
  * @property {"loading" | "ready" | "missing" | "failed"} load
  * @property {import("./types.js").Task | null} task
+ * @property {string} prompt what was asked
  * @property {{text: string, html?: string | null, exitCode?: number | null,
  *   resultType?: string, hasDiff?: boolean} | null} result
  * @property {import("./types.js").LedgerEvent[]} events
@@ -169,6 +222,7 @@
  * @property {"idle" | "failed"} diffLoad
  * @property {Record<string, boolean>} unfolded files of the diff and their parts: open, or closed
  * @property {Output} output
+ * @property {import("./types.js").Job | null} job the work it is a step of
  *
  * @typedef {object} UsagePage what was used, by each of these
  * @property {"loading" | "ready" | "failed"} load
@@ -177,25 +231,93 @@
  * @property {import("./types.js").UsageReport} [role]
  * @property {import("./types.js").UsageReport} [trigger]
  *
+ * @typedef {object} HomePage
+ * @property {"loading" | "ready" | "failed"} load
+ * @property {import("./types.js").Home | null} view
+ * @property {number} at when it was asked for, the server's clock; 0: never
+ *
+ * @typedef {object} DayPage the last hours as bars
+ * @property {"loading" | "ready" | "failed"} load
+ * @property {import("./types.js").Timeline | null} view
+ * @property {number} at
+ * @property {string} pointed the bar whose times are told
+ * @property {boolean} listed as a table
+ *
+ * @typedef {object} LogsPage
+ * @property {"loading" | "ready" | "failed"} load
+ * @property {import("./types.js").LogLine[]} lines oldest first
+ * @property {string | null} before
+ * @property {string | null} after
+ * @property {string} type only lines of it; empty: all
+ * @property {string} q
+ * @property {string} id of a task, trigger or trace
+ * @property {boolean} paused what comes is not shown
+ * @property {number} held how much that is
+ * @property {"idle" | "loading" | "failed"} older
+ *
+ * @typedef {object} Firings what the runs of a trigger told, opened
+ * @property {"loading" | "ready" | "failed"} load
+ * @property {import("./types.js").Message[]} messages the newest first
+ * @property {string | null} before of those before them
+ *
+ * @typedef {object} Finding what is looked for in the conversation
+ * @property {string} query
+ * @property {string | null} at the key of the entry one is at
+ * @property {boolean} busy older messages are being loaded to look there
+ *
  * @typedef {object} Output
- * @property {OutputBlock[]} blocks
- * @property {number} dropped characters that are no longer shown
- * @property {string | null} offset
+ * @property {OutputPage[]} pages what is loaded, in its order
+ * @property {number} size of the record, as far as it is known; bytes
  * @property {boolean} ended
  * @property {"idle" | "loading" | "failed"} load
+ * @property {number | null} busy where a place that is not loaded begins, while it is being filled
+ *
+ * @typedef {object} OutputPage
+ * @property {number} start bytes of the record
+ * @property {number} end
+ * @property {OutputBlock[]} blocks
  *
  * @typedef {object} OutputBlock
  * @property {string} type
  * @property {string | null} stream
  * @property {string} text
+ * @property {number} [bytes] that are not kept here
+ * @property {boolean} [open] they are still being counted
+ * @property {number} [attempt] which one begins here
+ * @property {string} [call] what a command or tool call is known by
+ * @property {string} [printed] what a command of an agent printed
  *
  * @typedef {"connecting" | "online" | "reconnecting" | "polling" | "offline"} Connection
  *
- * @typedef {{view: "chat"} | {view: "tasks"} | {view: "triggers"}
+ * @typedef {{view: "chat"}
+ *   | {view: "tasks"} & ListFilter | {view: "triggers"} & ListFilter
  *   | {view: "task", id: string} | {view: "trigger", id: string}
  *   | {view: "triggerNew"} | {view: "triggerEdit", id: string}
- *   | {view: "engines"} | {view: "usage"} | {view: "memory"} | {view: "backlog"} | {view: "noteNew"}
+ *   | {view: "home"} | {view: "settings"} | {view: "logs", type?: string, id?: string}
+ *   | {view: "engines"} | {view: "channels"} | {view: "usage"} | {view: "reason", id: string} | {view: "memory"} | {view: "backlog"}
+ *   | {view: "search", q: string, kind: SearchKind} | {view: "noteNew"}
  *   | {view: "note", path: string, line: number | null} | {view: "noteEdit", path: string}} Route
+ *
+ * @typedef {"loading" | "failed" | ((state: State, act: import("./actions.js").Actions) => unknown)} Place
+ *
+ * @typedef {object} Work the list of work, narrowed
+ * @property {string} asked what was asked for, as text
+ * @property {"idle" | "loading" | "ready" | "failed"} load
+ * @property {string | null} error
+ * @property {import("./types.js").Job[]} jobs in the server's order
+ * @property {string | null} before the cursor of older ones
+ * @property {"idle" | "loading" | "failed"} older
+ * @property {number} total of all that was asked for
+ * @property {Partial<import("./types.js").JobCounts>} counts by state
+ * @property {Record<string, boolean>} open jobs whose steps are shown
+ * @property {Record<string, import("./types.js").Job>} whole jobs with all of their steps
+ *
+ * @typedef {object} ListFilter what a list is narrowed to, as its address says; not given: all
+ * @property {string} [state] of work
+ * @property {string} [trigger] by whose runs
+ * @property {string} [show] the group of triggers
+ * @property {string} [sort] the order of triggers
+ * @property {string} [q] a text
  *
  * @typedef {object} Notice
  * @property {number} id
@@ -216,10 +338,15 @@
  * @property {import("./types.js").Message[]} messages
  * @property {string | null} before
  * @property {"idle" | "loading" | "failed"} older
+ * @property {string | null} after the cursor of what was said after them; null: they reach to now
+ * @property {"idle" | "loading" | "failed"} newer
  * @property {import("./types.js").InboxItem[]} inbox
  * @property {OutboxItem[]} outbox
+ * @property {Attachment[]} files what is to go with the draft
+ * @property {boolean} dropping files are held over the page
  * @property {import("./types.js").Question | null} question
  * @property {{busy: boolean, error: string}} answering
+ * @property {Record<string, import("./types.js").Job>} jobs work as it is shown, by id
  * @property {Record<string, import("./types.js").Task>} tasks
  * @property {string[]} ended ids of those that ended, the last first: as told, not by a clock
  * @property {Record<string, import("./types.js").Trigger>} triggers
@@ -229,18 +356,38 @@
  * @property {TriggerDetail | null} triggerDetail
  * @property {Record<string, TriggerForm>} forms what is being typed, by `new` or the trigger's id
  * @property {Memory} memory
+ * @property {Search} search
  * @property {Note | null} note
  * @property {Record<string, NoteForm>} notes files that are edited, by `new` or their path
  * @property {Backlog} backlog
  * @property {EnginesPage} engines
+ * @property {ChannelsPage} channels
  * @property {UsagePage} usage
- * @property {Record<string, TurnHits>} hits by the id of the turn
+ * @property {Composing} composing
+ * @property {Tools} tools
+ * @property {Reason | null} reason
+ * @property {boolean} touch fingers serve this page
+ * @property {Work} work the list of it
+ * @property {HomePage} home
+ * @property {DayPage} day
+ * @property {LogsPage} logs
+ * @property {boolean} wraps long lines of output go on in the next
+ * @property {Record<string, boolean>} opened what is shown in full: `steps-`, `whole-` and `fold-`
+ *   with what it belongs to
+ * @property {Record<string, Firings>} firings by the key of their entry
+ * @property {import("./span.js").Sight} sight the part of the conversation that is drawn
+ * @property {Finding | null} finding
  * @property {boolean} chainListed a chain is shown as a list instead of a picture
  * @property {Record<string, string>} pending what was asked of a task or trigger and is under way
  * @property {string} confirming what is to be confirmed: a trigger's deletion by its id, `note`,
  *   or `backlog` and an item
  * @property {Route} route
+ * @property {Record<string, Place>} places the views that were fetched, by the name of their place
  * @property {boolean} panelOpen the side panel, where there is room for one
+ * @property {import("./notifier.js").Standing} notify whether the browser tells while hidden
+ * @property {import("./app-install.js").Installing} install
+ * @property {boolean} panelFull it alone is shown
+ * @property {number | null} panelWidth as its reader drew it, in CSS pixels
  * @property {boolean} wide whether there is
  * @property {boolean} following
  * @property {number} unseen messages that came while the reader was further up

@@ -6,24 +6,47 @@
  * @typedef {import("./state-types.js").State} State
  * @typedef {import("./types.js").Change} Change
  * @typedef {import("./types.js").Message} Message
- * @typedef {import("./state-types.js").Output} Output
  * @typedef {import("./state-types.js").OutboxItem} OutboxItem
  */
 
-import { noEngines } from "./engines.js";
-import { MEMORY_ACTIONS, noMemory } from "./memory-state.js";
-import { TRIGGER_ACTIONS } from "./trigger-state.js";
+import { CARD_ACTIONS, noCards, trimmed } from "./cards-state.js";
+import { spokenOf, withJobs } from "./job-state.js";
+import { noHome } from "./home-state.js";
+import { OUTPUT_ACTIONS, noOutput } from "./output.js";
+import { SEARCH_ACTIONS, inPast, noSearch } from "./search-state.js";
+import { FILE_ACTIONS, noFiles } from "./file-state.js";
+import { composingWith, MESSAGE_ACTIONS, noMessages } from "./message-state.js";
+import { turnAt, turnByStatus, turnOf, turnTold, withDelta, withTurn } from "./turn-state.js";
+import { standsAlone } from "./turns.js";
+import { WORK_ACTIONS, noWork } from "./work-state.js";
 
-/** How long the draft of a turn that is over waits for its message. */
-export const DRAFT_GRACE_MS = 4000;
-/** A status may be so old: it does not know of a turn that has just begun. */
-const HEARTBEAT_MS = 6000;
 const ENDED_KEPT = 200;
 const QUEUED_KEPT = 500;
 const TRACE_KEPT = 100;
-export const OUTPUT_SHOWN = 200_000;
 /** @type {import("./types.js").Graph} */
 const NO_GRAPH = { nodes: [], edges: [] };
+
+/** @type {import("./state-types.js").EnginesPage} nothing is known, nothing typed */
+const NO_ENGINES = {
+  load: "idle",
+  error: "",
+  list: null,
+  form: null,
+  removing: "",
+  seat: "all",
+  busy: "",
+};
+
+/** @type {State["channels"]} */
+const NO_CHANNELS = {
+  load: "idle",
+  error: "",
+  list: null,
+  form: null,
+  removing: "",
+  busy: "",
+  tests: {},
+};
 
 /** @returns {State} */
 export function initialState() {
@@ -41,10 +64,13 @@ export function initialState() {
     messages: [],
     before: null,
     older: "idle",
+    after: null,
+    newer: "idle",
     inbox: [],
     outbox: [],
     question: null,
     answering: { busy: false, error: "" },
+    jobs: {},
     tasks: {},
     ended: [],
     triggers: {},
@@ -53,14 +79,39 @@ export function initialState() {
     detail: null,
     triggerDetail: null,
     forms: {},
-    ...noMemory(),
-    engines: noEngines(),
+    ...noCards(),
+    memory: { load: "idle", files: [], index: null, whole: [] },
+    note: null,
+    notes: {},
+    backlog: {
+      load: "idle",
+      items: [],
+      draft: "",
+      due: "",
+      dating: "",
+      date: "",
+      busy: "",
+      error: "",
+    },
+    search: noSearch(),
+    ...noMessages(),
+    ...noFiles(),
+    ...noHome(),
+    engines: NO_ENGINES,
+    channels: NO_CHANNELS,
     usage: { load: "loading" },
+    work: noWork(),
+    wraps: true,
     chainListed: false,
     pending: {},
     confirming: "",
     route: { view: "chat" },
+    places: {},
     panelOpen: true,
+    panelFull: false,
+    notify: "insecure",
+    install: "none",
+    panelWidth: null,
     wide: true,
     following: true,
     unseen: 0,
@@ -80,7 +131,9 @@ const ACTIONS = {
     session: "out",
     load: "loading",
     turn: null,
-    engines: noEngines(), // a key may have been typed
+    ...noHome(),
+    engines: NO_ENGINES, // a key may have been typed
+    channels: NO_CHANNELS, // and an address
   }),
   snapshot,
   change: (state, { change }) => applyChange(state, change),
@@ -99,19 +152,28 @@ const ACTIONS = {
   detailOpened,
   detailLoaded,
   detailFailed,
+  detailJob: (state, { id, job }) =>
+    state.detail?.id === id ? { ...state, detail: { ...state.detail, job } } : state,
   diffLoaded,
   unfolded,
-  draftHead,
-  output,
   pending,
   notice: (state, { notice }) => ({ ...state, notices: [...state.notices.slice(-2), notice] }),
   noticeGone: (state, { id }) => ({
     ...state,
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
-  ...TRIGGER_ACTIONS,
-  ...MEMORY_ACTIONS,
+  ...CARD_ACTIONS,
+  ...OUTPUT_ACTIONS,
+  ...WORK_ACTIONS,
+  ...SEARCH_ACTIONS,
+  ...MESSAGE_ACTIONS,
+  ...FILE_ACTIONS,
 };
+
+/** @param {typeof ACTIONS} actions  Of a place that has come. */
+export function addActions(actions) {
+  Object.assign(ACTIONS, actions);
+}
 
 /**
  * The state after an action; the same object when nothing changed.
@@ -127,11 +189,9 @@ export function reduce(state, action) {
 }
 
 /** @param {State} state @param {{now: number}} action our own clock */
-function tick(state, { now }) {
-  const next = { ...state, now: now + state.skewMs };
-  const endedAt = state.turn?.endedAt;
-  if (endedAt != null && next.now - endedAt > DRAFT_GRACE_MS) next.turn = null;
-  return next;
+function tick(state, { now: own }) {
+  const now = own + state.skewMs;
+  return { ...state, now, turn: turnAt(state.turn, now) };
 }
 
 /**
@@ -156,10 +216,15 @@ function snapshot(state, { snapshot: given, now }) {
     zone: given.timezone ?? state.zone,
     messages: [...kept, ...given.messages],
     before: kept.length ? state.before : given.before,
+    after: null,
     older: "idle",
+    ...inPast(state, given.messages),
     inbox: given.inbox,
     outbox: state.outbox.filter((item) => item.state !== "accepted" && !known.has(item.id)),
     question: given.question,
+    composing: composingWith(state, given.question),
+    jobs: withJobs(state.jobs, given.jobs ?? [], spokenOf(kept, given.messages)),
+    turn: turnOf(given),
     tasks: Object.fromEntries(given.tasks.map((task) => [task.id, task])),
     ended: given.tasks.filter(isOver).map((task) => task.id),
     triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
@@ -181,34 +246,14 @@ function olderThan(loaded, given) {
 
 /** @param {Message[]} messages how many of them someone else said */
 function heard(messages) {
-  return messages.filter((message) => message.role !== "user").length;
+  return messages.filter((message) => message.role !== "user" && standsAlone(message)).length;
 }
 
 /** @param {State} state @param {import("./types.js").Status} status */
 function withStatus(state, status) {
-  const turnId = status.teller.turnId;
-  let turn = state.turn;
-  const idle = status.teller.state === "idle";
-  if (idle && turn?.endedAt === null && state.now - turn.since > HEARTBEAT_MS) {
-    turn = { ...turn, endedAt: state.now };
-  } else if (status.teller.state === "replying" && turnId && turnId !== turn?.turnId) {
-    const since = status.teller.since ? Date.parse(status.teller.since) : state.now;
-    turn = { ...newTurn(turnId, since, status.teller.headline), partial: true };
-  }
+  const turn = turnByStatus(state, status);
   const outdated = Boolean(state.version && status.version && state.version !== status.version);
   return { ...state, status, turn, outdated: state.outdated || outdated };
-}
-
-/**
- * @param {string} turnId
- * @param {number} since
- * @param {string} [headline]
- * @param {string[]} [inputs]
- * @returns {import("./state-types.js").Turn}
- */
-function newTurn(turnId, since, headline = "", inputs = []) {
-  const partial = false;
-  return { turnId, since, headline, inputs, draft: "", endedAt: null, committed: false, partial };
 }
 
 /**
@@ -224,6 +269,8 @@ function applyChange(state, change) {
       return withInbox(state, change.id ?? change.item?.id ?? "", change.item);
     case "task":
       return withTask(state, change.task);
+    case "job":
+      return { ...state, jobs: withJobs(state.jobs, [change.job]) };
     case "trigger":
       return withTrigger(state, change.id ?? change.trigger?.id ?? "", change.trigger);
     case "question":
@@ -233,7 +280,7 @@ function applyChange(state, change) {
     case "turn":
       return withTurn(state, change);
     case "delta":
-      return withDelta(state, change.turnId, change.text);
+      return withDelta(state, change);
     default:
       return state; // a newer server speaks of things this page does not show
   }
@@ -242,18 +289,22 @@ function applyChange(state, change) {
 /** @param {State} state @param {Message} message */
 function withMessage(state, message) {
   const at = state.messages.findIndex(byId(message.id));
-  const messages = at < 0 ? [...state.messages, message] : state.messages.with(at, message);
+  const messages = withNewest(state, at, message);
   const isNew = at < 0 && !state.following;
-  const turn = state.turn;
-  const told = message.role !== "user" && turn && turn.turnId === message.turnId;
   return {
     ...state,
     messages,
     inbox: without(state.inbox, message.id),
     outbox: without(state.outbox, message.id),
     unseen: isNew ? state.unseen + heard([message]) : state.unseen,
-    turn: told ? { ...turn, draft: "", committed: true } : turn,
+    turn: turnTold(state.turn, message),
   };
+}
+
+/** @param {State} state @param {number} at @param {Message} message  What is new is no part of the past. */
+function withNewest({ messages, after }, at, message) {
+  if (at >= 0) return messages.with(at, message);
+  return after === null ? trimmed([...messages, message]) : messages;
 }
 
 /**
@@ -332,73 +383,33 @@ function withQuestion(state, question) {
   return {
     ...state,
     question,
+    composing: composingWith(state, question),
     answering: same ? state.answering : { busy: false, error: "" },
   };
 }
 
-/** @param {State} state @param {Extract<Change, {kind: "turn"}>} change */
-function withTurn(state, change) {
-  const mine = state.turn?.turnId === change.turnId ? state.turn : null;
-  if (change.state === "ended") {
-    return mine ? { ...state, turn: { ...mine, endedAt: mine.endedAt ?? state.now } } : state;
-  }
-  const turn = mine
-    ? { ...mine, headline: change.headline ?? mine.headline, inputs: change.inputs ?? mine.inputs }
-    : newTurn(change.turnId, state.now, change.headline, change.inputs);
-  const inbox = state.inbox.map((item) =>
-    turn.inputs.includes(item.id) && item.state !== "answering"
-      ? { ...item, state: /** @type {const} */ ("answering") }
-      : item,
-  );
-  return { ...state, turn, inbox };
-}
-
-/** @param {State} state @param {string} turnId @param {string} text */
-function withDelta(state, turnId, text) {
-  const known = state.turn?.turnId === turnId ? state.turn : null;
-  const turn = known ?? { ...newTurn(turnId, state.now), partial: true };
-  if (turn.committed) return state;
-  return { ...state, turn: { ...turn, draft: turn.draft + text } };
-}
-
-/**
- * What a turn had said before we came. It may reach into what we have heard since: where the two
- * overlap most, they are taken to meet. The message that follows is right in any case.
- *
- * @param {State} state
- * @param {{turnId: string, text: string}} action
- */
-function draftHead(state, { turnId, text }) {
-  const { turn } = state;
-  if (turn?.turnId !== turnId || !turn.partial) return state;
-  const heard = turn.draft;
-  let shared = Math.min(heard.length, text.length);
-  while (shared > 0 && !text.endsWith(heard.slice(0, shared))) shared -= 1;
-  return { ...state, turn: { ...turn, draft: text + heard.slice(shared), partial: false } };
-}
-
 /**
  * @param {State} state
- * @param {{messages: Message[], before: string | null}} action
+ * @param {import("./types.js").MessagesPage} action
  * @returns {State}
  */
-function olderLoaded(state, { messages, before }) {
+function olderLoaded(state, { messages, before, jobs }) {
   const fresh = messages.filter((message) => !state.messages.some(byId(message.id)));
-  return { ...state, older: "idle", before, messages: [...fresh, ...state.messages] };
+  const known = withJobs(state.jobs, jobs ?? []);
+  return { ...state, older: "idle", before, messages: [...fresh, ...state.messages], jobs: known };
 }
 
 /** @param {State} state @param {{id: string | null}} action */
 function detailOpened(state, { id }) {
   if (id === null) return { ...state, detail: null };
   if (state.detail?.id === id) return state;
-  /** @type {Output} */
-  const nothing = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle" };
   const task = state.tasks[id] ?? null;
-  const detail = { id, load: /** @type {const} */ ("loading"), task, result: null };
+  const load = /** @type {const} */ ("loading");
+  const detail = { id, load, task, prompt: "", result: null };
   /** @type {Pick<import("./state-types.js").TaskDetail, "diff" | "diffLoad" | "unfolded">} */
   const unchanged = { diff: null, diffLoad: "idle", unfolded: {} };
-  const none = { events: [], trace: [], graph: NO_GRAPH, usage: null, ...unchanged };
-  return { ...state, detail: { ...detail, ...none, output: nothing } };
+  const none = { events: [], trace: [], graph: NO_GRAPH, usage: null, job: null, ...unchanged };
+  return { ...state, detail: { ...detail, ...none, output: noOutput() } };
 }
 
 /** @param {State} state @param {{id: string, answer: any}} action @returns {State} */
@@ -410,6 +421,7 @@ function detailLoaded(state, { id, answer }) {
       ...state.detail,
       load: "ready",
       task: answer.task,
+      prompt: answer.prompt ?? "",
       result: answer.result ?? null,
       events: answer.events ?? [],
       trace: answer.trace ?? [],
@@ -440,69 +452,6 @@ function unfolded(state, { key, open }) {
 function detailFailed(state, { id, load }) {
   const { detail } = state;
   return detail?.id === id ? { ...state, detail: { ...detail, load } } : state;
-}
-
-/**
- * More of a run's output, or that it could not be had.
- *
- * @param {State} state
- * @param {{id: string, load: Output["load"], events?: import("./types.js").OutputEvent[],
- *   offset?: string, ended?: boolean}} action
- * @returns {State}
- */
-function output(state, { id, load, events = [], offset, ended }) {
-  const { detail } = state;
-  if (detail?.id !== id) return state;
-  const before = detail.output;
-  const { blocks, dropped } = shortened(appended(before.blocks, events));
-  /** @type {Output} */
-  const after = {
-    blocks,
-    dropped: before.dropped + dropped,
-    offset: offset ?? before.offset,
-    ended: ended ?? before.ended,
-    load,
-  };
-  return { ...state, detail: { ...detail, output: after } };
-}
-
-/** What a run did that is worth a line of its own; the rest is its life's paperwork. */
-const SHOWN = new Set(["output", "delta", "message", "tool", "command", "file", "note", "error"]);
-
-/**
- * Events that belong together become one block.
- *
- * @param {import("./state-types.js").OutputBlock[]} blocks
- * @param {import("./types.js").OutputEvent[]} events
- */
-function appended(blocks, events) {
-  const result = [...blocks];
-  for (const event of events) {
-    if (!SHOWN.has(event.type) || !event.text) continue;
-    const last = result.at(-1);
-    const stream = event.stream ?? event.data?.stream ?? null;
-    const flows = event.type === "output" || event.type === "delta";
-    if (flows && last?.type === event.type && last.stream === stream) {
-      result[result.length - 1] = { ...last, text: last.text + event.text };
-    } else {
-      result.push({ type: event.type, stream, text: event.text });
-    }
-  }
-  return result;
-}
-
-/** @param {import("./state-types.js").OutputBlock[]} blocks the end of them, what fits on a page */
-function shortened(blocks) {
-  let over = blocks.reduce((sum, block) => sum + block.text.length, 0) - OUTPUT_SHOWN;
-  if (over <= 0) return { blocks, dropped: 0 };
-  const dropped = over;
-  const kept = [];
-  for (const block of blocks) {
-    const cut = Math.min(over, block.text.length);
-    over -= cut;
-    if (cut < block.text.length) kept.push({ ...block, text: block.text.slice(cut) });
-  }
-  return { blocks: kept, dropped };
 }
 
 /** @param {State} state @param {{id: string, what: string}} action empty: no longer */

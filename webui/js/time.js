@@ -69,6 +69,22 @@ export function dayTime(at, language, zone) {
 }
 
 /**
+ * `14:32` of today, `Mon 09:00` of a day that is near.
+ *
+ * @param {string | number} at
+ * @param {number} now
+ * @param {string} language
+ * @param {string} [zone]
+ */
+export function nearTime(at, now, language, zone) {
+  if (dayKey(at, zone) === dayKey(now, zone)) return clockTime(at, language, zone);
+  const away = Math.abs(new Date(at).getTime() - now);
+  if (away > 6 * DAY) return dayTime(at, language, zone);
+  const weekday = dateFormat(language, { weekday: "short" }, zone).format(new Date(at));
+  return `${weekday} ${clockTime(at, language, zone)}`;
+}
+
+/**
  * `22 Nov, 09:00:01`
  *
  * @param {string | number} at
@@ -187,12 +203,19 @@ function relativeFormat(language, numeric) {
  */
 export function relativeTime(at, now, language) {
   const away = new Date(at).getTime() - now;
-  const size = Math.abs(away);
   const format = relativeFormat(language, "always");
-  if (size < MINUTE) return format.format(Math.round(away / SECOND), "second");
-  if (size < HOUR) return format.format(Math.round(away / MINUTE), "minute");
-  if (size < DAY) return format.format(Math.round(away / HOUR), "hour");
-  return format.format(Math.round(away / DAY), "day");
+  /** @type {[number, Intl.RelativeTimeFormatUnit, number][]} */
+  const steps = [
+    [SECOND, "second", 60],
+    [MINUTE, "minute", 60],
+    [HOUR, "hour", 24],
+    [DAY, "day", Infinity],
+  ];
+  for (const [size, name, most] of steps) {
+    const whole = Math.round(away / size); // 59.8 seconds are a minute
+    if (Math.abs(whole) < most) return format.format(whole, name);
+  }
+  return "";
 }
 
 /**
@@ -251,20 +274,18 @@ function unit(value, name, language) {
 }
 
 /**
- * The size of a file: `640B`, `1.2kB`, `3MB`.
+ * The size of a file: `640B`, `1.2kB`, `3MB`, `12GB`.
  *
  * @param {number} bytes
  * @param {string} language
  */
 export function fileSize(bytes, language) {
-  if (bytes < 1000) return unit(bytes, "byte", language);
-  const large = bytes >= 1e6;
-  const value = bytes / (large ? 1e6 : 1000);
-  return unit(
-    value < 10 ? Math.round(value * 10) / 10 : Math.round(value),
-    large ? "megabyte" : "kilobyte",
-    language,
-  );
+  if (bytes < 1000) return `${bytes}B`; // the same everywhere: some say "8 byte"
+  /** @type {[number, string]} */
+  const [size, name] =
+    bytes < 1e6 ? [1000, "kilobyte"] : bytes < 1e9 ? [1e6, "megabyte"] : [1e9, "gigabyte"];
+  const value = bytes / size;
+  return unit(value < 10 ? Math.round(value * 10) / 10 : Math.round(value), name, language);
 }
 
 /**
@@ -276,4 +297,15 @@ export function fileSize(bytes, language) {
 export function count(value, language) {
   const locale = LOCALES[language] ?? language;
   return cached(`count|${locale}`, () => new Intl.NumberFormat(locale)).format(value);
+}
+
+/**
+ * Whether clocks of another time zone show another time then than the reader's own.
+ *
+ * @param {string | number} at
+ * @param {string} zone an IANA name; empty: not known
+ */
+export function isElsewhere(at, zone) {
+  if (!zone) return false;
+  return stamp(at, "en", zone) !== stamp(at, "en");
 }

@@ -36,6 +36,7 @@ export const CONDITION_KINDS = /** @type {const} */ ([
   "file_changed",
   "file_exists",
   "task",
+  "webhook",
   "llm_eval",
 ]);
 
@@ -52,6 +53,7 @@ export function newRow(key, values = {}) {
     outcome: "done",
     taskId: "",
     byId: false,
+    hook: "",
     question: "",
     kept: null,
     words: null,
@@ -189,6 +191,8 @@ function rowOf(key, condition, words) {
       const outcome = type === "task_done" ? "done" : "failed";
       return newRow(key, { type: "task", outcome, taskId: params.taskId });
     }
+    case "webhook":
+      return newRow(key, { type, hook: params.name });
     case "llm_eval":
       return newRow(key, { type, question: params.prompt });
     default:
@@ -241,6 +245,7 @@ export function isConditional(form) {
 export function conditionOf(row) {
   const path = row.path.trim();
   const taskId = row.taskId.trim();
+  const hook = row.hook.trim();
   const question = row.question.trim();
   switch (row.type) {
     case "file_changed":
@@ -249,6 +254,8 @@ export function conditionOf(row) {
       return path ? { type: row.type, params: { path } } : null;
     case "task":
       return taskId ? { type: `task_${row.outcome}`, params: { taskId } } : null;
+    case "webhook":
+      return hook ? { type: row.type, params: { name: hook } } : null;
     case "llm_eval":
       return question ? { type: row.type, params: { prompt: question } } : null;
     default:
@@ -378,6 +385,7 @@ const ROW_FIELDS = {
   file_changed: "path",
   file_exists: "path",
   task: "taskId",
+  webhook: "hook",
   llm_eval: "question",
   kept: "kept",
 };
@@ -423,5 +431,5 @@ export function fieldOf(form, name) {
   const row = form.when === "several" ? form.rows[Number(at ?? 0)] : form.single;
   const alone = form.when !== "several" || form.rows.length === 1;
   if (!row || (!alone && at === undefined) || row.type === "kept") return "when";
-  return /(path|taskId|prompt)$/.test(name) ? rowField(row, ROW_FIELDS[row.type]) : "when";
+  return /(path|taskId|name|prompt)$/.test(name) ? rowField(row, ROW_FIELDS[row.type]) : "when";
 }

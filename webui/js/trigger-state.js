@@ -100,7 +100,7 @@ function kindChosen(form) {
       : [{ ...form.single, key: "row-0" }, newRow("row-1", { type: "file_exists" })];
     return { ...form, rows };
   }
-  const conditions = ["file_changed", "file_exists", "task", "llm_eval", "kept"];
+  const conditions = ["file_changed", "file_exists", "task", "webhook", "llm_eval", "kept"];
   if (!conditions.includes(when)) return form;
   return { ...form, single: { ...form.single, type: /** @type {any} */ (when) } };
 }

@@ -7,8 +7,10 @@ request gives the same calls.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from mimikit import permission
 from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply
@@ -35,10 +37,18 @@ from mimikit.engines.builtin.references import (
     triggers,
     words_of,
 )
-from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
+from mimikit.engines.builtin.reminders import (
+    NoticedIntent,
+    RemindIntent,
+    SnoozeIntent,
+    is_done,
+    said_due,
+)
 from mimikit.engines.builtin.shell_lines import IsProgram
+from mimikit.errors import BadInput
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, fence, paragraphs, say
+from mimikit.language.times import InstantTime, parse_when
 from mimikit.protocol import notify
 from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message
 
@@ -55,6 +65,8 @@ class Turn:
         self._question = request.input.question
         self._declined: set[str] = set()
         self._sentence = ""
+        self._reminded: str | None = None
+        """The words of the reminder that the sentence may answer."""
         # At first that of the newest input, else of what the user said last; then each input's own.
         said = [m.text for m in self._input.conversation if m.role == "user"]
         said += [item.text for item in self._input.inputs]
@@ -70,7 +82,9 @@ class Turn:
         for item in inputs:
             if self._request.cancel.reason is not None:
                 return Outcome.stopped(self._request.cancel.reason)
-            parts.append(self._answer(item))
+            answer = self._answer(item) if item.text.strip() else ""
+            unread = say("files_unread", self._language) if item.files else ""
+            parts.append(paragraphs(answer, unread))
         if results:
             self._request.on_event("note", say("note_telling", language), {})
             parts.append(phrases.results(results, language))
@@ -113,7 +127,7 @@ class Turn:
 
     def _meant(self, text: str, item: InboxItem) -> Intent:
         """What one input asks for; right after a reminder it may be an answer to it."""
-        told = told_reminder(self._input.conversation, item.quote)
+        told = self._reminded = told_reminder(self._input.conversation, item.quote)
         intent = (grammar.parse_answer(text) if told else None) or grammar.parse(
             text, self._is_program
         )
@@ -149,10 +163,7 @@ class Turn:
                 head = say(key, language, about=one_line(about, 100))
                 return paragraphs(head, _hits(memory), say("recall_by_search", language))
             case intents.ChangeBacklogIntent(action, item):
-                reply = call_tool(self._request, "update_backlog", {"action": action, "item": item})
-                # The answer ends with the item that was found to be meant.
-                whole = reply.text.partition(": ")[2] or item
-                return self._said(reply, f"backlog_{action}", item=one_line(whole, 200))
+                return self._change_backlog(action, item)
             case intents.CancelIntent(reference):
                 return self._cancel(reference)
             case intents.SwitchIntent(action, reference):
@@ -160,20 +171,28 @@ class Turn:
             case intents.ShowIntent(what):
                 return self._show(what)
             case NoticedIntent():
-                return say("reminder_noticed", language)
+                return self._tick() or say("reminder_noticed", language)
             case BadSentence(reason):
                 return say(reason, language)
             case intents.FailedIntent(day):
                 return failed(self._input, day, language)
             case intents.AskIntent(asks, reference) if found := asked(self._input, asks, reference):
                 return told_of(asks, found, language)
-            case _ if language in self._declined:
-                return ""  # that a mind is missing is said once, however many inputs need one
             case _:
-                self._declined.add(language)
-                has = say("memory_has" if memory else "memory_none", language)
-                connect = f"{say('connect', language)} {say('hint', language)}"
-                return paragraphs(say("no_model", language), has, _hits(memory), connect)
+                return self._talk(intent)
+
+    def _talk(self, said: Intent) -> str:
+        """Return a courtesy; of other talk say what memory has, and that a mind is missing."""
+        language, memory = self._language, self._input.memory
+        connect = say("connect", language)
+        if isinstance(said, PlainSentence) and said.courtesy is not None:
+            return say(said.courtesy, language, connect=connect)
+        if language in self._declined:
+            return ""  # that a mind is missing is said once, however many inputs need one
+        self._declined.add(language)
+        has = say("memory_has" if memory else "memory_none", language)
+        hint = f"{connect} {say('hint', language)}"
+        return paragraphs(say("no_model", language), has, _hits(memory), hint)
 
     def _show(self, what: Shown) -> str:
         language = self._language
@@ -200,6 +219,36 @@ class Turn:
                 if reply.ok and reply.text.startswith("- "):
                     return paragraphs(say("backlog", language), reply.text)
                 return self._said(reply, "backlog_none")
+
+    def _change_backlog(self, action: intents.BacklogAction, item: str) -> str:
+        arguments = {"action": action, "item": item} | (self._due(item) if action == "add" else {})
+        reply = call_tool(self._request, "update_backlog", arguments)
+        # The answer ends with the item that was found to be meant.
+        whole = reply.text.partition(": ")[2] or item
+        return self._said(reply, f"backlog_{action}", item=one_line(whole, 200))
+
+    def _due(self, item: str) -> dict[str, str]:
+        """An item apart from when it is due, where its words end with that."""
+        found = said_due(item)
+        if found is None:
+            return {}
+        with contextlib.suppress(BadInput):  # one that has passed is told so by the tool
+            zone = ZoneInfo(self._input.timezone)
+            if not isinstance(parse_when(found[1], now=self._input.now, zone=zone), InstantTime):
+                return {}
+        return {"item": found[0], "due": found[1]}
+
+    def _tick(self) -> str:
+        """Tick the item of the backlog whose reminder the user says is done; "" where none is."""
+        told = self._reminded
+        if told is None or not is_done(self._sentence):
+            return ""
+        listed = call_tool(self._request, "update_backlog", {"action": "list"}).text.split("\n")
+        head = f"- [ ] {told}"
+        if not any(line == head or line.startswith(f"{head} (due ") for line in listed):
+            return ""
+        reply = call_tool(self._request, "update_backlog", {"action": "done", "item": told})
+        return self._said(reply, "backlog_done", item=one_line(told, 200))
 
     def _cancel(self, reference: str) -> str:
         language, tasks = self._language, self._input.tasks
@@ -289,4 +338,6 @@ def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | N
 
 
 def _hits(hits: Sequence[Hit]) -> str:
-    return "\n".join(f"- {one_line(hit.text, _HIT)} — {code(hit.source)}" for hit in hits)
+    """What was noted or said before what stands in documents, each the best first."""
+    own_first = sorted(hits, key=lambda hit: hit.kind == "docs")
+    return "\n".join(f"- {one_line(hit.text, _HIT)} — {code(hit.source)}" for hit in own_first)

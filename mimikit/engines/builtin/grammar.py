@@ -25,6 +25,7 @@ from mimikit.engines.builtin.intents import (
     CancelIntent,
     ChangeBacklogIntent,
     Commanding,
+    Courtesy,
     EveryIntent,
     FailedIntent,
     Intent,
@@ -35,6 +36,7 @@ from mimikit.engines.builtin.intents import (
     ShowIntent,
     SwitchIntent,
     WhenFileIntent,
+    WhenHookIntent,
 )
 from mimikit.engines.builtin.reminders import (
     NoticedIntent,
@@ -163,6 +165,11 @@ def _at_time(said: _Opened) -> Intent | None:
         return None  # "Monday: make soup" is a note
     rest = said.view.cut(found.end)
     return _later(said, rest, lambda command: _timed(found, command, said.view))
+
+
+def _when_hook(said: _Opened) -> Intent | None:
+    name = said.group("hook").raw.casefold()
+    return _later(said, said.rest, lambda command: WhenHookIntent(name, command))
 
 
 def _when_file(said: _Opened) -> Intent | None:
@@ -323,6 +330,10 @@ def _unmarked(view: FoldedText) -> FoldedText:
         view = smaller
 
 
+def _courtesy(courtesy: Courtesy, said: _Opened) -> Intent:
+    return PlainSentence(said.view.raw.strip(), courtesy)
+
+
 def _one_line(text: str) -> str:
     """A text of the file of sentences as one regular expression, with its parts by name."""
     lines = re.sub(r"\n +", "", text).strip("\n")
@@ -364,6 +375,7 @@ ROWS: tuple[_Row, ...] = (
     *_rows("remind", "begins", _remind),
     *_rows("remind_at", "begins", _remind_at),
     *_rows("at_time", "begins", _at_time),
+    *_rows("when_hook", "begins", _when_hook),
     *_rows("when_file", "begins", _when_file),
     *_rows("after", "begins", _after),
     *_rows("run", "begins", _run),
@@ -381,6 +393,9 @@ ROWS: tuple[_Row, ...] = (
     *_rows("cancel", "begins", _cancel),
     *_rows("pause", "begins", partial(_switch, "pause")),
     *_rows("resume", "begins", partial(_switch, "resume")),
+    *_rows("greeting", "whole", partial(_courtesy, "greeting")),
+    *_rows("thanks", "whole", partial(_courtesy, "thanks")),
+    *_rows("all_right", "whole", partial(_courtesy, "all_right")),
 )
 """Every sentence: how it is said and what reads it. The first that reads one wins."""
 _ANSWERS: tuple[_Row, ...] = (

@@ -46,6 +46,15 @@ class WhenFileIntent:
 
 
 @dataclass(frozen=True, slots=True)
+class WhenHookIntent:
+    """Run a command when something comes by a webhook."""
+
+    hook: str
+    command: str
+    notify: Notify | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AfterIntent:
     """Run a command when a task is done; the reference as the user wrote it."""
 
@@ -125,14 +134,18 @@ class BadSentence:
     text: str
 
 
+Courtesy = Literal["greeting", "thanks", "all_right"]
+
+
 @dataclass(frozen=True, slots=True)
 class PlainSentence:
-    """Anything else."""
+    """Anything else, with what it is a common courtesy for, if it is one."""
 
     text: str
+    courtesy: Courtesy | None = None
 
 
-Commanding = RunIntent | EveryIntent | AtIntent | WhenFileIntent | AfterIntent
+Commanding = RunIntent | EveryIntent | AtIntent | WhenFileIntent | WhenHookIntent | AfterIntent
 """What runs a command, now or later."""
 Intent = (
     Commanding

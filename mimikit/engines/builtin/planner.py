@@ -24,7 +24,15 @@ from mimikit.engines.builtin.reminders import RemindIntent
 from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, interval_words, paragraphs, say
-from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
+from mimikit.language.times import (
+    InstantTime,
+    NoSuchDay,
+    PastTime,
+    RepeatTime,
+    day_words,
+    parse_when,
+    when_words,
+)
 from mimikit.protocol import notify
 from mimikit.protocol.models import REMINDER, Notify, time_text
 from mimikit.protocol.triggers import Schedule
@@ -63,6 +71,11 @@ def plan_of(
             words = say(f"when_{change}", language, path=code(path))
             more = {"type": "conditional", "condition": condition}
             return PlannedCall("schedule", more, words, path)
+        case intents.WhenHookIntent(hook):
+            condition = {"type": "webhook", "params": {"name": hook}}
+            words = say("when_hook", language, hook=code(hook))
+            more = {"type": "conditional", "condition": condition}
+            return PlannedCall("schedule", more, words, hook)
         case intents.AfterIntent(reference):
             return _plan_after(reference, turn_input.tasks, language)
 
@@ -76,6 +89,9 @@ def _plan_at(
         when = parse_when(text, now=now, zone=zone)
     except PastTime as past:
         return say(passed, language, when=when_words(InstantTime(past.at), zone, language))
+    except NoSuchDay as none:
+        day, last = (day_words(none.month, one, language) for one in (none.day, none.last))
+        return say("no_such_day", language, day=day, last=last)
     if when is None:
         return say("time_unclear", language, words=code(text))
     more: dict[str, Any]

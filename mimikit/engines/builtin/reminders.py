@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from mimikit.engines.builtin.shell_lines import FoldedText, without_end
-from mimikit.language.phrases import HAN
+from mimikit.language.phrases import has_han
 from mimikit.language.time_vocabulary import fold, span_at
 from mimikit.language.times import CronTime, DayTime, SpanAhead, time_at, time_at_end
 
@@ -75,7 +75,7 @@ def read_snooze(rest: FoldedText) -> SnoozeIntent | None:
         return SnoozeIntent(raw) if isinstance(found.time, DayTime | SpanAhead) else None
     if span is None or span.end < len(plain):
         return None
-    return SnoozeIntent(f"{raw}后" if HAN.search(raw) else f"in {raw}")
+    return SnoozeIntent(f"{raw}后" if has_han(raw) else f"in {raw}")
 
 
 def _reminder(
@@ -88,7 +88,7 @@ def _reminder(
 
 def _joined(one: str, other: str) -> str | None:
     """Two halves of a time as one: a day and a time of day, in whichever order they are read."""
-    between = "" if HAN.search(one + other) else " "
+    between = "" if has_han(one + other) else " "
     for both in (f"{one}{between}{other}", f"{other}{between}{one}"):
         found = time_at(fold(both), 0)
         if found is None or found.end < len(both):
@@ -135,3 +135,29 @@ _DANGLING = re.compile(
     r"|was|the|my|our|your|this|next|last|not|only)\s*+\Z",
     re.IGNORECASE,
 )
+
+
+# ---- the backlog's
+
+_DUE = (
+    re.compile(r"(.+?)\s*[,;(]?\s*\b(?:due|by)\b:?\s+([^)]+)\)?", re.IGNORECASE),
+    re.compile(r"(.+?)[\s,，;；(（]+(?:截止|到期)[:：]?\s*([^)）]+)[)）]?"),
+    re.compile(r"(.+?)[\s,，;；(（]+(\S[^)）]*?)(?:之前|以前|前|截止|到期)[)）]?"),
+)
+_DONE = re.compile(
+    r"(?:it'?s |i'?ve |i |already |all )*(?:done|did (?:it|that)|finished|completed)\b.*"
+    r"|(?:已经|都)*(?:做完|完成|办完|办好|搞定|做好)了?.*",
+    re.IGNORECASE,
+)
+
+
+def said_due(item: str) -> tuple[str, str] | None:
+    """What is to be done, and the words that may be the time by which: `call mum, due tomorrow`."""
+    item = " ".join(item.split())
+    found = next(filter(None, (pattern.fullmatch(item) for pattern in _DUE)), None)
+    return (found[1].strip(), found[2].strip()) if found else None
+
+
+def is_done(text: str) -> bool:
+    """Whether an answer to a reminder says that it is done, and not only that it was seen."""
+    return _DONE.fullmatch(text.strip()) is not None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mimikit.language.phrases import HAN
+from mimikit.language.phrases import has_han
 from mimikit.language.time_vocabulary import fold
 from mimikit.language.times import FoundTime, time_at, time_at_end
 
@@ -183,7 +183,7 @@ def _is_talk(token: str) -> bool:
         return False
     if token.casefold().strip(",.;:!?") in _TALK or token.endswith((",", "?", "!", "？", "！")):
         return True
-    return HAN.search(token) is not None and not set("/.") & set(token)
+    return has_han(token) and not set("/.") & set(token)
 
 
 QUOTES = {"「": "」", "『": "』", "“": "”", "‘": "’", '"': '"', "'": "'"}

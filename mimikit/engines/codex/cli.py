@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,12 +21,13 @@ from mimikit.engines.base import EngineAbsence, EngineRequest
 from mimikit.engines.codex.workspace import CodexLocation
 from mimikit.engines.process_table import MARK
 from mimikit.engines.sandbox import packaged_program
+from mimikit.extras import install_line
 
 LEAST_VERSION = (0, 163, 0)
 PROFILE = "mimikit"
 """What the permissions of a Worker's shell are named in codex."""
 TOOLS_TOKEN = "MIMIKIT_TOOLS_TOKEN"  # noqa: S105 - a variable's name
-_API_KEY = "CODEX_API_KEY"
+API_KEY = "CODEX_API_KEY"
 _NETWORK = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
@@ -91,7 +93,7 @@ def unavailable(settings: CodexSettings) -> str | None:
     place = find(settings)
     if place is None:
         wanted = settings.path or "codex"
-        said = f"expected {wanted}, got no such program; pip install 'mimikit[codex]'"
+        said = f"expected {wanted}, got no such program; {install_line('codex')}"
         return EngineAbsence(said, "missing")
     version = version_of(place.program)
     if version is None:
@@ -111,9 +113,11 @@ def unavailable(settings: CodexSettings) -> str | None:
             f"{place.home}: codex runs no commands from there; name another by `codex.home`",
             "unready",
         )
-    elsewhere = os.environ.get(_API_KEY) or "model_provider" in settings.config
+    elsewhere = os.environ.get(API_KEY) or "model_provider" in settings.config
     if not elsewhere and not (place.home / "auth.json").exists():
-        said = f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
+        # The package of the extra `codex` puts no program on PATH: its login is named by its path.
+        login = f"{'codex' if shutil.which('codex') else shlex.quote(place.program)} login"
+        said = f"codex is not logged in: no {place.home / 'auth.json'}; run `{login}`"
         return EngineAbsence(said, "logged_out")
     return None
 
@@ -129,7 +133,7 @@ def surroundings(
     settings: CodexSettings, place: CodexLocation, *, talks: bool, tools_token: str | None = None
 ) -> dict[str, str]:
     """The environment codex itself is given; one that only `talks` has no place to run anything."""
-    env = process.environment(names=(*_NETWORK, _API_KEY, *settings.env))
+    env = process.environment(names=(*_NETWORK, API_KEY, *settings.env))
     for name in ("NO_PROXY", "no_proxy"):  # tools are served on this machine
         env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
     if place.own_home:
@@ -308,7 +312,9 @@ def _rest(
     if request.read_only:
         given["web_search"] = _NO_SEARCH
     given.pop("sandbox_mode", None)  # codex takes one of these; the flag or the profile holds
-    return [*model, *_keys(given)]
+    # What follows each is a flag: it takes as many files as come.
+    shown = [part for file in request.pictures for part in ("-i", str(file.path))]
+    return [*shown, *model, *_keys(given)]
 
 
 def _keys(config: dict[str, str]) -> list[str]:

@@ -20,9 +20,10 @@ from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.engines import mounts, process, process_tree, sandbox
+from mimikit.engines import mounts, process, process_tree, resources, sandbox
 from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.codex.address import address_of
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
 from mimikit.engines.codex.failures import told_failure, told_too_long
 from mimikit.engines.codex.warm_server import WarmServer, stamp
@@ -33,6 +34,7 @@ from mimikit.engines.codex.workspace import (
     odd_settings,
 )
 from mimikit.engines.git_folders import GitFolders
+from mimikit.engines.health import accepts
 from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.engines.worker_sandbox import WorkerSandbox, write_cache
 from mimikit.errors import EngineError, StorageError, shortage_of
@@ -81,12 +83,22 @@ class CodexEngine:
         return None if role != "worker" or unsafe else self._sandboxed()
 
     def look_anew(self) -> None:
-        self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
+        self._look_at_program()
         self._sandboxed = _remembered(lambda: sandbox.ask().reason or None, _SANDBOX_REMEMBER_S)
 
+    def _look_at_program(self) -> None:
+        self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
+
     def is_mended(self, want: EngineWant) -> bool:
-        """Whether the program is there, or another login; for the rest a run has to try."""
-        self.look_anew()
+        """Whether the program is there, another login, or who is asked takes connections.
+
+        For the rest a run has to try.
+        """
+        if want in ("unreachable", "broken"):
+            place = codex_cli.find(self._codex)
+            url = address_of(self._codex, place) if place else None
+            return url is not None and accepts(url)
+        self._look_at_program()
         if want == "logged_out" and self._refused == self._login():
             return False
         return want in ("missing", "logged_out") and self.unavailable() is None
@@ -257,6 +269,7 @@ class CodexEngine:
             idle_timeout_s=request.idle_timeout_s,
             kill_after_s=self._limits.kill_after_s,
             output_bytes=process.FLOOD * self._limits.output_bytes,
+            most=resources.most_of(self._limits),
             stdin=request.prompt.encode(errors="replace"),
             kept=argv[0] == place.program,  # no sandbox stands in front
         )

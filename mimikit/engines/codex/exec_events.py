@@ -7,7 +7,7 @@ from typing import Any
 
 from mimikit.engines.base import EventKind, OnEvent, OnSession
 from mimikit.errors import BadRecord
-from mimikit.language.plain_text import plain
+from mimikit.language.plain_text import ending, plain
 from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import Usage
 
@@ -70,7 +70,8 @@ class TurnReader:
         if kind == "command_execution":
             if done:
                 facts["exitCode"] = item.get("exit_code")
-                facts["output"] = plain(text_of(item, "aggregated_output"))[-_SHOWN_CHARACTERS:]
+                printed = plain(text_of(item, "aggregated_output"))
+                facts["output"], facts["cutBytes"] = ending(printed, _SHOWN_CHARACTERS)
             self._tell("command", text_of(item, "command"), facts)
         elif kind == "mcp_tool_call":
             facts["tool"] = text_of(item, "tool")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from mimikit.engines.base import Outcome
-from mimikit.engines.limits import retry_at
+from mimikit.engines.health import retry_at
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import EngineWant
 

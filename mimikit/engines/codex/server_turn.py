@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pydantic.alias_generators import to_camel
 
 from mimikit.engines.base import EngineRequest, Outcome, ToolReply, ends_turn
-from mimikit.engines.codex.app_server import AppServer, Message, ServerTrouble, ToolRequest
+from mimikit.engines.codex.app_server import AppServer, ToolRequest
 from mimikit.engines.codex.exec_events import text_of, value_of
 from mimikit.engines.process import late_outcome
+from mimikit.engines.staying_program import Message, ProgramTrouble
 from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import Usage
@@ -84,7 +85,7 @@ class ServerTurn:
         """Open a thread in `folder`, have its turn run to the end, and let go of it.
 
         Raises:
-            ServerTrouble: the server is to blame; whether tools were called says `acted`.
+            ProgramTrouble: the server is to blame; whether tools were called says `acted`.
         """
         request, server = self._request, self._server
         opened = server.request("thread/start", self._opening(folder))
@@ -93,7 +94,10 @@ class ServerTurn:
         try:
             asked: Message = {
                 "threadId": self._thread,
-                "input": [{"type": "text", "text": _clean(request.prompt)}],
+                "input": [
+                    {"type": "text", "text": _clean(request.prompt)},
+                    *({"type": "localImage", "path": str(it.path)} for it in request.pictures),
+                ],
             }
             if effort:
                 asked["effort"] = effort
@@ -151,7 +155,7 @@ class ServerTurn:
                 leave_at = leave_at and leave_at + late_s
             looked = now
             if message is None:
-                raise ServerTrouble(self._server.end)
+                raise ProgramTrouble(self._server.ended)
             if message:
                 heard = now
                 if (end := self._take(message)) is not None:

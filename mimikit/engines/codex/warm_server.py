@@ -22,12 +22,13 @@ from mimikit.config import Settings
 from mimikit.engines import process_tree, sandbox
 from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.codex.app_server import AppServer, ServerTrouble
+from mimikit.engines.codex.app_server import AppServer
 from mimikit.engines.codex.exec_events import text_of, value_of
 from mimikit.engines.codex.failures import typed_failure, used_up_until
 from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
 from mimikit.engines.codex.workspace import CodexLocation
 from mimikit.engines.program import Program
+from mimikit.engines.staying_program import ProgramTrouble
 
 _TRIES = 2
 _REST_S = 600.0
@@ -67,7 +68,7 @@ class WarmServer:
                 server = self._serving(place)
                 turn = ServerTurn(server, request, kill_after_s=self._limits.kill_after_s)
                 end = turn.carry_out(str(self._place() / _EMPTY), self._effort(request))
-            except ServerTrouble as trouble:
+            except ProgramTrouble as trouble:
                 if server is not None:
                     server.retire()
                 if request.cancel.reason is not None:
@@ -80,7 +81,7 @@ class WarmServer:
                 self._why = said
                 continue
             if end.hung:
-                server.close()
+                server.end()
             return replace(self._judged(request, turn, end, server), usage=turn.usage)
         else:
             self._rests_until, reason = time.monotonic() + _REST_S, self._why
@@ -93,7 +94,7 @@ class WarmServer:
             return reason
         try:
             self._serving(place)
-        except ServerTrouble as trouble:
+        except ProgramTrouble as trouble:
             return f"codex app-server: {trouble}"
         finally:
             self.close()
@@ -103,7 +104,7 @@ class WarmServer:
         """End it, and wait until it has ended."""
         self._is_closed = True
         if (server := self._server) is not None:
-            server.close()
+            server.end()
             server.wait(self._limits.kill_after_s + 1)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -126,7 +127,7 @@ class WarmServer:
         """The one that serves, started where there is none that fits.
 
         Raises:
-            ServerTrouble: it does not start.
+            ProgramTrouble: it does not start.
         """
         env = codex_cli.surroundings(self._codex, place, talks=True)
         argv = codex_cli.server_argv(self._codex, place)
@@ -156,8 +157,8 @@ class WarmServer:
             self._server, self._key = server, key
             try:
                 server.start()
-            except ServerTrouble:
-                server.close()
+            except ProgramTrouble:
+                server.end()
                 raise
             return server
 
@@ -165,7 +166,7 @@ class WarmServer:
         """The folder it works in, which holds nothing but an empty file and an empty folder.
 
         Raises:
-            ServerTrouble: none can be made.
+            ProgramTrouble: none can be made.
         """
         try:
             if self._folder is None or not (self._folder / _EMPTY).is_dir():
@@ -175,7 +176,7 @@ class WarmServer:
                 (folder / _SETTINGS).touch()
                 self._folder = folder
         except OSError as error:
-            raise ServerTrouble(f"it has no folder to work in: {error}") from error
+            raise ProgramTrouble(f"it has no folder to work in: {error}") from error
         return self._folder
 
     def _effort(self, request: EngineRequest) -> str | None:

@@ -85,5 +85,5 @@ def _oddity(path: Path, closed: Collection[str] = ()) -> str | None:
     if found.st_size > _MOST_BYTES:
         return f"has more than {_MOST_BYTES // 2**20} MiB"
     if not os.access(path, os.R_OK) or os.path.realpath(path) in closed:
-        return "leads to a file that is closed to Workers" if path.is_symlink() else "is closed"
+        return "leads to a file that is closed to agents" if path.is_symlink() else "is closed"
     return None

@@ -24,12 +24,12 @@ from mimikit.engines.openai.dialogue import PATHS, AnswerReader
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
 from mimikit.engines.registry import LOCAL
 from mimikit.errors import EngineError, shortage_of
+from mimikit.extras import missing
 from mimikit.protocol.models import Role, Usage
 
 if TYPE_CHECKING:
     from mimikit.engines.builtin.shell_lines import IsProgram
 
-MISSING = "expected the package xllamacpp, got none; pip install 'mimikit[local]'"
 NO_WEIGHTS = "expected the weights of a small model, got none; `mimikit local setup` fetches them"
 _MOST_THREADS = 4
 _GGUF = b"GGUF"
@@ -59,9 +59,9 @@ class LocalEngine:
         if role == "worker":
             return EngineAbsence("it only talks and plans", "unready")
         if not endpoints.is_installed():
-            return EngineAbsence(endpoints.MISSING, "missing")
+            return EngineAbsence(missing("openai", "local"), "missing")
         if self._program == PROGRAM and util.find_spec(model_server.PACKAGE) is None:
-            return EngineAbsence(MISSING, "missing")
+            return EngineAbsence(missing("xllamacpp", "local"), "missing")
         try:
             self._model_path()
         except EngineError as error:

@@ -42,7 +42,9 @@ class LocalRun:
         request, parts = self._request, list[str]()
         locale = request.input.locale
         for item in request.input.inputs:
-            parts.append(self._answer(item, phrases.language(item.text, item.locale or locale)))
+            language = phrases.language(item.text, item.locale or locale)
+            answer = self._answer(item, language) if item.text.strip() else ""
+            parts.append(paragraphs(answer, say("files_unread", language) if item.files else ""))
             self.acted = True
         if results := request.input.results:
             parts.append(phrases.results(results, phrases.language("", locale)))

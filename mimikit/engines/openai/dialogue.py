@@ -25,7 +25,7 @@ _MOST_CALLS = 64
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _SHOW_EVERY_S = 0.05
 _THINK, _THOUGHT = "<think>", "</think>"
-_CHARACTERS_A_TOKEN = 3.0
+_CHARACTERS_A_TOKEN, _PICTURE_TOKENS = 3.0, 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,9 @@ class _Entry:
 class ModelDialogue:
     """One run's dialogue with a model, kept within its window."""
 
+    pictures: Sequence[str] = ()
+    """What goes with the prompt, as data URLs."""
+
     def __init__(
         self, instructions: str, prompt: str, tools: Sequence[ToolSpec], window: int | None
     ) -> None:
@@ -85,7 +88,8 @@ class ModelDialogue:
             told.append(entry.output)
             if entry.answer is not None:
                 told += [entry.answer.text, *(call.arguments for call in entry.answer.calls)]
-        return int(sum(map(len, told)) / _CHARACTERS_A_TOKEN)
+        size = sum(map(len, told)) / _CHARACTERS_A_TOKEN
+        return int(size) + _PICTURE_TOKENS * len(self.pictures)
 
     def make_room(self, *, anyhow: bool = False) -> bool:
         """Leave the oldest outputs of tools out; False when there was nothing to leave out.
@@ -121,7 +125,7 @@ class ModelDialogue:
                     }
                     for tool in self._tools
                 ],
-                "input": [{"role": "user", "content": self._prompt}, *self._items()],
+                "input": [{"role": "user", "content": self._said(api)}, *self._items()],
                 "store": False,
                 "prompt_cache_key": cache_key,
                 **({"reasoning": {"effort": effort}} if effort else {}),
@@ -142,7 +146,7 @@ class ModelDialogue:
                 ],
                 "messages": [
                     {"role": "system", "content": self._instructions},
-                    {"role": "user", "content": self._prompt},
+                    {"role": "user", "content": self._said(api)},
                     *self._messages(),
                 ],
                 "stream_options": {"include_usage": True},
@@ -151,6 +155,17 @@ class ModelDialogue:
         if not self._tools:
             del body["tools"]
         return body | {"stream": True}
+
+    def _said(self, api: Api) -> object:
+        """The prompt, as a list of parts only where pictures go with it: not all take one."""
+        urls: Sequence[object] = self.pictures
+        if not urls:
+            return self._prompt
+        text, picture = "input_text", "input_image"
+        if api == "chat":
+            text, picture, urls = "text", "image_url", [{"url": url} for url in urls]
+        shown = [{"type": picture, "image_url": url} for url in urls]
+        return [{"type": text, "text": self._prompt}, *shown]
 
     def _items(self) -> Iterable[Body]:
         for entry in self._entries:
@@ -215,7 +230,8 @@ class AnswerReader:
                 self._take_chunk(event)
             else:
                 self._take_event(event, failed)
-        self._show.close()
+            self._show.go_on()  # of a call that follows each piece is an event
+        self._show.go_on(is_over=True)
         answer = self._answer
         if not answer.is_whole:
             said = "the endpoint broke off before its answer was done"
@@ -318,15 +334,11 @@ class _DeltaStream:
                 self._held = start[:100_000]
                 return
             self._held, self._is_thinking = _apart(self._held)[1].lstrip(), False
-        if time.monotonic() - self._shown_at >= _SHOW_EVERY_S:
-            self._show()
 
-    def close(self) -> None:
-        if not self._is_thinking:
-            self._show()
-
-    def _show(self) -> None:
-        if self._held:
+    def go_on(self, *, is_over: bool = False) -> None:
+        """Show what is held, unless something was shown just now."""
+        is_due = is_over or time.monotonic() - self._shown_at >= _SHOW_EVERY_S
+        if self._held and is_due and not self._is_thinking:
             self._on_delta(self._held)
             self._held, self._shown_at = "", time.monotonic()
 
@@ -346,13 +358,12 @@ def parsed_arguments(text: str) -> Body | None:
     Some write nothing where there is nothing to say, or JSON within JSON.
     """
     value: object = text
-    for _ in range(2):
-        if not isinstance(value, str):
-            break
-        try:
-            value = json.loads(value) if value.strip() else {}
-        except (ValueError, RecursionError):
-            return None
+    try:
+        for _ in range(2):
+            if isinstance(value, str):
+                value = json.loads(value) if value.strip() else {}
+    except (ValueError, RecursionError):
+        return None
     return cast("Body", value) if isinstance(value, dict) else None
 
 
@@ -378,8 +389,7 @@ def _tables(value: object) -> list[Body]:
 
 
 def _text(holder: Body, key: str) -> str:
-    value = holder.get(key)
-    return value if isinstance(value, str) else ""
+    return value if isinstance(value := holder.get(key), str) else ""
 
 
 def _count(value: object) -> int:

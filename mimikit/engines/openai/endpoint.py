@@ -17,10 +17,9 @@ from collections.abc import Callable, Generator, Iterator
 from datetime import datetime, timedelta
 from importlib import util
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
-from urllib.parse import urlsplit
 
 from mimikit.engines.base import CancelToken
-from mimikit.engines.limits import retry_at
+from mimikit.engines.health import proxy_to, retry_at
 from mimikit.errors import shortage_of
 from mimikit.language.plain_text import plain
 from mimikit.protocol.watch import BoundedThread
@@ -43,7 +42,6 @@ Trouble: TypeAlias = Literal[
 """absent: there is no such API. error: it can be asked, but not that."""
 
 PACKAGE = "openai"
-MISSING = "expected the package openai, got none; pip install 'mimikit[openai]'"
 MOST_BYTES = 32 * 2**20
 """Of one answer; whoever sends more is cut off."""
 CONNECT_S = 10.0
@@ -110,11 +108,18 @@ class EndpointClient:
         self._sockets: list[socket.socket] = []
         self._left, self._flooded, self.is_cut = MOST_BYTES, False, False
         timeout = httpx2.Timeout(idle_s, connect=min(CONNECT_S, idle_s))
-        http = httpx2.Client(
+        connect = functools.partial(
+            httpx2.Client,
             timeout=timeout,
             verify=_certificates() if url.startswith("https") else False,
             event_hooks={"request": [self._follow], "response": [self._bound]},
+            trust_env=False,  # it would ask a proxy for what is on this machine
         )
+        self._has_way = True
+        try:
+            http = connect(proxy=proxy_to(url))
+        except (ImportError, ValueError):  # of a kind that is not known, or needs a package more
+            http, self._has_way = connect(), False
         self._client = openai.OpenAI(
             api_key=key or "none",
             base_url=url,
@@ -199,7 +204,8 @@ class EndpointClient:
             with self._told():
                 self._client.post(path, cast_to=cast("Any", object), body={})
         except EndpointError as error:
-            if error.trouble in ("absent", "unknown_model"):
+            is_gone = getattr(error.__cause__, "status_code", None) == 404
+            if error.trouble == "absent" or (error.trouble == "unknown_model" and is_gone):
                 return False
             if error.trouble in ("logged_out", "limited") or not _is_answer(error):
                 raise
@@ -262,6 +268,9 @@ class EndpointClient:
         """Have whatever goes wrong told as an EndpointError."""
         import openai
 
+        if not self._has_way:
+            said = f"{self._url} can not be reached: the proxy set here is none of http or https"
+            raise EndpointError("unreachable", said)
         try:
             yield
         except (EndpointError, GeneratorExit):
@@ -373,14 +382,3 @@ def _until(error: openai.APIStatusError, said: str, now: datetime) -> datetime |
         if isinstance(seconds, int | float) and 0 < seconds < 366 * 86400:
             return now + timedelta(seconds=seconds)
     return retry_at(said, now)
-
-
-def accepts(url: str) -> bool:
-    """Whether somebody takes connections there; nothing is asked."""
-    place = urlsplit(url)
-    port = place.port or (443 if place.scheme == "https" else 80)
-    try:
-        socket.create_connection((place.hostname or "", port), CONNECT_S).close()
-    except OSError:
-        return False
-    return True

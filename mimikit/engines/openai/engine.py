@@ -27,7 +27,10 @@ from mimikit.engines.base import (
     ToolSpec,
     ends_turn,
     fault_outcome,
+    haste,
+    picture_urls,
 )
+from mimikit.engines.health import accepts
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import (
     PATHS,
@@ -39,10 +42,11 @@ from mimikit.engines.openai.dialogue import (
     shortened,
 )
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Trouble
-from mimikit.engines.openai.profile import EndpointProfile, key_of, learn
+from mimikit.engines.openai.profile import EndpointProfile, answers, key_of, learn
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost, StorageError
+from mimikit.extras import missing
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol.models import EngineWant, Role, Usage
@@ -87,7 +91,7 @@ class OpenAIEngine:
     def unavailable(self, role: Role | None = None) -> str | None:
         """Why it can not serve now; for the Worker also why there is no sandbox."""
         if not endpoints.is_installed():
-            return EngineAbsence(endpoints.MISSING, "missing")
+            return EngineAbsence(missing("openai", "openai"), "missing")
         try:
             key_of(self._name, self._settings, self._state)
         except EngineError as error:
@@ -100,12 +104,16 @@ class OpenAIEngine:
             self._look_again_s = 0.0
 
     def is_mended(self, want: EngineWant) -> bool:
-        """Whether there is another key, or somebody takes connections."""
-        if want == "logged_out":
-            with contextlib.suppress(EngineError):
-                key = key_of(self._name, self._settings, self._state)
+        """Whether there is another key, somebody takes connections, or answers again."""
+        url = self._settings.base_url
+        if want == "unreachable":
+            return accepts(url)
+        with contextlib.suppress(EngineError):
+            key = key_of(self._name, self._settings, self._state)
+            if want == "logged_out":
                 return key != self._refused_key
-        return want == "unreachable" and endpoints.accepts(self._settings.base_url)
+            return want == "broken" and answers(url, key, self._clock.now)
+        return False
 
     def run(self, request: EngineRequest) -> Outcome:
         if request.cancel.reason is not None:
@@ -261,6 +269,7 @@ class _Run:
         """
         request = self.request
         dialogue = ModelDialogue(request.instructions, request.prompt, specs, profile.window)
+        dialogue.pictures = picture_urls(request)
         known_ids: set[str] = set()
         for _ in range(_MOST_ROUNDS[request.role]):
             dialogue.make_room()
@@ -325,7 +334,7 @@ class _Run:
             return self.acted and dialogue.make_room(anyhow=True)
         if not error.may_pass or error.until is not None or error.trouble == "silent":
             return False
-        wait_s = TRY_AGAIN_S[min(self._tries, len(TRY_AGAIN_S) - 1)]
+        wait_s = TRY_AGAIN_S[min(self._tries, len(TRY_AGAIN_S) - 1)] * haste(self.request.role)
         self._tries += 1
         stop = threading.Event()
         self._stop.on_cancel(lambda _reason: stop.set())

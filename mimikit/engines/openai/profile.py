@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +13,12 @@ from pydantic import Field
 
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.openai.dialogue import PATHS, Api, table_of
-from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
+from mimikit.engines.openai.endpoint import (
+    CONNECT_S,
+    EndpointClient,
+    EndpointError,
+    is_installed,
+)
 from mimikit.engines.worker_sandbox import write_cache
 from mimikit.errors import EngineError, MimikitError
 from mimikit.protocol import paths
@@ -42,7 +49,10 @@ def key_of(name: str, settings: EndpointSettings, state: Path) -> str | None:
     if variable := settings.api_key_env:
         if key := os.environ.get(variable, "").strip():
             return key
-        raise EngineError(f"expected the key of {name} in {variable}, got no such variable")
+        raise EngineError(
+            f"expected the key of {name} in {variable}, got no such variable; "
+            f"start mimikit with it, or give the key itself: `mimikit engine add {name}`"
+        )
     if settings.api_key_file is None:
         return None
     place = f"{paths.SECRETS}/{settings.api_key_file}"
@@ -107,3 +117,19 @@ def _window(settings: EndpointSettings, client: EndpointClient) -> int | None:
                 if type(size := table.get(name)) is int and size >= 256:
                     return size
     return None
+
+
+def answers(url: str, key: str | None, now: Callable[[], datetime]) -> bool:
+    """Whether it answers what costs nothing: one that loads its model, or a gateway, fails that."""
+    if not is_installed():
+        return False
+    import openai
+
+    try:
+        with EndpointClient(url, key, idle_s=CONNECT_S, now=now) as client:
+            client.models()
+    except EndpointError as error:
+        return error.trouble in ("absent", "unknown_model", "error")
+    except (openai.APIError, OSError, MemoryError, RuntimeError):  # this machine is short of it
+        return False
+    return True

@@ -1,7 +1,7 @@
 """The tools of a Worker whose engine has none: a shell, and files, each inside the sandbox.
 
-Nothing that a model asks for is carried out by this process: each call starts a program of its own
-in the sandbox, with which all it has started ends.
+No such call is carried out by this process: each starts a program of its own in the sandbox, with
+which all it has started ends. What else a run is provided with is passed on to who provides it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pydantic import (
 )
 
 from mimikit.config import LimitSettings
-from mimikit.engines import file_tool, process, process_tree
+from mimikit.engines import file_tool, process, process_tree, resources
 from mimikit.engines.base import EngineRequest, ToolReply, ToolSpec, tool_spec
 from mimikit.engines.git_folders import GitFolders
 from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost
-from mimikit.language.plain_text import PlainStream, TextTail
+from mimikit.language.plain_text import PlainStream, TextTail, ending, plain
 from mimikit.protocol.json import parse_object
 from mimikit.protocol.models import MAX_TEXT
 from mimikit.protocol.records import bad_record
@@ -132,20 +132,22 @@ class WorkTools:
         self._count = 0
         writes = ("write_file", "edit_file")
         names = (name for name in self._ARGUMENTS if not request.read_only or name not in writes)
-        self.specs: tuple[ToolSpec, ...] = tuple(
-            tool_spec(name, self._ARGUMENTS[name]) for name in names
-        )
+        own = tuple(tool_spec(name, self._ARGUMENTS[name]) for name in names)
+        provided = (spec for spec in request.tools if spec.name not in self._ARGUMENTS)
+        self.specs: tuple[ToolSpec, ...] = (*own, *provided)
 
     def call(self, name: str, given: dict[str, object]) -> ToolReply:
         """Carry one call out; whatever goes wrong is an answer."""
         if name not in (spec.name for spec in self.specs):
             known = ", ".join(spec.name for spec in self.specs)
             return ToolReply(False, f"expected one of {known}; got {name[:100]!r}")
+        self._count += 1
+        if name not in self._ARGUMENTS:
+            return self._provided(name, given)
         try:
             args = self._ARGUMENTS[name].model_validate(given)
         except ValidationError as error:
             return ToolReply(False, str(bad_record(error)))
-        self._count += 1
         try:
             return self._shell(args) if isinstance(args, ShellArguments) else self._file(name, args)
         except (EngineError, ProgramLost) as error:
@@ -164,15 +166,34 @@ class WorkTools:
         text, code = output.text(), ended.exit_code
         head = f"exit code {code}"
         if ended.stopped:
-            why = {"timeout": f"not done within {most_s:g} s", "flood": "it printed too much"}
+            why = {
+                "timeout": f"not done within {most_s:g} s",
+                "flood": "it printed too much",
+                "memory": "it took too much memory",
+                "processes": "it started too many processes",
+            }
             head = f"ended: {why.get(ended.stopped, ended.stopped)}"
         elif code is not None and code < 0:
             head = f"ended by {process.signal_name(code)}"
         is_well = code == 0 and not ended.stopped
         facts |= {"status": "completed" if is_well else "failed"}
-        shown = text[-_EVENT_CHARACTERS:]
-        tell("command", args.command, {**facts, "exitCode": code, "output": shown})
+        shown, cut = ending(text, _EVENT_CHARACTERS)
+        tell(
+            "command",
+            args.command,
+            {**facts, "exitCode": code, "output": shown, "cutBytes": cut + output.cut},
+        )
         return ToolReply(True, f"{head}\n{text}".strip())
+
+    def _provided(self, name: str, given: dict[str, object]) -> ToolReply:
+        """Have a call carried out that is none of a shell or of files: outside the sandbox."""
+        tell, facts = self._request.on_event, {"tool": name, "id": f"provided-{self._count}"}
+        tell("tool", name, {**facts, "status": "in_progress"})
+        reply = self._request.call_tool(name, given)
+        facts |= {"status": "completed" if reply.ok else "failed"}
+        facts |= {} if reply.ok else {"error": plain(reply.text)[:_EVENT_CHARACTERS]}
+        tell("tool", name, facts)
+        return reply
 
     def _file(self, name: str, args: WorkArguments) -> ToolReply:
         order = {"tool": name, **args.model_dump()}
@@ -214,6 +235,7 @@ class WorkTools:
             timeout_s=max(0.0, min(timeout_s, self._left_s())),
             kill_after_s=self._limits.kill_after_s,
             output_bytes=self._limits.output_bytes,
+            most=resources.most_of(self._limits),
             stdin=stdin,
         )
         return process.run(program, take, request.cancel)
@@ -225,6 +247,7 @@ class _MiddleCut:
     def __init__(self, limit: int) -> None:
         self._room = limit // 2
         self._head: list[str] = []
+        self.cut = 0
         self._tail = TextTail(limit - self._room)
         self._streams: dict[Stream, PlainStream] = {
             "stdout": PlainStream(),
@@ -238,8 +261,8 @@ class _MiddleCut:
         for stream in self._streams.values():
             self._add(stream.feed(b"", last=True))
         tail = self._tail.text()
-        cut = self._tail.total - len(tail)
-        between = f"\n[… {cut} characters are left out here …]\n" if cut else ""
+        self.cut = self._tail.total - len(tail)
+        between = f"\n[… {self.cut} characters are left out here …]\n" if self.cut else ""
         return f"{''.join(self._head)}{between}{tail}"
 
     def _add(self, text: str) -> None:

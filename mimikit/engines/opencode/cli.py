@@ -112,6 +112,20 @@ def owner_settings(place: OpencodeLocation) -> dict[str, object]:
     return found
 
 
+def address_of(place: OpencodeLocation, model: str | None) -> str | None:
+    """Where the provider of a model is asked; None: its owner's settings do not say.
+
+    Raises:
+        EngineError: they can not be read.
+    """
+    owner = owner_settings(place)
+    named = model or owner.get("model")
+    provider = named.partition("/")[0] if isinstance(named, str) else ""
+    told = table_of(table_of(owner.get("provider")).get(provider))
+    url = table_of(told.get("options")).get("baseURL") or told.get("api")
+    return url if isinstance(url, str) and "{" not in url else None
+
+
 def watched(place: OpencodeLocation) -> list[Path]:
     """The files that say who its owner is to whom."""
     return [place.login, *(place.config / name for name in _FILES)]

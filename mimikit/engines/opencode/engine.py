@@ -28,7 +28,9 @@ from mimikit.engines.base import (
     ToolSpec,
     ends_turn,
     fault_outcome,
+    picture_urls,
 )
+from mimikit.engines.health import accepts
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
@@ -65,6 +67,8 @@ class OpencodeEngine:
         """What was found amiss, each with when it is looked at again."""
         self._refused: list[tuple[int, int]] | None = None
         """The login and settings with which it was logged out."""
+        self._lost: str | None = None
+        """The model that was asked for in vain, where a run named one."""
 
     def unavailable(self, role: Role | None = None) -> str | None:
         """Why it can not serve now; for the Worker also why there is no sandbox."""
@@ -78,11 +82,23 @@ class OpencodeEngine:
             self._known.clear()
 
     def is_mended(self, want: EngineWant) -> bool:
-        """Whether the program is there, or another login; for the rest a run has to try."""
-        self.look_anew()
+        """Whether the program is there, another login, or who is asked takes connections.
+
+        For the rest a run has to try.
+        """
+        if want in ("unreachable", "broken"):
+            return self._is_reached()
+        with self._lock:
+            self._known.pop("program", None)
         if want == "logged_out" and self._refused == self._stamps():
             return False
         return want in ("missing", "logged_out") and self.unavailable() is None
+
+    def _is_reached(self) -> bool:
+        place, url = cli.find(self._opencode), None
+        with contextlib.suppress(EngineError):  # what is wrong with its settings is told otherwise
+            url = cli.address_of(place, self._lost or self._opencode.model) if place else None
+        return url is not None and accepts(url)
 
     def _stamps(self) -> list[tuple[int, int]]:
         """Which login and settings its owner has: each file's number and time."""
@@ -141,6 +157,8 @@ class OpencodeEngine:
             outcome = run.carry_out(stack, specs, call)
         if outcome.want == "logged_out":
             self._refused = self._stamps()
+        if outcome.want is not None:
+            self._lost = request.model
         text = "\n\n".join([outcome.text, *left]).strip()
         return replace(outcome, text=text[: self._limits.result_bytes], usage=run.reader.usage)
 
@@ -220,7 +238,13 @@ class _Run:
         body: Body = {
             "agent": cli.AGENT,
             "system": request.instructions,
-            "parts": [{"type": "text", "text": request.prompt or "Begin."}],
+            "parts": [
+                {"type": "text", "text": request.prompt or "Begin."},
+                *(
+                    {"type": "file", "mime": file.ref.media_type, "url": url}
+                    for file, url in zip(request.pictures, picture_urls(request), strict=True)
+                ),
+            ],
             **({"model": self._model} if self._model else {}),
             **({"variant": request.effort} if request.effort else {}),
         }
@@ -289,7 +313,7 @@ class _Run:
             if event is None:
                 if request.cancel.reason is not None:
                     return Outcome.stopped(request.cancel.reason, reader.text)
-                self._serving.give_up()
+                self._serving.end()
                 said, may_pass = "opencode ended meanwhile", not reader.acted
                 return Outcome.turned_away("broken", said, text=reader.text, may_pass=may_pass)
             if reader.take(event):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from mimikit.engines.base import OnEvent, Outcome, ToolReply
-from mimikit.engines.limits import retry_at
+from mimikit.engines.health import retry_at
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode.cli import AGENT
 from mimikit.language.plain_text import plain

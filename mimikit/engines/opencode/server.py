@@ -27,14 +27,14 @@ from typing import cast
 
 from mimikit.config import LimitSettings
 from mimikit.engine_settings import OpencodeSettings
-from mimikit.engines import process, process_tree, sandbox
+from mimikit.engines import process_tree, resources, sandbox
 from mimikit.engines.base import CancelToken
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.program import Program, Stream
-from mimikit.errors import EngineError, ProgramLost
-from mimikit.language.plain_text import PlainStream, TextTail
+from mimikit.engines.staying_program import StayingProgram
+from mimikit.errors import EngineError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -78,7 +78,7 @@ class OpencodeServer:
                 serving.enter()
                 self._serving = serving
         try:
-            serving.wait(cancel)
+            serving.settle(cancel)
             yield serving
         finally:
             serving.leave()
@@ -89,9 +89,10 @@ class OpencodeServer:
             serving, self._serving = self._serving, None
         if serving is not None:
             serving.end()
+            serving.wait(START_S)
 
 
-class OpencodeProcess:
+class OpencodeProcess(StayingProgram):
     """One running server: its process, and how it is asked."""
 
     def __init__(
@@ -107,14 +108,11 @@ class OpencodeProcess:
             EngineError: it can not be started.
         """
         self._password = secrets.token_urlsafe(24)
-        self._stop, self._lock = CancelToken(), threading.Lock()
-        self._is_ready, self._is_over = threading.Event(), threading.Event()
-        self._users, self._rests_since = 0, time.monotonic()
-        self._said, self._text = TextTail(4000), PlainStream()
+        self._is_settled = threading.Event()
+        """It listens, or has ended."""
         self._port: int | None = None
         self._is_known = False
         self._late = 0
-        self._fault: str | None = None
         self._free: dict[str, list[Path]] = {}
         self._count = 0
         env = cli.environment(settings, place, state, self._password)
@@ -126,7 +124,7 @@ class OpencodeProcess:
             opened = [state / cli.HOME, self._root, place.cache, place.login]
             opened = [path for path in opened if path.exists()]
             argv = sandbox.masked(argv, state, writable=opened, confined=True)
-        self._program = Program(
+        program = Program(
             argv=argv,
             cwd=self._root,
             env={**env, "PWD": str(self._root), "TMPDIR": str(self._root)},
@@ -134,67 +132,39 @@ class OpencodeProcess:
             timeout_s=math.inf,
             kill_after_s=limits.kill_after_s,
             output_bytes=_MOST_BYTES,
+            most=resources.most_of(limits),
             kept=not is_boxed,
         )
-        self._thread = BoundedThread(self._live, "opencode")
-        self._thread.start()
+        super().__init__(program, "opencode", rest_s=REST_S)
+        self.start()
 
     # ---- its life
 
-    def _live(self) -> None:
-        try:
-            process.run(self._program, self._take, self._stop, tick=self._tick)
-        except (EngineError, ProgramLost) as error:
-            self._fault = str(error)
-        finally:
-            self._is_over.set()
-            self._is_ready.set()
-            shutil.rmtree(self._root, ignore_errors=True)
-
-    def _take(self, _stream: Stream, data: bytes) -> None:
-        self._said.add(self._text.feed(data))
+    def _take(self, stream: Stream, data: bytes) -> None:
+        super()._take(stream, data)
         if self._port is None and (found := _ADDRESS.search(self._said.text())):
             self._port = int(found[1])
-            self._is_ready.set()
+            self._is_settled.set()
 
-    def _tick(self) -> float:
-        """End it once it has rested for long. Gives when to look again, in seconds."""
-        with self._lock:
-            left_s = self._rests_since + REST_S - time.monotonic()
-            if self._users or left_s > 0:
-                return math.inf if self._users else left_s
-        self.give_up()
-        return math.inf
+    def _over(self) -> None:
+        self._is_settled.set()
+        shutil.rmtree(self._root, ignore_errors=True)
 
-    def enter(self) -> bool:
-        """Count one more run; False when it ends, or has."""
-        with self._lock:
-            if self._is_over.is_set() or self._stop.reason is not None:
-                return False
-            self._users += 1
-            return True
-
-    def leave(self) -> None:
-        with self._lock:
-            self._users -= 1
-            self._rests_since = time.monotonic()
-
-    def wait(self, cancel: CancelToken) -> None:
+    def settle(self, cancel: CancelToken) -> None:
         """Return once it listens.
 
         Raises:
             EngineError: it ended instead, is too old, or the run was told to stop meanwhile.
         """
         until = time.monotonic() + START_S
-        while not self._is_ready.wait(_LOOK_S):
+        while not self._is_settled.wait(_LOOK_S):
             if cancel.reason is not None:
                 raise EngineError("the run was stopped before opencode was ready")
             if time.monotonic() >= until:
-                self.give_up()
+                self.end()
                 raise EngineError(f"opencode did not come to listen within {START_S:g} s")
-        if self._is_over.is_set():
-            said = self._fault or "\n".join(self._said.text().strip().splitlines()[-5:])
-            raise EngineError(f"opencode ended before it was of use: {said or 'without a word'}")
+        if self.ended:
+            raise EngineError(f"opencode was of no use: {self.ended}")
         if not self._is_known:
             self._look()
             self._is_known = True
@@ -215,15 +185,6 @@ class OpencodeProcess:
         # An agent that it does not know is one with all tools to it.
         if all(one.get("name") != cli.AGENT for one in named):
             raise EngineError(f"opencode has no agent {cli.AGENT}, as its settings demand")
-
-    def give_up(self) -> None:
-        """Have it ended; no run enters it any more."""
-        self._stop.cancel("killed")
-
-    def end(self) -> None:
-        """End it with all it has started, and wait for that."""
-        self.give_up()
-        self._thread.join(START_S)
 
     # ---- asking it
 
@@ -246,10 +207,10 @@ class OpencodeProcess:
         except TimeoutError:
             self._late += 1
             if self._late >= _MOST_LATE:  # it hangs: others may be at work in it
-                self.give_up()
+                self.end()
             raise EngineError(f"opencode did not answer within {_ASK_S:g} s") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
-            self.give_up()
+            self.end()
             raise ServerGone(f"opencode did not answer: {error or type(error).__name__}") from None
         finally:
             link.close()

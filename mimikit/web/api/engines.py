@@ -11,16 +11,28 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints, ValidationError
 
-from mimikit import config, permission
+from mimikit import config_file, permission
 from mimikit.config import EndpointSettings, Settings
 from mimikit.engines import setup
 from mimikit.engines.trial import TrialRequest
-from mimikit.errors import BadInput, BadSettings, Conflict, NotFound
+from mimikit.errors import BadInput, NotFound
+from mimikit.language.reasons import reason_words
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, EngineWant, Instant
 from mimikit.protocol.records import bad_record
-from mimikit.views.base import View
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, bad_value, site
+from mimikit.views.base import View, Words
+from mimikit.web.api.routing import (
+    Answer,
+    ClientId,
+    EndpointRegistry,
+    Input,
+    Site,
+    again,
+    bad_value,
+    settings_now,
+    settings_text,
+    site,
+)
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput, give_command
 
 area = EndpointRegistry("engines")
@@ -29,9 +41,14 @@ area = EndpointRegistry("engines")
 _MEANT = {
     "base_url": (
         "baseUrl",
+        "bad_address",
         "expected an address such as http://127.0.0.1:11434/v1, without a name, a key or a query",
     ),
-    "api_key_env": ("keyEnv", "expected the name of a variable, such as DEEPSEEK_API_KEY"),
+    "api_key_env": (
+        "keyEnv",
+        "bad_variable",
+        "expected the name of a variable, such as DEEPSEEK_API_KEY",
+    ),
 }
 """The field of the input, and what is said of it: not what was got, a key may be in it."""
 
@@ -110,6 +127,8 @@ class EngineView(View):
     """Unknown while no consumer runs, and of what was never used."""
     want: EngineWant | None
     reason: str | None
+    why: Words | None
+    """The reason in each language, where code has said it."""
     until: Instant | None
     tasks: int
     """So many wait for it."""
@@ -132,7 +151,7 @@ def listed(_: Input) -> EngineList:
     status = here.state.status()
     is_there = status.consumer == "ok"
     seats = status.engines if is_there else {}
-    return _engine_list(_settings(here), seats, status.minds)
+    return _engine_list(settings_now(), seats, status.minds)
 
 
 @area.route("POST", "/api/engines", COMMAND_ANSWERS, body=UseInput)
@@ -142,9 +161,9 @@ def use(asked: UseInput) -> Answer:
     names = asked.use.split()
     with bad_value("use"):
         if not names:
-            raise BadInput("expected the name of an engine, got blanks")
+            raise BadInput("expected the name of an engine, got blanks", code="missing")
         setup.check_seat(asked.seat)
-        setup.with_order(_text(here), names, asked.seat)
+        setup.with_order(settings_text(), names, asked.seat)
     args = {"seat": asked.seat} if asked.seat else None
     return give_command(here, "engine_use", " ".join(names), command_id=asked.id, args=args)
 
@@ -184,9 +203,9 @@ def keep(asked: EndpointInput, name: str) -> Answer:
     here = site()
     facts, key = _facts(here, setup.checked_name(name), asked)
     if "model" not in facts:
-        raise BadInput("expected the name of a model, got nothing", field="model")
+        raise BadInput("expected the name of a model, got nothing", field="model", code="missing")
     with bad_value():
-        setup.with_endpoint(_text(here), name, facts)
+        setup.with_endpoint(settings_text(), name, facts)
     if key is not None:
         here.files.write(f"{paths.SECRETS}/{setup.key_file(name)}", f"{key}\n".encode())
     return give_command(here, "engine_set", name, command_id=asked.id, args=dict(facts))
@@ -196,21 +215,25 @@ def keep(asked: EndpointInput, name: str) -> Answer:
 def remove(asked: CommandInput, name: str) -> Answer:
     """Forget an endpoint and its key."""
     here = site()
-    if name not in _settings(here).engines:
-        raise NotFound(f"there is no endpoint {name}", field="name")
+    if name not in settings_now().engines:
+        raise NotFound(
+            f"there is no endpoint {name}", field="name", code="no_endpoint", params={"name": name}
+        )
     with bad_value("name"):
-        setup.without_endpoint(_text(here), name)
+        setup.without_endpoint(settings_text(), name)
     return give_command(here, "engine_remove", name, command_id=asked.id)
 
 
 def _facts(here: Site, name: str, asked: EndpointInput) -> tuple[setup.Facts, str | None]:
     """What the settings are to say of it, and a key that is not kept yet."""
-    known = _settings(here).engines.get(name)
-    key = setup.checked_key(asked.key) if asked.key else None
+    known = settings_now().engines.get(name)
+    key = config_file.checked_secret(asked.key) if asked.key else None
     if key and asked.key_env:
-        raise BadInput("expected a key or the name of its variable, got both", field="key")
+        raise BadInput(
+            "expected a key or the name of its variable, got both", field="key", code="two_keys"
+        )
     if asked.key_env and (refusal := permission.variable_refusal(remote=here.is_remote)):
-        raise BadInput(refusal, field="keyEnv")
+        raise BadInput(refusal, field="keyEnv", code="key_variable_refused")
     facts: setup.Facts = {"base_url": asked.base_url}
     if asked.model:
         facts["model"] = asked.model
@@ -218,26 +241,14 @@ def _facts(here: Site, name: str, asked: EndpointInput) -> tuple[setup.Facts, st
     try:
         checked = EndpointSettings.model_validate({"model": "unknown", **facts})
     except ValidationError as error:
-        told = bad_record(error)
-        field, said = _MEANT.get(told.field or "", (told.field, str(told)))
-        raise BadInput(said, field=field) from None
+        complaint = bad_record(error)
+        meant = _MEANT.get(complaint.field or "")
+        if meant is None:
+            raise again(complaint) from None
+        field, code, said = meant
+        raise BadInput(said, field=field, code=code) from None
     facts["base_url"] = checked.base_url
     return facts, key
-
-
-def _settings(here: Site) -> Settings:
-    """As they are now: those of the start may be old."""
-    try:
-        return config.parsed(_text(here), Path(paths.CONFIG))
-    except BadSettings as error:
-        raise Conflict(f"the settings can not be read: {error}") from None
-
-
-def _text(here: Site) -> str:
-    try:
-        return setup.settings_text(here.files)
-    except BadSettings as error:
-        raise Conflict(f"the settings can not be read: {error}") from None
 
 
 def _engine_list(
@@ -281,6 +292,7 @@ def _view(
         state=state,
         want=mind.want if mind else None,
         reason=mind.reason if mind else None,
+        why=reason_words(mind.reason) if mind else None,
         until=mind.until if mind else None,
         tasks=mind.tasks if mind else 0,
         serves=serves,

@@ -13,11 +13,23 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import notes
+from mimikit.memory.due import with_due
+from mimikit.tools.requests import due_of
 from mimikit.views import memory as views
+from mimikit.views import search as found
 from mimikit.views.backlog import BacklogView, backlog_view
-from mimikit.views.messages import TurnHitList, turn_hits
+from mimikit.views.job_reader import JobFilter
+from mimikit.views.jobs import JobView
+from mimikit.views.turns import TurnHitList, turn_hits
 from mimikit.web.api import routing
-from mimikit.web.api.routing import Answer, EndpointRegistry, ErrorDetail, Input, bad_value, site
+from mimikit.web.api.routing import (
+    Answer,
+    EndpointRegistry,
+    Input,
+    bad_value,
+    site,
+    told,
+)
 from mimikit.web.front import MAX_BODY_BYTES
 from mimikit.web.guard import RequestDenied
 
@@ -45,13 +57,13 @@ class NoteConflict(routing.ErrorView):
 
 
 class SearchQuery(Input):
-    """What is looked for, and where. `after` is a day or time, `before` one that is left out."""
+    """What is looked for. `after` is a day or time, `before` one that is left out."""
 
     q: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
     limit: Annotated[int, Field(ge=1, le=100)] = 20
     after: Time | None = None
     before: Time | None = None
-    scope: Literal["all", "memory"] = "all"
+    kind: Literal["all", "messages", "memory", "work"] = "all"
 
 
 class BacklogInput(Input):
@@ -59,6 +71,8 @@ class BacklogInput(Input):
 
     action: notes.Action
     item: Annotated[str, StringConstraints(min_length=1, max_length=notes.MAX_ITEM)]
+    due: Annotated[str, StringConstraints(max_length=100)] | None = None
+    """Of `add` and `due`: a time as people write it, in the workspace's zone; none: at no time."""
     hash: Hash | None = None
 
 
@@ -79,10 +93,10 @@ def listed(_: Input) -> views.MemoryList:
 @memory.route("GET", "/api/memory/<path:path>", views.NoteView, query=Input)
 def show(_: Input, path: str) -> views.NoteView:
     """One file: its text, and that as HTML."""
-    found = site().library.shown(_known(path))
-    if found is None:
+    note = site().library.shown(_known(path))
+    if note is None:
         raise _no_file(path)
-    return found
+    return note
 
 
 @memory.route(
@@ -96,19 +110,24 @@ def save(path: str) -> Answer:
     """Replace a file's text, or make a file; refused where it changed meanwhile."""
     known, here = _known(path), site()
     if known.kind == "docs":
-        raise Refused(f"{path}: the workspace's docs are only shown here; edit them in place")
+        raise Refused(
+            f"{path}: the workspace's docs are only shown here; edit them in place",
+            code="docs_read_only",
+        )
     asked = _text_given()
     if asked.hash is None and not known.may_be_made:
         raise BadInput(
             "path: expected memory.md or memory/YYYY-MM-DD-a-name.md for a new file, "
             f"got {path[:80]!r}",
             field="path",
+            code="bad_path",
         )
     size = here.library.size(known.path)
     if size is not None and size > views.MAX_EDITED_BYTES:
         raise Refused(
             f"{known.path}: at {size // 1024} KiB it is too large to be edited here; "
-            "use an editor on the machine"
+            "use an editor on the machine",
+            code="note_too_large",
         )
     try:
         note = notes.replace(here.files, known.path, asked.text, asked.hash)
@@ -116,7 +135,7 @@ def save(path: str) -> Answer:
         current = here.library.shown(known)
         if current is not None and current.text == asked.text:
             return current  # a save that came twice is no conflict
-        detail = ErrorDetail.of(error, message=str(error))
+        detail = told(error)
         return NoteConflict(error=detail, current=current), 409
     return here.library.saved(known, note)
 
@@ -124,10 +143,10 @@ def save(path: str) -> Answer:
 @memory.route("GET", "/api/turns/<turn_id>/memory", TurnHitList, query=Input)
 def of_turn(_: Input, turn_id: str) -> TurnHitList:
     """What a turn was given of memory."""
-    found = turn_hits(site().files, turn_id)
-    if found is None:
-        raise NotFound(f"there is no record of turn {turn_id[:128]}", field="id")
-    return TurnHitList(hits=found)
+    hits = turn_hits(site().files, turn_id)
+    if hits is None:
+        raise NotFound(f"there is no record of turn {turn_id[:128]}", field="id", code="no_turn")
+    return TurnHitList(hits=hits)
 
 
 def _known(path: str) -> views.MemoryPath:
@@ -138,7 +157,7 @@ def _known(path: str) -> views.MemoryPath:
 
 
 def _no_file(path: str) -> NotFound:
-    return NotFound(f"there is no memory file {path[:80]!r}", field="path")
+    return NotFound(f"there is no memory file {path[:80]!r}", field="path", code="no_note")
 
 
 def _text_given() -> NoteInput:
@@ -151,7 +170,9 @@ def _text_given() -> NoteInput:
     if size > views.MAX_EDITED_BYTES:
         raise _too_long(f"{size} bytes")
     if "\x00" in asked.text:
-        raise BadInput("text: expected text, got a NUL character in it", field="text")
+        raise BadInput(
+            "text: expected text, got a NUL character in it", field="text", code="no_text"
+        )
     return asked
 
 
@@ -160,7 +181,7 @@ def _too_long(got: str) -> RequestDenied:
         413,
         f"text: expected at most {views.MAX_EDITED_BYTES // 1024} KiB, got {got}; "
         "divide it into more files",
-        reason="too large",
+        reason="note too large",
         field="text",
     )
 
@@ -168,24 +189,29 @@ def _too_long(got: str) -> RequestDenied:
 # ---- search
 
 
-@searching.route("GET", "/api/search", views.SearchAnswer, query=SearchQuery)
-def search(asked: SearchQuery) -> views.SearchAnswer:
+@searching.route("GET", "/api/search", found.SearchAnswer, query=SearchQuery)
+def search(asked: SearchQuery) -> found.SearchAnswer:
     """The best hits first."""
     here = site()
     if not asked.q.strip():
-        raise BadInput("q: expected something to search for, got only blanks", field="q")
+        raise BadInput(
+            "q: expected something to search for, got only blanks", field="q", code="missing"
+        )
     zone = here.settings.zone
     after, before = _time(asked.after, "after", zone), _time(asked.before, "before", zone)
     began, engine = time.monotonic(), here.search()
-    found = engine.find(
-        asked.q, limit=asked.limit, after=after, before=before, everywhere=asked.scope == "all"
+    kind = None if asked.kind == "all" else asked.kind
+    named: list[JobView] = []
+    if after is None and before is None:
+        wanted, jobs = JobFilter(text=asked.q.strip()), here.state.jobs
+        # The scene may be large, and is let go of before the search begins.
+        named = jobs.listed(here.state.job_scene(), wanted, "", found.MOST_COUNTED).jobs
+    hits, counts = found.look_up(
+        engine, here.files, asked.q, kind, asked.limit, after=after, before=before, named=named
     )
     took_ms = round((time.monotonic() - began) * 1000, 1)
-    return views.SearchAnswer(
-        query=asked.q,
-        hits=[views.hit_view(hit, asked.q) for hit in found],
-        took_ms=took_ms,
-        fallback=engine.fallback,
+    return found.SearchAnswer(
+        query=asked.q, hits=hits, counts=counts, took_ms=took_ms, fallback=engine.fallback
     )
 
 
@@ -218,14 +244,29 @@ def items(_: Input) -> BacklogView:
 
 @backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
 def change(asked: BacklogInput) -> Answer:
-    """Add, tick, open again or remove an item."""
+    """Add, tick, open again or remove an item, or say when it is due."""
     files = site().files
     if not notes.plain_item(asked.item):
-        raise BadInput("item: expected some text, got only blanks", field="item")
+        raise BadInput("item: expected some text, got only blanks", field="item", code="missing")
     try:
         with bad_value():
-            return backlog_view(notes.change_backlog(files, asked.action, asked.item, asked.hash))
+            item = _dated(asked)
+            return backlog_view(notes.change_backlog(files, asked.action, item, asked.hash))
     except Conflict as error:
         current = backlog_view(notes.load_backlog(files))
-        detail = ErrorDetail.of(error, message=str(error))
+        detail = told(error)
         return BacklogConflict(error=detail, current=current), 409
+
+
+def _dated(asked: BacklogInput) -> str:
+    """The item with the time at which it is due, which is read as people write it."""
+    if asked.action not in ("add", "due"):
+        return asked.item
+    name, due = notes.due_item(asked.item)
+    if asked.due and asked.due.strip():
+        here = site()
+        zone = here.settings.zone
+        due = due_of(asked.due.strip(), now=here.clock.now(), zone=zone, home=zone)
+    elif asked.action == "due":
+        due = None
+    return with_due(name, due)

@@ -20,21 +20,25 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 from werkzeug.exceptions import BadRequest
 
+from mimikit import config_file
 from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.engines.trial import TrialReport, TrialRequest
-from mimikit.errors import BadInput, BadRecord, Conflict
+from mimikit.errors import BadInput, BadRecord, BadSettings, Conflict, ErrorParameter, MimikitError
 from mimikit.log import EventLog
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import ID_PATTERN, check_id
 from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.models import BUILT_LATE
 from mimikit.protocol.records import bad_record
 from mimikit.views.base import View
+from mimikit.views.home import HomeReader
 from mimikit.views.memory import MemoryReader
 from mimikit.views.messages import KnownIds
 from mimikit.views.snapshot import StateReader
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit
+from mimikit.web.hooks import WebhookGuard
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
@@ -46,16 +50,26 @@ class Input(BaseModel):
     """A body or query; a key it does not know is an error."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=False
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        alias_generator=to_camel,
+        populate_by_name=False,
+        defer_build=BUILT_LATE,
     )
     may_be_empty: ClassVar[bool] = False
     """Whether no body at all is one, too."""
 
 
 class ErrorDetail(View):
-    message: str
+    """What went wrong: for a program, which has words of its own for it, and in English."""
+
+    code: str
     field: str | None
     """Of the input that can not be used."""
+    params: dict[str, ErrorParameter]
+    """What the words of `code` speak of."""
+    message: str
 
 
 class ErrorView(View):
@@ -141,6 +155,8 @@ EXTENSION = "mimikit"
 
 Trial = Callable[[TrialRequest, Path], TrialReport]
 """Tries an endpoint of a state folder."""
+ChannelTrial = Callable[[str, str, str], str]
+"""Sends by a channel: address, title, text; gives why it did not arrive, empty where it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +169,15 @@ class Site:
     log: EventLog
     guard: Guard
     state: StateReader
+    home: HomeReader
     feed: Feed
     inputs: RateLimit
+    hooks: WebhookGuard
     known_ids: KnownIds
     library: MemoryReader
     search: Callable[[], MemorySearch]
     trial: Trial
+    try_channel: ChannelTrial
     routes: Sequence[Endpoint]
     is_local: bool
     """Whether only this machine can reach the page."""
@@ -174,13 +193,45 @@ def site() -> Site:
     return cast("Site", current_app.extensions[EXTENSION])
 
 
+def settings_text() -> str:
+    """`config.toml` as it is now; what the site knows is of its start.
+
+    Raises:
+        Conflict: it can not be read.
+    """
+    with _readable():
+        return config_file.text_of(site().files)
+
+
+def settings_now() -> Settings:
+    """What it says. Raises as `settings_text`."""
+    with _readable():
+        return config_file.settings_of(site().files)
+
+
+@contextlib.contextmanager
+def _readable() -> Generator[None]:
+    try:
+        yield
+    except BadSettings as error:
+        raise Conflict(f"the settings can not be read: {error}", code="settings_broken") from None
+
+
 def answer(view: View, status: int = 200) -> Response:
     return Response(view.to_json(), status, mimetype="application/json")
 
 
-def error_answer(status: int, message: str, field: str | None = None) -> Response:
+def told(error: MimikitError, code: str | None = None) -> ErrorDetail:
     """An error as every route tells it."""
-    return answer(ErrorView(error=ErrorDetail(message=message, field=field)), status)
+    return ErrorDetail(
+        code=code or error.code, field=error.field, params=dict(error.params), message=str(error)
+    )
+
+
+def error_answer(status: int, code: str, message: str) -> Response:
+    """An answer for what no error of ours stands for."""
+    detail = ErrorDetail(code=code, field=None, params={}, message=message)
+    return answer(ErrorView(error=detail), status)
 
 
 def read_body(model: type[I]) -> I:
@@ -208,10 +259,16 @@ def read_query(model: type[I]) -> I:
     return _checked(model, values, strict=False)
 
 
+def again(error: BadInput, field: str | None = None) -> BadInput:
+    """The same as bad input, told of `field` where one is given."""
+    field = field or error.field
+    return BadInput(str(error), field=field, code=error.code, params=error.params)
+
+
 def taken(id_: str, kind: str) -> Conflict:
     """An id that a request names is another one's."""
     text = f"id: expected a free one, got {id_!r}, which is another {kind}'s; take a new one"
-    return Conflict(text, field="id")
+    return Conflict(text, field="id", code="id_taken")
 
 
 @contextlib.contextmanager
@@ -222,7 +279,7 @@ def bad_value(field: str | None = None) -> Generator[None]:
     except Conflict:
         raise
     except BadInput as error:
-        raise BadInput(str(error), field=field or error.field) from None
+        raise again(error, field) from None
 
 
 def _checked(model: type[I], values: dict[str, Json], *, strict: bool = True) -> I:
@@ -230,4 +287,4 @@ def _checked(model: type[I], values: dict[str, Json], *, strict: bool = True) ->
         return model.model_validate(values, strict=strict)
     except ValidationError as error:
         complaint = bad_record(error)
-        raise BadInput(str(complaint), field=complaint.field) from None
+        raise again(complaint) from None

@@ -62,7 +62,7 @@ class LoginView(SessionView):
 def login(asked: LoginInput) -> Response:
     """Begin a session: a cookie comes with the answer, and a key that goes beside it."""
     if (asked.token is None) == (asked.code is None):
-        raise BadInput("expected a token or a code, one of them", field="token")
+        raise BadInput("expected a token or a code, one of them", field="token", code="one_secret")
     guard = site().guard
     begun = guard.log_in(token=asked.token, code=asked.code)
     response = answer(LoginView(key=begun.key))

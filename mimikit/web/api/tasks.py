@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
+from flask import Response
 from pydantic import Field, StringConstraints
 
 from mimikit import permission
 from mimikit.config import ProfilesSettings
-from mimikit.errors import NotFound
+from mimikit.errors import ErrorParameter, NotFound
+from mimikit.language.reasons import reason_words
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Command, Notify
 from mimikit.tasks import queue
-from mimikit.tasks.queue import TaskState
+from mimikit.tasks.queue import TaskSnapshot, TaskState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.views import chain_graph, diffs, tasks, triggers
-from mimikit.views.base import View
+from mimikit.views import output as outputs
+from mimikit.views.base import View, Words
 from mimikit.views.chain_graph import TaskDetail, TraceView
 from mimikit.views.diffs import DiffView
-from mimikit.views.tasks import OutputView, TaskList
+from mimikit.views.output import OutputView
+from mimikit.views.tasks import TaskList
 from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site, taken
 
 area = EndpointRegistry("tasks")
@@ -29,9 +33,11 @@ area = EndpointRegistry("tasks")
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 ProfileName = Annotated[str, StringConstraints(max_length=32)]
 Action = Literal[
-    "cancel", "retry",
+    "cancel", "cancel_job", "retry", "dismiss",
     "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
     "engine_use", "engine_try", "engine_set", "engine_remove",
+    "self_awake_on", "self_awake_off", "self_awake_run",
+    "notify_set", "notify_remove",
 ]  # fmt: skip
 
 
@@ -43,9 +49,10 @@ class TasksQuery(Input):
 
 
 class OutputQuery(Input):
-    """Where to go on reading."""
+    """From where to where; `before` alone: the page that ends there, or at the `end`."""
 
-    offset: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,15}$")] = "0"
+    offset: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,15}$")] | None = None
+    before: Annotated[str, StringConstraints(pattern=r"^([0-9]{1,15}|end)$")] | None = None
 
 
 class TaskInput(Input):
@@ -78,9 +85,14 @@ class CreatedView(View):
 
 
 class CommandOutcome(View):
-    """What came of a command."""
+    """What came of a command; `code`: what was in the way."""
 
     ok: bool
+    code: str
+    params: dict[str, ErrorParameter]
+    """What belongs to its words."""
+    words: dict[str, Words]
+    """Of those the ones that code says of what went wrong, in each language."""
     message: str
     result_id: str | None
 
@@ -132,16 +144,43 @@ def show(task_id: str) -> TaskDetail:
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
 def output(asked: OutputQuery, task_id: str) -> OutputView:
-    """What a run (a task's or a turn's) did, from an offset on."""
+    """What a run (a task's or a turn's) did, a page of it."""
     here = site()
+    known = _run_of(here, task_id)
+    live = here.state.consumer().live
+    is_over = known.completed_at is not None if known else task_id not in live
+    before = None if asked.before in (None, "end") else int(asked.before)
+    offset = 0 if asked.before is None else None
+    return outputs.page(
+        here.files,
+        task_id,
+        known,
+        is_over=is_over,
+        offset=offset if asked.offset is None else int(asked.offset),
+        before=before,
+    )
+
+
+@area.route("GET", "/api/tasks/<task_id>/output.txt", {200: None}, query=Input)
+def output_file(_: Input, task_id: str) -> Response:
+    """All a run wrote, as a file."""
+    here = site()
+    parts = outputs.text(here.files, task_id, _run_of(here, task_id))
+    response = Response((part.encode(errors="replace") for part in parts), mimetype="text/plain")
+    response.headers["Content-Disposition"] = f'attachment; filename="{task_id}.txt"'
+    return response
+
+
+def _run_of(here: Site, task_id: str) -> TaskSnapshot | None:
+    """A task; None for a turn, of which only its output is there.
+
+    Raises:
+        NotFound: there is neither.
+    """
     known = tasks.find_view(here.files, task_id)
     if known is None and not here.files.exists(paths.run_output(task_id)):
         raise _no_task(task_id)
-    # Asked before reading: what a run wrote before it ended is then surely read.
-    live = here.state.consumer().live
-    is_over = known.completed_at is not None if known else task_id not in live
-    events, offset, at_end = tasks.output(here.files, task_id, int(asked.offset))
-    return OutputView(events=events, offset=str(offset), ended=is_over and at_end)
+    return known
 
 
 @area.route("GET", "/api/tasks/<task_id>/diff", DiffView)
@@ -153,7 +192,7 @@ def diff(task_id: str) -> DiffView:
         raise _no_task(task_id)
     if found is None:
         said = f"task {task_id} changed no file, or what it changed is no longer kept"
-        raise NotFound(said, field="id")
+        raise NotFound(said, field="id", code="no_diff")
     return found
 
 
@@ -186,7 +225,7 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     traced = tasks.in_trace(here.files, trace_id, consumer.live)
     chain = chain_graph.around(here.files, trace_id, traced, consumer.live)
     if not chain.tasks and not chain.triggers:
-        raise NotFound(f"there is no trace {trace_id}", field="id")
+        raise NotFound(f"there is no trace {trace_id}", field="id", code="no_work")
     around = here.state.situation(consumer)
     found = [triggers.find(here.files, id_, around) for id_ in chain.triggers]
     return TraceView(
@@ -245,7 +284,8 @@ def give_command(
         raise taken(command.id, "command")
     if found is None:
         return CommandWaiting(command=command.id), 202
-    return CommandOutcome.of(found)
+    said = ((name, reason_words(str(value))) for name, value in found.params.items())
+    return CommandOutcome.of(found, words={name: both for name, both in said if both is not None})
 
 
 def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
@@ -255,4 +295,4 @@ def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
 
 
 def _no_task(task_id: str) -> NotFound:
-    return NotFound(f"there is no task {task_id[:128]}", field="id")
+    return NotFound(f"there is no task {task_id[:128]}", field="id", code="no_work")

@@ -64,7 +64,7 @@ def timing(asked: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerField
             with bad_value("when"):
                 fields["schedule"] = requests.schedule_of(asked.when, now=now, zone=zone)
         except ValidationError as error:
-            raise BadInput(f"when: {bad_record(error)}", field="when") from None
+            raise BadInput(f"when: {bad_record(error)}", field="when", code="bad_time") from None
     elif asked.schedule is not None:
         fields["schedule"] = _schedule(asked.schedule, asked.timezone, zone)
     return fields
@@ -84,6 +84,7 @@ def _schedule(asked: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Sch
                 "schedule.runAt: expected a time such as 2026-12-01T09:00:00Z, "
                 f"got {asked.run_at!r}; plain words go into `when`",
                 field="schedule.runAt",
+                code="bad_time",
             ) from None
     has_time_of_day = asked.cron is not None or asked.run_at is not None
     return Schedule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.language.plain_text import plain
@@ -23,6 +23,7 @@ from mimikit.triggers.explain import trigger_words
 from mimikit.views import chain_graph
 from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
+from mimikit.views.messages import FiringPage
 from mimikit.web.api import tasks
 from mimikit.web.api.routing import (
     Answer,
@@ -53,6 +54,13 @@ class TriggerQuery(Input):
     """The zone in which times are told; the workspace's unless given."""
 
     timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
+
+
+class FiringsQuery(Input):
+    """Which of its runs: those told up to a time, or the last."""
+
+    until: Instant | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 20
 
 
 class TriggerInput(tasks.TaskInput, TimingInput):
@@ -138,6 +146,14 @@ def show(asked: TriggerQuery, trigger_id: str) -> chain_graph.TriggerDetail:
     return found.model_copy(update={"usage": used})
 
 
+@area.route("GET", "/api/triggers/<trigger_id>/messages", FiringPage, query=FiringsQuery)
+def told(asked: FiringsQuery, trigger_id: str) -> FiringPage:
+    """What its runs told, which the conversation shows as one line; also when it is gone."""
+    here = site()
+    until = asked.until or here.clock.now()
+    return here.state.conversation.firings(trigger_id, until, asked.limit)
+
+
 @area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)
 def preview(asked: TimingInput) -> TriggerPreview:
     """What a timing means: in words, its next times, and what it costs. Nothing is stored."""
@@ -187,12 +203,14 @@ def snooze(asked: SnoozeInput, task_id: str) -> CreatedTrigger:
     here = site()
     found = queue.find(here.files, task_id, seats=("worker",))
     if found is None or found.task.profile != REMINDER:
-        raise NotFound(f"there is no reminder {task_id[:128]}", field="id")
+        raise NotFound(f"there is no reminder {task_id[:128]}", field="id", code="no_reminder")
     words = found.task.prompt, found.task.title
     again = NewTriggerInput(prompt=words[0], title=words[1], profile=REMINDER, **dict(asked))
     plan = timing(again, now=here.clock.now(), zone=here.settings.zone).get("schedule")
     if plan is None or plan.run_at is None:
-        raise BadInput(f"when: expected one time, got {asked.when[:60]!r}", field="when")
+        raise BadInput(
+            f"when: expected one time, got {asked.when[:60]!r}", field="when", code="not_one_time"
+        )
     return create(again)
 
 
@@ -254,7 +272,10 @@ def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
     _check_there(here, trigger_id)
     trigger, broken = views.active(here.files, trigger_id)
     if trigger is None or broken is not None:
-        raise Conflict(f"its file is broken: {broken}; mend it there, or remove the trigger")
+        raise Conflict(
+            f"its file is broken: {broken}; mend it there, or remove the trigger",
+            code="trigger_broken",
+        )
     changes = _changes(here, trigger, asked)
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
@@ -283,10 +304,11 @@ def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, A
             raise BadInput(
                 "timezone: expected it for a trigger with a time of day, got one without",
                 field="timezone",
+                code="zone_unneeded",
             )
         changes["schedule"] = trigger.schedule.to_dict() | {"timezone": zone}
     if not changes:
-        raise BadInput("expected something to change, got nothing")
+        raise BadInput("expected something to change, got nothing", code="nothing_changed")
     return changes
 
 
@@ -326,4 +348,4 @@ def _check_there(here: Site, trigger_id: str) -> None:
 
 
 def _no_trigger(trigger_id: str) -> NotFound:
-    return NotFound(f"there is no trigger {trigger_id}", field="id")
+    return NotFound(f"there is no trigger {trigger_id}", field="id", code="no_trigger")

@@ -2,12 +2,13 @@
 
 import { html, icon, live, nothing } from "../html.js";
 import { t, tn } from "../i18n.js";
+import { clockTime, dayKey, isElsewhere } from "../time.js";
 import { emptyState, loading } from "./parts.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
  * @typedef {import("../actions.js").Actions} Actions
- * @typedef {{text: string, done: boolean}} Item
+ * @typedef {import("../types.js").BacklogItem} Item
  */
 
 /** @param {State} state @param {Actions} act */
@@ -42,8 +43,24 @@ function bodyView(state, act) {
     }`;
 }
 
+/**
+ * When it is due, and whether that has passed: in the workspace's time, named where the reader's is another.
+ *
+ * @param {Item} item @param {State} state
+ */
+function dueView({ due, done }, { now, zone }) {
+  if (!due) return nothing;
+  const here = `${dayKey(now, zone || undefined)} ${clockTime(now, "en", zone || undefined)}`;
+  const late = due < here.slice(0, due.length); // a day may stand alone
+  const words = isElsewhere(due.replace(" ", "T"), zone) ? `${due} ${zone}` : due;
+  return html` <time class="backlog-due">${words}</time>${
+    late && !done ? html` <span class="backlog-due error-text">${t("backlog.late")}</span>` : nothing
+  }`;
+}
+
 /** @param {State} state @param {Actions} act */
-function addForm({ backlog: { draft, busy } }, act) {
+function addForm(state, act) {
+  const { draft, due, busy } = state.backlog;
   const submit = (/** @type {any} */ event) => {
     event.preventDefault();
     event.currentTarget.querySelector("input").focus(); // for the next one
@@ -61,10 +78,22 @@ function addForm({ backlog: { draft, busy } }, act) {
       @input=${(/** @type {any} */ event) => act.memory.typeItem(event.target.value)}
       @keydown=${holdBackCandidates}
     />
+    <label class="sr-only" for="backlog-due">${t("backlog.due")}</label>
+    <input
+      id="backlog-due"
+      class="backlog-when"
+      autocomplete="off"
+      maxlength="100"
+      placeholder=${t("backlog.due")}
+      .value=${live(due)}
+      @input=${(/** @type {any} */ event) => act.memory.typeDue(event.target.value)}
+      @keydown=${holdBackCandidates}
+    />
     <button type="submit" class="primary" ?disabled=${adding}>
       ${adding ? html`<span class="spinner"></span>` : icon("plus")}${t("backlog.add")}
     </button>
-  </form>`;
+  </form>
+  ${zoneHint(state)}`;
 }
 
 /** @param {KeyboardEvent} event  Enter that picks an input method's candidate adds nothing. */
@@ -87,10 +116,61 @@ function itemView(item, at, state, act) {
         .checked=${live(done)}
         ?disabled=${asked}
         @change=${(/** @type {any} */ event) => act.memory.tick(text, event.target.checked)}
-      /><span>${text}</span>
+      /><span
+        >${text}${dueView(item, state)}</span
+      >
     </label>
-    ${asked ? confirmView(text, act) : removeButton(text, mine, act)}
+    ${asked ? confirmView(text, act) : html`${dateButton(item, mine, state, act)}${removeButton(text, mine, act)}`}
+    ${state.backlog.dating === text ? dateForm(item, state, act) : nothing}
   </li>`;
+}
+
+/** @param {State} state  In which zone times are read, where that is not the reader's. */
+function zoneHint({ now, zone }) {
+  return isElsewhere(now, zone) ? html`<p class="hint">${t("backlog.dueIn", { zone })}</p>` : nothing;
+}
+
+/** @param {Item} item @param {boolean} busy @param {State} state @param {Actions} act */
+function dateButton({ text }, busy, state, act) {
+  return html`<button
+    type="button"
+    class="icon-button small"
+    ?disabled=${busy}
+    aria-expanded=${state.backlog.dating === text ? "true" : "false"}
+    aria-label=${t("backlog.dueNamed", { item: text })}
+    title=${t("backlog.due")}
+    @click=${() => act.memory.askDate(text)}
+  >
+    ${icon("clock")}
+  </button>`;
+}
+
+/** @param {Item} item @param {State} state @param {Actions} act */
+function dateForm({ text, due }, state, act) {
+  const submit = (/** @type {any} */ event) => {
+    event.preventDefault();
+    void act.memory.setDate(text, state.backlog.date);
+  };
+  return html`<form class="backlog-date" @submit=${submit}>
+    <label class="sr-only" for="backlog-date">${t("backlog.dueNamed", { item: text })}</label>
+    <input
+      id="backlog-date"
+      autocomplete="off"
+      maxlength="100"
+      placeholder=${t("backlog.due")}
+      .value=${live(state.backlog.date)}
+      @input=${(/** @type {any} */ event) => act.memory.typeDate(event.target.value)}
+      @keydown=${holdBackCandidates}
+    />
+    <button type="submit" class="small">${t("backlog.dueSet")}</button>
+    ${
+      due
+        ? html`<button type="button" class="small" @click=${() => act.memory.setDate(text, "")}>
+          ${t("backlog.dueNone")}
+        </button>`
+        : nothing
+    }
+  </form>`;
 }
 
 /** @param {string} text @param {boolean} busy @param {Actions} act */

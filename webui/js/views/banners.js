@@ -3,6 +3,7 @@
 import { html, icon, nothing } from "../html.js";
 import { language, t, tn } from "../i18n.js";
 import { clockTime, dayKey, dayTime, duration } from "../time.js";
+import { reasonWords } from "./parts.js";
 
 /**
  * @param {import("../state-types.js").State} state
@@ -25,7 +26,7 @@ export function bannersView(state, act) {
     ${status ? consumerBanner(status) : nothing}
     ${Object.values(status?.minds ?? {}).map((mind) => mindBanner(mind, state, act))}
     ${status ? budgetBanner(status.usage.budget, state) : nothing}
-    ${status?.degraded ? banner("warn", t("banner.degraded", { why: status.degraded })) : nothing}
+    ${status?.degraded ? banner("warn", t("banner.degraded", { why: reasonWords(status.degraded, status.degradedWords) })) : nothing}
     ${
       status?.paused
         ? banner("warn", t("banner.paused"), html`<code>mimikit resume</code>`)
@@ -49,7 +50,7 @@ function consumerBanner(status) {
 /**
  * What waits for a mind, and the way to go on without one.
  *
- * @param {import("../types.js").EngineStatus} mind
+ * @param {import("../types.js").SeatEngine} mind
  * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
@@ -64,10 +65,11 @@ function mindBanner(mind, state, act) {
   return banner(
     "warn",
     t("mind.waits", { why, what }),
-    html`<button
+    html`<span class="banner-acts"
+      ><button
         type="button"
         class="small"
-        title=${mind.reason ?? ""}
+        title=${reasonWords(mind.reason, mind.why)}
         ?disabled=${Boolean(state.pending.engine)}
         @click=${() => act.tryEngine(mind.engine)}
       >
@@ -80,7 +82,8 @@ function mindBanner(mind, state, act) {
         @click=${() => act.useEngine("builtin")}
       >
         ${t("mind.without")}
-      </button>`,
+      </button></span
+    >`,
   );
 }
 
@@ -148,11 +151,13 @@ function banner(tone, text, extra = nothing) {
  * @param {import("../actions.js").Actions} act
  */
 export function noticesView(state, act) {
+  const info = state.notices.findLast((notice) => notice.tone === "info");
+  const shown = state.notices.filter((notice) => notice === info || notice.tone === "error");
   return html`<div class="notices" role="status" aria-live="polite">
-    ${state.notices.map(
+    ${shown.map(
       (notice) =>
         html`<div class="notice notice-${notice.tone}">
-          <p>${notice.text}</p>
+          <p title=${notice.text}>${notice.text}</p>
           <button
             type="button"
             class="icon-button small"

@@ -2,13 +2,20 @@
 
 import { guard, html, icon, nothing, repeat } from "../html.js";
 import { language, t, tn } from "../i18n.js";
+import { jobOver } from "../job-state.js";
 import { namedTask, timeline } from "../select.js";
+import { spanOf } from "../span.js";
 import { dayKey, dayName } from "../time.js";
 import { composerView } from "./composer.js";
+import { findBarView } from "./find-bar.js";
+import { foldView } from "./firings.js";
+import { cardView, newsView } from "./job-card.js";
 import { liveView } from "./live.js";
-import { draftView, messageView } from "./message.js";
+import { isWhole } from "./long.js";
+import { messageView } from "./message.js";
 import { emptyState, loading } from "./parts.js";
 import { questionView } from "./question.js";
+import { draftView } from "./turn.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -18,7 +25,9 @@ import { questionView } from "./question.js";
 
 /** @param {State} state @param {Actions} act */
 export function chatView(state, act) {
-  const away = !state.wide && state.route.view !== "chat";
+  const away = state.wide ? state.panelOpen && state.panelFull : state.route.view !== "chat";
+  const entries = timeline(state);
+  const { from, to } = spanOf(entries, state.sight);
   return html`<div class="chat ${away ? "is-away" : ""}" id="chat" ?inert=${away}>
     <h2 class="sr-only">${t("chat.title")}</h2>
     <div class="scroll-box">
@@ -26,14 +35,17 @@ export function chatView(state, act) {
         <div class="column">
           ${topView(state, act)}
           <ol class="timeline" id="timeline">
+            <li class="room" aria-hidden="true"></li>
             ${repeat(
-              timeline(state),
+              entries.slice(from, to),
               (entry) => entry.key,
               (entry) => entryView(entry, state, act),
             )}
+            <li class="room" aria-hidden="true"></li>
           </ol>
         </div>
       </div>
+      ${findBarView(state, act, entries)}
       ${latestButton(state, act)}
     </div>
     <div class="dock">
@@ -51,11 +63,37 @@ function entryView(entry, state, act) {
     const today = dayKey(state.now);
     return guard([entry.at, today, language()], () => dayView(entry.at, state.now));
   }
-  const { message, delivery, error, joined } = entry;
+  if (entry.type !== "message") return workView(entry, state, act);
+  const { message, delivery, error, joined, jobId, carries } = entry;
   const tasks = (message.taskIds ?? []).map((id) => namedTask(state.tasks, id)?.state).join();
-  const hits = message.turnId ? state.hits[message.turnId] : null;
-  return guard([message, delivery, error, joined, tasks, hits, language()], () =>
+  const { hover, focus, copied } = state.tools;
+  const tools = [hover, focus, copied].map((id) => id === message.id).join();
+  const job = jobId && !carries ? state.jobs[jobId] : null;
+  const depends = [tasks, tools, state.touch, job, carries, isWhole(message, state)];
+  return guard([message, delivery, error, joined, ...depends, language()], () =>
     messageView(entry, state, act),
+  );
+}
+
+/** @param {import("../cards.js").WorkEntry} entry @param {State} state @param {Actions} act */
+function workView(entry, state, act) {
+  const { opened, pending, firings } = state;
+  if (entry.type === "fold") {
+    const id = entry.message.triggerId ?? "";
+    const job = state.jobs[id];
+    const failed = job?.failedTaskId ?? "";
+    const today = dayKey(state.now);
+    const depends = [job, state.triggers[id], state.tasks[failed], pending[failed], firings[entry.key]];
+    return guard([entry.message, entry.isLast, entry.told, opened, today, ...depends, language()], () =>
+      foldView(entry, state, act),
+    );
+  }
+  const job = state.jobs[entry.jobId];
+  if (entry.type === "news") return guard([job, entry.message, language()], () => newsView(entry, state, act));
+  const now = jobOver(job) ? 0 : state.now;
+  const asked = [pending[job.id], pending[job.failedTaskId ?? job.taskId]];
+  return guard([job, entry.results.at(-1), opened, now, ...asked, language()], () =>
+    cardView(entry, state, act),
   );
 }
 

@@ -33,6 +33,8 @@ export function conditionFields(row, errors, state, edit) {
       return fileFields(row, errors, edit);
     case "task":
       return taskFields(row, errors, state, edit);
+    case "webhook":
+      return hookField(row, errors, edit);
     case "llm_eval":
       return questionField(row, errors, edit);
     default:
@@ -72,6 +74,22 @@ function pathField(row, errors, edit) {
     mono: true,
     required: true,
     change: (path) => edit({ path }),
+  });
+}
+
+/** @param {ConditionRow} row @param {Record<string, string>} errors @param {Edit} edit */
+function hookField(row, errors, edit) {
+  const name = rowField(row, "hook");
+  return inputField({
+    name,
+    label: t("form.hook"),
+    hint: t("form.hookHint"),
+    placeholder: "deploy",
+    value: row.hook,
+    error: errors[name],
+    mono: true,
+    required: true,
+    change: (hook) => edit({ hook }),
   });
 }
 

@@ -4,7 +4,6 @@ import { guard, html, icon, nothing } from "../html.js";
 import { language, t, tn } from "../i18n.js";
 import { numbered } from "../select.js";
 import { shown } from "../shown.js";
-import { count } from "../time.js";
 import { word } from "./parts.js";
 
 /**
@@ -95,16 +94,15 @@ function fileView(file, number, attempts, unfolded, act) {
 /** @param {FileDiff} file @param {boolean} attempts  What else is to be said of it. */
 function fileNotes(file, attempts) {
   const { oldSize, newSize, oldMode, newMode, unshown, cutLines, shared, attempt } = file;
-  const lang = language();
   const size = [oldSize, newSize]
     .filter((bytes) => bytes !== null)
-    .map((bytes) => tn("diff.bytes", bytes ?? 0, { n: count(bytes ?? 0, lang) }))
+    .map((bytes) => tn("diff.bytes", bytes ?? 0))
     .join(" → ");
   return [
     attempts ? t("diff.attempt", { n: attempt }) : "",
     newMode ? t("diff.mode", { from: oldMode ?? "", to: newMode }) : "",
     unshown ? t(`diff.unshown.${unshown}`, { size }) : "",
-    cutLines ? tn("diff.cut", cutLines, { n: count(cutLines, lang) }) : "",
+    cutLines ? tn("diff.cut", cutLines) : "",
     shared ? t("diff.shared") : "",
   ].filter(Boolean);
 }

@@ -5,7 +5,7 @@ import { html, icon, nothing } from "../html.js";
 import { t, tn } from "../i18n.js";
 import { wantWords } from "./banners.js";
 import { inputField, selectField } from "./fields.js";
-import { emptyState, loading, moment, word } from "./parts.js";
+import { emptyState, iconButton, loading, moment, reasonWords, word } from "./parts.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -26,7 +26,8 @@ export function enginesView(state, act) {
   }
   const title = html`<h2 tabindex="-1" data-focus>${t("engines.page")}</h2>`;
   if (!list) return html`<div class="engines-page">${title}${loading(t("engines.loading"))}</div>`;
-  return html`<div class="engines-page">
+  return html`<a class="back" href="#/settings">${icon("back")}${t("settings.title")}</a>
+    <div class="engines-page">
     ${title}
     <p class="muted">${t("engines.pageHint")}</p>
     <ul class="triggers">
@@ -49,7 +50,7 @@ function cardView(engine, list, state, act) {
   const tone = how === "waiting" ? "warn" : "plain";
   return html`<li class="trigger" data-engine=${name}>
     <div class="trigger-title">
-      <strong>${name}</strong>
+      <strong>${word("engine", name)}</strong>
       <span class="badge badge-${tone}">${t(`engines.is.${how}`)}</span>
     </div>
     <p class="row-meta">
@@ -73,12 +74,12 @@ function cardView(engine, list, state, act) {
 }
 
 /** @param {Engine} engine */
-function whyView({ name, want, reason, until, tasks }) {
+function whyView({ name, want, reason, why, until, tasks }) {
   return html`<p class="verdict">
     ${want ? wantWords(want, name) : t("engines.is.waiting")}${
       until ? html` (${t("engines.until")} ${moment(until)})` : nothing
     }${tasks ? html` · ${tn("mind.tasks", tasks)}` : nothing}
-    ${reason ? html`<span class="engine-reason muted">${reason}</span>` : nothing}
+    ${reason ? html`<span class="engine-reason muted">${reasonWords(reason, why)}</span>` : nothing}
   </p>`;
 }
 
@@ -100,7 +101,7 @@ function buttonsView({ name, kind }, list, state, act) {
             type="button"
             class="small"
             ?disabled=${Boolean(busy)}
-            aria-label=${t("engines.useNamed", { name })}
+            aria-label=${t("engines.useNamed", { name: word("engine", name) })}
             @click=${() => act.engines.use(name)}
           >
             ${icon("play")}${t("engines.use")}
@@ -115,20 +116,6 @@ function buttonsView({ name, kind }, list, state, act) {
         : nothing
     }
   </div>`;
-}
-
-/** @param {string} sign @param {string} label @param {() => void} click @param {boolean} [off] */
-function iconButton(sign, label, click, off = false) {
-  return html`<button
-    type="button"
-    class="icon-button small"
-    ?disabled=${off}
-    aria-label=${label}
-    title=${label}
-    @click=${click}
-  >
-    ${icon(sign)}
-  </button>`;
 }
 
 /** @param {string} name @param {Actions} act */
@@ -294,7 +281,7 @@ function orderView(list, state, act) {
             ?disabled=${off}
             @click=${() => act.engines.order(seat, [...order, name])}
           >
-            ${icon("plus")}${name}
+            ${icon("plus")}${word("engine", name)}
           </button>`,
       )}
       ${
@@ -318,16 +305,17 @@ function orderRow(name, at, order, state, act) {
   const { seat, busy } = state.engines;
   const off = Boolean(busy);
   const left = order.filter((one) => one !== name);
+  const said = word("engine", name);
   return html`<li>
-    <span>${name}${name === "auto" ? html` <span class="muted">${t("engines.auto")}</span>` : nothing}</span>
+    <span>${said}${name === "auto" ? html` <span class="muted">${t("engines.auto")}</span>` : nothing}</span>
     ${
       at
-        ? iconButton("up", t("engines.raise", { name }), () => act.engines.raise(seat, at), off)
+        ? iconButton("up", t("engines.raise", { name: said }), () => act.engines.raise(seat, at), off)
         : nothing
     }
     ${
       left.length
-        ? iconButton("x", t("engines.drop", { name }), () => act.engines.order(seat, left), off)
+        ? iconButton("x", t("engines.drop", { name: said }), () => act.engines.order(seat, left), off)
         : nothing
     }
   </li>`;

@@ -1,9 +1,12 @@
 /** What goes on right now, in one line. */
 
-import { html, icon, nothing } from "../html.js";
+import { happening } from "../cards.js";
+import { html, nothing } from "../html.js";
 import { t, tn } from "../i18n.js";
 import { live } from "../select.js";
+import { shown } from "../shown.js";
 import { elapsed } from "../time.js";
+import { stopView } from "./turn.js";
 
 /**
  * @param {import("../state-types.js").State} state
@@ -11,48 +14,53 @@ import { elapsed } from "../time.js";
  */
 export function liveView(state, act) {
   const now = live(state);
-  /** @type {{name: string, since: number | null}[]} */
-  const parts = [];
-  if (now && now.teller !== null) parts.push({ name: t("live.teller"), since: now.teller });
-  if (now && now.planner !== null) parts.push({ name: t("live.planner"), since: now.planner });
-  if (now?.workers.count) {
-    parts.push({ name: tn("live.workers", now.workers.count), since: now.workers.since });
-  }
+  const goesOn = happening(state);
+  const parts = goesOn ? partsOf(goesOn) : [];
   return html`<p class="sr-only" role="status">${parts.map((part) => part.name).join(" · ")}</p>
-    <div class="live-slot">${now ? lineView(state, act, now, parts) : nothing}</div>`;
+    <div class="live-slot">${now && parts.length ? lineView(state, act, now, parts) : nothing}</div>`;
+}
+
+/**
+ * @param {import("../cards.js").Happening} goesOn
+ * @returns {{name: string, since: number, headline: string, isBeside?: boolean}[]}
+ */
+function partsOf({ reply, running, planning }) {
+  const parts = [];
+  if (reply) parts.push({ name: t("live.reply"), since: reply.since, headline: shown(reply.headline) });
+  const groups = /** @type {const} */ ([
+    [running, reply ? "stop.also" : "stop.running"],
+    [planning, "live.planning"],
+  ]);
+  for (const [jobs, words] of groups) {
+    if (!jobs.length) continue;
+    const titles = jobs.map((job) => shown(job.title)).join(t("list.and"));
+    const since = Date.parse(jobs[0].startedAt ?? jobs[0].createdAt);
+    const isBeside = jobs === running && Boolean(reply);
+    parts.push({ name: t(words, { titles }), since, headline: shown(jobs[0].headline), isBeside });
+  }
+  return parts;
 }
 
 /**
  * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  * @param {import("../select.js").Live} now
- * @param {{name: string, since: number | null}[]} parts
+ * @param {ReturnType<typeof partsOf>} parts
  */
 function lineView(state, act, now, parts) {
-  const titles = now.stoppable.map((one) => one.title || t("stop.turn")).join("\n");
+  const headline = parts.find((part) => part.headline)?.headline ?? "";
   return html`<div class="live" id="live">
     <span class="pulse"></span>
     <span class="live-parts">
       ${parts.map(
         (part) =>
-          html`<span class="live-part"
-            >${part.name}${
-              part.since === null
-                ? nothing
-                : html` <span class="ticking" aria-hidden="true"
-                    >${elapsed(state.now - part.since)}</span
-                  >`
-            }</span
+          html`<span class="live-part ${part.isBeside ? "also" : ""}"
+            ><span class="live-name" title=${part.name}>${part.name}</span
+            ><span class="ticking" aria-hidden="true">${elapsed(state.now - part.since)}</span></span
           >`,
       )}
-      ${now.headline ? html`<span class="headline" title=${now.headline}>${now.headline}</span>` : nothing}
+      ${headline ? html`<span class="headline" title=${headline}>${headline}</span>` : nothing}
     </span>
-    ${
-      now.stoppable.length
-        ? html`<button type="button" class="stop" title=${titles} @click=${() => act.stop()}>
-            ${icon("stop")}${t("stop.button")}
-          </button>`
-        : nothing
-    }
+    ${stopView(state, act, now)}
   </div>`;
 }

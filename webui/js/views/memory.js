@@ -1,16 +1,15 @@
-/** What is remembered: the files, and a search through them and all that was said and done. */
+/** What is remembered: the files. */
 
-import { html, icon, live, nothing, repeat } from "../html.js";
+import { html, icon, nothing, repeat } from "../html.js";
 import { language, t, tn } from "../i18n.js";
-import { GROUPS, LONG_TERM, groupsOf, piecesOf, placeOfHit } from "../memory.js";
+import { GROUPS, LONG_TERM, groupsOf } from "../memory.js";
 import { hashOf } from "../route.js";
 import { dateName, dayKey, fileSize, monthName } from "../time.js";
-import { emptyState, loading, since, taskTitle, word } from "./parts.js";
+import { emptyState, loading, since } from "./parts.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
  * @typedef {import("../types.js").MemoryFile} MemoryFile
- * @typedef {import("../types.js").Hit} Hit
  * @typedef {import("../actions.js").Actions} Actions
  */
 
@@ -19,163 +18,21 @@ const SHOWN = 30;
 
 /** @param {State} state @param {Actions} act */
 export function memoryView(state, act) {
-  const asks = Boolean(state.memory.query.trim());
   return html`<h2 class="sr-only" tabindex="-1" data-focus>${t("nav.memory")}</h2>
-    ${searchField(state, act)} ${asks ? foundView(state, act) : listView(state, act)}`;
+    ${searchLink()} ${listView(state, act)}`;
 }
 
-// --- looking for something
-
-/** @param {State} state @param {Actions} act */
-function searchField({ memory: { query } }, act) {
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    act.memory.search();
-  };
-  return html`<form class="search" role="search" @submit=${submit}>
-    <label class="sr-only" for="memory-search">${t("memory.search")}</label>
-    ${icon("search")}
-    <input
-      id="memory-search"
-      type="search"
-      autocomplete="off"
-      spellcheck="false"
-      enterkeyhint="search"
-      maxlength="1000"
-      placeholder=${t("memory.searchHint")}
-      aria-keyshortcuts="/"
-      .value=${live(query)}
-      @input=${(/** @type {any} */ event) => act.memory.type(event.target.value)}
-      @keydown=${(/** @type {KeyboardEvent} */ event) => onKey(event, query, act)}
-    />
-    ${
-      query
-        ? html`<button
-            type="button"
-            class="icon-button small"
-            aria-label=${t("memory.clear")}
-            title=${t("memory.clear")}
-            @click=${() => act.memory.clear()}
-          >
-            ${icon("x")}
-          </button>`
-        : html`<kbd aria-hidden="true">/</kbd>`
-    }
-  </form>`;
-}
-
-/** @param {KeyboardEvent} event @param {string} query @param {Actions} act  Enter may pick a candidate. */
-function onKey(event, query, act) {
-  if (event.isComposing || event.keyCode === 229) {
-    if (event.key === "Enter") event.preventDefault();
-    return;
-  }
-  if (event.key !== "Escape" || !query) return;
-  event.preventDefault();
-  act.memory.clear();
-}
-
-/** @param {State} state @param {Actions} act */
-function foundView(state, act) {
-  const { state: stage, hits } = state.memory.search;
-  const none = stage === "ready" && !hits.length ? t("memory.nothing") : "";
-  const count = hits.length && stage !== "failed" ? tn("memory.found", hits.length) : none;
-  return html`<p class=${hits.length ? "found-count" : "sr-only"} role="status">${count}</p>
-    ${hitsView(state, act)}`;
-}
-
-/** @param {State} state @param {Actions} act */
-function hitsView(state, act) {
-  const { search } = state.memory;
-  const { hits } = search;
-  if (search.state === "failed") {
-    const again = html`<button type="button" class="small" @click=${() => act.memory.search()}>
-      ${icon("retry")}${t("load.again")}
-    </button>`;
-    return emptyState(t("memory.searchFailed"), search.error, again);
-  }
-  if (search.state !== "ready" && !hits.length) return loading(t("memory.searching"));
-  if (!hits.length) return emptyState(t("memory.nothing"), t("memory.nothingText"));
-  const busy = search.state === "asking";
-  return html`${search.fallback ? html`<p class="foot-note">${t("memory.fallback", { why: search.fallback })}</p>` : nothing}
-    <ul class="found ${busy ? "is-busy" : ""}" aria-busy=${busy ? "true" : "false"}>
-      ${hits.map((hit) => hitView(hit, state, act))}
-    </ul>`;
-}
-
-/** @param {Hit} hit @param {State} state @param {Actions} act */
-function hitView(hit, state, act) {
-  const place = placeOfHit(hit);
-  const inside = html`<span class="hit-head">${headOf(hit, state)}</span>
-    <span class="hit-text"
-      >${piecesOf(hit.snippet, hit.marks).map((piece) =>
-        piece.marked ? html`<mark>${piece.text}</mark>` : piece.text,
-      )}</span
-    >`;
-  return html`<li class="hit" data-note="${hit.source}:${hit.line}">
-    ${opener(hit, place, inside, state, act)}
-  </li>`;
-}
-
-/**
- * @param {Hit} hit
- * @param {ReturnType<typeof placeOfHit>} place
- * @param {unknown} inside
- * @param {State} state
- * @param {Actions} act
- */
-function opener(hit, place, inside, state, act) {
-  if (!place) return html`<div class="hit-link">${inside}</div>`;
-  if ("view" in place) return html`<a class="hit-link" href=${hashOf(place)}>${inside}</a>`;
-  const { message } = place;
-  return html`<button
-    type="button"
-    class="hit-link"
-    ?disabled=${Boolean(state.pending[message])}
-    @click=${() => act.memory.openMessage(message, hit.day)}
-  >
-    ${inside}
-  </button>`;
-}
-
-/** @param {Hit} hit @param {State} state  Where it stands, when, and who said it. */
-function headOf(hit, state) {
-  const said = hit.role ? word("memory.role", hit.role) : "";
-  const day = hit.day ? dayWords(hit.day, state) : "";
-  const file = hit.kind === "transcript" || hit.kind === "result" ? "" : hit.source;
-  const name = nameOf(hit, state);
-  return html`${icon(SIGNS[hit.kind] ?? "note")}<span class="hit-name">${name}</span> ${[
-      day,
-      said,
-    ].map((text) =>
-      text && text !== name ? html`<span class="hit-about">${text}</span>` : nothing,
-    )}
-    ${file && file !== name ? html`<span class="hit-source">${file}</span>` : nothing}`;
-}
-
-/** @type {Record<Hit["kind"], string>} */
-const SIGNS = {
-  memory: "note",
-  summary: "list",
-  docs: "book",
-  transcript: "chat",
-  result: "tasks",
-};
-
-/** @param {Hit} hit @param {State} state */
-function nameOf({ source, kind, taskId }, state) {
-  const task = taskId ? state.tasks[taskId] : undefined;
-  if (task) return taskTitle(task);
-  const file = state.memory.files.find((one) => one.path === source);
-  return file ? fileTitle(file, state) : word("memory.kind", kind);
+/** The search looks through memory first when one comes from here. */
+function searchLink() {
+  return html`<a class="search-link" href=${hashOf({ view: "search", q: "", kind: "memory" })}
+    >${icon("search")}${t("memory.search")}</a
+  >`;
 }
 
 /** @param {string} day @param {State} state */
 export function dayWords(day, { now, zone }) {
   return dateName(day, dayKey(now, zone || undefined), language());
 }
-
-// --- what there is
 
 /** @param {State} state @param {Actions} act */
 function listView(state, act) {

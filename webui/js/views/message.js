@@ -2,11 +2,16 @@
 
 import { html, icon, nothing, serverHtml } from "../html.js";
 import { language, t, tn } from "../i18n.js";
+import { hashOf } from "../route.js";
 import { namedTask } from "../select.js";
 import { shown } from "../shown.js";
 import { duration } from "../time.js";
-import { hitsButton, hitsView } from "./hits.js";
-import { clock, stateIcon, taskTitle } from "./parts.js";
+import { sentFilesView } from "./attachments.js";
+import { toolbarView } from "./message-tools.js";
+import { cardLink } from "./job-card.js";
+import { longView } from "./long.js";
+import { clock, stateIcon, taskTitle, word } from "./parts.js";
+import { answeredView, cutMark, endedView } from "./turn.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -25,31 +30,54 @@ const SNOOZES = [
 export function messageView(entry, state, act) {
   const { message } = entry;
   const { role } = message;
-  const chips = message.reminder ? snoozeButtons(message, act) : taskChips(message.taskIds ?? [], state);
+  const chips = chipsOf(entry, state, act);
+  const failed = entry.delivery === "failed"; // it has actions of its own
+  const tools = failed ? nothing : toolbarView(message, state, act);
   return html`<li
-    class="message is-${role} ${entry.joined ? "is-joined" : ""}"
+    class="message is-${role} ${entry.joined ? "is-joined" : ""} ${isShownBelow(entry) ? "is-shown-below" : ""}"
     id="m-${message.id}"
     data-delivery=${entry.delivery ?? nothing}
   >
     ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(message))}</span>`}
     <div class="message-body">
       <span class="sr-only">${t(`role.${role}`)}</span>
-      ${bodyView(message)} ${role === "system" ? nothing : chips}
+      ${quoteView(message, act)} ${longView(bodyView(message), message, state, act)} ${sentFilesView(message.files, act)} ${role === "system" ? nothing : chips}
       <div class="meta">
-        ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : origin(message)}
-        ${role === "system" ? chips : nothing} ${hitsButton(message, state, act)}
+        ${role === "user" ? tools : nothing} ${clock(message.createdAt)} ${role === "user" ? deliveryView(entry, act) : origin(message)}
+        ${role === "system" ? chips : nothing} ${hitsLink(message)}
+        ${role === "user" ? nothing : tools}
       </div>
-      ${hitsView(message, state, act)}
     </div>
   </li>`;
 }
 
-/** @param {import("../types.js").Message} message  Of one that stands for others: how many. */
-function repeatsView({ triggerId, repeats, since }) {
-  if (!triggerId || !repeats?.length) return nothing;
-  return html`<a class="repeats" href="#/trigger/${triggerId}"
-    >${tn("message.repeats", repeats.length + 1)} ${clock(since ?? "")}</a
+/** @param {import("../types.js").Message} message @param {Actions} act  What it quotes, or says anew. */
+function quoteView({ quote, edits, createdAt }, act) {
+  if (edits) {
+    return html`<button type="button" class="link edited" @click=${() => act.search.openMessage(edits, createdAt.slice(0, 10))}>
+      ${icon("edit")}${t("message.edits")}
+    </button>`;
+  }
+  return quote ? html`<blockquote class="quote">${shown(quote)}</blockquote>` : nothing;
+}
+
+/** @param {import("../types.js").Message} message  How much of memory it was given. */
+function hitsLink({ role, turnId, memory }) {
+  if (role !== "agent" || !memory || !turnId) return nothing;
+  return html`<a class="quiet" href=${hashOf({ view: "reason", id: turnId })}
+    >${icon("memory")}${tn("hits.count", memory)}</a
   >`;
+}
+
+/** @param {MessageEntry} entry  Code names the command that it runs, and so does the card below. */
+const isShownBelow = ({ carries, message }) => carries && message.engine === "builtin";
+
+/** @param {MessageEntry} entry @param {State} state @param {Actions} act  What of the work it speaks of. */
+function chipsOf({ message, jobId, carries }, state, act) {
+  if (message.reminder) return snoozeButtons(message, act);
+  const isPlain = jobId === "" || (jobId && message.role === "user");
+  if (carries || isPlain) return nothing; // the card is right there, or none is needed
+  return jobId ? cardLink(jobId, state, act) : taskChips(message.taskIds ?? [], state);
 }
 
 /** @param {import("../types.js").Message} message */
@@ -74,7 +102,9 @@ function snoozeButtons(message, act) {
 
 /** @param {import("../types.js").Message} message */
 function bodyView(message) {
+  if (message.answered) return answeredView(message.answered);
   if (message.html) return html`<div class="prose" ${serverHtml(message.html)}></div>`;
+  if (!message.text && message.files?.length) return nothing;
   return html`<div class="plain">${shown(message.text)}</div>`;
 }
 
@@ -83,9 +113,9 @@ function origin(message) {
   if (message.role !== "agent") return nothing;
   const parts = [];
   if (message.durationMs != null) parts.push(duration(message.durationMs, language()));
-  if (message.engine) parts.push(message.engine);
+  if (message.engine) parts.push(word("engine", message.engine));
   if (message.engine === "local") parts.push(t("engines.basic"));
-  return parts.map((part) => html`<span>${part}</span>`);
+  return [...parts.map((part) => html`<span>${part}</span>`), cutMark(message)];
 }
 
 /** @param {MessageEntry} entry @param {Actions} act */
@@ -105,6 +135,7 @@ function deliveryView(entry, act) {
         </button>
       </span>`;
   }
+  if (delivery === "ended") return endedView(message, act);
   if (delivery === "answered") {
     return html`<span class="answered" title=${t("delivery.answered")}
       >${icon("check")}<span class="sr-only">${t("delivery.answered")}</span></span
@@ -128,14 +159,4 @@ function taskChips(ids, state) {
       </li>`;
     })}
   </ul>`;
-}
-
-/** @param {import("../select.js").DraftEntry} entry  The reply as it grows: plain until it is done. */
-export function draftView(entry) {
-  return html`<li class="message is-agent is-draft" aria-hidden="true">
-    <span class="glyph">${icon("mark")}</span>
-    <div class="message-body">
-      <div class="plain">${shown(entry.text)}<span class="caret"></span></div>
-    </div>
-  </li>`;
 }

@@ -4,6 +4,7 @@ import { html, icon, nothing, serverHtml } from "../html.js";
 import { t } from "../i18n.js";
 import { LONG_TERM, withHeads, withoutTitle } from "../memory.js";
 import { hashOf } from "../route.js";
+import { upFrom } from "../search-state.js";
 import { aboutFile, fileTitle } from "./memory.js";
 import { emptyState, loading, since, word } from "./parts.js";
 
@@ -15,8 +16,11 @@ import { emptyState, loading, since, word } from "./parts.js";
 
 /** @param {State} state  Back to the list, or to what was found. */
 export function backToMemory(state) {
-  const label = t(state.memory.query.trim() ? "note.backFound" : "note.back");
-  return html`<a class="back" href="#/memory">${icon("back")}${label}</a>`;
+  const up = upFrom(state);
+  const isFound = up?.view === "search";
+  return html`<a class="back" href=${isFound ? hashOf(up) : "#/memory"}
+    >${icon("back")}${t(isFound ? "note.backFound" : "note.back")}</a
+  >`;
 }
 
 /** @param {State} state @param {Actions} act */

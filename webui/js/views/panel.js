@@ -1,19 +1,11 @@
-/** The side panel: tasks, triggers and memory; on a narrow screen a page of its own. */
+/** The side panel: home, tasks, triggers, memory and settings; on a narrow screen a page of its own. */
 
-import { html, nothing } from "../html.js";
+import { html, icon, nothing } from "../html.js";
 import { t } from "../i18n.js";
-import { backlogView } from "./backlog.js";
-import { enginesView } from "./engines.js";
-import { places } from "./header.js";
-import { memoryView } from "./memory.js";
-import { noteFormView } from "./note-form.js";
-import { noteView } from "./note.js";
-import { taskView } from "./task.js";
-import { tasksView } from "./tasks.js";
-import { triggerFormView } from "./trigger-form.js";
-import { triggerView } from "./trigger.js";
-import { triggersView } from "./triggers.js";
-import { usageView } from "./usage.js";
+import { placeShown } from "../places.js";
+import { placesView } from "./header.js";
+import { panelEdge } from "./panel-edge.js";
+import { emptyState, loading } from "./parts.js";
 
 /** Pages that are a form: their buttons stand at the bottom. */
 const FORMS = new Set(["triggerNew", "triggerEdit", "noteNew", "noteEdit"]);
@@ -25,7 +17,8 @@ const FORMS = new Set(["triggerNew", "triggerEdit", "noteNew", "noteEdit"]);
 export function panelView(state, act) {
   const away = state.wide ? !state.panelOpen : state.route.view === "chat";
   return html`<div class="panel ${away ? "is-away" : ""}" id="panel" ?inert=${away}>
-    ${state.wide ? html`<div class="panel-head">${places(state)}</div>` : nothing}
+    ${state.wide && !state.panelFull ? panelEdge(state, act) : nothing}
+    ${state.wide ? html`<div class="panel-head">${placesView(state)} ${fullButton(state, act)}</div>` : nothing}
     <div
       class="panel-body ${FORMS.has(state.route.view) ? "is-form" : ""}"
       id="panel-body"
@@ -42,31 +35,30 @@ export function panelView(state, act) {
  * @param {import("../state-types.js").State} state
  * @param {import("../actions.js").Actions} act
  */
+function fullButton({ panelFull }, act) {
+  const label = t(panelFull ? "panel.notFull" : "panel.full");
+  return html`<button
+    type="button"
+    class="icon-button small"
+    aria-pressed=${panelFull ? "true" : "false"}
+    aria-label=${label}
+    title=${label}
+    @click=${() => act.setFull(!panelFull)}
+  >
+    ${icon(panelFull ? "not-full" : "full")}
+  </button>`;
+}
+
+/**
+ * @param {import("../state-types.js").State} state
+ * @param {import("../actions.js").Actions} act
+ */
 function bodyView(state, act) {
-  switch (state.route.view) {
-    case "task":
-      return taskView(state, act);
-    case "triggers":
-      return triggersView(state, act);
-    case "trigger":
-      return triggerView(state, act);
-    case "triggerNew":
-    case "triggerEdit":
-      return triggerFormView(state, act);
-    case "memory":
-      return memoryView(state, act);
-    case "note":
-      return noteView(state, act);
-    case "noteNew":
-    case "noteEdit":
-      return noteFormView(state, act);
-    case "backlog":
-      return backlogView(state, act);
-    case "engines":
-      return enginesView(state, act);
-    case "usage":
-      return usageView(state, act);
-    default:
-      return tasksView(state, act);
-  }
+  const place = state.places[placeShown(state)];
+  if (typeof place === "function") return place(state, act);
+  if (place !== "failed") return loading(t("load.place"));
+  const again = html`<button type="button" class="small" @click=${() => location.reload()}>
+    ${icon("retry")}${t("load.page")}
+  </button>`;
+  return emptyState(t("load.placeFailed"), t("load.placeFailedText"), again);
 }

@@ -45,10 +45,34 @@ export function said(words) {
   return words?.[language()] || words?.en || "";
 }
 
-/** @param {string} state  Of a task, a trigger or a slot. */
+/**
+ * @param {string | null | undefined} reason  Of a failure, or of a wait.
+ * @param {import("../state-types.js").Words | null | undefined} why  The same in each language, where code has said it.
+ */
+export function reasonWords(reason, why) {
+  return said(why) || reason || "";
+}
+
+/** A button that shows a sign alone. @param {string} sign @param {string} label @param {() => void} click @param {boolean} [off] */
+export function iconButton(sign, label, click, off = false) {
+  return html`<button
+    type="button"
+    class="icon-button small"
+    ?disabled=${off}
+    aria-label=${label}
+    title=${label}
+    @click=${click}
+  >
+    ${icon(sign)}
+  </button>`;
+}
+
+/** @param {string} state  Of a job, a task, a trigger or a slot. */
 export function stateIcon(state) {
-  return html`<span class="state state-${state}" title=${word("state", state)}
-    >${icon(`s-${state}`)}<span class="sr-only">${word("state", state)}</span></span
+  const sign = state === "planning" ? "running" : state;
+  const words = word(sign === state ? "state" : "card", state);
+  return html`<span class="state state-${sign}" title=${words}
+    >${icon(`s-${sign}`)}<span class="sr-only">${words}</span></span
   >`;
 }
 
@@ -64,6 +88,9 @@ export function word(group, name) {
   if (!name) return "";
   return has(`${group}.${name}`) ? t(`${group}.${name}`) : name;
 }
+
+/** @param {string} name  What happened, as the log names it. */
+export const eventWords = (name) => word("logs.event", name).replaceAll("_", " ");
 
 /** @param {string} title @param {string} [text] @param {unknown} [action] */
 export function emptyState(title, text = "", action = nothing) {
@@ -82,8 +109,7 @@ export function loading(label) {
 
 /** @param {import("../types.js").Task} task */
 export function taskTitle(task) {
-  const first = shown(task.prompt.split("\n", 1)[0]);
-  return task.title || (first.length > 90 ? `${first.slice(0, 90)}…` : first);
+  return task.title || task.id;
 }
 
 /** @param {import("../types.js").Trigger} trigger */

@@ -1,8 +1,9 @@
-/** The one question that waits for its answer. */
+/** The one question that waits for its answer: its words and choices; in the field one answers freely. */
 
 import { html, icon, nothing } from "../html.js";
-import { t } from "../i18n.js";
-import { elapsed } from "../time.js";
+import { language, t } from "../i18n.js";
+import { answersNow, isAnswerSent } from "../message-state.js";
+import { duration, elapsed } from "../time.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -14,46 +15,29 @@ import { elapsed } from "../time.js";
 export function questionView(state, act) {
   const question = state.question;
   if (!question) return nothing;
-  const { busy } = state.answering;
-  const sent =
-    busy ||
-    state.outbox.some((item) => item.questionId === question.questionId && item.state !== "failed");
-  const submit = (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-    act.answer(String(new FormData(form).get("answer") ?? ""));
-    form.reset();
-  };
-  return html`<section class="question" id="question" aria-labelledby="question-text">
+  const sent = isAnswerSent(state);
+  const here = answersNow(state);
+  return html`<section
+    class="question ${here ? "is-here" : ""}"
+    id="question"
+    aria-labelledby="question-text"
+  >
     <div class="question-head">
       <p class="question-text" id="question-text">${question.question}</p>
       ${countdown(question, state.now)}
     </div>
-    ${
-      question.options.length
-        ? html`<div class="options">
-            ${question.options.map((option) => optionButton(option, question, sent, act))}
-          </div>`
-        : nothing
-    }
-    <form class="question-form" @submit=${submit}>
-      <label class="sr-only" for="question-answer">${t("question.own")}</label>
-      <input
-        id="question-answer"
-        name="answer"
-        autocomplete="off"
-        placeholder=${t("question.own")}
+    <div class="options">
+      ${question.options.map((option) => optionButton(option, question, sent, act))}
+      <button
+        type="button"
+        class="link question-way"
         ?disabled=${sent}
-        @keydown=${holdBackCandidates}
-      />
-      <button type="submit" class="small" ?disabled=${sent}>${t("question.send")}</button>
-    </form>
+        @click=${() => act.messages.answerHere(!here)}
+      >
+        ${t(here ? "question.other" : "question.own")}
+      </button>
+    </div>
   </section>`;
-}
-
-/** @param {KeyboardEvent} event  Enter that picks an input method's candidate sends nothing. */
-function holdBackCandidates(event) {
-  if (event.key === "Enter" && (event.isComposing || event.keyCode === 229)) event.preventDefault();
 }
 
 /** @param {string} option @param {Question} question @param {boolean} sent @param {Actions} act */
@@ -78,6 +62,6 @@ function countdown(question, now) {
   if (left <= 0) return html`<span class="countdown">${t("question.expired")}</span>`;
   return html`<span class="countdown ${left < 60_000 ? "is-soon" : ""}" title=${text}
     >${icon("trigger")}<span class="sr-only">${text}</span
-    ><span class="ticking" role="timer" aria-live="off">${elapsed(left)}</span></span
+    ><span class="ticking" role="timer" aria-live="off">${left < 3_600_000 ? elapsed(left) : duration(left, language())}</span></span
   >`;
 }

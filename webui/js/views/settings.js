@@ -1,4 +1,4 @@
-/** Theme, language, leaving. */
+/** Theme and language: before one has logged in, too. */
 
 import { html, icon } from "../html.js";
 import { t } from "../i18n.js";
@@ -43,30 +43,4 @@ export function settingsRows(state, act) {
       )}
     </div>
   `;
-}
-
-/** A link inside of the menu leads elsewhere: the menu goes. */
-function closeMenu() {
-  document.getElementById("settings")?.hidePopover();
-}
-
-/**
- * @param {import("../state-types.js").State} state
- * @param {import("../actions.js").Actions} act
- */
-export function settingsMenu(state, act) {
-  return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
-    <p class="menu-title">${t("settings.theme")}</p>
-    ${settingsRows(state, act)}
-    <a class="button menu-item" href="#/engines" @click=${closeMenu}>
-      ${icon("settings")}${t("engines.open")}
-    </a>
-    <a class="button menu-item" href="#/usage" @click=${closeMenu}>
-      ${icon("list")}${t("usage.open")}
-    </a>
-    <button type="button" class="menu-item" @click=${() => act.logout()}>
-      ${icon("leave")}${t("settings.logout")}
-    </button>
-    <p class="menu-foot">mimikit ${state.version}</p>
-  </div>`;
 }

@@ -2,7 +2,7 @@
 
 import { html, icon, nothing } from "../html.js";
 import { t } from "../i18n.js";
-import { triggerTitle } from "./parts.js";
+import { reasonWords, triggerTitle } from "./parts.js";
 
 /**
  * @typedef {import("../types.js").Trigger} Trigger
@@ -94,7 +94,11 @@ function badge(name, tone) {
 /** @param {Trigger} trigger  Why its file cannot be read, and what holds meanwhile. */
 export function brokenView(trigger) {
   if (!trigger.broken) return nothing;
-  const left = trigger.type === "broken" ? "triggers.brokenRests" : "triggers.brokenLastGood";
-  return html`<p class="verdict error-text">${trigger.broken}</p>
-    <p class="verdict">${t(left)}</p>`;
+  return html`<p class="verdict error-text">${reasonWords(trigger.broken, trigger.brokenWords)}</p>
+    <p class="verdict">${brokenWords(trigger)}</p>`;
+}
+
+/** @param {Trigger} trigger  What becomes of one whose file is broken. */
+export function brokenWords({ type }) {
+  return t(type === "broken" ? "triggers.brokenRests" : "triggers.brokenLastGood");
 }

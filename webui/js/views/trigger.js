@@ -17,7 +17,7 @@ import {
   usageWords,
   word,
 } from "./parts.js";
-import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
+import { brokenView, brokenWords, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
 /**
  * @typedef {import("../state-types.js").State} State
@@ -80,6 +80,7 @@ function headView(id, trigger, explanation, state, act) {
         : goneView(explanation)
     }
     ${explanation ? headlineView(explanation) : nothing}
+    ${explanation && trigger?.broken ? html`<p class="verdict">${brokenWords(trigger)}</p>` : nothing}
     ${trigger ? triggerButtons(trigger, state, act) : nothing}
   </header>`;
 }
@@ -115,8 +116,8 @@ function factsView(trigger, state) {
   facts.push(
     ["trigger.last", trigger.lastRunAt ? since(trigger.lastRunAt, now) : t("triggers.never")],
     ["trigger.fired", trigger.fireCount],
-    ["task.seat", word("profile", trigger.profile)],
   );
+  if (trigger.profile) facts.push(["task.seat", word("profile", trigger.profile)]);
   if (trigger.last && trigger.fireCount) facts.push(["trigger.went", said(trigger.last)]);
   if (trigger.cooldown) facts.push(["form.cooldown", duration(trigger.cooldown * 1000, lang)]);
   if (trigger.once) facts.push(["trigger.once", t("trigger.onceYes")]);

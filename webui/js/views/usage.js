@@ -2,7 +2,7 @@
 
 import { html, icon, nothing, svg } from "../html.js";
 import { language, t, tn } from "../i18n.js";
-import { count } from "../time.js";
+import { count, dateName } from "../time.js";
 import { emptyState, loading, word } from "./parts.js";
 
 /**
@@ -18,7 +18,7 @@ const HIGH = 80;
 
 /** @param {State} state @param {import("../actions.js").Actions} act */
 export function usageView(state, act) {
-  return html`<a class="back" href="#/tasks">${icon("back")}${t("task.back")}</a>
+  return html`<a class="back" href="#/settings">${icon("back")}${t("settings.title")}</a>
     <div class="usage-page">
       <h2 tabindex="-1" data-focus>${t("usage.title")}</h2>
       ${bodyView(state, act)}
@@ -38,13 +38,14 @@ function bodyView({ usage }, act) {
   }
   const { day } = usage;
   const cap = day.budget.dailyTokens;
+  const used = tokens(day.total) > 0;
   return html`<dl class="facts">
-      ${fact("usage.today", words(day.today))}
+      ${fact("usage.today", amounts(day.today))}
       ${cap === null ? nothing : fact("usage.cap", t("usage.tokens", { n: number(cap) }))}
-      ${fact("usage.month", words(day.total))}
+      ${fact("usage.month", amounts(day.total))}
       ${day.total.estimated ? fact("usage.estimated", tn("usage.runs", day.total.estimated)) : nothing}
     </dl>
-    ${barsView(day)} ${groupView("engine", usage.engine)} ${groupView("role", usage.role)}
+    ${used ? barsView(day) : html`<p class="muted">${t("usage.none")}</p>`} ${groupView("engine", usage.engine)} ${groupView("role", usage.role)}
     ${groupView("trigger", usage.trigger)}`;
 }
 
@@ -62,7 +63,7 @@ function barsView({ rows }) {
         </rect>`;
       })}
     </svg>
-    <figcaption><span>${rows[0]?.key}</span><span>${t("usage.todayShort")}</span></figcaption>
+    <figcaption><span>${rows[0] && dateName(rows[0].key, rows.at(-1)?.key ?? "", language())}</span><span>${t("usage.todayShort")}</span></figcaption>
   </figure>`;
 }
 
@@ -80,7 +81,7 @@ function groupView(by, { rows, total }) {
             ><svg viewBox="0 0 100 4" preserveAspectRatio="none">
               <rect width=${(tokens(row) / all) * 100} height="4"></rect></svg
           ></span>
-          <span class="usage-counts">${words(row)}</span>
+          <span class="usage-counts">${amounts(row)}</span>
         </li>`,
       )}
     </ul>
@@ -89,15 +90,15 @@ function groupView(by, { rows, total }) {
 
 /** @param {"engine" | "role" | "trigger"} by @param {UsageRow} row */
 function name(by, { key, title }) {
-  if (by === "role") return word(key === "teller" || key === "planner" ? "seat" : "profile", key);
+  if (by === "role") return word("seat", key);
   if (by === "trigger") {
     return key ? html`<a href="#/trigger/${key}">${title || key}</a>` : t("usage.noTrigger");
   }
-  return key;
+  return by === "engine" ? word("engine", key) : key;
 }
 
-/** @param {TokenCounts} counts */
-function words(counts) {
+/** @param {TokenCounts} counts  Tokens, runs and what they cost. */
+export function amounts(counts) {
   const cost = Object.entries(counts.cost).map(([currency, amount]) => {
     const money = new Intl.NumberFormat(language(), { style: "currency", currency });
     const least = 10 ** -(money.resolvedOptions().maximumFractionDigits ?? 2);

@@ -1,0 +1,1 @@
+"""How the user is reached outside of the page."""
