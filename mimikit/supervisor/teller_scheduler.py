@@ -265,8 +265,9 @@ class TellerScheduler:
             outcome = self._outcomes.pop(0)
             self._store.live.end(outcome.job.id)
             mark = self._under_way
-            if mark is None or mark.turn_id != outcome.job.id:
-                continue  # fenced off: not the attempt that is under way
+            ended = (outcome.job.id, outcome.job.attempt)
+            if mark is None or (mark.turn_id, mark.attempt) != ended:
+                continue  # a late outcome of an attempt that was given up
             self._under_way = None
             self._store.feed.tell("turn", state="ended", turnId=outcome.job.id)
             try:

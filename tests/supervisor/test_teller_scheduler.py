@@ -42,6 +42,43 @@ def test_a_turn_that_fails_twice_says_so_and_the_next_message_goes_on(judged: Cl
     assert (failed["failed"], failed["inReplyTo"]) == (True, ["m1"])
 
 
+class Seat:
+    """Hands out what a test puts in, when it is asked."""
+
+    def __init__(self) -> None:
+        self.jobs: list[teller.TurnJob] = []
+        self.ready: list[teller.TurnOutcome] = []
+
+    def start(self, job: teller.TurnJob) -> None:
+        self.jobs.append(job)
+
+    def outcomes(self) -> list[teller.TurnOutcome]:
+        found, self.ready = self.ready, []
+        return found
+
+
+def test_a_late_outcome_of_the_first_attempt_does_not_end_the_second(judged: Client) -> None:
+    product, seat = judged.product, Seat()
+    product.teller._seat = seat
+    judged.say("m1", "hello")
+    product.tick()
+    (first,) = seat.jobs
+    late = teller.take_turn(product.context, first)
+    seat.ready = [teller.TurnOutcome(first, None, "the stream broke", "error")]
+    product.tick()
+    product.tick()
+    _, second = seat.jobs
+    assert (first.id, first.attempt, second.attempt) == (second.id, 1, 2)
+    seat.ready = [late]
+    product.tick()
+    assert not judged.files.exists(paths.turn_done(first.id))
+    seat.ready = [teller.take_turn(product.context, second)]
+    product.idle()
+    record = judged.files.load(paths.turn_done(first.id), TurnRecord)
+    assert record is not None
+    assert record.attempt == 2
+
+
 def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> None:
     judged.product.mind.waiting = "logged out; run `codex login`"
     judged.say("m1", "hello")
