@@ -35,7 +35,7 @@ def local() -> None:
 def setup(frame: CliContext, size: str, yes: bool) -> None:
     """Fetch the weights of a small model, once for all state folders of this user.
 
-    What was stopped goes on where it was. They are proved by their SHA-256 before they are used.
+    An interrupted download resumes. They are verified by their SHA-256 before they are used.
     """
     wanted, folder = _SIZES[size], weights.folder_of_user()
     if weights.is_whole(wanted, folder):
@@ -43,9 +43,8 @@ def setup(frame: CliContext, size: str, yes: bool) -> None:
     else:
         weights.check_room(wanted, folder)
         terminal.out(
-            f"{wanted.title}: {_megabytes(wanted.bytes)} in {len(wanted.packages)} packages, into "
-            f"{folder}. It takes up to {_megabytes(weights.needed_bytes(wanted, folder))} of disk "
-            "meanwhile."
+            f"{wanted.title}: {_megabytes(weights.needed_bytes(wanted, folder))} from {wanted.url} "
+            f"into {folder}."
         )
         if not yes and sys.stdin.isatty():
             click.confirm("Fetch it?", default=True, abort=True)
@@ -62,7 +61,7 @@ def _fetch(wanted: ModelWeights) -> None:
             bar.update(done // 2**20 - bar.pos)
 
         path = weights.set_up(wanted, weights.folder_of_user(), weights.download, tell)
-    terminal.out(f"Fetched and proved: {path}")
+    terminal.out(f"Fetched and verified: {path}")
 
 
 @local.command()
@@ -81,7 +80,7 @@ def status(frame: CliContext, as_json: bool) -> None:
     for one in there:
         path, size = folder / one.file, _megabytes(one.bytes)
         terminal.out(f"{terminal.heading(one.size)} {one.title}, {size}  {terminal.dim(str(path))}")
-    said = f"{serves} can serve, in basic mode." if serves else f"It can not serve: {reason}."
+    said = f"{serves} can serve, in basic mode." if serves else f"It cannot serve: {reason}."
     terminal.out(said)
 
 

@@ -238,6 +238,7 @@ def _runner(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Cli:
         if name.startswith(("MIMIKIT_", "LC_")) or name in ("LANG", "PORT", "NO_COLOR"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("MIMIKIT_DURABILITY", "fast")
+    monkeypatch.setenv("MIMIKIT_CODEX__PATH", "/nowhere/codex")  # its version is not asked
     monkeypatch.chdir(folder)
 
     def run(*arguments: str, text: str | None = None, color: bool = False) -> Result:

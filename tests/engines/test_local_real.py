@@ -38,7 +38,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEngine]:
             weights.SMALL, weights.folder_of_user(), weights.download, lambda _done, _all: None
         )
     except EngineError as error:
-        pytest.skip(f"the weights can not be fetched: {error}")
+        pytest.skip(f"the weights cannot be fetched: {error}")
     settings = Settings.model_validate({"local": {"model_path": str(path)}})
     made = LocalEngine(settings, tmp_path_factory.mktemp("state"), lambda _word: False)
     yield made
