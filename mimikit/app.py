@@ -8,7 +8,7 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,6 +128,20 @@ def _living_holder(state: State) -> LockHolder | None:
         return holder
     is_alive = ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
     return holder if is_alive else None
+
+
+@contextlib.contextmanager
+def in_place_of_consumer(state: State) -> Generator[None]:
+    """Hold the consumer's lock for a moment, to do its work where none is running.
+
+    Raises:
+        AlreadyRunning: one is.
+    """
+    lock = _free_lock(state)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def check_consumer_starts(state: State) -> None:

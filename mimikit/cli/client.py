@@ -8,16 +8,18 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self, TypeAlias
 
+from mimikit import app
 from mimikit.cli import terminal
 from mimikit.config import system_zone
 from mimikit.conversation import history, inbox, turn_prompts
-from mimikit.errors import BadInput, BadSettings, MimikitError, NotFound
+from mimikit.errors import AlreadyRunning, BadInput, MimikitError, NotFound
 from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
 from mimikit.protocol.models import MAX_TEXT, Command, CommandResult, InboxItem, Message, Question
 from mimikit.state import ReadOnlyState, State
+from mimikit.supervisor import settings_writer
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
 from mimikit.triggers.explain import ExplanationContext
@@ -146,14 +148,6 @@ def look_at_consumer(state: State) -> Consumer:
     return statuses.look_at_consumer(state.files, state.clock.now())
 
 
-def config_text(state: State) -> str:
-    """What stands in config.toml; nothing where there is none."""
-    try:
-        return (state.files.read(paths.CONFIG) or b"").decode()
-    except UnicodeDecodeError as error:
-        raise BadSettings(f"{paths.CONFIG}: {error}") from None
-
-
 def situation(state: ReadOnlyState, consumer: Consumer | None = None) -> ExplanationContext:
     """What triggers are explained by, as this terminal finds it."""
     consumer = consumer or look_at_consumer(state)
@@ -173,6 +167,29 @@ def carry_out(state: State, action: str, target: str = "", *, as_json: bool) -> 
     terminal.show(outcome, [terminal.sentence(outcome.message)], as_json=as_json)
 
 
+def change_settings(
+    state: State, action: str, target: str = "", args: dict[str, Any] | None = None
+) -> CommandResult:
+    """Have the settings changed: by the consumer, or here where none is running.
+
+    Raises:
+        RequestFailed: it was refused, or not carried out (it is kept then).
+    """
+    if look_at_consumer(state).is_there:
+        return give_command(state, action, target, args)
+    command = _command(state, action, target, args)
+    try:
+        with app.in_place_of_consumer(state):
+            queue.give_command(state.files, command)
+            settings_writer.apply_waiting(state.files, state.clock.now())
+    except AlreadyRunning:  # one has started this moment
+        return give_command(state, action, target, args)
+    found = queue.command_result(state.files, command.id)
+    if found is None or not found.ok:
+        raise RequestFailed(found.message if found else "the settings were not changed")
+    return found
+
+
 def give_command(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
 ) -> CommandResult:
@@ -181,9 +198,7 @@ def give_command(
     Raises:
         RequestFailed: it could not be carried out, or nobody is there to do it (it is kept then).
     """
-    now = state.clock.now()
-    given = {"action": action, "target": target, "args": args or {}, "origin": "cli"}
-    command = Command.model_validate({"id": new_id("cmd", now), "created_at": now, **given})
+    command = _command(state, action, target, args)
     is_served = look_at_consumer(state).is_there
     with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
         found = queue.give_and_wait(state.files, command, is_served=is_served, pause=watcher.pause)
@@ -191,11 +206,20 @@ def give_command(
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
     if found is None:
         return CommandResult(
-            command=command, ok=True, message="accepted, not carried out yet", applied_at=now
+            command=command,
+            ok=True,
+            message="accepted, not carried out yet",
+            applied_at=state.clock.now(),
         )
     if not found.ok:
         raise RequestFailed(found.message)
     return found
+
+
+def _command(state: State, action: str, target: str, args: dict[str, Any] | None) -> Command:
+    now = state.clock.now()
+    given = {"action": action, "target": target, "args": args or {}, "origin": "cli"}
+    return Command.model_validate({"id": new_id("cmd", now), "created_at": now, **given})
 
 
 class WaitGuard:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mimikit import app, config
+from mimikit import app
 from mimikit.cli import client, terminal
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
@@ -19,7 +19,7 @@ from mimikit.engines import setup
 from mimikit.engines.setup import EndpointTest, Facts
 from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
-from mimikit.state import ReadOnlyState, State
+from mimikit.state import ReadOnlyState
 
 if TYPE_CHECKING:
     from mimikit.engines.base import Engine
@@ -77,18 +77,15 @@ def add(
     trial = setup.EndpointTrial(name, facts, key, state.path)
     chosen = model or _chosen_model(trial, known.model if known else None, asks)
     facts["model"] = trial.facts["model"] = chosen
-    text = setup.with_endpoint(setup.settings_text(state.files), name, facts)
+    setup.with_endpoint(setup.settings_text(state.files), name, facts)  # raises what is wrong
     if not no_test:
         _show_test(trial.turn())
     if key is not None:
         state.files.write(f"{paths.SECRETS}/{facts['api_key_file']}", f"{key}\n".encode())
-    if first:
-        order = [one for one in state.settings.engine_order if one != name]
-        text = setup.with_order(text, [name, *order])
-    state.files.write(paths.CONFIG, text.encode())
-    setup.forget(name, state.path)
+    client.change_settings(state, "engine_set", name, dict(facts))
     terminal.out(f"Set up {name}: {facts['model']} at {base_url}.")
-    _tell_consumer(state)
+    if first:
+        client.change_settings(state, "engine_use", name, {"first": True})
     if not first and state.settings.engine_order != ["auto"] and name not in served:
         terminal.note(f"`mimikit engine use {name}` has it serve.")
 
@@ -158,14 +155,7 @@ def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
     `auto` among them is codex, then opencode, then each endpoint, then local, then builtin where
     there is no other.
     """
-    state = frame.open_as_keeper()
-    text = setup.with_order(setup.settings_text(state.files), names, seat)
-    if seat is None:
-        client.carry_out(state, "engine_use", " ".join(names), as_json=False)
-        return
-    state.files.write(paths.CONFIG, text.encode())
-    terminal.out(f"{seat}: {', then '.join(names)}.")
-    _tell_consumer(state)
+    _use(frame.open(), names, seat, as_json=False)
 
 
 @engine.command()
@@ -173,15 +163,10 @@ def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
 @pass_frame
 def remove(frame: CliContext, name: str) -> None:
     """Forget the endpoint NAME and its key."""
-    state = frame.open_as_keeper()
-    endpoint = _endpoint(state.settings, name)
-    text = setup.without_endpoint(setup.settings_text(state.files), name)
-    state.files.write(paths.CONFIG, text.encode())
-    if endpoint.api_key_file == setup.key_file(name):
-        state.files.remove(f"{paths.SECRETS}/{endpoint.api_key_file}")
-    setup.forget(name, state.path)
-    terminal.out(f"Removed {name}.")
-    _tell_consumer(state)
+    state = frame.open()
+    _endpoint(state.settings, name)
+    found = client.change_settings(state, "engine_remove", name)
+    terminal.out(terminal.sentence(found.message))
 
 
 @engine.command()
@@ -194,8 +179,14 @@ def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
     it, as far as code can. `auto` takes the first model that can serve, and waits for it. Of
     several names the first that can serve is used.
     """
-    setup.with_order(setup.settings_text(state.files), names)  # what is wrong with it is said here
-    client.carry_out(state, "engine_use", " ".join(names), as_json=as_json)
+    _use(state, names, None, as_json=as_json)
+
+
+def _use(state: ReadOnlyState, names: Sequence[str], seat: str | None, *, as_json: bool) -> None:
+    setup.with_order(setup.settings_text(state.files), names, seat)  # raises what is wrong
+    args = {"seat": seat} if seat else None
+    outcome = client.change_settings(state, "engine_use", " ".join(names), args)
+    terminal.show(outcome, [terminal.sentence(outcome.message)], as_json=as_json)
 
 
 @engine.command(name="try")
@@ -275,10 +266,3 @@ def _endpoint(settings: Settings, name: str) -> EndpointSettings:
         known = ", ".join(settings.engines) or "none yet"
         raise NotFound(f"expected an endpoint that is set up ({known}), got {name!r}")
     return settings.engines[name]
-
-
-def _tell_consumer(state: State) -> None:
-    """Have a running consumer read the engines anew."""
-    config.load(state.path)
-    if look_at_consumer(state).is_there:
-        client.give_command(state, "engine_use")

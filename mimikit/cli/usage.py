@@ -10,13 +10,11 @@ from zoneinfo import ZoneInfo
 import click
 
 from mimikit.cli import terminal
-from mimikit.cli.client import config_text, look_at_consumer
+from mimikit.cli.client import change_settings, look_at_consumer
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame
 from mimikit.cli.options import parse_past
-from mimikit.engines import setup
 from mimikit.errors import BadInput
 from mimikit.language.phrases import local_time
-from mimikit.protocol import paths
 from mimikit.tasks.budget import day_of
 from mimikit.views.usage import (
     BudgetView,
@@ -47,10 +45,7 @@ def usage(frame: CliContext, by: str, since: str | None, as_json: bool, **caps: 
     given = {_CAPS[name]: _tokens(name, text) for name, text in caps.items() if text is not None}
     if given:
         keeper = frame.open_as_keeper(create=True)
-        text = setup.with_caps(config_text(keeper), given)
-        keeper.files.write(paths.CONFIG, text.encode())
-        for key, tokens in given.items():
-            terminal.note(f"{key}: {'no cap' if tokens is None else f'{tokens:,}'} from now on.")
+        terminal.note(terminal.sentence(change_settings(keeper, "budget_set", args=given).message))
         return
     state = frame.open()
     now, zone = state.clock.now(), state.settings.zone

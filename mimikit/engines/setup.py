@@ -22,7 +22,6 @@ from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import tool_spec
 from mimikit.errors import BadInput, BadSettings, EngineError
 from mimikit.protocol import paths
-from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import bad_record
 
@@ -341,9 +340,3 @@ class _SayArguments(BaseModel):
     """Say a word."""
 
     word: str
-
-
-def forget(name: str, state: Path) -> None:
-    """What was known of an endpoint is asked anew."""
-    with contextlib.closing(RealDisk(state)) as disk:
-        Files(disk).remove(f"{paths.CACHE}/endpoint-{name}.json")

@@ -353,7 +353,7 @@ class Command(Record):
     action: Literal[
         "cancel", "retry", "pause", "resume",
         "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
-        "engine_use", "engine_try", "engine_set", "engine_remove",
+        "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
     ]  # fmt: skip
     target: str = ""
     args: dict[str, Any] = Field(default_factory=dict)

@@ -6,23 +6,19 @@ a canceled run, say, keeps its command until the result says `canceled`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
-from mimikit import config, permission
-from mimikit.config import Settings
+from mimikit import permission
 from mimikit.conversation import inbox, turns
-from mimikit.engines import setup
 from mimikit.engines.registry import EngineRegistry
-from mimikit.errors import BadInput, BadSettings, Refused, UnsafeFile
-from mimikit.permission import variable_refusal
+from mimikit.errors import BadInput, Refused, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import Command, CommandResult, Task
 from mimikit.protocol.triggers import Trigger
+from mimikit.supervisor import settings_writer
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -30,9 +26,7 @@ from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
 
-_WITHOUT_ID = frozenset(
-    {"pause", "resume", "engine_use", "engine_try", "engine_set", "engine_remove"}
-)
+_WITHOUT_ID = frozenset({"pause", "resume", "engine_try", *settings_writer.ACTIONS})
 MOST_AT_ONCE = 50
 """So many commands are looked at in one go, however many there are."""
 
@@ -74,10 +68,8 @@ class CommandApplier:
             "trigger_remove": self._trigger_remove,
             "trigger_run": self._trigger_run,
             "trigger_edit": self._trigger_edit,
-            "engine_use": self._engine_use,
             "engine_try": self._engine_try,
-            "engine_set": self._engine_set,
-            "engine_remove": self._engine_remove,
+            **dict.fromkeys(settings_writer.ACTIONS, self._change_settings),
         }
         """Each says what came of it, or raises why it can not be done; None: not yet."""
 
@@ -189,67 +181,14 @@ class CommandApplier:
         self._feed.tell("status")
         return _Outcome("the queues are paused" if paused else "the queues go on")
 
-    def _engine_use(self, command: Command, now: datetime) -> _Outcome:
-        """Have engines serve whatever names none, or a role or profile, now and after each start.
-
-        Without names the settings are only read anew.
-        """
-        names, seat = command.target.split(), command.args.get("seat")
-        setup.check_seat(seat)
-        given = os.environ.get("MIMIKIT_ENGINE")
-        if names and seat is None and given is not None:
-            raise BadInput(f"expected no MIMIKIT_ENGINE, got {given!r}; change that instead")
-        settings = self._change_settings(
-            lambda text: setup.with_order(text, names, seat) if names else text
-        )
-        if seat is not None:
-            return _Outcome(f"{seat}: {', then '.join(names)} from now on")
-        own = [f"{seat} ({engine})" for seat, engine in self._engines.named().items()]
-        others = f"; the settings give others to {', '.join(own)}" if own else ""
-        first, *then = settings.engine_order
-        order = ", then ".join([f"from now on {first} serves", *then])
-        return _Outcome(f"{order}{others}")
-
-    def _engine_set(self, command: Command, now: datetime) -> _Outcome:
-        """Set up an endpoint, or change it; its key lies in `secrets/` already."""
-        name, facts = command.target, command.args
-        if "api_key_env" in facts and (refusal := variable_refusal(remote=command.remote)):
-            raise Refused(refusal)
-        settings = self._change_settings(lambda text: setup.with_endpoint(text, name, facts))
-        self._forget(name, keeps_key=settings.engines[name].api_key_file == setup.key_file(name))
-        return _Outcome(f"set up {name}")
-
-    def _engine_remove(self, command: Command, now: datetime) -> _Outcome:
-        """Forget an endpoint. Crash: done again it finds none, and what is left of it goes."""
-        self._change_settings(lambda text: setup.without_endpoint(text, command.target))
-        self._forget(command.target, keeps_key=False)
-        return _Outcome(f"removed {command.target}")
-
-    def _change_settings(self, change: Callable[[str], str]) -> Settings:
-        """Write the settings as `change` makes them, and serve by them from now on.
-
-        Crash: they are written first; done again, it is the same.
-        """
-        try:
-            text = change(setup.settings_text(self._files))
-            settings = config.parsed(text, Path(paths.CONFIG))
-            if text.encode() != self._files.read(paths.CONFIG):
-                self._files.write(paths.CONFIG, text.encode())
-        except BadSettings as error:
-            raise BadInput(str(error)) from None
-        self._engines.renew(settings)
+    def _change_settings(self, command: Command, now: datetime) -> _Outcome:
+        """Change the settings, and use them from now on."""
+        change = settings_writer.apply(self._files, command)
+        self._engines.renew(change.settings)
         self._engines.try_now()
         queue.end_waits(self._files, self._held)
         self._feed.tell("status")
-        return settings
-
-    def _forget(self, name: str, *, keeps_key: bool) -> None:
-        """What was known of an endpoint is asked anew; a key that nothing names any more goes."""
-        if not config.is_own_name(name):
-            raise BadInput(f"expected the name of an endpoint, got {name[:40]!r}")
-        self._files.remove(f"{paths.CACHE}/endpoint-{name}.json")
-        if not keeps_key:
-            self._files.remove(f"{paths.SECRETS}/{setup.key_file(name)}")
+        return _Outcome(change.message)
 
     def _engine_try(self, command: Command, now: datetime) -> _Outcome:
         """Have an engine, or each, tried by what waits for it, however long it was to rest.

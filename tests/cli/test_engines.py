@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mimikit.engines.setup import EndpointTest, EndpointTrial
 from tests.cli.conftest import Cli
 from tests.support.fake_llm import Body, FakeLLM
 
@@ -158,6 +159,34 @@ def test_an_endpoint_is_changed_without_losing_its_key(
     known = settings(tmp_path)["engines"]["deep"]
     assert (known["effort"], known["base_url"]) == ("high", llm.url)
     assert known["api_key_file"] == "engine-deep.key"
+
+
+def test_what_changes_while_an_endpoint_is_tried_is_kept(
+    cli: Cli, llm: FakeLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial takes up to a minute: what another terminal or the page writes meanwhile stays."""
+    cli("init")
+
+    def slow(_trial: EndpointTrial) -> EndpointTest:
+        other = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--no-test"]
+        assert cli("engine", "add", "other", *other).exit_code == 0
+        assert cli("usage", "--set-daily", "9000").exit_code == 0
+        return EndpointTest("chat", "hello", calls_tools=True, took_s=60)
+
+    monkeypatch.setattr(EndpointTrial, "turn", slow)
+    assert added(cli, llm).exit_code == 0
+    found = settings(tmp_path)
+    assert sorted(found["engines"]) == ["deep", "other"]
+    assert found["budget"] == {"daily_tokens": 9000}
+
+
+def test_without_a_consumer_it_is_written_at_once(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    result = cli("engine", "use", "builtin")
+    assert result.exit_code == 0, result.output
+    assert "builtin serves" in result.stdout
+    assert settings(tmp_path)["engine"] == "builtin"
+    assert not list((tmp_path / ".mimikit/commands").glob("*.json"))
 
 
 def test_a_kept_key_goes_to_no_other_address(cli: Cli, llm: FakeLLM, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_waiting_for_nobody_fails_and_keeps_the_task(cli: Cli, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "order", [["pause"], ["tasks", "cancel", "my-task"], ["engine", "use", "builtin"]]
+    "order", [["pause"], ["tasks", "cancel", "my-task"], ["engine", "try", "codex"]]
 )
 def test_an_order_to_nobody_fails_and_is_kept(cli: Cli, tmp_path: Path, order: list[str]) -> None:
     cli("init")

@@ -134,7 +134,7 @@ def watch_processes_and_sleeps() -> None:
     def noted(event: str, arguments: tuple[object, ...]) -> None:
         if event in _STARTS:
             program = Path(str(arguments[0])).name if arguments else ""
-            if program != "ldconfig":  # ctypes asks it for a library, once a process
+            if program not in ("ldconfig", "uname"):  # ctypes and platform ask once a process
                 _seen.setdefault(f"{event} {program}".strip(), 0.0)
 
     sys.addaudithook(noted)

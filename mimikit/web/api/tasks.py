@@ -31,7 +31,7 @@ ProfileName = Annotated[str, StringConstraints(max_length=32)]
 Action = Literal[
     "cancel", "retry",
     "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
-    "engine_use", "engine_try", "engine_set", "engine_remove",
+    "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
 ]  # fmt: skip
 
 
