@@ -46,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--size", type=int, default=1, help="multiply the work of the tests marked slow (1)"
     )
+    parser.addoption("--once", action="store_true", help="retry no smoke")
     parser.addoption("--table", default="", help="write one row per suite there, as Markdown")
 
 
@@ -77,7 +78,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipWatch(), "skip-watch")
         config.pluginmanager.register(summaries, "summaries")
-        config.pluginmanager.register(tiers.SmokeRetry(), "smoke-retry")
+        if not config.option.once:
+            config.pluginmanager.register(tiers.SmokeRetry(), "smoke-retry")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 from mimikit.errors import BadRecord
 
 MAX_DEPTH = 64
-_TOKEN = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*+)"?|[{}\[\],:]|[^\s{}\[\],:"]++')
+_TOKEN = re.compile(r'"(?P<text>(?>(?:[^"\\]|\\.)*))"?|[{}\[\],:]|[^\s{}\[\],:"]++')
 _KINDS: dict[type, str] = {
     bool: "true or false",
     int: "a number",

@@ -118,6 +118,7 @@ MAX_SLEEP_S = 0.5
 """What one test of the gate may sleep in all: polling for an event is no wait for time to pass."""
 SMOKES = "tests/smoke/"
 MAX_UNSTEADY = 2
+RETRY_S = 180
 _STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen"}
 _seen: dict[str, float] = {}
 """What the running test has started, and how long it has slept in all, in seconds."""
@@ -173,9 +174,13 @@ def stays_in_process(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def passes_alone(nodeid: str, folder: Path) -> bool:
     """Run one smoke in a pytest of its own, and say whether it passed."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-m", "smoke", nodeid]
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-m", "smoke", "--once", nodeid]
     env = {key: value for key, value in os.environ.items() if "XDIST" not in key}
-    return subprocess.run(command, cwd=folder, env=env, check=False).returncode == 0
+    try:
+        run = subprocess.run(command, cwd=folder, env=env, check=False, timeout=RETRY_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return run.returncode == 0
 
 
 class SmokeRetry:

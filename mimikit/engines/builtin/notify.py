@@ -18,9 +18,9 @@ _IT = r"(?:(?:it|this|that|something|anything)|(?:the|its)\s++(?:output|result|t
 _IF = r"(?:if|when(?:ever)?|once|in\s++case)"
 _IS = r"(?:['’]s|\s++(?:has|is|was|gets))?"
 _TELL_ME = r"(?:告诉|通知|提醒|汇报给?|报告给?)我(?:一声|一下)?"
-_ONLY = r"(?:只有?|仅|如果|要是|当|在|等)*+"
+_ONLY = r"(?>(?:只有?|仅|如果|要是|当|在|等)*)"
 _SUBJECT = r"(?:它|命令|任务|输出|结果|内容)?的?(?:输出|结果|内容)?"
-_THEN = r"(?:的?时候?|[之以]?后)?[\s,]*+(?:才|再|就|要|请|你)*+"
+_THEN = r"(?:的?时候?|[之以]?后)?[\s,]*+(?>(?:才|再|就|要|请|你)*)"
 _CHANGES = rf"{_IT}{_IS}\s++(?:changes?|changed|different|new)"
 _FAILS = (
     rf"(?:{_IT}{_IS}\s++(?:fails?|failed|failing|broken|breaks?|goes\s++wrong)"
@@ -44,7 +44,7 @@ _APART = (
     r"(?:\s*+[,;.:!]\s*+|(?<=[`」』”\"'])\s*+|\s++(?=(?:and|but|only)\s|[\u3400-\u9fff]))"
     r"(?:(?:and|but|并且?|但是?|而且|然后)[\s,]*+)?(?:please\s++|请你?|麻烦你?)?"
 )
-_END = r"(?:[\s,]*+(?:please|thanks|thank\s++you|谢谢你?|就行|就好|即可|哦|吧|了))*+[\s.!~]*+\Z"
+_END = r"(?>(?:[\s,]*+(?:please|thanks|thank\s++you|谢谢你?|就行|就好|即可|哦|吧|了))*)[\s.!~]*+\Z"
 _FORMS: list[tuple[Notify, re.Pattern[str], re.Pattern[str]]] = [
     (
         told,

@@ -193,11 +193,12 @@ _FENCE_HEAD = re.compile(r"[A-Za-z0-9+-]*+[ \t]*+\n")
 
 _THANKS = r"(?:(?:please|pls|thanks|thank\s++you|for\s++me)(?![A-Za-z])|谢谢你?|多谢|吧)"
 _COURTESY_AFTER = re.compile(
-    rf"(?:[\s,.!?。]|{_THANKS}|command(?![A-Za-z])|(?:这个)?(?:命令|指令)|(?:好|可以|行)?吗)*+\Z",
+    rf"(?>(?:[\s,.!?。]|{_THANKS}|command(?![A-Za-z])|(?:这个)?(?:命令|指令)|(?:好|可以|行)?吗)*)\Z",
     re.IGNORECASE,
 )
 _AFTER_TIME = re.compile(
-    rf"(?:\s*+(?:运行|执行|跑)一次)?(?:[\s,.!?。]|{_THANKS}|(?:好|可以|行)?吗)*+\Z", re.IGNORECASE
+    rf"(?:\s*+(?:运行|执行|跑)一次)?(?>(?:[\s,.!?。]|{_THANKS}|(?:好|可以|行)?吗)*)\Z",
+    re.IGNORECASE,
 )
 COURTESY_AT_END = re.compile(
     r"(?:(?:[\s,]++(?:please|pls|thanks|thank\s++you|for\s++me)"
@@ -212,7 +213,7 @@ _ANOTHER_SENTENCE = re.compile(
 )
 
 _FIRST_WORD = re.compile(
-    r"(?:[A-Za-z_][A-Za-z0-9_]*+=[^\s;|&<>]*+\s++)*+(?P<program>[A-Za-z0-9_./~+@-]{1,255}+)"
+    r"(?>(?:[A-Za-z_][A-Za-z0-9_]*+=[^\s;|&<>]*+\s++)*)(?P<program>[A-Za-z0-9_./~+@-]{1,255}+)"
     r"(?=[\s;|&<>]|\Z)"
 )
 _QUOTED = re.compile(r"\"[^\"]*+\"|'[^']*+'|`[^`]*+`")
