@@ -53,7 +53,7 @@ def test_no_file_names_a_machine_path_or_a_registry_host() -> None:
 
 
 def test_no_group_is_possessive() -> None:
-    """CPython before 3.11.5, Debian 12's among them, matches `(...)*+` wrongly: write `(?>(...)*)`."""
+    """CPython before 3.11.5 matches `(...)*+` wrongly: write `(?>(...)*)`."""
     possessive = re.compile(r"\)(?:[*+?]|\{[0-9,]+\})\+")
     files = [*(REPO / "mimikit").rglob("*.py"), *(REPO / "mimikit").rglob("*.toml")]
     assert [path for path in files if possessive.search(path.read_text(encoding="utf-8"))] == []
