@@ -47,3 +47,17 @@ def test_no_file_names_a_machine_path_or_a_registry_host() -> None:
     ]
     assert files
     assert not found
+
+
+def test_no_instruction_installs_the_package_that_only_shares_our_name() -> None:
+    """`mimikit` on the package index is another project; ours is `mimikit-assistant`."""
+    wrong = re.compile(
+        r"\bmimikit" + r"\[|install\b[^\n`]*?[ '\"=]mimikit(?=['\"`]|==|$)", re.MULTILINE
+    )
+    found = [
+        f"{path.relative_to(REPO)}: {match.group()}"
+        for path in repository_files()
+        if path.is_file() and path.suffix in {".md", ".py", ".toml", ".js", ".json", ".html", ".sh"}
+        for match in wrong.finditer(path.read_text(errors="replace"))
+    ]
+    assert not found
