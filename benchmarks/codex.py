@@ -45,7 +45,7 @@ def bare(url: str, folder: Path) -> Callable[[], None]:
     """A `codex exec` as anybody would start one."""
     place = codex_cli.find(CodexSettings())
     if place is None:
-        raise SystemExit("expected codex, got none; pip install 'mimikit[codex]'")
+        raise SystemExit("expected codex, got none; pip install 'mimikit-assistant[codex]'")
     keys = [part for key, value in provider(url).items() for part in ("-c", f"{key}={value}")]
     head = ["exec", "--json", "--ephemeral", "--skip-git-repo-check", "-s", "read-only"]
     argv = [place.program, *head, "-m", _MODEL, *keys, "-"]

@@ -10,7 +10,6 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimikit.config import Settings
@@ -44,9 +43,8 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.opencode.engine import OpencodeEngine
     from mimikit.engines.shell import ShellEngine
     from mimikit.memory.archive import summarise_prompt
-    from mimikit.testing.twins import ScriptedEngine
 
-    settings, script = state.settings, state.settings.script
+    settings = state.settings
     return [
         CodexEngine(settings, state.path),
         OpencodeEngine(settings, state.path),
@@ -54,7 +52,6 @@ def engines_of(state: State) -> list[Engine]:
         LocalEngine(settings, state.path, clock=state.clock),
         BuiltinEngine(summarise=summarise_prompt),
         ShellEngine(settings),
-        ScriptedEngine.from_file(Path(script)) if script else ScriptedEngine({}),
     ]
 
 

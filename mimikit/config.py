@@ -40,13 +40,16 @@ from mimikit.engine_settings import (
 from mimikit.errors import BadSettings, NotFound
 
 EngineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
-OWN_ENGINES = ("auto", "codex", "opencode", "local", "builtin", "command", "scripted")
+OWN_ENGINES = ("auto", "codex", "opencode", "local", "builtin", "command")
 """What needs no table of its own; `auto` chooses."""
+TEST_ENGINE = "scripted"
+"""The name of the engine that tests give to the consumer; the product has none."""
 
 
 def is_own_name(name: str) -> bool:
     """Whether an engine may have this name in the settings: it becomes part of a file's."""
-    return re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", name) is not None and name not in OWN_ENGINES
+    is_taken = name in OWN_ENGINES or name == TEST_ENGINE
+    return re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", name) is not None and not is_taken
 
 
 _MOST_BYTES = 2**20
@@ -208,8 +211,6 @@ class Settings(BaseSettings):
     max_concurrency: Annotated[int, Field(ge=1, le=64)] = 3
     allow_llm_commands: bool = False
     """May an LLM role name the `command` profile?"""
-    script: str | None = None
-    """The script of the `scripted` engine, for tests and demonstrations."""
     engines: dict[EngineName, EndpointSettings] = {}
     """Endpoints by name, for `engine`, roles and profiles."""
     roles: RoleSettings = RoleSettings()
@@ -247,7 +248,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _known_engines(self) -> Self:
-        if odd := next((name for name in self.engines if name in OWN_ENGINES), None):
+        if odd := next((name for name in self.engines if not is_own_name(name)), None):
             raise ValueError(f"engines.{odd}: expected a name of your own, {odd!r} is taken")
         check_engines("engine", self.engine_order, self.engines)
         for room in ("roles", "profiles"):
@@ -286,7 +287,7 @@ def check_engines(key: str, names: Sequence[str], endpoints: Collection[str]) ->
     if key == "engine":
         known.remove("command")  # it is for lines of the owner
     for name in names or [""]:
-        if name not in known:
+        if name not in known and name != TEST_ENGINE:
             near = _did_you_mean(name, known, "")
             said = f"{key}: expected one of {', '.join(known)}; got {name[:60]!r}{near}"
             raise ValueError(said)

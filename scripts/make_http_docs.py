@@ -45,10 +45,10 @@ from mimikit.protocol.runtime import Health  # noqa: E402
 from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
 from mimikit.state import State  # noqa: E402
 from mimikit.tasks.ledger import Ledger  # noqa: E402
-from mimikit.testing.memory_disk import MemoryDisk  # noqa: E402
-from mimikit.testing.twins import FakeClock  # noqa: E402
 from mimikit.web import openapi  # noqa: E402
 from mimikit.web.app import AREAS, build_web  # noqa: E402
+from tests.support.memory_disk import MemoryDisk  # noqa: E402
+from tests.support.twins import FakeClock  # noqa: E402
 
 DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "types.js"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -107,7 +107,7 @@ def python() -> Iterator[Finding]:
         yield broken(
             "packages",
             f"expected {', '.join(missing)}, got none",
-            "install mimikit again: `pip install --upgrade mimikit`",
+            "install what is missing: `pip install mimikit-assistant`",
         )
     else:
         yield ok("packages", ", ".join(f"{name} {at}" for name, at in versions.items()))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import Field
 
 from mimikit.clock import Clock
-from mimikit.config import BudgetSettings, LimitSettings, Settings
+from mimikit.config import TEST_ENGINE, BudgetSettings, LimitSettings, Settings
 from mimikit.engines.base import (
     UPSTREAM,
     CancelToken,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
 MAX_EVENT_CHARACTERS = 20_000
-_WITHOUT_TOKENS = CODE_ENGINES | {"scripted"}
+_WITHOUT_TOKENS = CODE_ENGINES | {TEST_ENGINE}
 """Engines that have no use for the prompt's tokens."""
 _ANSWERS = frozenset({"message", "tool", "command", "file"})
 """Events that follow from an answer which came whole."""

@@ -104,15 +104,15 @@ def fresh(tmp_path: Path) -> Iterator[Callable[..., Product]]:
     made: list[Product] = []
 
     def make(script: object = None) -> Product:
-        settings = ""
+        settings = (
+            '[roles.teller]\nengine = "scripted"\n[roles.planner]\nengine = "scripted"\n'
+            '[profiles.standard]\nengine = "scripted"'
+        )
+        workspace = tmp_path / f"workspace-{len(made)}"
+        product = make_product(workspace, settings if script is not None else "")
         if script is not None:
-            (tmp_path / "script.json").write_text(json.dumps(script))
-            settings = (
-                f'script = "{tmp_path}/script.json"\n'
-                '[roles.teller]\nengine = "scripted"\n[roles.planner]\nengine = "scripted"\n'
-                '[profiles.standard]\nengine = "scripted"'
-            )
-        product = make_product(tmp_path / f"workspace-{len(made)}", settings)
+            product.script = tmp_path / "script.json"
+            product.script.write_text(json.dumps(script))
         made.append(product)
         return product
 

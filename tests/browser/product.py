@@ -24,6 +24,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from mimikit.web import tokens
 
+REPO = Path(__file__).parents[2]
 TOKEN = "a-token-for-the-browser-tests-only"
 START_S = 30
 
@@ -34,6 +35,8 @@ class Product:
 
     workspace: Path
     port: int
+    script: Path | None = None
+    """What the consumer's engine `scripted` plays."""
     processes: dict[str, subprocess.Popen[bytes]] = field(
         default_factory=dict[str, "subprocess.Popen[bytes]"]
     )
@@ -62,13 +65,17 @@ class Product:
     def start(self, *names: str) -> None:
         """Start `web`, `consumer` or both, and wait until they answer."""
         places = ["--workspace", self.workspace, "--state", self.state]
-        commands = {"consumer": ["consumer"], "web": ["web", "--port", str(self.port)]}
+        web = ["mimikit", *places, "web", "--port", str(self.port)]
+        consumer = ["mimikit", *places, "consumer"]
+        if self.script is not None:
+            consumer = ["tests.support.scripted_consumer", self.script, self.workspace]
+        commands = {"consumer": consumer, "web": web}
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("MIMIKIT_", "PORT"))}
         for name in names or ("consumer", "web"):
             with (self.workspace / f"{name}.log").open("ab") as log:
                 self.processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", "mimikit", *places, *commands[name]],
-                    env=clean | {"MIMIKIT_TOKEN": TOKEN},
+                    [sys.executable, "-m", *commands[name]],
+                    env=clean | {"MIMIKIT_TOKEN": TOKEN, "PYTHONPATH": str(REPO)},
                     stdout=log,
                     stderr=log,
                 )

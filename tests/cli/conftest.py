@@ -63,15 +63,6 @@ def clean_environment(**more: str) -> dict[str, str]:
     return kept | {"PYTHONPATH": str(REPO), "LANG": "C.UTF-8"} | more
 
 
-def scripted(folder: Path, script: dict[str, object] = SCRIPT) -> dict[str, str]:
-    """An environment in which a script stands in for every mind."""
-    path = folder / "script.json"
-    path.write_text(json.dumps(script))
-    seats = ("ROLES__TELLER", "ROLES__PLANNER", "PROFILES__STANDARD")
-    engines = {f"MIMIKIT_{seat}__ENGINE": "scripted" for seat in seats}
-    return engines | {"MIMIKIT_SCRIPT": str(path), "MIMIKIT_DURABILITY": "fast"}
-
-
 def argv(*arguments: str) -> list[str]:
     """The command line of a user."""
     return [sys.executable, "-P", "-m", "mimikit", *arguments]
@@ -83,6 +74,8 @@ class Place:
 
     workspace: Path
     environment: dict[str, str]
+    script: Path | None = None
+    """What the consumer's engine `scripted` plays."""
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
@@ -104,8 +97,11 @@ class Place:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command that goes on, with its output (both streams) to be read."""
+        return self._start(argv(*arguments))
+
+    def _start(self, command: list[str]) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            argv(*arguments),
+            command,
             cwd=self.workspace,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -119,7 +115,11 @@ class Place:
 
     def start_consumer(self) -> subprocess.Popen[str]:
         """A consumer that has written its first heartbeat."""
-        process = self.start("consumer")
+        command = argv("consumer")
+        if self.script is not None:
+            module = "tests.support.scripted_consumer"
+            command = [sys.executable, "-P", "-m", module, str(self.script), str(self.workspace)]
+        process = self._start(command)
         self.until(lambda: self.health_of(process.pid), "expected a heartbeat of the consumer")
         return process
 
@@ -154,6 +154,15 @@ class Place:
             process.wait(PATIENCE_S)
             if process.stdout is not None:
                 process.stdout.close()
+
+
+def scripted(folder: Path, script: dict[str, object] = SCRIPT) -> Place:
+    """A workspace in which a script stands in for every mind."""
+    path = folder / "script.json"
+    path.write_text(json.dumps(script))
+    seats = ("ROLES__TELLER", "ROLES__PLANNER", "PROFILES__STANDARD")
+    engines = {f"MIMIKIT_{seat}__ENGINE": "scripted" for seat in seats}
+    return Place(folder, clean_environment(MIMIKIT_DURABILITY="fast", **engines), path)
 
 
 @pytest.fixture

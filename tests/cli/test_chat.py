@@ -23,7 +23,6 @@ from tests.cli.conftest import (
     Cli,
     Place,
     argv,
-    clean_environment,
     scripted,
     wait_to_read,
 )
@@ -42,7 +41,7 @@ QUESTION = Question(
 @pytest.fixture
 def played(tmp_path: Path) -> Iterator[Place]:
     """A workspace with a consumer in which a script stands in for every mind."""
-    found = Place(tmp_path, clean_environment(**scripted(tmp_path)))
+    found = scripted(tmp_path)
     found.start_consumer()
     yield found
     found.end_all()
@@ -119,8 +118,7 @@ def test_json_has_the_whole_reply_and_nothing_else(played: Place) -> None:
 
 
 def test_a_reply_that_fails_twice_is_shown_and_fails_the_command(tmp_path: Path) -> None:
-    environment = clean_environment(**scripted(tmp_path, {"teller": [{"fail": "error"}]}))
-    place = Place(tmp_path, environment)
+    place = scripted(tmp_path, {"teller": [{"fail": "error"}]})
     try:
         place.start_consumer()
         result = place.run("chat", "hello")
@@ -133,7 +131,7 @@ def test_a_reply_that_fails_twice_is_shown_and_fails_the_command(tmp_path: Path)
 
 def test_a_consumer_that_dies_meanwhile_ends_the_wait(tmp_path: Path) -> None:
     script: dict[str, object] = {"teller": [{"say": "Well, "}, {"hang": True}]}
-    place = Place(tmp_path, clean_environment(**scripted(tmp_path, script)))
+    place = scripted(tmp_path, script)
     try:
         consumer = place.start_consumer()
         chat = place.start("chat", "hello")

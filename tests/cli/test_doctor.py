@@ -433,10 +433,9 @@ def test_a_lock_held_by_a_program_that_is_no_consumer_is_found(
     [
         ("history.json", '{"schemaVersion": 99, "messages": []}', "use the newer mimikit"),
         ("prompts/planner.md", "{{nobody}}", "expected placeholders among"),
-        ("config.toml", 'script = "/nowhere.json"', "/nowhere.json"),
         ("config.toml", "[limits", "config.toml"),
     ],
-    ids=["a newer state", "a template", "an engine", "the settings"],
+    ids=["a newer state", "a template", "the settings"],
 )
 def test_what_would_end_a_consumer_at_its_start_is_found(
     cli: Cli, state: Path, path: str, content: str, said: str

@@ -143,17 +143,17 @@ LONG, DEEP = "9" * 4000, "[" * 250 + "]" * 250
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("script = " + "[" * 100_000, "expected brackets of a few levels, got hundreds"),
+        ("timezone = " + "[" * 100_000, "expected brackets of a few levels, got hundreds"),
         ("max_concurrency = " + "9" * 5000, "expected numbers of a few digits, got one of thous"),
         (f"max_concurrency = {LONG}", f"max_concurrency: Input should be .* 64, got {LONG[:100]}…"),
         ("max_concurrency = 0x" + "f" * 5000, "max_concurrency: .*, got what is too long or too d"),
-        (f"script = {DEEP}", "script: Input should be a valid string, got " + r"\[{100}…"),
+        (f"timezone = {DEEP}", "timezone: Input should be a valid string, got " + r"\[{100}…"),
         (
-            "script." + "a." * 2000 + "a = 1",
+            "timezone." + "a." * 2000 + "a = 1",
             "expected keys of a few parts, got a line of many dots",
         ),
-        ("script." + "a." * 990 + "a = 1", "script: Input should be a valid string, got "),
-        ("script = ", r"Invalid value \(at end of document\)"),
+        ("timezone." + "a." * 990 + "a = 1", "timezone: Input should be a valid string, got "),
+        ("timezone = ", r"Invalid value \(at end of document\)"),
     ],
     ids=lambda value: value[:30],
 )

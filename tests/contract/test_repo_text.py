@@ -57,3 +57,19 @@ def test_no_group_is_possessive() -> None:
     possessive = re.compile(r"\)(?:[*+?]|\{[0-9,]+\})\+")
     files = [*(REPO / "mimikit").rglob("*.py"), *(REPO / "mimikit").rglob("*.toml")]
     assert [path for path in files if possessive.search(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.real
+@pytest.mark.needs_program("git")
+def test_no_instruction_installs_the_package_that_only_shares_our_name() -> None:
+    """`mimikit` on the package index is another project; ours is `mimikit-assistant`."""
+    wrong = re.compile(
+        r"\bmimikit" + r"\[|install\b[^\n`]*?[ '\"=]mimikit(?=['\"`]|==|$)", re.MULTILINE
+    )
+    found = [
+        f"{path.relative_to(REPO)}: {match.group()}"
+        for path in repository_files()
+        if path.is_file() and path.suffix in {".md", ".py", ".toml", ".js", ".json", ".html", ".sh"}
+        for match in wrong.finditer(path.read_text(errors="replace"))
+    ]
+    assert not found

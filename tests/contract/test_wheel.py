@@ -31,7 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation"]
     run(*build, "--outdir", folder, REPO, cwd=folder)
-    (wheel,) = folder.glob("mimikit-*.whl")
+    (wheel,) = folder.glob("mimikit_assistant-*.whl")
     home = folder / "env"
     venv.create(home, symlinks=True)
     (site,) = home.glob("lib/python*/site-packages")
@@ -68,7 +68,7 @@ def test_a_checkout_is_installed_by_its_package_alone(tmp_path: Path) -> None:
     """Else Python takes up what lies at its top, a `sitecustomize.py` before all else."""
     build = "import sys, hatchling.build; hatchling.build.build_editable(sys.argv[1])"
     run(sys.executable, "-c", build, tmp_path, cwd=REPO)
-    (wheel,) = tmp_path.glob("mimikit-*.whl")
+    (wheel,) = tmp_path.glob("mimikit_assistant-*.whl")
     home = tmp_path / "env"
     venv.create(home, symlinks=True)
     (site,) = home.glob("lib/python*/site-packages")

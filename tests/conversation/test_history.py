@@ -21,8 +21,8 @@ from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import History, Message
 from mimikit.protocol.records import MAX_RECORD_BYTES
-from mimikit.testing.memory_disk import DiskStep, MemoryDisk
 from mimikit.views.messages import KnownIds
+from tests.support.memory_disk import DiskStep, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 

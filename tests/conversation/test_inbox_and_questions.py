@@ -17,8 +17,8 @@ from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import Json, dump_line
 from mimikit.protocol.models import InboxItem, Question
 from mimikit.protocol.records import written_at
-from mimikit.testing.twins import FakeClock
 from tests.support.reading import unanswered
+from tests.support.twins import FakeClock
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 ITEM = InboxItem(id="m1", text="hello", created_at=NOW)

@@ -8,7 +8,7 @@ from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import TurnRecord
-from mimikit.testing.memory_disk import Crash, MemoryDisk
+from tests.support.memory_disk import Crash, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 ID = turns.turn_id(["m1", "m2"])

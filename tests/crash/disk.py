@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeAlias
 
 from mimikit.protocol.disk import FileKind
 from mimikit.protocol.files import TEMP_PREFIX
-from mimikit.testing.memory_disk import DiskStep, MemoryDisk, _File, _Names, _Unsynced
 from tests.crash.sites import SHARED
+from tests.support.memory_disk import DiskStep, MemoryDisk, _File, _Names, _Unsynced
 
 Contents: TypeAlias = dict[str, dict[str, bytes]]
 MOST_LOOKS = 20_000
@@ -277,7 +277,7 @@ class WatchedDisk(MemoryDisk):
             raise error
 
 
-DISK_ROOMS = ("mimikit.protocol.", "mimikit.testing.")
+DISK_ROOM = "mimikit.protocol."
 LIFE = "_go"
 """The driver's frame in which the product lives: above it nobody asks for a change."""
 
@@ -286,7 +286,7 @@ def site(frame: FrameType | None) -> Site:
     """The nearest frame of the product outside the room that writes."""
     while frame is not None and frame.f_code.co_name != LIFE:
         module = frame.f_globals["__name__"]
-        if module.startswith("mimikit.") and not module.startswith(DISK_ROOMS):
+        if module.startswith("mimikit.") and not module.startswith(DISK_ROOM):
             return Site(module, frame.f_code.co_name, frame.f_lineno)
         if module == "tests.support.product":
             return Site(module, frame.f_code.co_name, frame.f_lineno)

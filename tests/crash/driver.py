@@ -32,8 +32,6 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, InboxItem, Task
 from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import queue
-from mimikit.testing.memory_disk import DiskStep
-from mimikit.testing.twins import FakeClock
 from mimikit.triggers import registry
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Endless, Image, Site, WatchedDisk, asker
@@ -47,8 +45,10 @@ from tests.crash.oracle import (
     planned_as_expected,
     told_as_expected,
 )
+from tests.support.memory_disk import DiskStep
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 Action: TypeAlias = "Callable[[Client], object]"
 TOLD_ERRORS = frozenset(

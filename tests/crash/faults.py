@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from mimikit.errors import StorageError
 from mimikit.protocol.files import Files
-from mimikit.testing.twins import FakeClock
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Endless, Image, WatchedDisk
 from tests.crash.driver import START_NS, Client, Flow, warm_folder
 from tests.crash.oracle import Oracle, judge, kept_as_expected, planned_as_expected
 from tests.support.mind import Mind
 from tests.support.product import START
+from tests.support.twins import FakeClock
 
 WRITES_ONLY = frozenset({errno.ENOSPC, errno.EROFS})
 LONGEST_WAIT_S = 2.0

@@ -17,11 +17,11 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import MAX_TEXT, Command, Role, Task, time_text
 from mimikit.tasks import queue
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
 from tests.support.mind import PATIENCE_S, Mind
 from tests.support.product import START, Product, scripted_settings
+from tests.support.twins import FakeClock
 
 _AWAY_S = 10
 """So long a mind is logged out, and as long after it was asked in vain it is asked again."""

@@ -15,15 +15,15 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.supervisor.archiver import Archiver
-from mimikit.testing.memory_disk import Crash, DiskStep, MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Image, Site, WatchedDisk, is_hint
 from tests.crash.driver import START_NS, Client, Explorer, Flow, warm_folder
 from tests.crash.flows import FLOWS
 from tests.crash.oracle import Expected, Oracle, judge
+from tests.support.memory_disk import Crash, DiskStep, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 SOME = ("task", "two messages", "no records", "trigger")
 

@@ -504,7 +504,10 @@ def test_another_version_is_said(here: Here, tmp_path: Path, line: str, said: st
 
 def test_a_missing_program_is_said(here: Here, tmp_path: Path) -> None:
     said = here.engine(None, path=str(tmp_path / "none")).unavailable()
-    assert said == f"expected {tmp_path}/none, got no such program; pip install 'mimikit[codex]'"
+    assert (
+        said
+        == f"expected {tmp_path}/none, got no such program; pip install 'mimikit-assistant[codex]'"
+    )
 
 
 def test_who_is_logged_in(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from mimikit.engines.base import Outcome
 from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import BadInput
 from mimikit.protocol.models import EngineStatus, EngineWant, Role
-from mimikit.testing.twins import FakeClock, ScriptedEngine
 from tests.support.product import START
+from tests.support.twins import FakeClock, ScriptedEngine
 
 
 class PulledAway(ScriptedEngine):

@@ -367,7 +367,7 @@ def test_without_the_package_it_says_what_to_install(
     monkeypatch.setattr("mimikit.engines.openai.endpoint.PACKAGE", "openai_is_not_here")
     reason = here.engine(None).unavailable()
     assert isinstance(reason, EngineAbsence)
-    assert (reason.want, "pip install 'mimikit[openai]'" in reason) == ("missing", True)
+    assert (reason.want, "pip install 'mimikit-assistant[openai]'" in reason) == ("missing", True)
 
 
 def test_a_missing_key_is_told_by_its_name(

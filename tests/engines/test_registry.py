@@ -6,7 +6,7 @@ from mimikit.config import Settings
 from mimikit.engines.base import EngineAbsence
 from mimikit.engines.registry import EngineRegistry
 from mimikit.protocol.models import EngineStatus
-from mimikit.testing.twins import ScriptedEngine
+from tests.support.twins import ScriptedEngine
 
 
 def engines_of(

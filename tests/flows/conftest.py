@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from mimikit.protocol.files import Files
-from mimikit.testing.twins import FakeClock
 from tests.crash.disk import Image, WatchedDisk
 from tests.crash.driver import START_NS, Client
 from tests.crash.oracle import Oracle, judge
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 
 @pytest.fixture

@@ -19,13 +19,13 @@ from mimikit.memory.search import MemorySearch, open_index
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, result, results, transcript
+from tests.support.twins import FakeClock
 
 HOUR, DAY = 3600, 86400
 LINES = 5000

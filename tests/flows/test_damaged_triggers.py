@@ -12,13 +12,13 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S, TOLD_EVERY
-from mimikit.testing.twins import FakeClock
 from tests.crash.disk import WatchedDisk
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, slots
+from tests.support.twins import FakeClock
 
 
 def at(client: Client, seconds: float) -> None:

@@ -12,13 +12,13 @@ from mimikit.engines.base import EngineAbsence, EngineRequest, Outcome
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, results, transcript
+from tests.support.twins import FakeClock
 
 LOGGED_OUT = EngineAbsence("codex is not logged in: run `codex login`", "logged_out")
 ENDPOINT = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}

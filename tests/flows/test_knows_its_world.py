@@ -13,15 +13,15 @@ from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.models import Task
 from mimikit.roles.prompts import prompt_of
 from mimikit.tasks import queue
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from mimikit.tools.session import TellerSession, ToolCaller
 from mimikit.views import triggers as views
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import NOWHERE, START, Product
 from tests.support.reading import transcript
+from tests.support.twins import FakeClock
 
 SHANGHAI = {"timezone": "Asia/Shanghai"}
 NEXT = "next on Wednesday, 2026-12-02 at 02:00 (Asia/Shanghai)"

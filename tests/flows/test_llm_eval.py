@@ -11,11 +11,11 @@ from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.supervisor.llm_eval import parse_answers
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.product import START, Product
 from tests.support.reading import loaded, slots, transcript
+from tests.support.twins import FakeClock
 
 
 def ask(prompt: str) -> dict[str, Any]:

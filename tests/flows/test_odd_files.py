@@ -36,13 +36,13 @@ from mimikit.protocol.models import (
 from mimikit.protocol.records import most_bytes, written_at
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, Trigger, TriggerState
-from mimikit.testing.twins import FakeClock
 from mimikit.views import messages
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.ordinary_user import NOBODY, folder_of_an_ordinary_user
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 for _codec in ("utf-8-sig", "utf-16-le"):
     "".encode(_codec)  # read now: the interpreter's own files may not be that user's

@@ -11,11 +11,11 @@ from mimikit.conversation import history
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, time_text
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.product import START, Product
 from tests.support.reading import loaded, results, slots
+from tests.support.twins import FakeClock
 
 
 def at(client: Client, seconds: float) -> None:

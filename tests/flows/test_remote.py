@@ -15,16 +15,16 @@ from mimikit.protocol.models import Command, CommandResult, Question, RoutedAnsw
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import EndIntent
 from mimikit.tasks import queue
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import ToolCaller
 from mimikit.triggers import registry
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import unanswered
+from tests.support.twins import FakeClock
 
 
 def client(**web: Any) -> Client:

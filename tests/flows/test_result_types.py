@@ -12,11 +12,11 @@ from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
 from mimikit.protocol.results import TaskResult
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 
 class Worker(Mind):

@@ -15,15 +15,15 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Question, Task
 from mimikit.tasks import queue
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support import local_model
 from tests.support.local_model import model_file
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import results, transcript
+from tests.support.twins import FakeClock
 
 PROPOSED = {"action": "command", "command": "wc -w a.md", "when": ""}
 

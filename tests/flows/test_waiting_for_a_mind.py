@@ -14,13 +14,13 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import EngineStatus
 from mimikit.protocol.runtime import RuntimeState
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, results, transcript
+from tests.support.twins import FakeClock
 
 LOGGED_OUT = EngineAbsence("codex is not logged in: run `codex login`", "logged_out")
 
@@ -321,7 +321,7 @@ def test_the_owner_may_go_on_without_it(world: World) -> None:
         (
             b"",
             "gemini",
-            "engine: expected one of auto, codex, opencode, local, builtin, scripted; got 'gemini'",
+            "engine: expected one of auto, codex, opencode, local, builtin; got 'gemini'",
         ),
         (b"x = [\n", "builtin", "expected settings that can be added to"),
     ],

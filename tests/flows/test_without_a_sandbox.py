@@ -15,15 +15,15 @@ from mimikit.engines.sandbox import SandboxAnswer
 from mimikit.engines.shell import ShellEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.ordinary_user import as_an_ordinary_user, folder_of_an_ordinary_user
 from tests.support.product import START, Product
 from tests.support.reading import result, transcript
 from tests.support.runs import ground
+from tests.support.twins import FakeClock
 
 
 def client_of(root: Path, **settings: object) -> Client:

@@ -17,12 +17,12 @@ from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.shell import ShellEngine
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.flows import FLOWS
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 EVENTS = {"open", "os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.symlink",
           "os.truncate", "shutil.rmtree", "shutil.move", "shutil.copyfile"}  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.memory_disk import MemoryDisk
 
 START = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ from mimikit.errors import BadRecord
 from mimikit.hueyfiles.folder import QueueEntry, QueueFolder
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
+from tests.support.memory_disk import MemoryDisk
 from tests.support.product import START
+from tests.support.twins import FakeClock
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from huey.constants import EmptyData
 from mimikit.errors import BadInput
 from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import Crash, MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.hueyfiles.helpers import START, names, plain, real_files, reasons, until
+from tests.support.memory_disk import Crash, MemoryDisk
+from tests.support.twins import FakeClock
 
 AT = datetime(2030, 1, 1)  # noqa: DTZ001 - Huey's times carry no zone
 

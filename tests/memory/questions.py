@@ -21,7 +21,7 @@ from mimikit.protocol.models import Hit, Message
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.state import State, open_state
-from mimikit.testing.twins import FakeClock
+from tests.support.twins import FakeClock
 
 ZONE = ZoneInfo("Asia/Shanghai")
 NOW = datetime(2026, 2, 1, 9, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ from mimikit.memory import notes
 from mimikit.memory.notes import backlog_items, changed_backlog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.memory_disk import MemoryDisk
 
 BOM = "\ufeff"
 FILE = """\

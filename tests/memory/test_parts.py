@@ -23,8 +23,8 @@ from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import Message
 from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.protocol.watch import FolderWatch
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
+from tests.support.memory_disk import MemoryDisk
+from tests.support.twins import FakeClock
 
 NOW = datetime(2026, 1, 28, 9, tzinfo=UTC)
 DAY = paths.transcript(NOW.date())

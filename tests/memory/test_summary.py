@@ -16,7 +16,7 @@ from mimikit.memory.archive import MOST_CHARACTERS, DatedText, said_in, summaris
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from mimikit.roles.prompts import Prompts
-from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.memory_disk import MemoryDisk
 
 AT = "2026-01-20 09:30"
 

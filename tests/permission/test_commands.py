@@ -14,7 +14,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Origin, Task
 from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.dispatcher import task_refusal
-from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.memory_disk import MemoryDisk
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 PROCESS: dict[str, Any] = {"pid": 1, "process_started": "1", "boot_id": "b", "started_at": NOW}

@@ -9,7 +9,7 @@ import pytest
 
 from mimikit.protocol import disk as real
 from mimikit.protocol.disk import FileSystem, RealDisk
-from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.memory_disk import MemoryDisk
 
 
 @pytest.fixture(params=["real", "real without renameat2", "memory"])

@@ -17,7 +17,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem
 from mimikit.protocol.records import MAX_RECORD_BYTES, decode
-from mimikit.testing.memory_disk import Crash, DiskStep, MemoryDisk
+from tests.support.memory_disk import Crash, DiskStep, MemoryDisk
 
 GOOD = b'{"id": "m1", "createdAt": "2026-12-01T09:00:00.000Z", "text": "hello"}'
 

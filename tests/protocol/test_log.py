@@ -14,7 +14,7 @@ from mimikit.log import EventLog, log_tails, rotated_logs
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.testing.twins import FakeClock
+from tests.support.twins import FakeClock
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 

@@ -29,7 +29,7 @@ from mimikit.protocol.models import (
 from mimikit.protocol.records import decode
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, Schedule, Trigger, TriggerState
-from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.memory_disk import MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, 30, 0, 123456, tzinfo=UTC)
 TASK = Task(id="t1", prompt="x", created_at=NOW, trace_id="trace-1")

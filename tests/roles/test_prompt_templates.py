@@ -13,9 +13,9 @@ from mimikit.engines.base import TurnInput
 from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
 from mimikit.roles.prompts import Prompts
-from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import TellerSession, ToolSession
+from tests.support.memory_disk import MemoryDisk
 
 KNOWN = {"tools", "workspace", "now", "timezone"}
 NAMES = ("teller", "planner", "worker")

@@ -22,17 +22,16 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.roles.shortage import PAUSE_S, few_files, few_processes, process_limits
 from mimikit.supervisor.loop import SAID_S, ShortageGuard
-from mimikit.testing import twins
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.engines.test_shell import engine, here
-from tests.support import product
+from tests.support import product, twins
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import result, transcript
 from tests.support.runs import Ground
+from tests.support.twins import FakeClock
 
 _ = here  # a fixture
 

@@ -19,10 +19,10 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Message
 from mimikit.roles.prompts import HistoryWindow, prompt_of
 from mimikit.roles.turn_context import written_in
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 BUDGETS = BudgetSettings()

@@ -14,12 +14,12 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Usage
 from mimikit.roles.run_trail import RunTrail
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.support.engine_requests import make_request
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import transcript
+from tests.support.twins import FakeClock
 
 
 class Counting(Mind):

@@ -19,10 +19,10 @@ from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
 from mimikit.runner.claims import FileBytes
 from mimikit.runner.queues import TaskHuey, TaskStorage
-from mimikit.testing.memory_disk import DiskStep, MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until
 from tests.runner.helpers import by_rank, task_storage
+from tests.support.memory_disk import DiskStep, MemoryDisk
+from tests.support.twins import FakeClock
 
 
 def drop(files: Files, name: str, rank: int = 5, at: float | None = None) -> bytes:

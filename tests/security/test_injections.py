@@ -28,7 +28,6 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, InboxItem, Question, Role, Task
 from mimikit.protocol.triggers import Schedule, Trigger
 from mimikit.tasks import queue
-from mimikit.testing.twins import FakeClock
 from mimikit.triggers import registry
 from mimikit.web import markdown
 from tests.security import corpus
@@ -36,6 +35,7 @@ from tests.security.corpus import Attack, Call, ObedientModel
 from tests.support.fake_llm import FakeLLM
 from tests.support.product import START, Product
 from tests.support.runs import alive, tag
+from tests.support.twins import FakeClock
 
 pytestmark = [pytest.mark.needs_program("bwrap"), pytest.mark.timeout(600)]
 

@@ -18,12 +18,12 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Command, time_text
 from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import queue
-from mimikit.testing.memory_disk import Crash, MemoryDisk
-from mimikit.testing.twins import FakeClock
 from mimikit.triggers import registry
 from tests.support.desk import Desk
+from tests.support.memory_disk import Crash, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import Product
+from tests.support.twins import FakeClock
 
 ZONES = (
     "UTC", "Europe/Berlin", "America/New_York", "Asia/Shanghai", "Australia/Lord_Howe",

@@ -10,12 +10,12 @@ import pytest
 from mimikit.conversation.history import HistoryCaps
 from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol.files import Files
-from mimikit.testing.twins import FakeClock
 from tests.crash.disk import Contents, Image, WatchedDisk
 from tests.crash.driver import START_NS, TOLD_ERRORS, Client, warm_folder
 from tests.crash.oracle import Folder, Oracle, remembered
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 LIVES = 20
 ACTIONS = 30

@@ -24,12 +24,12 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import History, Message, RememberedNote, Task
-from mimikit.testing.twins import FakeClock
 from tests.crash.disk import Image, WatchedDisk
 from tests.crash.driver import START_NS, Client
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 HOUR, DAY = 3600, 86400
 DAY_FILE = "memory/summary/2026-12-01.md"

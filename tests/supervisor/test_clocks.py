@@ -20,13 +20,13 @@ from mimikit.protocol.runtime import Health
 from mimikit.supervisor import recovery
 from mimikit.supervisor.retention import BATCH, after_leap, after_living
 from mimikit.tasks import queue
-from mimikit.testing.memory_disk import DiskStep, MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
+from tests.support.memory_disk import DiskStep, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, slots, transcript
+from tests.support.twins import FakeClock
 
 DAY = 86_400.0
 LONG = timedelta(days=40)

@@ -15,12 +15,12 @@ from mimikit.protocol.models import Message, TurnRecord
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.supervisor.store import MOST_AHEAD
 from mimikit.tasks import ledger
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
+from tests.support.twins import FakeClock
 
 FAR = datetime.fromisoformat("2199-12-31T00:00:00+00:00")
 DAY, MONTH = "history/2199-12-31.jsonl", "tasks/2199-12.jsonl"

@@ -15,11 +15,11 @@ from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import recovery
 from mimikit.tasks import ledger, queue
-from mimikit.testing.twins import FakeClock
 from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, result, transcript
+from tests.support.twins import FakeClock
 
 TASK = Task(id="t1", prompt="one", created_at=START, trace_id="r", origin="cli")
 RESULT = TaskResult(

@@ -14,7 +14,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command
 from mimikit.supervisor import settings_writer
 from mimikit.tasks import queue
-from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.memory_disk import MemoryDisk
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 ENDPOINT: dict[str, Any] = {"base_url": "http://127.0.0.1:11434/v1", "model": "m1"}

@@ -14,12 +14,12 @@ from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
-from mimikit.testing.memory_disk import DiskStep, MemoryDisk
-from mimikit.testing.twins import FakeClock
 from tests.crash.driver import Client
+from tests.support.memory_disk import DiskStep, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product, scripted_settings
 from tests.support.reading import results
+from tests.support.twins import FakeClock
 
 MOST = scripted_settings().limits.tasks_per_trace
 REQUEST = Task(

@@ -8,10 +8,10 @@ from typing import Any
 from mimikit.config import Settings
 from mimikit.engines.base import EngineRequest
 from mimikit.engines.openai.engine import OpenAIEngine
-from mimikit.testing.twins import FakeClock
 from tests.support.engine_requests import NOW, Desk
 from tests.support.fake_llm import FakeLLM
 from tests.support.runs import Ground
+from tests.support.twins import FakeClock
 
 KEY = "canary-key-of-the-endpoint"
 

@@ -50,11 +50,11 @@ from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 from mimikit.tasks.queue import order_of, read
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock, TellerInPlace
 from mimikit.tools.reader import RoleReader
 from tests.support.desk import Desk
+from tests.support.memory_disk import MemoryDisk
 from tests.support.searching import plain_search
+from tests.support.twins import FakeClock, TellerInPlace
 
 START = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 NOWHERE = Path("/nowhere")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, tzinfo
 
 from mimikit.memory.search import MemorySearch
 from mimikit.protocol.files import Files
-from mimikit.testing.twins import FakeClock
+from tests.support.twins import FakeClock
 
 
 def plain_search(files: Files, zone: tzinfo = UTC) -> MemorySearch:

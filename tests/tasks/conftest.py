@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import MemoryDisk
+from tests.support.memory_disk import MemoryDisk
 
 
 @pytest.fixture

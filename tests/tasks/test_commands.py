@@ -10,7 +10,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, CommandResult
 from mimikit.tasks import queue
-from mimikit.testing.memory_disk import Crash, MemoryDisk
+from tests.support.memory_disk import Crash, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 ORDER = Command(id="o1", action="cancel", target="t1", created_at=NOW)

@@ -16,7 +16,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.results import StatusCheckpoint
 from mimikit.tasks import ledger
 from mimikit.tasks.ledger import Ledger, events_of
-from mimikit.testing.memory_disk import DiskStep, MemoryDisk
+from tests.support.memory_disk import DiskStep, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 

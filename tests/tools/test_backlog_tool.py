@@ -8,9 +8,9 @@ from mimikit.config import Settings
 from mimikit.memory import notes
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import BacklogChange
-from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import TellerSession, ToolCaller
+from tests.support.memory_disk import MemoryDisk
 from tests.support.searching import plain_search
 from tests.tools.test_past import NOW
 

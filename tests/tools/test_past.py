@@ -14,11 +14,11 @@ from mimikit.config import Settings
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
-from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools import reader
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller
+from tests.support.memory_disk import MemoryDisk
 from tests.support.searching import plain_search
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)

@@ -13,11 +13,11 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Task
 from mimikit.protocol.triggers import Schedule, TaskParameters, Trigger
-from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import TellerSession, ToolCaller, ToolSession
 from mimikit.triggers import conditions
+from tests.support.memory_disk import MemoryDisk
 from tests.support.searching import plain_search
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)

@@ -30,11 +30,11 @@ from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.models import LiveRun
 from mimikit.protocol.runtime import Health
 from mimikit.state import State
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from mimikit.web.api.routing import EXTENSION, Site
 from mimikit.web.app import Assets, build_web
 from mimikit.web.guard import KEY_HEADER
+from tests.support.memory_disk import MemoryDisk
+from tests.support.twins import FakeClock
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"

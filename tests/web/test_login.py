@@ -12,10 +12,10 @@ from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from mimikit.web import tokens
 from mimikit.web.guard import KEY_HEADER, RateLimit
+from tests.support.memory_disk import MemoryDisk
+from tests.support.twins import FakeClock
 from tests.web.conftest import TOKEN
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

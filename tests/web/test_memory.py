@@ -21,9 +21,9 @@ from mimikit.memory.notes import content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import MemoryDisk
 from mimikit.views.memory import MAX_EDITED_BYTES, MAX_SHOWN_BYTES
 from mimikit.web.app import MAX_BODY_BYTES
+from tests.support.memory_disk import MemoryDisk
 from tests.web.conftest import START, MakeWeb, Web, error_of
 from tests.web.remembering import RAW, SUMMARY, put, write
 

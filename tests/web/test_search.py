@@ -18,9 +18,9 @@ from mimikit.memory.index import RankIndex
 from mimikit.memory.search import IndexStatus, MemorySearch
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import FakeClock
 from mimikit.views.memory import marks
+from tests.support.memory_disk import MemoryDisk
+from tests.support.twins import FakeClock
 from tests.web.conftest import START, MakeWeb, Web, error_of
 
 

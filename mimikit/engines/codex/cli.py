@@ -91,7 +91,7 @@ def unavailable(settings: CodexSettings) -> str | None:
     place = find(settings)
     if place is None:
         wanted = settings.path or "codex"
-        said = f"expected {wanted}, got no such program; pip install 'mimikit[codex]'"
+        said = f"expected {wanted}, got no such program; pip install 'mimikit-assistant[codex]'"
         return EngineAbsence(said, "missing")
     version = version_of(place.program)
     if version is None:

@@ -29,7 +29,7 @@ from mimikit.protocol.models import Role, Usage
 if TYPE_CHECKING:
     from mimikit.engines.builtin.shell_lines import IsProgram
 
-MISSING = "expected the package xllamacpp, got none; pip install 'mimikit[local]'"
+MISSING = "expected the package xllamacpp, got none; pip install 'mimikit-assistant[local]'"
 NO_WEIGHTS = "expected the weights of a small model, got none; `mimikit local setup` fetches them"
 _MOST_THREADS = 4
 _GGUF = b"GGUF"

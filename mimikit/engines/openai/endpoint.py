@@ -43,7 +43,7 @@ Trouble: TypeAlias = Literal[
 """absent: there is no such API. error: it can be asked, but not that."""
 
 PACKAGE = "openai"
-MISSING = "expected the package openai, got none; pip install 'mimikit[openai]'"
+MISSING = "expected the package openai, got none; pip install 'mimikit-assistant[openai]'"
 MOST_BYTES = 32 * 2**20
 """Of one answer; whoever sends more is cut off."""
 CONNECT_S = 10.0

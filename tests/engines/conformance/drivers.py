@@ -28,18 +28,18 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Role, Task
 from mimikit.protocol.triggers import Schedule, Trigger
-from mimikit.testing.memory_disk import MemoryDisk
-from mimikit.testing.twins import ScriptedEngine
 from mimikit.tools.mcp import ToolServer
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import TellerSession, ToolCaller, ToolSession
 from tests.support.engine_requests import NOW, Desk
 from tests.support.fake_llm import Body, FakeLLM, Step, tool_outputs
+from tests.support.memory_disk import MemoryDisk
 from tests.support.opencode_ground import owner_config
 from tests.support.programs import opencode
 from tests.support.runs import Ground
 from tests.support.searching import plain_search
+from tests.support.twins import ScriptedEngine
 
 ROLES: tuple[Role, ...] = ("teller", "planner", "worker")
 KEY = "canary-key-of-the-server"

@@ -1,4 +1,4 @@
-"""A disk in memory that can crash, lose power and fail: the twin of RealDisk for tests.
+"""A disk in memory that can crash, lose power and fail: the twin of RealDisk.
 
 Two images live here. The volatile one is what a process sees, and what a killed process leaves.
 The durable one is what a power cut leaves: the synced state plus any part of what was not synced
@@ -39,7 +39,7 @@ class _File:
 _YEAR_2100_NS = 4_102_444_800 * 10**9
 
 _Names: TypeAlias = dict[str, _File]
-_DISK_ROOMS = ("mimikit.protocol.", "mimikit.testing.")
+_DISK_ROOMS = ("mimikit.protocol.", "tests.support.memory_disk")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from mimikit.protocol.files import Files
-from mimikit.testing.memory_disk import Crash, DiskStep, MemoryDisk
+from tests.support.memory_disk import Crash, DiskStep, MemoryDisk
 
 OLD, NEW = b'{"text": "old"}', b'{"text": "newer"}'
 Protocol = Callable[[MemoryDisk], None]
