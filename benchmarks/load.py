@@ -3,8 +3,7 @@
 Each row is a consumer of its own over a folder that was filled before: a day of so many messages,
 so many ended tasks, as many of one trigger, so many that wait (paused). The rows `drop …` drop that
 many hand-made files into a folder while it is talked to. Of each row a page is started as well and
-looked at. Of three last lines one says what others wait beside slow clients, two go on for long:
-CPU for each of the first and of the last ones.
+looked at. Two last lines go on for long: CPU for each of the first and of the last ones.
 Run: python -m benchmarks.load [--messages N] [--tasks N] [--queued N] [--dropped N] [--asked N]
     [--long N] [--rows NAME,NAME]; TMPDIR tells on which disk.
 """
@@ -13,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import socket
 import statistics
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, date, timedelta
 from functools import partial
 from itertools import pairwise
@@ -239,28 +237,6 @@ def go_on(kind: str, total: int) -> str:
         return f"{total:,} {kind}s, one by one: {shown}; {held}"
 
 
-def beside_slow_clients(asked: int) -> str:
-    """What health and a right bearer wait while 80 connections send their requests slowly."""
-    with consumer() as (_, _, _, folder):
-        argv = [sys.executable, "-m", "mimikit", "--workspace", str(folder), "web", "--port", "0"]
-        with served(argv, folder, folder / ".mimikit") as page, ExitStack() as opened:
-            begun = [b"GET /healthz HTTP/1.1\r\nHo"] * 40 + [b"GET /healthz HTTP/1.1\r\nX: "] * 40
-            slow = [socket.create_connection(("127.0.0.1", page.port)) for _ in begun]
-            for one, data in zip(slow, begun, strict=True):
-                opened.enter_context(one).sendall(data)
-            waits: dict[str, list[float]] = {"/healthz": [], "/api/status": []}
-            for _ in range(asked):
-                for one in slow[40:]:  # ended after ten seconds
-                    with suppress(OSError):
-                        one.sendall(b"x")
-                for path, delays in waits.items():
-                    client(page.port, page.token, "GET", path, 1, delays)
-                time.sleep(0.05)
-    p95 = {path: sorted(delays)[int(asked * 0.95)] for path, delays in waits.items()}
-    shown = ", ".join(f"{path} p95 {delay:.0f} ms" for path, delay in p95.items())
-    return f"beside 40 half-open and 40 dripping connections: {shown}"
-
-
 def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(
@@ -301,8 +277,6 @@ def main() -> None:
         if name.startswith(wanted):
             found = row()
             print(f"{name:14}" + "".join(f"{found[c]:10.2f}" for c in columns), flush=True)
-    if "slow clients".startswith(wanted):
-        print(beside_slow_clients(args.asked), flush=True)
     for kind in ("message", "task"):
         if f"long {kind}".startswith(wanted):
             print(go_on(kind, args.long), flush=True)

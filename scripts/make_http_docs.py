@@ -144,8 +144,8 @@ curl -H "Authorization: Bearer $(mimikit token)" -H "Content-Type: application/j
   -d '{"text": "hi"}' http://127.0.0.1:8787/api/input
 ```
 
-- Every route but `POST /api/login` and `GET /healthz` needs the token; or, of a login, its cookie
-  and the `key` it answered, as the header `X-Mimikit-Session`.
+- Every route but `POST /api/login` and `GET /healthz` needs the token as above, or the `key` that a
+  login answered as the header `X-Mimikit-Session`.
 - Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error.
 - What goes wrong is answered as `{"error": {"message": …, "field": …}}` with a status of 4xx or
   5xx; `message` says what was expected, what came, and what to do.
@@ -245,7 +245,7 @@ def make_client() -> tuple[Client, Files]:
     nowhere = Path("/nowhere")
     app = build_web(
         State(nowhere, nowhere, files, settings, clock, EventLog(files, clock)),
-        token=TOKEN, session_key=b"key", bound=("127.0.0.1", 8787), search=search,
+        token=TOKEN, bound=("127.0.0.1", 8787), search=search,
         trial=lambda _request, _state: TRIED,
     )  # fmt: skip
     return Client(app), files

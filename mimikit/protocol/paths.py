@@ -38,7 +38,6 @@ EVENTS = "events.jsonl"
 HUEY = "huey"
 SECRETS = "secrets"
 TOKEN = "secrets/token"  # noqa: S105 - a path, not a token
-SESSION_KEY = "secrets/session_key"
 CACHE = "cache"
 SIDE = "side"
 DIFFS = "side/diffs"

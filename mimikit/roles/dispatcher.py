@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -41,9 +39,6 @@ from mimikit.tasks import queue, reminders
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import Effects, ToolCaller
-
-PAGE_SAYS_AGAIN_S = 3.0
-"""A page looks each second whether its record is there."""
 
 
 def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
@@ -246,9 +241,7 @@ def _kept_diff(context: RunContext, task: Task, recording: RunRecording) -> Task
     return whole
 
 
-def task_refusal(
-    task: Task, settings: Settings, files: Files, wait: Callable[[float], object] = time.sleep
-) -> str | None:
+def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
     """Why a `command` task may not run; None when it may.
 
     Every page tells where it really listens, which need not be what the settings say. What came by
@@ -256,7 +249,7 @@ def task_refusal(
     """
     if task.profile != "command":
         return None
-    pages = _pages(files, wait)
+    pages = files.load_all(paths.PAGES, PageAddress)
     is_local = settings.web.host in permission.LOOPBACK and all(page.local for page in pages)
     return permission.command_refusal(
         task.origin,
@@ -265,20 +258,6 @@ def task_refusal(
         allow_commands=settings.web.allow_commands,
         allow_llm_commands=settings.allow_llm_commands,
     )
-
-
-def _pages(files: Files, wait: Callable[[float], object]) -> list[PageAddress]:
-    """What the pages tell of themselves; what can not be read of it is set aside.
-
-    It may be the word of a page that lives, which says it again when it misses it: so long is
-    waited, and only then nobody stands behind it.
-    """
-    names = files.names(paths.PAGES)
-    pages = files.load_all(paths.PAGES, PageAddress, names)
-    if len(pages) < len(names):
-        wait(PAGE_SAYS_AGAIN_S)
-        pages = files.load_all(paths.PAGES, PageAddress)
-    return pages
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from mimikit.errors import (
     NotFound,
     Refused,
     StorageError,
-    shortage_of,
 )
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
@@ -40,13 +39,13 @@ from mimikit.web.api.routing import EXTENSION, Site, Trial, error_answer, site
 from mimikit.web.feed import Feed
 from mimikit.web.guard import SAFE_METHODS, Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import Markdown
-from mimikit.web.tokens import Keys
+from mimikit.web.tokens import CurrentToken
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
 
-MAX_BODY_BYTES = 12 * 2**18
-"""The longest text, and what goes with it, where JSON writes each character as two escaped ones."""
+MAX_BODY_BYTES = 2**20
+"""Other limits are those of their routes."""
 
 _CSP = "; ".join(
     [
@@ -103,7 +102,6 @@ def build_web(
     state: State,
     *,
     token: str,
-    session_key: bytes,
     bound: tuple[str, int],
     search: Callable[[], MemorySearch],
     is_local: bool = True,
@@ -131,7 +129,7 @@ def build_web(
     reader = StateReader(guest, state.settings, clock, Markdown().html)
     guard = Guard(
         guest,
-        Keys(guest, token, session_key),
+        CurrentToken(guest, token),
         clock,
         log,
         hosts=allowed_hosts(web.hosts),
@@ -156,7 +154,7 @@ def build_web(
         routes=[route for area in AREAS for route in area.table],
         is_local=is_local,
     )
-    guard.install(app)
+    app.before_request(guard.check)
 
     def check_place(response: Response | None = None) -> Response | None:
         """Before and after: what lies in a folder that was moved away, nobody will answer."""
@@ -218,8 +216,6 @@ def _on_error(error: Exception) -> Response:
     if isinstance(error, MimikitError):
         field = error.field if isinstance(error, BadInput) else None
         return error_answer(_status_of(error), str(error), field)
-    if short := shortage_of(error):
-        return error_answer(503, f"{short}; try again in a moment")
     # A fault of ours: the log has it all, the caller a sentence.
     trace = "".join(traceback.format_exception(error, limit=-8))
     site().log.write("error", "web_failed", path=request.path[:200], method=request.method)

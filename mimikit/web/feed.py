@@ -21,7 +21,6 @@ from mimikit.log import read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.watch import LastingThread
 from mimikit.views.snapshot import Change
 
 Hint = dict[str, object]
@@ -78,7 +77,7 @@ class Feed:
         self._making = threading.Lock()
         self._news = threading.Condition()
         self._places: list[StreamPlace] = []
-        self._tailer = LastingThread("feed")
+        self._tailer: threading.Thread | None = None
         self._stopped = False
         self.generation = 0
         """Moves on each time the file changed."""
@@ -116,7 +115,9 @@ class Feed:
                 self._drop(old)
             if self._stopped or len(self._places) >= self._max:
                 raise StreamsFull(f"{self._max} streams are open already; poll /api/changes")
-            self._tailer.begin(self._tail)  # may fail, and takes no place then
+            if self._tailer is None:
+                self._tailer = threading.Thread(target=self._tail, name="feed", daemon=True)
+                self._tailer.start()
             place = StreamPlace(tab)
             self._places.append(place)
             return place
@@ -202,7 +203,7 @@ class Feed:
                 stat = last
             with self._news:
                 if not self._places:
-                    self._tailer.thread = None
+                    self._tailer = None
                     return
                 if stat != last or first:
                     self.generation += 1

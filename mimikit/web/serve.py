@@ -1,27 +1,27 @@
-"""The web process: one socket we bind and check ourselves, gunicorn around it, the app inside.
+"""The web process: a socket that we bind and check, stock gunicorn around it, the app inside.
 
-gunicorn's own choices are not left to the environment: PORT would make it listen everywhere,
-WEB_CONCURRENCY would give each worker its own limits, HUP would reload instead of end.
+gunicorn's choices are not left to the environment: PORT would make it listen everywhere, and
+WEB_CONCURRENCY would give each worker its own limits.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import ipaddress
-import logging
 import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
-from gunicorn.glogging import Logger
 
 from mimikit.clock import SystemClock
 from mimikit.config import Settings
@@ -31,20 +31,18 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import PageAddress
 from mimikit.state import wait_for_folders
-from mimikit.web import front, tokens
+from mimikit.web import tokens
 from mimikit.web.guard import allowed_hosts
 
 if TYPE_CHECKING:
     from flask import Flask
 
-    from mimikit.web.api.routing import Site
-
-THREADS_BESIDE_STREAMS = 16
+THREADS_BESIDE_STREAMS = 48
 PORT_PATIENCE_S = 1.5
+WATCH_S = 0.5
 
-# What another gunicorn or systemd may have left in the environment: sockets and settings not ours.
-_PAGE = "MIMIKIT_PAGE"
-_FOREIGN = ("GUNICORN_PID", "GUNICORN_FD", "GUNICORN_CMD_ARGS", "LISTEN_PID", "LISTEN_FDS")
+# Sockets that another gunicorn or systemd left in the environment: gunicorn would listen there.
+_FOREIGN = ("GUNICORN_PID", "GUNICORN_FD", "LISTEN_PID", "LISTEN_FDS")
 
 OnReady = Callable[[str, int], None]
 
@@ -92,7 +90,7 @@ def serve(
     host, port: over the settings; `$PORT` gives the port when none is given here.
 
     Raises:
-        BadSettings: the address can not be used, or may not be without a token and host names.
+        BadSettings: the address cannot be used, or may not be without a token and host names.
     """
     os.umask(0o077)
     for name in _FOREIGN:
@@ -103,8 +101,8 @@ def serve(
         allowed_hosts(settings.web.hosts)
         disk, files = _open(state, settings)
         wait_for_folders(files, lambda why, new: new and sys.stderr.write(f"Waiting: {why}.\n"))
-        token, session_key = tokens.load_token(files), tokens.load_session_key(files)
-        page = _announce(bound, files)
+        token = tokens.load_token(files)
+        _announce(bound, files)
         disk.close()
     except MimikitError:
         bound.socket.close()
@@ -119,19 +117,50 @@ def serve(
         _, files = _open(state, settings)
         clock = SystemClock()
         opened = State(state, workspace, files, settings, clock, EventLog(files, clock))
-        app = build_web(
+        return build_web(
             opened,
             token=token,
-            session_key=session_key,
             # Without the dictionary: it is large, and what is found without it is nearly as much.
             search=lambda: make_search(opened, words=False, stays=True),
             bound=(bound.host, bound.port),
             is_local=bound.is_local,
         )
-        app.config[_PAGE] = page
-        return app
 
-    _Master(_Server(bound, settings.web.max_streams, make_app, on_ready)).run()
+    master = os.getpid()
+
+    def end(_number: int, _frame: object) -> None:
+        os.kill(master, signal.SIGTERM)
+
+    def when_ready(_server: Arbiter) -> None:
+        signal.signal(signal.SIGHUP, end)  # of a closed terminal; gunicorn would load itself anew
+        if on_ready is not None:
+            on_ready(bound.host, bound.port)
+
+    def post_worker_init(worker: Any) -> None:
+        threading.Thread(target=_watch, args=(worker, master), daemon=True).start()
+
+    server_settings: dict[str, Any] = {
+        "bind": [f"fd://{bound.socket.detach()}"],
+        "workers": 1,  # streams and limits are counted in one process
+        "worker_class": "gthread",
+        "threads": THREADS_BESIDE_STREAMS + settings.web.max_streams,
+        "timeout": 30,
+        "keepalive": 20,
+        "graceful_timeout": 5,
+        "limit_request_line": 8190,
+        "limit_request_fields": 100,
+        "limit_request_field_size": 8190,
+        "forwarded_allow_ips": "127.0.0.1,::1",
+        "forwarder_headers": "",
+        "control_socket_disable": True,
+        "accesslog": None,
+        "errorlog": "-",
+        "loglevel": "warning",
+        "proc_name": "mimikit web",
+        "when_ready": when_ready,
+        "post_worker_init": post_worker_init,
+    }
+    _Server(make_app, server_settings).run()
 
 
 def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
@@ -141,15 +170,15 @@ def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
     return disk, files
 
 
-def _announce(bound: ServerSocket, files: Files) -> tuple[str, PageAddress]:
-    """Write down where this process listens, give where and what: the consumer decides by it.
+def _announce(bound: ServerSocket, files: Files) -> None:
+    """Write down where this process listens: the consumer decides by it.
 
     One that others reach counts until it is gone and another page starts: what came through it may
     still wait.
     """
     for name in files.names(paths.PAGES):
         path = f"{paths.PAGES}/{name}"
-        page = files.peek(path, PageAddress)  # what can not be read is the consumer's to set aside
+        page = files.peek(path, PageAddress)  # what cannot be read is the consumer's to set aside
         if page and not ids.is_alive(page.pid, page.process_started, page.boot_id):
             files.remove(path)
     now = SystemClock().now()
@@ -162,21 +191,19 @@ def _announce(bound: ServerSocket, files: Files) -> tuple[str, PageAddress]:
         boot_id=ids.boot_id(),
         started_at=now,
     )
-    path = paths.page(ids.new_id("page", now))
-    files.save(path, page)
-    return path, page
+    files.save(paths.page(ids.new_id("page", now)), page)
 
 
 def chosen_port(port: int | None, settings: Settings) -> int:
     """The port given, else `$PORT`'s, else the settings'; BadSettings when `$PORT` is none."""
     if port is not None:
         return port
-    given = os.environ.get("PORT", "").strip()
-    if not given:
+    text = os.environ.get("PORT", "").strip()
+    if not text:
         return settings.web.port
-    if not (given.isascii() and given.isdigit() and int(given) <= 65535):
-        raise BadSettings(f"PORT: expected a number from 0 to 65535, got {given[:20]!r}")
-    return int(given)
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise BadSettings(f"PORT: expected a number from 0 to 65535, got {text[:20]!r}")
+    return int(text)
 
 
 def bind(host: str, port: int) -> ServerSocket:
@@ -198,7 +225,7 @@ def bind(host: str, port: int) -> ServerSocket:
             listener.close()
             # The worker of a master that was killed needs a moment to notice.
             if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
-                raise BadSettings(f"can not listen at {host}:{port}: {_why(error)}") from None
+                raise BadSettings(f"cannot listen at {host}:{port}: {_why(error)}") from None
             time.sleep(0.1)
         else:
             name = listener.getsockname()
@@ -214,163 +241,37 @@ def _why(error: OSError) -> str:
     return reasons.get(error.errno or 0, error.strerror or str(error))
 
 
-class _Log(Logger):
-    """gunicorn's log as single lines on stderr: no traces, no requests."""
-
-    def setup(self, cfg: Any) -> None:
-        """Only warnings and worse, in our own form."""
-        super().setup(cfg)
-        for handler in self.error_log.handlers:
-            handler.setFormatter(_OneLine())
-
-    def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
-        """Requests are not logged: addresses tell too much and nobody reads them."""
-
-
-class _OneLine(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        kind, error, _ = record.exc_info or (None, None, None)
-        tail = f" ({kind.__name__}: {error})" if kind is not None else ""
-        return f"web: {record.getMessage()}{tail}".replace("\n", " ")
-
-
-class _Worker(front.RequestServer):
-    """A worker that ends its streams first, and ends on Ctrl-C as it does on TERM.
-
-    It ends, and its master with it, where the state folder is no longer the one it was started
-    for: token and address are another's there.
-    """
-
-    _is_lost = False
-
-    def run(self) -> None:
-        """Serve until the end; the code of a failed start is what ends a master, too."""
-        super().run()
-        if self._is_lost:
-            sys.exit(Arbiter.WORKER_BOOT_ERROR)
-
-    def murder_pending(self) -> None:
-        """About every second: see whether this page is still one of the folder it stands for."""
-        super().murder_pending()
-        if self.alive and (reason := self._why_lost()):
-            self.log.error("%s; the page has to be started again", reason)
-            self._is_lost, self.alive = True, False
-            self._end_streams()
-
-    def _why_lost(self) -> str | None:
-        app = cast("Flask", self.wsgi)
-        files = site_of(app).files
-        try:
-            if not files.fs.is_in_place():
-                return f"{files.fs.root} was moved, removed or replaced"
-            path, page = cast("tuple[str, PageAddress]", cast("Any", app).config[_PAGE])
-            if (known := files.peek(path, PageAddress)) and known.to_json() == page.to_json():
-                return None
-        except (MimikitError, OSError, MemoryError):
-            return None  # the disk fails just now, or there is no memory: that says nothing
-        try:
-            files.save(path, page)
-        except (MimikitError, OSError, MemoryError) as error:
-            return f"{path}, by which commands are refused to others, is lost: {error}"
-        return None
-
-    def init_signals(self) -> None:
-        """A terminal sends INT to worker and master alike: let requests finish."""
-        super().init_signals()
-        signal.signal(signal.SIGINT, self.handle_exit)
-
-    def handle_exit(self, sig: int, frame: Any) -> None:
-        """Stop: the streams hear of it outside of the signal's handler."""
-        super().handle_exit(sig, frame)
-        self.method_queue.defer(self._end_streams)
-
-    def is_parent_alive(self) -> bool:
-        """Whether the master lives; without it, free the port at once and end."""
-        alive = super().is_parent_alive()
-        if not alive:
-            self.alive = False
-            self.set_accept_enabled(False)
-            for listener in self.sockets:
-                listener.close()
-            self._end_streams()
-        return alive
-
-    def _end_streams(self) -> None:
-        site_of(cast("Flask", self.wsgi)).feed.stop()
-
-
-def site_of(app: Flask) -> Site:
-    from mimikit.web.api.routing import EXTENSION
-
-    return app.extensions[EXTENSION]
-
-
-class _Master(Arbiter):
-    """A master that ends on HUP and INT as it does on TERM, and keeps its one worker."""
-
-    def handle_hup(self) -> None:
-        self.handle_term()
-
-    handle_int = handle_hup
-
-    def handle_usr2(self) -> None:
-        """Nothing: no second master beside this one, and limits are counted in one worker."""
-
-    handle_ttin = handle_ttou = handle_usr2
-
-
 class _Server(BaseApplication):
-    """gunicorn, set up by code alone."""
+    """Stock gunicorn, set up by code alone."""
 
-    def __init__(
-        self,
-        bound: ServerSocket,
-        max_streams: int,
-        make_app: Callable[[], Flask],
-        on_ready: OnReady | None,
-    ) -> None:
-        self._bound, self._max_streams = bound, max_streams
-        self._make_app, self._on_ready = make_app, on_ready
+    def __init__(self, make_app: Callable[[], Flask], settings: dict[str, Any]) -> None:
+        self._make_app, self._settings = make_app, settings
         super().__init__()
 
     def load_config(self) -> None:
-        """Every setting that its surroundings could change otherwise."""
-        values: dict[str, Any] = {
-            "bind": [f"fd://{self._bound.socket.detach()}"],
-            "workers": 1,
-            "worker_class": _Worker,
-            "threads": THREADS_BESIDE_STREAMS + max(THREADS_BESIDE_STREAMS, self._max_streams),
-            "worker_connections": front.MAX_CONNECTIONS,
-            "keepalive": 20,
-            "graceful_timeout": 5,
-            "max_requests": 0,
-            "sendfile": False,  # it would go around what front.py does with an answer
-            "control_socket_disable": True,
-            "http_protocols": "h1",
-            "forwarded_allow_ips": "127.0.0.1,::1",
-            "forwarder_headers": "",
-            "accesslog": None,
-            "errorlog": "-",
-            "loglevel": "warning",
-            "logger_class": _Log,
-            "proc_name": "mimikit web",
-            "preload_app": False,
-            "reuse_port": False,
-            "when_ready": self._when_ready,
-        }
-        for name, value in values.items():
+        for name, value in self._settings.items():
             self.cfg.set(name, value)
 
     def load(self) -> Any:
         return self._make_app()
 
-    def _when_ready(self, server: Arbiter) -> None:
-        """Look once more where it really listens, then say so."""
-        names = [tuple(listener.getsockname()[:2]) for listener in server.LISTENERS]
-        if names != [(self._bound.host, self._bound.port)]:
-            raise MimikitError(f"expected to listen at {self._bound.host} alone, got {names}")
-        if self._on_ready is not None:
-            self._on_ready(self._bound.host, self._bound.port)
+
+def _watch(worker: Any, master: int) -> None:
+    """End the streams when the worker stops; end at once without a master or state folder."""
+    from mimikit.web.api.routing import EXTENSION, Site
+
+    site: Site = worker.wsgi.extensions[EXTENSION]
+    while worker.alive:
+        if os.getppid() != master:
+            os._exit(1)  # it was killed: the port is free for the next one
+        with contextlib.suppress(OSError):  # the disk does not answer: that says nothing
+            if not site.files.fs.is_in_place():
+                # Token and address are another's there.
+                reason = f"{site.files.fs.root} was moved, removed or replaced"
+                worker.log.error("%s; the page has to be started again", reason)
+                os._exit(Arbiter.WORKER_BOOT_ERROR)  # ends the master, too
+        time.sleep(WATCH_S)
+    site.feed.stop()
 
 
 def main() -> None:

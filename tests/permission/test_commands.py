@@ -81,26 +81,14 @@ def test_nobody_from_afar(origin: Origin, settings: Settings, pages: list[PageAd
     assert task_refusal(task("trigger", origin), settings, files)
 
 
-def test_what_is_no_word_of_a_page_is_set_aside_and_takes_no_command() -> None:
-    files, waits = state_with(HOME), list[float]()
+def test_what_is_no_record_of_a_page_is_set_aside_and_takes_no_command() -> None:
+    files = state_with(HOME)
     for name in ("page-x", "odd one"):
         files.write(f"{paths.PAGES}/{name}.json", b"{")
-    assert task_refusal(task("http"), Settings(), files, waits.append) is None
+    assert task_refusal(task("http"), Settings(), files) is None
     assert files.names(paths.PAGES) == ["page-0.json"]
     kept = [files.read(f"{paths.CORRUPT}/{name}") for name in files.names("corrupt", suffix="")]
-    assert (kept.count(b"{"), len(kept), len(waits)) == (2, 4, 1)
-    assert task_refusal(task("http"), Settings(), files, waits.append) is None
-    assert len(waits) == 1
-
-
-def test_a_page_whose_word_is_damaged_says_it_again_before_a_command_is_judged() -> None:
-    files = state_with(HOME)
-    files.write(paths.page("page-x"), b"")
-
-    def say_again(_seconds: float) -> None:
-        files.save(paths.page("page-x"), ABROAD)
-
-    assert task_refusal(task("http"), Settings(), files, say_again)
+    assert (kept.count(b"{"), len(kept)) == (2, 4)
 
 
 def test_from_afar_when_the_owner_says_so_and_always_at_the_machine() -> None:

@@ -38,7 +38,6 @@ from tests.support.twins import FakeClock
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"
-KEY = b"the key that signs sessions"
 HOST = "127.0.0.1:8787"
 ORIGIN = f"http://{HOST}"
 HARMLESS = (paths.LOG,)
@@ -56,7 +55,6 @@ class Web:
     app: Flask
     feed: ChangeFeed
     workspace: Path
-    key: str = ""
     requests: int = field(default=0)
 
     @property
@@ -80,9 +78,7 @@ class Web:
         """One request as the page would make it, unless told otherwise."""
         self.requests += 1
         sent = dict(headers or {})
-        if self.key and "Cookie" in sent:
-            sent.setdefault(KEY_HEADER, self.key)
-        if login and "Authorization" not in sent and "Cookie" not in sent:
+        if login and "Authorization" not in sent and KEY_HEADER not in sent:
             sent["Authorization"] = f"Bearer {TOKEN}"
         if body is not None:
             data = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -104,12 +100,11 @@ class Web:
         assert response.status_code == 200, response.get_data(as_text=True)
         return response.get_json()
 
-    def log_in(self) -> str:
-        """A Cookie header of a new session; its key goes with each cookie from now on."""
+    def log_in(self) -> dict[str, str]:
+        """The header of a new session."""
         response = self.ask("POST", "/api/login", {"token": TOKEN}, login=False)
         assert response.status_code == 200
-        self.key = response.get_json()["key"]
-        return response.headers["Set-Cookie"].partition(";")[0]
+        return {KEY_HEADER: response.get_json()["key"]}
 
     def contents(self) -> dict[str, bytes]:
         """Every file but the log."""
@@ -169,7 +164,6 @@ def make_web(tmp_path: Path) -> MakeWeb:
         app = build_web(
             State(tmp_path, tmp_path, files, chosen, clock, EventLog(ReadOnlyFiles(files), clock)),
             token=token,
-            session_key=KEY,
             bound=("127.0.0.1", 8787),
             search=search or plain_search,
             is_local=is_local,
@@ -205,7 +199,7 @@ def on_disk(make_web: MakeWeb, tmp_path: Path) -> Web:
     disk: Any = RealDisk(state)
     web = make_web(disk=disk)
     for path in (
-        *("secrets/token", "secrets/session_key", "config.toml", "history.json", "backlog.md"),
+        *("secrets/token", "config.toml", "history.json", "backlog.md"),
         *("cache/x.md", "prompts/teller.md", "turns/done/x.md", "side/x.txt", "memory/x.txt"),
         *("memory/.hidden.md", "memory/summary/.hidden.md"),
     ):

@@ -21,7 +21,6 @@ from mimikit.triggers import registry
 from mimikit.web import feed as feed_module
 from mimikit.web import tokens
 from mimikit.web.feed import StreamsFull, connection_check
-from mimikit.web.guard import KEY_HEADER
 from tests.web.conftest import HOST, START, TOKEN, live_run
 from tests.web.test_shown import trigger
 
@@ -341,9 +340,9 @@ def test_a_stream_that_has_nothing_to_say_beats(web) -> None:
 
 def test_a_stream_ends_with_its_session(web) -> None:
     session = web.log_in()
-    stream = open_stream(web, headers={"Cookie": session, KEY_HEADER: web.key})
+    stream = open_stream(web, headers=session)
     stream.take(1, status=True)
-    web.ask("POST", "/api/logout", {}, headers={"Cookie": session})
+    web.ask("POST", "/api/logout", {}, headers=session)
     assert list(stream.frames) == []
     stream.close()
 
@@ -393,12 +392,12 @@ def test_a_disk_that_does_not_answer_only_delays(make_web, monkeypatch) -> None:
 def test_nobody_looks_at_the_file_while_no_stream_is_open(web) -> None:
     stream = open_stream(web)
     stream.take(1, status=True)
-    tailer = web.site.feed._tailer.thread
+    tailer = web.site.feed._tailer
     assert tailer is not None
     stream.close()
     tailer.join(timeout=5)
     assert not tailer.is_alive()
-    assert web.site.feed._tailer.thread is None
+    assert web.site.feed._tailer is None
     again = open_stream(web, since=cursor(web))
     web.feed.tell("delta", turnId="t", text="x")
     assert texts(again.take(1)) == ["x"]

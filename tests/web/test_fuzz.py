@@ -16,6 +16,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import Message, Question, Task
 from mimikit.tasks import queue
 from mimikit.triggers import registry
+from mimikit.web.guard import KEY_HEADER
 from tests.web.conftest import HOST, START, MakeWeb, Web
 from tests.web.test_guard import ROUTES
 from tests.web.test_shown import trigger
@@ -220,7 +221,7 @@ class Mutator:
     def _headers(self) -> dict[str, str]:
         headers = {"Last-Event-ID": "x:1"} if self.random.random() < 0.1 else {}
         if self.random.random() < 0.1:
-            headers["Cookie"] = self.random.choice(["mimikit-8787=x.y", ";;=", "mimikit-8787="])
+            headers[KEY_HEADER] = self.random.choice(["x", "\xff", ""])
         if self.random.random() < 0.05:
             headers["Authorization"] = self.random.choice(["Bearer", "Bearer \xff", "x y z", ""])
         if self.random.random() < 0.05:

@@ -32,8 +32,7 @@ def log_in(web, **body: str):
 
 
 def test_the_token_logs_in(web) -> None:
-    session = web.log_in()
-    assert web.ask("GET", "/api/status", headers={"Cookie": session}).status_code == 200
+    assert web.ask("GET", "/api/status", headers=web.log_in()).status_code == 200
 
 
 @pytest.mark.parametrize("token", ["wrong", "A-TOKEN-LONG-ENOUGH-FOR-AN-OPERATOR", "é", "\x00"])
@@ -41,7 +40,7 @@ def test_another_token_does_not(web, token: str) -> None:
     response = log_in(web, token=token)
     assert response.status_code == 401
     assert response.get_json()["error"]["field"] == "token"
-    assert "Set-Cookie" not in response.headers
+    assert "key" not in response.get_json()
 
 
 @pytest.mark.parametrize("body", [{}, {"token": "a", "code": "b"}, {"token": None}])
@@ -55,33 +54,6 @@ def test_a_link_logs_in_once(web) -> None:
     again = log_in(web, code=code)
     assert again.status_code == 401
     assert "mimikit token" in again.get_json()["error"]["message"]
-
-
-def test_who_is_in_and_logs_in_once_more_stays_in_whatever_comes_of_the_answer(web) -> None:
-    before, key = web.log_in(), web.key
-    headers = {"Cookie": before, KEY_HEADER: key}
-    web.clock.advance(60)
-    again = web.ask("POST", "/api/login", {"token": TOKEN}, login=False, headers=headers)
-    cookie = again.headers["Set-Cookie"].partition(";")[0]
-    assert (again.get_json()["key"], cookie != before) == (key, True)
-    # The answer was cut off: the browser has taken up the cookie, the page still has its own key.
-    assert web.ask("GET", "/api/status", headers={"Cookie": cookie}).status_code == 200
-
-
-@pytest.mark.parametrize("key", ["", "0" * 64])
-def test_a_cookie_alone_begins_a_session_of_its_own(web, key: str) -> None:
-    before, own = web.log_in(), web.key
-    headers = {"Cookie": before, KEY_HEADER: key}
-    again = web.ask("POST", "/api/login", {"token": TOKEN}, login=False, headers=headers)
-    assert again.get_json()["key"] not in ("", own)
-
-
-def test_a_session_that_was_ended_is_not_gone_on_with(web) -> None:
-    before = web.log_in()
-    assert web.ask("POST", "/api/logout", {}, headers={"Cookie": before}).status_code == 200
-    ended = web.key
-    again = web.ask("POST", "/api/login", {"token": TOKEN}, headers={"Cookie": before})
-    assert (again.status_code, again.get_json()["key"] == ended) == (200, False)
 
 
 def test_a_link_is_good_for_an_hour(web) -> None:
@@ -115,22 +87,18 @@ def test_a_login_under_way_while_the_token_is_renewed_begins_no_session(
     monkeypatch.setattr(tokens, "spend_login_code", renewed_then)
     response = log_in(web, code=code)
     assert response.status_code == 200
-    web.key = response.get_json()["key"]
-    cookie = {"Cookie": response.headers["Set-Cookie"].partition(";")[0]}
-    assert web.ask("GET", "/api/status", headers=cookie, login=False).status_code == 401
+    session = {KEY_HEADER: response.get_json()["key"]}
+    assert web.ask("GET", "/api/status", headers=session).status_code == 401
 
 
-def test_codes_are_kept_as_hashes_and_swept() -> None:
+def test_codes_and_keys_are_kept_as_hashes_and_swept() -> None:
     files = files_in_memory()
-    code = tokens.new_login_code(files, NOW)
-    tokens.end_session(files, "abc", NOW)
-    assert not any(
-        code.encode() in data or code in path
-        for path, data in files.fs.contents().items()  # pyright: ignore[reportAttributeAccessIssue]
-    )
+    secrets = [tokens.new_login_code(files, NOW), tokens.begin_session(files, TOKEN, NOW)]
+    assert len(files.names(paths.SECRETS)) == 2
+    kept = repr(files.fs.contents())  # pyright: ignore[reportAttributeAccessIssue]
+    assert not any(secret in kept for secret in secrets)
     tokens.new_login_code(files, NOW + timedelta(days=31))
     assert len(files.names(paths.SECRETS)) == 1
-    assert not tokens.is_session_ended(files, "abc")
 
 
 def test_of_many_who_spend_a_code_at_once_one_comes_in(tmp_path: Path) -> None:
@@ -167,12 +135,9 @@ def test_a_damaged_token_is_made_anew(kept: bytes) -> None:
 def test_the_token_is_made_once_and_private(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
     files = Files(RealDisk(tmp_path))
-    token, key = tokens.load_token(files), tokens.load_session_key(files)
+    token = tokens.load_token(files)
     assert tokens.load_token(files) == token
-    assert tokens.load_session_key(files) == key
-    assert token.encode() != key
-    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()}
-    assert modes == {"token": 0o600, "session_key": 0o600}
+    assert (tmp_path / "secrets" / "token").stat().st_mode & 0o777 == 0o600
 
 
 def test_the_operators_token_wins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,23 +187,6 @@ def test_five_wrong_tokens_a_minute_are_told_to_wait(web) -> None:
     assert log_in(web, token="another").status_code == 401
 
 
-def test_the_same_wrong_token_again_is_no_new_guess(web) -> None:
-    # As a script with an old token sends it, all day.
-    assert {wrong_bearer(web, "old") for _ in range(50)} == {401}
-    assert {wrong_bearer(web, "old", f"10.0.0.{number}") for number in range(50)} == {401}
-    assert [wrong_bearer(web, f"guess {number}") for number in range(5)] == [401] * 4 + [429]
-
-
-def test_guessing_is_logged_once_a_minute_for_each_address(web) -> None:
-    for _ in range(2):
-        for number in range(40):
-            wrong_bearer(web, f"guess {number}")
-            wrong_bearer(web, f"another guess {number}", "10.0.0.1")
-        web.clock.advance(60)
-    told = [line["address"] for line in web.log_lines() if line["event"] == "token_guessed"]
-    assert told == ["127.0.0.1", "10.0.0.1"] * 2
-
-
 def test_a_token_that_could_be_guessed_waits_while_it_is(make_web) -> None:
     # Only at loopback, and only if the operator set it: elsewhere 24 characters are asked for.
     web = make_web(token="short")
@@ -255,38 +203,29 @@ def test_who_is_in_stays_in_whoever_guesses(web) -> None:
     session = web.log_in()
     for number in range(9):
         log_in(web, token=f"guess {number}")
-    assert web.ask("GET", "/api/status", headers={"Cookie": session}).status_code == 200
+    assert web.ask("GET", "/api/status", headers=session).status_code == 200
 
 
-def test_each_address_has_its_own_failures_up_to_a_total(web) -> None:
-    codes = [wrong_bearer(web, f"guess {i}", f"10.0.0.{i}") for i in range(25)]
-    assert codes == [401] * 20 + [429] * 5
+def test_failures_are_counted_over_all_addresses(web) -> None:
+    codes = [wrong_bearer(web, "guess", f"10.0.0.{i}") for i in range(7)]
+    assert codes == [401] * 5 + [429] * 2
 
 
 def test_a_limit_forgets_after_a_minute() -> None:
     clock = FakeClock(NOW)
     limit = RateLimit(clock, 2)
-    assert [limit.take("a") for _ in range(3)] == [True, True, False]
-    assert limit.take("b")
+    assert [limit.take() for _ in range(3)] == [True, True, False]
     clock.advance(59.9)
-    assert not limit.take("a")
-    assert limit.wait_s("a") == pytest.approx(0.1)
+    assert not limit.take()
+    assert limit.wait_s() == pytest.approx(0.1)
     clock.advance(0.2)
-    assert limit.take("a")
-
-
-def test_a_limit_keeps_few_keys() -> None:
-    clock = FakeClock(NOW)
-    limit = RateLimit(clock, 2)
-    for number in range(5000):
-        limit.note(str(number))
-    assert len(limit._events) <= 1000
+    assert limit.take()
 
 
 def test_a_disk_that_fails_lets_nobody_in(make_web) -> None:
     web = make_web()
     code = tokens.new_login_code(web.files, web.clock.now())
-    web.disk.fail = lambda _n, step: OSError(5, "I/O error") if "rename" in step.operation else None
+    web.disk.fail = lambda _n, step: OSError(5, "I/O error") if "unlink" in step.operation else None
     assert log_in(web, code=code).status_code == 503
     with pytest.raises(StorageError):
         tokens.spend_login_code(web.files, code, web.clock.now())

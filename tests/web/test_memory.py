@@ -294,8 +294,7 @@ def test_a_longer_text_is_refused_in_words(web: Web) -> None:
 
 def test_others_may_not_save(web: Web) -> None:
     assert put(web, "memory.md", "x", login=False).status_code == 401
-    session = web.log_in()
-    foreign = {"Cookie": session, "Origin": "https://evil.example"}
+    foreign = web.log_in() | {"Origin": "https://evil.example"}
     assert put(web, "memory.md", "x", headers=foreign).status_code == 403
     assert put(web, "memory.md", "x", type_="text/plain").status_code == 415
     assert web.files.read("memory.md") is None

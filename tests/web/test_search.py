@@ -202,9 +202,6 @@ def test_a_query_may_have_a_thousand_characters(web: Web) -> None:
 
 def test_others_may_not_search(web: Web) -> None:
     assert web.ask("GET", "/api/search", query={"q": "x"}, login=False).status_code == 401
-    foreign = {"Cookie": web.log_in(), "Sec-Fetch-Site": "cross-site"}
-    refused = web.ask("GET", "/api/search", query={"q": "x"}, headers=foreign)
-    assert refused.status_code == 403
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -18,7 +18,7 @@ function server(answer) {
 const json = (data, status = 200) =>
   new Response(JSON.stringify(data), { status, headers: { "content-type": "application/json" } });
 
-test("a message goes out as JSON, with the tab's name and the session's cookie", async () => {
+test("a message goes out as JSON, with the tab's name", async () => {
   const { asked, api } = server(() => json({ id: "msg-1", state: "queued" }, 202));
   assert.deepEqual(await api.input({ id: "msg-1", text: "hi" }), {
     id: "msg-1",

@@ -1,4 +1,4 @@
-// A clock that moves when told, a stream and a lock that do what a test says.
+// A clock that moves when told, and a stream that does what a test says.
 
 /** Lets every promise that is settled be heard. */
 export const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -79,70 +79,5 @@ export class FakeSource {
   refused() {
     this.readyState = 2;
     this.onerror({});
-  }
-}
-
-/** Web Locks of one browser, shared by its tabs. */
-export class FakeLocks {
-  constructor() {
-    this.holder = null;
-    this.queue = [];
-  }
-
-  request(_name, options, act) {
-    return new Promise((resolve, reject) => {
-      const request = { act, resolve, reject };
-      if (options.steal && this.holder) {
-        this.holder.reject(new Error("AbortError"));
-        this.holder = null;
-        this.grant(request);
-      } else {
-        this.queue.push(request);
-        this.next();
-      }
-    });
-  }
-
-  next() {
-    if (!this.holder && this.queue.length) this.grant(this.queue.shift());
-  }
-
-  grant(request) {
-    this.holder = request;
-    queueMicrotask(async () => {
-      const result = await request.act({});
-      if (this.holder === request) this.holder = null;
-      request.resolve(result);
-      this.next();
-    });
-  }
-
-  /** The tab that holds it is closed. */
-  holderDies() {
-    this.holder = null;
-    this.next();
-  }
-}
-
-/** BroadcastChannel of one browser: everybody hears but the one who speaks. */
-export class Air {
-  constructor() {
-    this.channels = [];
-  }
-
-  channel() {
-    const channel = {
-      onmessage: null,
-      dead: false,
-      postMessage: (data) => {
-        for (const other of this.channels) {
-          if (other !== channel && !other.dead && !channel.dead) {
-            other.onmessage?.({ data: structuredClone(data) });
-          }
-        }
-      },
-    };
-    this.channels.push(channel);
-    return channel;
   }
 }

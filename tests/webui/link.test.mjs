@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 
-import { Link, POLL_MS, STALLED_MS, STREAM_RETRY_MS } from "../../webui/js/link.js";
+import { HIDDEN_MS, Link, POLL_MS, STALLED_MS, STREAM_RETRY_MS } from "../../webui/js/link.js";
 import { Clock, FakeSource, settled } from "./fakes.mjs";
 
 const task = (id) => ({ kind: "task", task: { id } });
 
-let clock, link, heard, polls, answers;
+let clock, link, heard, polls, answers, hidden;
 
 beforeEach(() => {
   FakeSource.opened = [];
@@ -16,6 +16,7 @@ beforeEach(() => {
   heard = { changes: [], connections: [], resets: 0, signedOut: 0 };
   polls = [];
   answers = [];
+  hidden = false;
   const poll = async (since) => {
     polls.push(since);
     const answer = answers.shift() ?? { cursor: since, reset: false, events: [] };
@@ -23,7 +24,13 @@ beforeEach(() => {
     return answer;
   };
   link = new Link(
-    { open: (since) => new FakeSource(since), poll, later: clock.later, drop: clock.drop },
+    {
+      open: (since) => new FakeSource(since),
+      poll,
+      later: clock.later,
+      drop: clock.drop,
+      hidden: () => hidden,
+    },
     {
       changes: (changes) => heard.changes.push(...changes.map((change) => change.task.id)),
       reset: () => (heard.resets += 1),
@@ -163,4 +170,59 @@ test("a nudge lays the line anew from where it stopped", () => {
   link.nudge();
   assert.equal(FakeSource.last.since, "c2");
   assert.equal(FakeSource.open.length, 1);
+});
+
+describe("a tab that is hidden", () => {
+  const look = (isHidden) => {
+    hidden = isHidden;
+    link.look();
+  };
+
+  test("lets go of its stream after a while, and goes on where it was when it is shown", async () => {
+    link.start("c1");
+    FakeSource.last.change("c2", task("a"));
+    look(true);
+    await clock.pass(HIDDEN_MS - 1);
+    assert.equal(FakeSource.open.length, 1);
+    await clock.pass(1);
+    assert.equal(FakeSource.open.length, 0);
+    look(false);
+    assert.equal(FakeSource.open.length, 1);
+    assert.equal(FakeSource.last.since, "c2");
+  });
+
+  test("does not poll either", async () => {
+    link.start("c1");
+    FakeSource.last.refused();
+    look(true);
+    await clock.pass(HIDDEN_MS);
+    const before = polls.length;
+    await clock.pass(120_000);
+    assert.equal(polls.length, before);
+  });
+
+  test("for a moment keeps its stream", async () => {
+    link.start("c1");
+    look(true);
+    await clock.pass(HIDDEN_MS - 1);
+    look(false);
+    await clock.pass(HIDDEN_MS);
+    assert.equal(FakeSource.opened.length, 1);
+  });
+
+  test("from its start opens none before it is shown", () => {
+    hidden = true;
+    link.start("c1");
+    assert.equal(FakeSource.opened.length, 0);
+    look(false);
+    assert.equal(FakeSource.last.since, "c1");
+  });
+
+  test("stays still once it is stopped", () => {
+    link.start("c1");
+    link.stop();
+    look(false);
+    link.nudge();
+    assert.equal(FakeSource.open.length, 0);
+  });
 });

@@ -1,5 +1,6 @@
 /**
  * One tab's line to the server: a stream of changes, polling where the stream is refused, and back.
+ * A hidden tab closes its line, since a browser grants few connections per site.
  *
  * It keeps the cursor of what it has handed on, so that nothing is lost or doubled however often the
  * line breaks. Everything it needs from the browser is given to it.
@@ -13,6 +14,7 @@
  * @property {(since: string) => Promise<{cursor: string, reset: boolean, events: Change[]}>} poll
  * @property {(act: () => void, ms: number) => any} later
  * @property {(timer: any) => void} drop
+ * @property {() => boolean} hidden whether nobody looks at the tab
  *
  * @typedef {object} Hearers
  * @property {(changes: Change[], cursor: string) => void} changes
@@ -28,6 +30,8 @@ export const POLL_MS = 5000;
 export const STREAM_RETRY_MS = 30_000;
 /** The stream reconnects by itself; when that leads nowhere for so long, we lay a new one. */
 export const STALLED_MS = 20_000;
+/** A tab that is hidden for so long closes its line. */
+export const HIDDEN_MS = 10_000;
 const BACKOFF_MS = [500, 1000, 2000, 4000, 8000];
 
 export class Link {
@@ -35,37 +39,71 @@ export class Link {
   constructor(ports, hearers) {
     this.ports = ports;
     this.hearers = hearers;
+    this.started = false;
     this.cursor = "";
     /** @type {EventStream | null} */
     this.source = null;
     /** @type {any} */
     this.timer = null;
+    /** @type {any} */
+    this.hiddenTimer = null;
     this.failures = 0;
     this.polledMs = 0;
     /** A stream that ended (they do, every few minutes) was at once opened anew. */
     this.reopened = false;
-    /** Each start and stop begins a new life; what an old one still has under way is ignored. */
+    /** Each opening and closing begins a new life; what an old one still has under way is ignored. */
     this.life = 0;
   }
 
   /** @param {string} cursor */
   start(cursor) {
-    this.stop();
+    this.started = true;
     this.cursor = cursor;
+    if (this.ports.hidden()) this.close();
+    else this.open();
+  }
+
+  stop() {
+    this.started = false;
+    this.close();
+  }
+
+  /** Something says the line may be dead (sleep, network change): lay it anew. */
+  nudge() {
+    if (this.started) this.start(this.cursor);
+  }
+
+  /** The tab was shown or hidden. */
+  look() {
+    if (!this.started) return;
+    this.dropHiddenTimer();
+    if (this.ports.hidden()) {
+      this.hiddenTimer = this.ports.later(() => this.close(), HIDDEN_MS);
+    } else if (!this.source && this.timer === null) {
+      this.open();
+    }
+  }
+
+  /** @private */
+  open() {
+    this.close();
     this.failures = 0;
     this.reopened = false;
     this.openStream();
   }
 
-  stop() {
+  /** @private */
+  close() {
     this.life += 1;
+    this.dropHiddenTimer();
     this.closeSource();
     this.wait(null);
   }
 
-  /** Something says the line may be dead (sleep, network change): lay it anew. */
-  nudge() {
-    if (this.cursor) this.start(this.cursor);
+  /** @private */
+  dropHiddenTimer() {
+    if (this.hiddenTimer !== null) this.ports.drop(this.hiddenTimer);
+    this.hiddenTimer = null;
   }
 
   /** @private */

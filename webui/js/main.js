@@ -13,6 +13,7 @@ import {
   applyTheme,
   readOutbox,
   readPref,
+  SESSION_KEY,
   sessionKey,
   tabId,
   writeOutbox,
@@ -24,7 +25,6 @@ import { ScrollKeeper } from "./scroll.js";
 import { live } from "./select.js";
 import { Session } from "./session.js";
 import { Store } from "./store.js";
-import { Tabs } from "./tabs.js";
 import { TriggerKeeper } from "./trigger-keeper.js";
 import { UsageKeeper } from "./usage-keeper.js";
 import { appView } from "./views/app.js";
@@ -89,27 +89,17 @@ const actions = new Actions(store, api, session, {
   searchNow: (query) => memory.searchNow(query),
 });
 
-const tabs = new Tabs(
-  (hearers) =>
-    new Link(
-      {
-        open: (since) => new EventStream(api.stream(since), api.headers),
-        poll: (since) => api.changes(since),
-        later: (act, ms) => setTimeout(act, ms),
-        drop: (timer) => clearTimeout(timer),
-      },
-      hearers,
-    ),
+const link = new Link(
   {
-    locks: navigator.locks,
-    channel: "BroadcastChannel" in window ? new BroadcastChannel("mimikit") : null,
-    hidden: () => document.hidden,
+    open: (since) => new EventStream(api.stream(since), api.headers),
+    poll: (since) => api.changes(since),
     later: (act, ms) => setTimeout(act, ms),
     drop: (timer) => clearTimeout(timer),
+    hidden: () => document.hidden,
   },
   session.hearers(),
 );
-session.follow(tabs);
+session.follow(link);
 
 /** A hidden page gets no frames, and must still keep its state and its title right. */
 function drawSoon(/** @type {() => void} */ draw) {
@@ -304,7 +294,7 @@ setInterval(() => {
   const now = Date.now();
   const slept = now - lastTick > SLEPT_MS;
   lastTick = now;
-  if (slept && !document.hidden) tabs.nudge();
+  if (slept && !document.hidden) link.nudge();
   if (document.hidden) return;
   const { state } = store;
   const ticking = live(state) || state.turn || state.question;
@@ -319,11 +309,14 @@ function tick() {
 // --- the browser's events
 
 document.addEventListener("visibilitychange", () => {
-  tabs.look();
+  link.look();
   if (!document.hidden) tick();
 });
-addEventListener("online", () => tabs.nudge());
+addEventListener("online", () => link.nudge());
 addEventListener("offline", () => store.set({ connection: "offline" }));
+addEventListener("storage", ({ key, newValue }) => {
+  if (key === SESSION_KEY) session.onKey(Boolean(newValue)); // another tab wrote it
+});
 addEventListener("hashchange", () => {
   takeHash();
   const { wide: isWide, panelOpen, route } = store.state;

@@ -50,12 +50,12 @@ export function writeOutbox(items) {
   write(session, "outbox", items.length ? JSON.stringify(items) : "");
 }
 
+/** Under this name the storage has the session's key. */
+export const SESSION_KEY = "mimikit.session";
 let heldKey = "";
 
 /**
- * The half of a session that is for this origin alone: the cookie goes to every port of its host.
- *
- * It is read anew each time, since another tab may have logged in.
+ * The session's key. It is read each time, since another tab may have logged in.
  *
  * @type {import("./api.js").KeyKeeper}
  */

@@ -6,7 +6,7 @@ import { t } from "./i18n.js";
  * @typedef {import("./types.js").Change} Change
  * @typedef {import("./store.js").Store} Store
  * @typedef {import("./api.js").Api} Api
- * @typedef {import("./tabs.js").Tabs} Tabs
+ * @typedef {import("./link.js").Link} Link
  */
 
 const RELOAD_MS = 3000;
@@ -16,30 +16,33 @@ export class Session {
   constructor(store, api) {
     this.store = store;
     this.api = api;
-    /** @type {Tabs | null} */
-    this.tabs = null;
+    /** @type {Link | null} */
+    this.link = null;
     /** @type {Change[] | null} what changed while the snapshot was on its way */
     this.missed = null;
     this.missedCursor = "";
     this.again = false;
   }
 
-  /** @param {Tabs} tabs */
-  follow(tabs) {
-    this.tabs = tabs;
+  /** @param {Link} link */
+  follow(link) {
+    this.link = link;
   }
 
-  /** What `Tabs` reports to. @returns {import("./tabs.js").TabHearers} */
+  /** What `Link` reports to. @returns {import("./link.js").Hearers} */
   hearers() {
     return {
       changes: (changes, cursor) => this.onChanges(changes, cursor),
       reset: () => void this.load(),
       connection: (connection) => this.store.set({ connection }),
       signedOut: () => this.signOutHere(),
-      signedIn: () => {
-        if (this.store.state.session === "out") void this.load();
-      },
     };
+  }
+
+  /** Another tab logged in or out. @param {boolean} hasKey */
+  onKey(hasKey) {
+    if (!hasKey) this.signOutHere();
+    else if (this.store.state.session === "out") void this.load();
   }
 
   /** @private @param {Change[]} changes @param {string} cursor */
@@ -66,7 +69,7 @@ export class Session {
       const { missed, missedCursor } = this;
       this.missed = null;
       this.onChanges(missed, "");
-      this.tabs?.start(missedCursor || snapshot.cursor);
+      this.link?.start(missedCursor || snapshot.cursor);
       void this.readDraft();
     } catch (error) {
       this.missed = null;
@@ -117,7 +120,6 @@ export class Session {
     try {
       await this.api.login(proof);
       this.store.set({ session: "checking", login: { busy: false, error: "" } });
-      this.tabs?.signedIn();
       await this.load();
     } catch (error) {
       const byLink = "code" in proof;
@@ -146,7 +148,7 @@ export class Session {
 
   /** There is no session any more: ask for one, keep what was typed. */
   signOutHere() {
-    this.tabs?.stop();
+    this.link?.stop();
     this.store.dispatch({ type: "signedOut" });
   }
 }

@@ -218,7 +218,7 @@
  *
  * @typedef {object} Login
  * @property {true} ok
- * @property {string} key What each request of the session needs as `X-Mimikit-Session`, beside the cookie.
+ * @property {string} key What each request of the session sends as `X-Mimikit-Session`.
  *
  * @typedef {object} MemoryFile One file in the list of memory. Units: bytes.
  * @property {string} path

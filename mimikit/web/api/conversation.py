@@ -139,8 +139,8 @@ def _accept(here: Site, item: InboxItem) -> AcceptedView:
                 raise Conflict("that question is no longer open", field="questionId")
             if inbox.is_expired(question, item.created_at):
                 raise Conflict("the time to answer that question is over", field="questionId")
-        if not here.inputs.take(""):
-            wait = here.inputs.wait_s("")
+        if not here.inputs.take():
+            wait = here.inputs.wait_s()
             message = f"too many messages in a minute; try again in {int(wait) + 1} s"
             raise RequestDenied(429, message, reason="too many inputs", wait_s=wait)
         if not inbox.put(here.files, item):

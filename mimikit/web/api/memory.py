@@ -18,14 +18,14 @@ from mimikit.views.backlog import BacklogView, backlog_view
 from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api import routing
 from mimikit.web.api.routing import Answer, EndpointRegistry, ErrorDetail, Input, bad_value, site
-from mimikit.web.front import MAX_BODY_BYTES
 from mimikit.web.guard import RequestDenied
 
 memory = EndpointRegistry("memory")
 searching = EndpointRegistry("searching")
 backlog = EndpointRegistry("backlog")
 
-# A character of the text may take six bytes of JSON.
+MAX_BODY_BYTES = 6 * views.MAX_EDITED_BYTES + 4096
+"""A character of the text may take six bytes of JSON."""
 
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Time = Annotated[str, StringConstraints(max_length=40)]

@@ -14,7 +14,7 @@ from mimikit.views.snapshot import ChangeList, StatusChange
 from mimikit.views.status import HealthzView, StatusView
 from mimikit.views.usage import UsageBy, UsageReport
 from mimikit.web import openapi
-from mimikit.web.api.routing import EndpointRegistry, Input, answer, site
+from mimikit.web.api.routing import EndpointRegistry, Input, site
 from mimikit.web.feed import connection_check
 
 session = EndpointRegistry("session")
@@ -55,30 +55,22 @@ class SessionView(View):
 
 class LoginView(SessionView):
     key: str
-    """What each request of the session needs as `X-Mimikit-Session`, beside the cookie."""
+    """What each request of the session sends as `X-Mimikit-Session`."""
 
 
 @session.route("POST", "/api/login", LoginView, body=LoginInput)
-def login(asked: LoginInput) -> Response:
-    """Begin a session: a cookie comes with the answer, and a key that goes beside it."""
+def login(asked: LoginInput) -> LoginView:
+    """Begin a session of a browser. Scripts need none: they send the token."""
     if (asked.token is None) == (asked.code is None):
         raise BadInput("expected a token or a code, one of them", field="token")
-    guard = site().guard
-    begun = guard.log_in(token=asked.token, code=asked.code)
-    response = answer(LoginView(key=begun.key))
-    guard.set_cookie(response, begun.cookie)
-    return response
+    return LoginView(key=site().guard.log_in(token=asked.token, code=asked.code))
 
 
 @session.route("POST", "/api/logout", SessionView, body=LogoutInput)
-def logout(_: LogoutInput) -> Response:
-    """End the session, also for whoever holds a copy of its cookie."""
-    guard = site().guard
-    guard.log_out(g.caller)
-    g.caller = None
-    response = answer(SessionView())
-    guard.set_cookie(response, "")
-    return response
+def logout(_: LogoutInput) -> SessionView:
+    """End the session, also for whoever has a copy of its key."""
+    site().guard.log_out(g.key)
+    return SessionView()
 
 
 @status_area.route("GET", "/api/status", StatusView, query=Input)
@@ -118,7 +110,7 @@ def events(asked: ChangesQuery) -> Response:
     snapshot is to be loaded. `Last-Event-ID` says where to go on.
     """
     here = site()
-    is_allowed = here.guard.still_valid(g.caller)
+    is_allowed = here.guard.still_valid(g.key)
     is_connected = connection_check(request.environ.get("gunicorn.socket"))
     place = here.feed.enter(asked.tab or request.headers.get("X-Mimikit-Tab"))
     text = here.feed.stream(
