@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import sys
 from collections.abc import Iterator
 
@@ -75,6 +76,9 @@ def waits_for_what_it_starts() -> Iterator[None]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Watch for skips and sum up, once: in the process that reports, not in its workers."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    soft = hard if 0 <= hard < 16384 else 16384  # thousands of tests in one process
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipWatch(), "skip-watch")
         config.pluginmanager.register(summaries, "summaries")

@@ -305,8 +305,8 @@ class _SessionKeeper:
 
 def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelToken) -> _WorkerRun:
     upstream = context.insist(lambda: _upstream(context, task))
-    known = task, context.settings, context.files, context.stopping.wait
-    if refusal := context.insist(partial(task_refusal, *known)):
+    refusal = context.insist(partial(task_refusal, task, context.settings, context.files))
+    if refusal is not None:
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _WorkerRun(_failed(refusal, "refused"), final=True)
     if task.profile == REMINDER:  # put into the queue by hand: others never come here

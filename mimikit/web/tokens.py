@@ -28,7 +28,7 @@ SESSION_LIFE = timedelta(days=30)
 _GRANTS = ("login-", "session-")
 
 
-class Grant(Record):
+class LoginGrant(Record):
     """`secrets/login-{hash}.json`: a code that was given out; `session-{hash}.json`: a session."""
 
     expires_at: Instant
@@ -104,7 +104,7 @@ def new_login_code(files: Files, now: datetime) -> str:
 def spend_login_code(files: Files, code: str, now: datetime) -> bool:
     """Whether the code was good; it is not a second time, whichever process removes its file."""
     path = _code_path(code)
-    record = files.peek(path, Grant)
+    record = files.peek(path, LoginGrant)
     return record is not None and files.remove(path) and now < record.expires_at
 
 
@@ -125,12 +125,12 @@ def begin_session(files: Files, token: str, now: datetime) -> str:
 def is_session(files: Files, token: str, key: str, now: datetime) -> bool:
     """Whether a session has this key; one in use is prolonged, once a day."""
     path = _session_path(token, key)
-    session = files.peek(path, Grant)
+    session = files.peek(path, LoginGrant)
     if session is None or session.expires_at <= now:
         return False
     if session.expires_at - now < SESSION_LIFE - timedelta(days=1):
         with contextlib.suppress(StorageError):  # the disk is full: tried again at the next request
-            files.save(path, Grant(expires_at=now + SESSION_LIFE))
+            files.save(path, LoginGrant(expires_at=now + SESSION_LIFE))
     return True
 
 
@@ -142,10 +142,10 @@ def _grant(files: Files, path: str, life: timedelta, now: datetime) -> None:
     """Write down a code or session, and remove those whose time is over."""
     for name in files.names(paths.SECRETS):
         if name.startswith(_GRANTS):
-            record = files.peek(f"{paths.SECRETS}/{name}", Grant)
+            record = files.peek(f"{paths.SECRETS}/{name}", LoginGrant)
             if record is None or record.expires_at <= now:
                 files.remove(f"{paths.SECRETS}/{name}")
-    files.save_new(path, Grant(expires_at=now + life))
+    files.save_new(path, LoginGrant(expires_at=now + life))
 
 
 def _code_path(code: str) -> str:

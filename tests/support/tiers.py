@@ -58,10 +58,8 @@ NIGHTLY = (
     "tests/hueyfiles/test_page.py",
     "tests/hueyfiles/test_processes.py",
     "tests/roles/test_shortage.py",
-    "tests/web/test_front.py",
     "tests/web/test_fuzz.py",
     "tests/web/test_serve.py",
-    "tests/web/test_shortage.py",
     # Single tests that start processes, fork or sleep.
     "tests/cli/test_backlog.py::test_the_list_is_the_one_that_is_talked_about",
     "tests/cli/test_chat.py::test_a_consumer_that_dies_meanwhile_ends_the_wait",
