@@ -9,8 +9,8 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Generator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
 from mimikit.config import Settings
 from mimikit.errors import AlreadyRunning, BadInput, StateMoved, StorageError, UnsafeFile
@@ -26,10 +26,15 @@ if TYPE_CHECKING:
     from mimikit.engines.base import Engine
     from mimikit.engines.registry import EngineRegistry
     from mimikit.language.phrases import Words
+    from mimikit.memory.archive import ArchiveRules
+    from mimikit.memory.search import MemorySearch
     from mimikit.roles.prompts import Prompts
     from mimikit.roles.run import RunContext
     from mimikit.runner.consumer import PooledConsumer
     from mimikit.supervisor.loop import Supervisor
+    from mimikit.supervisor.teller_scheduler import TurnRunner
+    from mimikit.tools.mcp import ToolServer
+    from mimikit.triggers.workspace import TriggerWatch, Workspace
     from mimikit.web.serve import ServerSocket
 
 
@@ -153,55 +158,79 @@ def check_consumer_starts(state: State) -> None:
     try:
         lock = _free_lock(state.read_only())
         lock.release()  # at once: a consumer that starts meanwhile is not to be kept from it
-        app = ConsumerApp(state.read_only(), lock)
-        app.tool_server.stop()
-        app.watch.close()
-        app.file_watch.close()
+        ConsumerApp(state.read_only(), lock).close()
     finally:
         disk.close()
 
 
-class ConsumerApp:
-    """The consumer process: pools, supervisor, the Teller's thread, the tools' server."""
+class Pool(Protocol):
+    """What claims tasks, and knows of those that wait: `PooledConsumer` in the product."""
 
-    def __init__(self, state: State, lock: Lock, engines: list[Engine] | None = None) -> None:
-        """Wire everything; nothing runs before `run`. `lock`: the consumer's, which is held."""
-        hold_little()
+    def set_paused(self, paused: bool) -> None: ...
+    def end_soon(self) -> None: ...
+    def queued(self) -> dict[str, int]: ...
+    def upcoming(self, queue: QueueName, most: int) -> list[str]: ...
+    def is_claimed(self, queue: QueueName, name: str) -> bool: ...
+    def fallen(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What `build` makes a consumer of; tests put twins in the place of what is not files."""
+
+    state: State
+    """The disk, the clock, the settings, the log."""
+    lock: Lock
+    """The consumer's, which is held."""
+    engines: list[Engine]
+    endpoints: Callable[[Settings], list[Engine]]
+    """Makes those of settings that were changed."""
+    search: MemorySearch
+    prompts: Prompts
+    workspace: Workspace
+    file_watch: TriggerWatch
+    teller: Callable[[RunContext, Callable[[], None]], TurnRunner]
+    """Is given what to ring when a turn ended."""
+    pool: Callable[[Consumer], Pool]
+    tool_server: ToolServer | None = None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    rules: ArchiveRules | None = None
+    """When memory is archived, where that is not the product's."""
+    has_heartbeat: bool = True
+
+
+def build(parts: Parts) -> Consumer:
+    """Wire a consumer of these; nothing runs, and nothing is recovered, before it is told to."""
+    return Consumer(parts)
+
+
+class Consumer:
+    """All a consumer reads, decides and writes, but its process: what product and tests share."""
+
+    def __init__(self, parts: Parts) -> None:
         from mimikit.engines.registry import EngineRegistry
-        from mimikit.protocol.watch import FolderWatch
-        from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import LiveRuns
-        from mimikit.roles.teller import TellerThread
         from mimikit.supervisor.loop import ShortageGuard
         from mimikit.supervisor.store import Store
-        from mimikit.tools.mcp import ToolServer
-        from mimikit.triggers.workspace import FileWatch, FolderWorkspace
 
-        self.state, self._lock = state, lock
-        self._lost: str | None = None
+        self.parts, self.state = parts, parts.state
+        self.lost: str | None = None
         """Why this process has to be started again."""
-        self.search = make_search(state, stays=True)
+        state, self.search = parts.state, parts.search
         self.store = Store.open(
             state.files, state.settings, state.clock, live=LiveRuns(), log=state.log
         )
         self.events = self.store.events  # what other threads tell the supervisor
-        found = engines if engines is not None else engines_of(state)
-        served, make = self.store.runtime.engines, functools.partial(endpoint_engines, state)
-        registry = EngineRegistry(found, state.settings, served, make, state.clock)
-        prompts = Prompts(state.files)
-        self.tool_server = ToolServer(  # once nothing of the settings can stop the start any more
-            on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)
+        served = self.store.runtime.engines
+        self.context = self._make_context(
+            EngineRegistry(parts.engines, state.settings, served, parts.endpoints, state.clock)
         )
-        self.context = self._make_context(registry, prompts)
-        self.teller = TellerThread(self.context, self.events.bell.ring)
-        self.watch = FolderWatch(state.path)
-        self.workspace = FolderWorkspace(state.workspace, state.path)
-        self.file_watch = FileWatch(self.workspace, self.events.changed_files.put)
-        self.shortage = ShortageGuard(self.context, self._apply_pause)
+        self.seat = parts.teller(self.context, self.events.bell.ring)
+        self.shortage = ShortageGuard(self.context, self.apply_pause)
         self.supervisor = self._make_supervisor()
-        self.consumer = self._make_consumer()
+        self.pool = parts.pool(self)
 
-    def _make_context(self, engines: EngineRegistry, prompts: Prompts) -> RunContext:
+    def _make_context(self, engines: EngineRegistry) -> RunContext:
         from mimikit.roles.run import RunContext
         from mimikit.roles.shortage import RunShortage
         from mimikit.tools.reader import RoleReader
@@ -213,12 +242,12 @@ class ConsumerApp:
             clock=state.clock,
             live=store.live,
             engines=engines,
-            prompts=prompts,
+            prompts=self.parts.prompts,
             reader=RoleReader(
                 state.files,
                 self.search,
                 store.ledger.trace_size,
-                lambda seat, most: self.consumer.upcoming(seat, most),  # noqa: PLW0108 - made later
+                lambda seat, most: self.pool.upcoming(seat, most),  # noqa: PLW0108 - made later
                 clock=state.clock,
                 zone=lambda: state.settings.zone,
             ),
@@ -227,11 +256,13 @@ class ConsumerApp:
             workspace=state.workspace,
             state=state.path,
             shortage=RunShortage(state.clock),
-            tool_server=self.tool_server,
+            tool_server=self.parts.tool_server,
+            stopping=self.parts.stopping,
         )
 
     def _make_supervisor(self) -> Supervisor:
         """The built-in operations, and who of them is told of what."""
+        from mimikit.memory.archive import RULES
         from mimikit.supervisor.archiver import Archiver
         from mimikit.supervisor.command_applier import CommandApplier
         from mimikit.supervisor.commit_applier import CommitApplier
@@ -242,70 +273,152 @@ class ConsumerApp:
         from mimikit.supervisor.teller_scheduler import TellerScheduler
         from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 
-        store, context = self.store, self.context
-        self.guard = StateGuard(store, self._lock, self._let_go)
-        triggers = TriggerScheduler(store, self.workspace, self.file_watch)
-        llm_eval = LlmEvalBatch(store, triggers, context)
-        archiver = Archiver(store, context)
-        commits = CommitApplier(
+        store, context, parts = self.store, self.context, self.parts
+        self.guard = StateGuard(store, parts.lock, self._let_go)
+        triggers = TriggerScheduler(store, parts.workspace, parts.file_watch)
+        self.llm_eval = LlmEvalBatch(store, triggers, context)
+        self.archiver = Archiver(store, context, parts.rules or RULES)
+        self.commits = CommitApplier(
             store,
             task_ended=triggers.task_ended,
             steps_after=triggers.steps_after,
-            answers_came=llm_eval.take_in,
-            summary_came=archiver.take_in,
+            answers_came=self.llm_eval.take_in,
+            summary_came=self.archiver.take_in,
         )
-        commands = CommandApplier(store, commits, context.engines, pause_changed=self._apply_pause)
-        teller = TellerScheduler(store, commits, context, self.teller, self._facts)
-        self.inputs = teller.inputs
-        heartbeat = HeartbeatWriter(
+        self.commands = CommandApplier(
+            store, self.commits, context.engines, pause_changed=self.apply_pause
+        )
+        self.teller = TellerScheduler(store, self.commits, context, self.seat, self._facts)
+        self.retention = Retention(store)
+        heartbeat = parts.has_heartbeat and HeartbeatWriter(
             store,
             shortage=context.shortage,
-            teller=teller,
-            queued=lambda: self.consumer.queued(),  # noqa: PLW0108 - it is made after this
+            teller=self.teller,
+            queued=lambda: self.pool.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
-            fallen=lambda: self.consumer.fallen() or "; ".join(context.prompts.passed_over) or None,
+            fallen=lambda: self.pool.fallen() or "; ".join(context.prompts.passed_over) or None,
         )
         return Supervisor(
             store,
-            commits,
-            commands,
+            self.commits,
+            self.commands,
             triggers,
-            llm_eval,
-            teller,
-            archiver,
-            Retention(store),
+            self.llm_eval,
+            self.teller,
+            self.archiver,
+            self.retention,
             self.guard,
             self.shortage,
-            heartbeat,
-            lambda seat, name: name in self.consumer.storages[seat].claimed,
+            heartbeat or None,
+            lambda seat, name: self.pool.is_claimed(seat, name),  # noqa: PLW0108
         )
 
-    def _make_consumer(self) -> PooledConsumer:
-        """Huey's pools, and the thread of the supervisor among them."""
+    def run_task(self, seat: QueueName, task: Task) -> None:
+        """Carry out a claimed task; the supervisor is told."""
         from mimikit.roles.dispatcher import dispatch
+
+        try:
+            is_over = dispatch(self.context, seat, task)
+        except BaseException as error:
+            if self.guard.is_ending and isinstance(error, StorageError):
+                return  # it could not be written, and is not to be: the start decides
+            if not self.context.stopping.is_set():  # nobody else would bring it to its end
+                self._end_as_lost(f"the run of {task.id} broke off")
+            raise
+        if is_over:
+            self.events.ended_runs.put((seat, task.id))
+        else:
+            self.events.bell.ring()
+
+    def apply_pause(self) -> None:
+        self.pool.set_paused(self.store.runtime.paused or self.shortage.reason() is not None)
+
+    def _end_as_lost(self, reason: str) -> None:
+        """End as a signal would: what is in memory is no longer what is on the disk."""
+        self.lost = reason
+        self.state.log.write("error", "state_moved", reason=reason)
+        self.pool.end_soon()
+
+    def _let_go(self, reason: str) -> None:
+        """End, and leave what stands in the folder now to the next start, byte for byte.
+
+        Runs are stopped as by a kill: the start recovers what lies in `running/` then.
+        """
+        self._end_as_lost(reason)
+        self.state.files.fs.let_go()
+        self.context.stopping.set()
+        self.context.live.stop_all()
+
+    def _facts(self) -> tuple[Words, ...]:
+        """The lines of a status answer."""
+        from mimikit.supervisor.code_turns import status_facts
+
+        roles: list[Role] = [run.role for run in self.context.live.list()]
+        queued, settings = sum(self.pool.queued().values()), self.state.settings
+        engines, now = self.context.engines.status(), self.state.clock.now()
+        return status_facts(roles, queued, settings.max_concurrency, engines, now, settings.zone)
+
+
+class ConsumerApp:
+    """The consumer's process: the pools' and the Teller's threads, watches, the tools' server."""
+
+    def __init__(self, state: State, lock: Lock, engines: list[Engine] | None = None) -> None:
+        """Wire everything; nothing runs before `run`. `engines`: instead of the product's."""
+        hold_little()
+        from mimikit.protocol.watch import FolderWatch
+        from mimikit.roles.prompts import Prompts
+        from mimikit.roles.teller import TellerThread
+        from mimikit.tools.mcp import ToolServer
+        from mimikit.triggers.workspace import FileWatch, FolderWorkspace
+
+        self.state, prompts = state, Prompts(state.files)
+        workspace = FolderWorkspace(state.workspace, state.path)
+        self.search = make_search(state, stays=True)
+        self.watch = FolderWatch(state.path)
+        self.file_watch = FileWatch(workspace, self._files_changed)
+        self.tool_server = ToolServer(
+            on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)
+        )
+        parts = Parts(
+            state=state,
+            lock=lock,
+            engines=engines or engines_of(state),
+            endpoints=functools.partial(endpoint_engines, state),
+            search=self.search,
+            prompts=prompts,
+            workspace=workspace,
+            file_watch=self.file_watch,
+            teller=TellerThread,
+            pool=self._make_pool,
+            tool_server=self.tool_server,
+        )
+        try:
+            self.core = build(parts)
+        except BaseException:
+            self.close()
+            raise
+        self.store, self.context = self.core.store, self.core.context
+        self.supervisor = self.core.supervisor
+
+    def close(self) -> None:
+        """Free its port and its watches; in place of `run`, or at its end."""
+        self.watch.close()
+        self.file_watch.close()
+        self.tool_server.stop()
+
+    def _files_changed(self, triggers: set[str]) -> None:
+        self.store.events.changed_files.put(triggers)
+
+    def _make_pool(self, core: Consumer) -> PooledConsumer:
+        """Huey's pools, and the thread of the supervisor among them."""
         from mimikit.runner.consumer import PooledConsumer
 
-        settings, events, supervisor = self.state.settings, self.events, self.supervisor
-
-        def run_task(seat: QueueName, task: Task) -> None:
-            try:
-                is_over = dispatch(self.context, seat, task)
-            except BaseException as error:
-                if self.guard.is_ending and isinstance(error, StorageError):
-                    return  # it could not be written, and is not to be: the start decides
-                if not self.context.stopping.is_set():  # nobody else would bring it to its end
-                    self._end_as_lost(f"the run of {task.id} broke off")
-                raise
-            if is_over:
-                events.ended_runs.put((seat, task.id))
-            else:
-                events.bell.ring()
-
-        return PooledConsumer(
+        settings, events, supervisor = self.state.settings, core.events, core.supervisor
+        self.pool = PooledConsumer(
             self.state.files,
             watch=self.watch,
             threads={"planner": 1, "worker": settings.max_concurrency},
-            run_task=run_task,
+            run_task=core.run_task,
             supervise=supervisor.run,
             wake_supervisor=events.bell.ring,
             periodic={
@@ -326,9 +439,10 @@ class ConsumerApp:
                 "tool server": self.tool_server.bring_back,
             },
             on_fall=lambda names: self.state.log.write("error", "thread_died", threads=names),
-            is_known_id=lambda task_id: self.store.ledger.end_of(task_id) is not None,
+            is_known_id=lambda task_id: core.store.ledger.end_of(task_id) is not None,
             shutdown_timeout_s=settings.limits.kill_after_s + 5,
         )
+        return self.pool
 
     def run(self, say: Callable[[str], None] = lambda _line: None) -> int:
         """Recover, serve until told to stop, leave everything tidy. Gives the exit code.
@@ -341,7 +455,7 @@ class ConsumerApp:
         from mimikit.engines.process_tree import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
 
-        state, store = self.state, self.store
+        state, store, core = self.state, self.store, self.core
         if ended := sweep_leftovers(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
@@ -353,32 +467,31 @@ class ConsumerApp:
         self.supervisor.start()
         # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
         # by the tick of each second.
-        self.inputs.is_told = self.watch.watch(paths.INBOX, self.inputs.hear)
+        inputs = core.teller.inputs
+        inputs.is_told = self.watch.watch(paths.INBOX, inputs.hear)
         for folder in (paths.INBOX, paths.COMMANDS):
-            self.watch.watch(folder, lambda _names: self.events.bell.ring())
+            self.watch.watch(folder, lambda _names: store.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)
-        self.events.changed_triggers.put(None)  # one may have come since they were read
-        self._apply_pause()
+        store.events.changed_triggers.put(None)  # one may have come since they were read
+        core.apply_pause()
         self.tool_server.start()
         self.search.warm_up()
         try:
-            self.consumer.run()
+            self.pool.run()
         finally:
             # Write down what ended meanwhile, and that this was no crash.
             self.context.live.stop_all()
-            self.teller.close(timeout_s=state.settings.limits.kill_after_s + 2)
+            core.seat.close(timeout_s=state.settings.limits.kill_after_s + 2)
             self.context.engines.close()
             self.supervisor.tick(passes=10)  # a heap of work stays for the next start
-            self.watch.close()
-            self.file_watch.close()
-            self.tool_server.stop()
+            self.close()
             self.search.close()
-            if not self.guard.is_ending:
+            if not core.guard.is_ending:
                 store.ledger.checkpoint()
                 store.save_runtime(starts=[], seen_at=state.clock.now())
                 state.files.remove(paths.HEALTH)
-        if self._lost is not None:
-            raise StateMoved(f"{state.path}: {self._lost}; the consumer has to be started again")
+        if core.lost is not None:
+            raise StateMoved(f"{state.path}: {core.lost}; the consumer has to be started again")
         return 0
 
     def _rest_after_crashes(self, say: Callable[[str], None]) -> None:
@@ -393,35 +506,16 @@ class ConsumerApp:
             crashes = f"{recovery.CRASHES} crashes within {window_min:g} minutes"
             reason = f"tasks wait for {wait_s:g} s after {crashes}; messages are answered"
             self.state.log.write("error", "tasks_rest", seconds=wait_s)
-            self.shortage.rest(wait_s, reason)
+            self.core.shortage.rest(wait_s, reason)
             say(f"{reason.capitalize()}.")
-
-    def _end_as_lost(self, reason: str) -> None:
-        """End as a signal would: what is in memory is no longer what is on the disk."""
-        self._lost = reason
-        self.state.log.write("error", "state_moved", reason=reason)
-        self.consumer.end_soon()
-
-    def _let_go(self, reason: str) -> None:
-        """End, and leave what stands in the folder now to the next start, byte for byte.
-
-        Runs are stopped as by a kill: the start recovers what lies in `running/` then.
-        """
-        self._end_as_lost(reason)
-        self.state.files.fs.let_go()
-        self.context.stopping.set()
-        self.context.live.stop_all()
 
     def _triggers_changed(self, names: list[str] | None) -> None:
         told = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]
         # What has no id for a name is found, and set aside, by a look at the whole folder.
         if names is None or not all(map(ids.is_id, told)):
-            self.events.changed_triggers.put(None)
+            self.store.events.changed_triggers.put(None)
         for trigger_id in filter(ids.is_id, told):
-            self.events.changed_triggers.put(trigger_id)
-
-    def _apply_pause(self) -> None:
-        self.consumer.set_paused(self.store.runtime.paused or self.shortage.reason() is not None)
+            self.store.events.changed_triggers.put(trigger_id)
 
     def _stopping(self) -> None:
         """Give the runs their time to end, then end them; nothing is claimed any more."""
@@ -431,15 +525,6 @@ class ConsumerApp:
                 break
         self.context.stopping.set()
         self.context.live.stop_all()
-
-    def _facts(self) -> tuple[Words, ...]:
-        """The lines of a status answer."""
-        from mimikit.supervisor.code_turns import status_facts
-
-        roles: list[Role] = [run.role for run in self.context.live.list()]
-        queued, settings = sum(self.consumer.queued().values()), self.state.settings
-        engines, now = self.context.engines.status(), self.state.clock.now()
-        return status_facts(roles, queued, settings.max_concurrency, engines, now, settings.zone)
 
 
 # ---- the page's process: its address, its token, how it is served

@@ -210,6 +210,10 @@ class PooledConsumer(Consumer):
         """The names of the files that are next in a queue: as cheap however many there are."""
         return self.storages[queue].upcoming(most)
 
+    def is_claimed(self, queue: QueueName, name: str) -> bool:
+        """Whether a thread has that file of `running/`."""
+        return name in self.storages[queue].claimed
+
     def set_paused(self, paused: bool) -> None:
         """Claim nothing, or go on; waiting threads look at once."""
         for storage in self.storages.values():

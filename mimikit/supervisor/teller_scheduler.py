@@ -49,6 +49,9 @@ class TurnRunner(Protocol):
 
     def outcomes(self) -> list[TurnOutcome]: ...
 
+    def close(self, timeout_s: float) -> None:
+        """Take no more turns; the one in progress is waited for."""
+
 
 class TellerScheduler:
     """Has what is in the inbox answered."""

@@ -20,12 +20,13 @@ from mimikit.engines.base import CancelToken, EngineRequest, Outcome
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
+from mimikit.roles import dispatcher
 from mimikit.roles.shortage import PAUSE_S, few_files, few_processes, process_limits
 from mimikit.supervisor.loop import SAID_S, ShortageGuard
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.engines.test_shell import engine, here
-from tests.support import product, twins
+from tests.support import twins
 from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
@@ -223,7 +224,7 @@ def traced_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return watched
 
-    for place, name in ((product, "dispatch"), (twins, "outcome_of")):
+    for place, name in ((dispatcher, "dispatch"), (twins, "outcome_of")):
         monkeypatch.setattr(place, name, ends(getattr(place, name)))
 
 

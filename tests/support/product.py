@@ -1,7 +1,7 @@
-"""A whole consumer in one thread, on any disk, with a fake clock: the product's own functions.
+"""A whole consumer in one thread, on any disk, with a fake clock: what the product's build makes.
 
-Left out is Huey alone: `Product.pool` claims as its storage does, in the product's order, by a
-rename from `queue/` to `running/`, and hands the task to `roles.dispatcher.dispatch`.
+Left out are Huey, the heartbeat and what belongs to a process: `PoolInPlace` claims as Huey's
+storage does, in the product's order, by a rename from `queue/` to `running/`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mimikit import app
+from mimikit.app import Consumer, Parts
 from mimikit.config import (
     DeferredSettings,
     LimitSettings,
@@ -25,7 +27,7 @@ from mimikit.config import (
 )
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import Engine
-from mimikit.engines.registry import EngineRegistry
+from mimikit.engines.shell import ShellEngine
 from mimikit.errors import StorageError
 from mimikit.log import EventLog
 from mimikit.memory.archive import RULES, ArchiveRules
@@ -35,22 +37,10 @@ from mimikit.protocol.disk import Lock
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName as SeatName
 from mimikit.protocol.models import Task
-from mimikit.roles.dispatcher import dispatch
 from mimikit.roles.prompts import Prompts
-from mimikit.roles.run import LiveRuns, RunContext
-from mimikit.roles.shortage import RunShortage
-from mimikit.supervisor.archiver import Archiver
-from mimikit.supervisor.command_applier import CommandApplier
-from mimikit.supervisor.commit_applier import CommitApplier
-from mimikit.supervisor.llm_eval import LlmEvalBatch
-from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S, ShortageGuard, Supervisor
-from mimikit.supervisor.retention import Retention
-from mimikit.supervisor.state_guard import StateGuard
-from mimikit.supervisor.store import Store
-from mimikit.supervisor.teller_scheduler import TellerScheduler
-from mimikit.supervisor.trigger_scheduler import TriggerScheduler
+from mimikit.state import State
+from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S
 from mimikit.tasks.queue import order_of, read
-from mimikit.tools.reader import RoleReader
 from tests.support.desk import Desk
 from tests.support.memory_disk import MemoryDisk
 from tests.support.searching import plain_search
@@ -117,8 +107,47 @@ class SteppedStop(threading.Event):
         return self.is_set()
 
 
+def _lock(files: Files) -> Lock:
+    """That of the consumer: it lies there, but nobody else is to be kept out."""
+    files.create(paths.CONSUMER_LOCK, b"")
+    found = files.stat(paths.CONSUMER_LOCK)
+    assert found is not None
+    return Lock(lambda: None, found.inode)
+
+
+def queued(files: Files, seat: SeatName) -> list[Task]:
+    """The tasks that wait; what is none is its storage's to judge, which is not here."""
+    names = files.names(f"{seat}/queue")
+    found = (read(files, seat, f"{seat}/queue/{name}") for name in names)
+    return [task for task in found if task is not None]
+
+
+class PoolInPlace:
+    """What is known of the queues; `Product.pool` claims from them, when a test has it work."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._files = consumer.state.files
+
+    def set_paused(self, paused: bool) -> None: ...
+
+    def end_soon(self) -> None: ...
+
+    def queued(self) -> dict[str, int]:
+        return {seat: len(self._files.names(f"{seat}/queue")) for seat in paths.QUEUES}
+
+    def upcoming(self, queue: SeatName, most: int) -> list[str]:
+        tasks = sorted(queued(self._files, queue), key=order_of)
+        return [f"{task.id}.json" for task in tasks[:most]]
+
+    def is_claimed(self, queue: SeatName, name: str) -> bool:
+        return False
+
+    def fallen(self) -> str | None:
+        return None
+
+
 class Product:
-    """Books, context, Teller's seat, supervisor and pools over one state folder."""
+    """A consumer over one state folder, wired by `app.build`; nothing in it runs by itself."""
 
     def __init__(
         self,
@@ -136,85 +165,48 @@ class Product:
         caps: HistoryCaps | None = None,
         search: MemorySearch | None = None,
     ) -> None:
-        """Wire it as the app does; nothing is recovered before `start`."""
+        """Nothing is recovered before `start`."""
         self.files, self.clock = files, clock
-        self.lost: str | None = None
-        """Why this product has to be started again."""
         self.mind: Any = engine
         """The engine given: tests change how it behaves."""
         self.settings = settings or scripted_settings()
-        live = LiveRuns()
         self.log = NoisyLog(files, clock, quiet=quiet)
-        self.store = Store.open(files, self.settings, clock, live=live, log=self.log)
+        self.workspace = workspace_files or Desk()
+        engines = [engine, *more_engines]
+        if all(one.name != "command" for one in engines):  # there always is one in the product
+            engines.append(ShellEngine(self.settings))
+        self.consumer = app.build(
+            Parts(
+                state=State(state, workspace, files, self.settings, clock, self.log),
+                lock=_lock(files),
+                engines=engines,
+                endpoints=lambda _settings: [],
+                search=search or plain_search(files, self.settings.zone),
+                prompts=shipped_prompts(),
+                workspace=self.workspace,
+                file_watch=self.workspace,
+                teller=TellerInPlace,
+                pool=PoolInPlace,
+                stopping=SteppedStop(clock),
+                rules=rules,
+                has_heartbeat=False,  # each beat would be two more steps to crash at
+            )
+        )
+        self.store, self.context = self.consumer.store, self.consumer.context
+        self.supervisor, self.teller = self.consumer.supervisor, self.consumer.teller
+        self.applier, self.commands = self.consumer.commits, self.consumer.commands
+        self.archiver, self.retention = self.consumer.archiver, self.consumer.retention
+        self.llm_eval, self.seat = self.consumer.llm_eval, self.consumer.seat
         if quiet:
             self.store.feed.tell = lambda kind, **facts: None  # pyright: ignore[reportAttributeAccessIssue]
-        self.context = RunContext(
-            files=files,
-            settings=self.settings,
-            clock=clock,
-            live=live,
-            engines=EngineRegistry(
-                [engine, *more_engines], self.settings, self.store.runtime.engines, clock=clock
-            ),
-            prompts=shipped_prompts(),
-            reader=RoleReader(
-                files,
-                search or plain_search(files, self.settings.zone),
-                self.store.ledger.trace_size,
-                clock=clock,
-                zone=lambda: self.settings.zone,
-            ),
-            feed=self.store.feed,
-            log=self.log,
-            workspace=workspace,
-            state=state,
-            shortage=RunShortage(clock),
-            stopping=SteppedStop(clock),
-        )
-        self.seat = TellerInPlace(self.context)
-        self.retention = Retention(self.store)
-        self.workspace = workspace_files or Desk()
-        triggers = TriggerScheduler(self.store, self.workspace, self.workspace)
-        self.llm_eval = LlmEvalBatch(self.store, triggers, self.context)
         self.store.conversation.caps = caps or self.store.conversation.caps
-        self.archiver = Archiver(self.store, self.context, rules)
-        self.applier = CommitApplier(
-            self.store,
-            task_ended=triggers.task_ended,
-            steps_after=triggers.steps_after,
-            answers_came=self.llm_eval.take_in,
-            summary_came=self.archiver.take_in,
-        )
-        self.commands = CommandApplier(
-            self.store, self.applier, self.context.engines, pause_changed=lambda: None
-        )
-        self.teller = TellerScheduler(self.store, self.applier, self.context, self.seat)
-        self.supervisor = Supervisor(
-            self.store,
-            self.applier,
-            self.commands,
-            triggers,
-            self.llm_eval,
-            self.teller,
-            self.archiver,
-            self.retention,
-            StateGuard(self.store, self._lock(), self._let_go),
-            ShortageGuard(self.context, lambda: None),
-        )
         self.workspace.changed = self.store.events.changed_files.put
         self.ticking = False
 
-    def _lock(self) -> Lock:
-        """That of the consumer: it lies there, but nobody else is to be kept out."""
-        self.files.create(paths.CONSUMER_LOCK, b"")
-        found = self.files.stat(paths.CONSUMER_LOCK)
-        assert found is not None
-        return Lock(lambda: None, found.inode)
-
-    def _let_go(self, reason: str) -> None:
-        """What the app does: nothing in the folder is touched any more."""
-        self.lost = reason
-        self.files.fs.let_go()
+    @property
+    def lost(self) -> str | None:
+        """Why this product has to be started again."""
+        return self.consumer.lost
 
     def start(self) -> None:
         """Recover."""
@@ -240,15 +232,11 @@ class Product:
         task = min(ready, key=order_of)
         if not self.files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
             return False
-        if dispatch(self.context, seat, task):
-            self.store.events.ended_runs.put((seat, task.id))
+        self.consumer.run_task(seat, task)
         return True
 
     def queued(self, seat: SeatName) -> list[Task]:
-        """The tasks that wait; what is none is its storage's to judge, which is not here."""
-        names = self.files.names(f"{seat}/queue")
-        found = (read(self.files, seat, f"{seat}/queue/{name}") for name in names)
-        return [task for task in found if task is not None]
+        return queued(self.files, seat)
 
     def idle(self, *, patience_s: float = 60.0) -> float:
         """Work until nothing is left to do, letting the clock reach what waits; gives how long.

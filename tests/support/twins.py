@@ -159,7 +159,7 @@ class FakeClock:
 class TellerInPlace:
     """Takes a turn at once: what it changes is there when `start` returns."""
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: RunContext, ring: Callable[[], None]) -> None:
         self._context = context
         self._done: list[TurnOutcome] = []
 
@@ -169,3 +169,5 @@ class TellerInPlace:
     def outcomes(self) -> list[TurnOutcome]:
         found, self._done = self._done, []
         return found
+
+    def close(self, timeout_s: float) -> None: ...
