@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from mimikit.config import Settings
-from mimikit.errors import AlreadyRunning, BadInput, StateMoved, StorageError, UnsafeFile
+from mimikit.errors import AlreadyRunning, BadInput, StateMoved, UnsafeFile, shortage_of
 from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock, LookingDisk
@@ -161,7 +161,7 @@ class ConsumerApp:
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.run import LiveRuns
         from mimikit.roles.teller import TellerThread
-        from mimikit.supervisor.loop import ShortageGuard
+        from mimikit.supervisor.loop import CrashRest
         from mimikit.supervisor.store import Store
         from mimikit.tools.mcp import ToolServer
         from mimikit.triggers.workspace import FileWatch, FolderWorkspace
@@ -186,13 +186,12 @@ class ConsumerApp:
         self.watch = FolderWatch(state.path)
         self.workspace = FolderWorkspace(state.workspace, state.path)
         self.file_watch = FileWatch(self.workspace, self.events.changed_files.put)
-        self.shortage = ShortageGuard(self.context, self._apply_pause)
+        self.rest = CrashRest(state.clock, self._apply_pause)
         self.supervisor = self._make_supervisor()
         self.consumer = self._make_consumer()
 
     def _make_context(self, engines: EngineRegistry, prompts: Prompts) -> RunContext:
         from mimikit.roles.run import RunContext
-        from mimikit.roles.shortage import RunShortage
         from mimikit.tools.reader import RoleReader
 
         state, store = self.state, self.store
@@ -215,7 +214,6 @@ class ConsumerApp:
             log=state.log,
             workspace=state.workspace,
             state=state.path,
-            shortage=RunShortage(state.clock),
             tool_server=self.tool_server,
         )
 
@@ -248,11 +246,10 @@ class ConsumerApp:
         self.inputs = teller.inputs
         heartbeat = HeartbeatWriter(
             store,
-            shortage=context.shortage,
             teller=teller,
             queued=lambda: self.consumer.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
-            fallen=lambda: self.consumer.fallen() or "; ".join(context.prompts.passed_over) or None,
+            skipped=lambda: "; ".join(context.prompts.passed_over) or None,
         )
         return Supervisor(
             store,
@@ -264,7 +261,7 @@ class ConsumerApp:
             archiver,
             Retention(store),
             self.guard,
-            self.shortage,
+            self.rest,
             heartbeat,
             lambda seat, name: name in self.consumer.storages[seat].claimed,
         )
@@ -280,10 +277,8 @@ class ConsumerApp:
             try:
                 is_over = dispatch(self.context, seat, task)
             except BaseException as error:
-                if self.guard.is_ending and isinstance(error, StorageError):
-                    return  # it could not be written, and is not to be: the start decides
                 if not self.context.stopping.is_set():  # nobody else would bring it to its end
-                    self._end_as_lost(f"the run of {task.id} broke off")
+                    self._crash(shortage_of(error) or f"the run of {task.id} broke off: {error!r}")
                 raise
             if is_over:
                 events.ended_runs.put((seat, task.id))
@@ -304,17 +299,7 @@ class ConsumerApp:
             },
             on_stopping=self._stopping,
             last_step=lambda: supervisor.last_step,
-            # Of a stack the end says most; a fact of the log is cut at its end.
-            on_hung=lambda age_s, stack: self.state.log.write(
-                "error", "supervisor_hung", ageS=round(age_s), stack=stack[-1900:]
-            ),
-            others={
-                "folder watch": self.watch.bring_back,
-                "file watch": self.file_watch.bring_back,
-                "search": self.search.watch.bring_back if self.search.watch else lambda: False,
-                "tool server": self.tool_server.bring_back,
-            },
-            on_fall=lambda names: self.state.log.write("error", "thread_died", threads=names),
+            crash=self._crash,
             is_known_id=lambda task_id: self.store.ledger.end_of(task_id) is not None,
             shutdown_timeout_s=settings.limits.kill_after_s + 5,
         )
@@ -329,7 +314,9 @@ class ConsumerApp:
         """
         from mimikit.engines.process_tree import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
+        from mimikit.runner.crash import end_with_threads
 
+        end_with_threads(self._crash)
         state, store = self.state, self.store
         if ended := sweep_leftovers(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
@@ -382,8 +369,13 @@ class ConsumerApp:
             crashes = f"{recovery.CRASHES} crashes within {window_min:g} minutes"
             reason = f"tasks wait for {wait_s:g} s after {crashes}; messages are answered"
             self.state.log.write("error", "tasks_rest", seconds=wait_s)
-            self.shortage.rest(wait_s, reason)
+            self.rest.begin(wait_s, reason)
             say(f"{reason.capitalize()}.")
+
+    def _crash(self, reason: str) -> NoReturn:
+        from mimikit.runner.crash import end_process
+
+        end_process(reason, lambda why: self.state.log.write("error", "crashed", reason=why))
 
     def _end_as_lost(self, reason: str) -> None:
         """End as a signal would: what is in memory is no longer what is on the disk."""
@@ -410,7 +402,7 @@ class ConsumerApp:
             self.events.changed_triggers.put(trigger_id)
 
     def _apply_pause(self) -> None:
-        self.consumer.set_paused(self.store.runtime.paused or self.shortage.reason() is not None)
+        self.consumer.set_paused(self.store.runtime.paused or self.rest.reason is not None)
 
     def _stopping(self) -> None:
         """Give the runs their time to end, then end them; nothing is claimed any more."""

@@ -38,12 +38,11 @@ from mimikit.protocol.models import Task
 from mimikit.roles.dispatcher import dispatch
 from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import LiveRuns, RunContext
-from mimikit.roles.shortage import RunShortage
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.llm_eval import LlmEvalBatch
-from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S, ShortageGuard, Supervisor
+from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S, CrashRest, Supervisor
 from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.state_guard import StateGuard
 from mimikit.supervisor.store import Store
@@ -168,7 +167,6 @@ class Product:
             log=self.log,
             workspace=workspace,
             state=state,
-            shortage=RunShortage(clock),
             stopping=SteppedStop(clock),
         )
         self.seat = TellerInPlace(self.context)
@@ -199,7 +197,7 @@ class Product:
             self.archiver,
             self.retention,
             StateGuard(self.store, self._lock(), self._let_go),
-            ShortageGuard(self.context, lambda: None),
+            CrashRest(clock, lambda: None),
         )
         self.workspace.changed = self.store.events.changed_files.put
         self.ticking = False
@@ -232,7 +230,7 @@ class Product:
 
     def pool(self, seat: SeatName) -> bool:
         """Claim the first ready task of a queue and carry it out; gives whether there was one."""
-        if self.store.runtime.paused or self.context.shortage.reason():
+        if self.store.runtime.paused:
             return False
         ready = [task for task in self.queued(seat) if _is_ready(task, self.clock.now())]
         if not ready:
@@ -291,8 +289,6 @@ class Product:
                     for task in self.queued(seat)
                     if task.not_before is not None and task.not_before > now
                 ]
-        if self.context.shortage.reason():
-            waits.append(1.0)
         until = self.teller._not_before
         if self.teller.inputs and until is not None and until > now:
             waits.append((until - now).total_seconds())

@@ -1,0 +1,87 @@
+"""What the consumer does not live through: one line, its end, and `up` starts it again."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import signal
+import time
+
+import pytest
+
+from tests.process.test_lifecycle import part_of, start_up, world_answers
+from tests.process.world import World, until
+
+pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.nightly]
+
+ENDS = "mimikit ends, to be started again: "
+SITE = """
+import sys, threading
+if "consumer" in sys.orig_argv:
+    from mimikit.conversation import inbox
+    from mimikit.runner import consumer
+    consumer._END_AFTER_S = 4.0
+    take_in = inbox.take_in_dropped
+
+    def hang_once(files, now):
+        if files.remove("hang"):
+            threading.Event().wait()
+        return take_in(files, now)
+
+    inbox.take_in_dropped = hang_once
+"""
+"""Run by Python at its start: it shortens the wait, and has an operation hang on demand."""
+
+
+def prepare(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = world.root / "site"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(SITE)
+    monkeypatch.setenv("PYTHONPATH", str(place))
+
+
+def test_a_hung_supervisor_ends_the_consumer_and_another_starts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(world, monkeypatch)
+    up = start_up(world)
+    first = part_of(up, "consumer").pid
+    (world.state / "hang").write_bytes(b"")
+    until(lambda: part_of(up, "consumer").pid != first, "another takes its place")
+    assert world_answers(world, "msg-after", "hello") <= 30
+    said = world.said("up")
+    assert f"{ENDS}the supervisor thread hung" in said
+    assert "exit code 70" in said
+    assert "in hang_once" in said, "where it hung"
+    assert [line for line in world.log() if line["event"] == "crashed"]
+
+
+def test_a_consumer_that_was_stopped_for_longer_is_not_taken_for_hung(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(world, monkeypatch)
+    consumer = world.start_consumer()
+    consumer.send_signal(signal.SIGSTOP)
+    time.sleep(8)
+    consumer.send_signal(signal.SIGCONT)
+    time.sleep(3)
+    assert consumer.poll() is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "least"), [(resource.RLIMIT_NOFILE, 0), (resource.RLIMIT_AS, 60 << 20)]
+)
+def test_what_was_accepted_during_a_shortage_is_answered_after_it(
+    world: World, limit: int, least: int
+) -> None:
+    up = start_up(world)
+    world_answers(world, "msg-before", "hello")
+    pid = part_of(up, "consumer").pid
+    before = resource.prlimit(pid, limit)
+    resource.prlimit(pid, limit, (least, before[1]))
+    assert world.post("/api/input", {"id": "msg-1", "text": "run: echo 1"}).status == 202
+    time.sleep(4)
+    with contextlib.suppress(ProcessLookupError):  # it ended, as by a kill
+        resource.prlimit(pid, limit, before)
+    until(lambda: world.replies("msg-1"), "it is answered", facts=world.facts)
+    assert world_answers(world, "msg-after", "hello") <= 30
