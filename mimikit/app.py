@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from mimikit.config import Settings
-from mimikit.errors import AlreadyRunning, BadInput, StateMoved, UnsafeFile, shortage_of
+from mimikit.errors import AlreadyRunning, BadInput, UnsafeFile, shortage_of
 from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock, LookingDisk
@@ -167,8 +167,6 @@ class ConsumerApp:
         from mimikit.triggers.workspace import FileWatch, FolderWorkspace
 
         self.state, self._lock = state, lock
-        self._lost: str | None = None
-        """Why this process has to be started again."""
         self.search = make_search(state, stays=True)
         self.store = Store.open(
             state.files, state.settings, state.clock, live=LiveRuns(), log=state.log
@@ -230,7 +228,7 @@ class ConsumerApp:
         from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 
         store, context = self.store, self.context
-        self.guard = StateGuard(store, self._lock, self._let_go)
+        guard = StateGuard(store, self._lock, self._crash)
         triggers = TriggerScheduler(store, self.workspace, self.file_watch)
         llm_eval = LlmEvalBatch(store, triggers, context)
         archiver = Archiver(store, context)
@@ -260,7 +258,7 @@ class ConsumerApp:
             teller,
             archiver,
             Retention(store),
-            self.guard,
+            guard,
             self.rest,
             heartbeat,
             lambda seat, name: name in self.consumer.storages[seat].claimed,
@@ -308,9 +306,6 @@ class ConsumerApp:
         """Recover, serve until told to stop, leave everything tidy. Gives the exit code.
 
         `say` tells whoever started this what they may wonder at.
-
-        Raises:
-            StateMoved: the state folder, or what is in it, is no longer what was opened.
         """
         from mimikit.engines.process_tree import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
@@ -349,12 +344,9 @@ class ConsumerApp:
             self.file_watch.close()
             self.tool_server.stop()
             self.search.close()
-            if not self.guard.is_ending:
-                store.ledger.checkpoint()
-                store.save_runtime(starts=[], seen_at=state.clock.now())
-                state.files.remove(paths.HEALTH)
-        if self._lost is not None:
-            raise StateMoved(f"{state.path}: {self._lost}; the consumer has to be started again")
+            store.ledger.checkpoint()
+            store.save_runtime(starts=[], seen_at=state.clock.now())
+            state.files.remove(paths.HEALTH)
         return 0
 
     def _rest_after_crashes(self, say: Callable[[str], None]) -> None:
@@ -376,22 +368,6 @@ class ConsumerApp:
         from mimikit.runner.crash import end_process
 
         end_process(reason, lambda why: self.state.log.write("error", "crashed", reason=why))
-
-    def _end_as_lost(self, reason: str) -> None:
-        """End as a signal would: what is in memory is no longer what is on the disk."""
-        self._lost = reason
-        self.state.log.write("error", "state_moved", reason=reason)
-        self.consumer.end_soon()
-
-    def _let_go(self, reason: str) -> None:
-        """End, and leave what stands in the folder now to the next start, byte for byte.
-
-        Runs are stopped as by a kill: the start recovers what lies in `running/` then.
-        """
-        self._end_as_lost(reason)
-        self.state.files.fs.let_go()
-        self.context.stopping.set()
-        self.context.live.stop_all()
 
     def _triggers_changed(self, names: list[str] | None) -> None:
         told = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]

@@ -180,10 +180,6 @@ class PooledConsumer(Consumer):
             for storage in self.storages.values():
                 storage.close()
 
-    def end_soon(self) -> None:
-        """Claim nothing any more; `run` stops everything and returns. From any thread."""
-        self._handle_signal(signal.SIGTERM, None)
-
     def queued(self) -> dict[str, int]:
         """How many wait in each queue, as far as known: free of cost."""
         return {queue: storage.depth for queue, storage in self.storages.items()}

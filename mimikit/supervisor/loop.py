@@ -61,7 +61,7 @@ class Supervisor:
         self.triggers = triggers
         self.archiver = archiver
         self.retention = retention
-        self._guard, self._rest, self._heartbeat = guard, rest, heartbeat
+        self._rest, self._heartbeat = rest, heartbeat
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
         self._held: dict[str, Task] = {}
@@ -76,6 +76,7 @@ class Supervisor:
         self.last_step = self.last_tick
         """The steady time at which the last operation, or the wait for the next pass, began."""
         self._operations: list[tuple[str, Operation]] = [
+            ("look at the state folder", guard.step),
             ("rest after crashes", rest.step),
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
@@ -112,17 +113,12 @@ class Supervisor:
     def tick(self, stop: threading.Event | None = None, passes: int = 1000) -> bool:
         """One pass over all operations, repeated while they find work; gives whether any did.
 
-        With `stop`: until that is set, however much work is left. In a folder that is no longer
-        ours nothing is done.
+        With `stop`: until that is set, however much work is left.
         """
         worked = False
         for _ in range(passes):
             self.last_tick = self.store.clock.monotonic()
             now = self.store.clock.now()
-            if not self._guard.is_ending:
-                self._try("look at the folder", self._guard.step, now)
-            if self._guard.is_ending:
-                return False
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self._heartbeat is not None:
                 age_s = self.store.clock.monotonic() - self.last_tick

@@ -7,6 +7,7 @@ rename from `queue/` to `running/`, and hands the task to `roles.dispatcher.disp
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,8 +138,6 @@ class Product:
     ) -> None:
         """Wire it as the app does; nothing is recovered before `start`."""
         self.files, self.clock = files, clock
-        self.lost: str | None = None
-        """Why this product has to be started again."""
         self.mind: Any = engine
         """The engine given: tests change how it behaves."""
         self.settings = settings or scripted_settings()
@@ -196,7 +195,7 @@ class Product:
             self.teller,
             self.archiver,
             self.retention,
-            StateGuard(self.store, self._lock(), self._let_go),
+            StateGuard(self.store, self._lock(), sys.exit),
             CrashRest(clock, lambda: None),
         )
         self.workspace.changed = self.store.events.changed_files.put
@@ -208,11 +207,6 @@ class Product:
         found = self.files.stat(paths.CONSUMER_LOCK)
         assert found is not None
         return Lock(lambda: None, found.inode)
-
-    def _let_go(self, reason: str) -> None:
-        """What the app does: nothing in the folder is touched any more."""
-        self.lost = reason
-        self.files.fs.let_go()
 
     def start(self) -> None:
         """Recover."""
