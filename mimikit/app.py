@@ -10,10 +10,10 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from mimikit.config import Settings
-from mimikit.errors import AlreadyRunning, BadInput, StateMoved, StorageError, UnsafeFile
+from mimikit.errors import AlreadyRunning, BadInput, UnsafeFile, shortage_of
 from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock, LookingDisk
@@ -167,11 +167,9 @@ class Pool(Protocol):
     """What claims tasks, and knows of those that wait: `PooledConsumer` in the product."""
 
     def set_paused(self, paused: bool) -> None: ...
-    def end_soon(self) -> None: ...
     def queued(self) -> dict[str, int]: ...
     def upcoming(self, queue: QueueName, most: int) -> list[str]: ...
     def is_claimed(self, queue: QueueName, name: str) -> bool: ...
-    def fallen(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -192,6 +190,8 @@ class Parts:
     teller: Callable[[RunContext, Callable[[], None]], TurnRunner]
     """Is given what to ring when a turn ended."""
     pool: Callable[[Consumer], Pool]
+    crash: Callable[[str], NoReturn]
+    """Ends the process with one line; it is started again, and recovers."""
     tool_server: ToolServer | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     rules: ArchiveRules | None = None
@@ -210,12 +210,10 @@ class Consumer:
     def __init__(self, parts: Parts) -> None:
         from mimikit.engines.registry import EngineRegistry
         from mimikit.roles.run import LiveRuns
-        from mimikit.supervisor.loop import ShortageGuard
+        from mimikit.supervisor.loop import CrashRest
         from mimikit.supervisor.store import Store
 
         self.parts, self.state = parts, parts.state
-        self.lost: str | None = None
-        """Why this process has to be started again."""
         state, self.search = parts.state, parts.search
         self.store = Store.open(
             state.files, state.settings, state.clock, live=LiveRuns(), log=state.log
@@ -226,13 +224,12 @@ class Consumer:
             EngineRegistry(parts.engines, state.settings, served, parts.endpoints, state.clock)
         )
         self.seat = parts.teller(self.context, self.events.bell.ring)
-        self.shortage = ShortageGuard(self.context, self.apply_pause)
+        self.rest = CrashRest(state.clock, self.apply_pause)
         self.supervisor = self._make_supervisor()
         self.pool = parts.pool(self)
 
     def _make_context(self, engines: EngineRegistry) -> RunContext:
         from mimikit.roles.run import RunContext
-        from mimikit.roles.shortage import RunShortage
         from mimikit.tools.reader import RoleReader
 
         state, store = self.state, self.store
@@ -255,7 +252,6 @@ class Consumer:
             log=state.log,
             workspace=state.workspace,
             state=state.path,
-            shortage=RunShortage(state.clock),
             tool_server=self.parts.tool_server,
             stopping=self.parts.stopping,
         )
@@ -274,7 +270,7 @@ class Consumer:
         from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 
         store, context, parts = self.store, self.context, self.parts
-        self.guard = StateGuard(store, parts.lock, self._let_go)
+        guard = StateGuard(store, parts.lock, parts.crash)
         triggers = TriggerScheduler(store, parts.workspace, parts.file_watch)
         self.llm_eval = LlmEvalBatch(store, triggers, context)
         self.archiver = Archiver(store, context, parts.rules or RULES)
@@ -292,11 +288,10 @@ class Consumer:
         self.retention = Retention(store)
         heartbeat = parts.has_heartbeat and HeartbeatWriter(
             store,
-            shortage=context.shortage,
             teller=self.teller,
             queued=lambda: self.pool.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
-            fallen=lambda: self.pool.fallen() or "; ".join(context.prompts.passed_over) or None,
+            skipped=lambda: "; ".join(context.prompts.passed_over) or None,
         )
         return Supervisor(
             store,
@@ -307,8 +302,8 @@ class Consumer:
             self.teller,
             self.archiver,
             self.retention,
-            self.guard,
-            self.shortage,
+            guard,
+            self.rest,
             heartbeat or None,
             lambda seat, name: self.pool.is_claimed(seat, name),  # noqa: PLW0108
         )
@@ -320,10 +315,8 @@ class Consumer:
         try:
             is_over = dispatch(self.context, seat, task)
         except BaseException as error:
-            if self.guard.is_ending and isinstance(error, StorageError):
-                return  # it could not be written, and is not to be: the start decides
             if not self.context.stopping.is_set():  # nobody else would bring it to its end
-                self._end_as_lost(f"the run of {task.id} broke off")
+                self.parts.crash(shortage_of(error) or f"the run of {task.id} broke off: {error!r}")
             raise
         if is_over:
             self.events.ended_runs.put((seat, task.id))
@@ -331,23 +324,7 @@ class Consumer:
             self.events.bell.ring()
 
     def apply_pause(self) -> None:
-        self.pool.set_paused(self.store.runtime.paused or self.shortage.reason() is not None)
-
-    def _end_as_lost(self, reason: str) -> None:
-        """End as a signal would: what is in memory is no longer what is on the disk."""
-        self.lost = reason
-        self.state.log.write("error", "state_moved", reason=reason)
-        self.pool.end_soon()
-
-    def _let_go(self, reason: str) -> None:
-        """End, and leave what stands in the folder now to the next start, byte for byte.
-
-        Runs are stopped as by a kill: the start recovers what lies in `running/` then.
-        """
-        self._end_as_lost(reason)
-        self.state.files.fs.let_go()
-        self.context.stopping.set()
-        self.context.live.stop_all()
+        self.pool.set_paused(self.store.runtime.paused or self.rest.reason is not None)
 
     def _facts(self) -> tuple[Words, ...]:
         """The lines of a status answer."""
@@ -390,6 +367,7 @@ class ConsumerApp:
             file_watch=self.file_watch,
             teller=TellerThread,
             pool=self._make_pool,
+            crash=self._crash,
             tool_server=self.tool_server,
         )
         try:
@@ -428,17 +406,7 @@ class ConsumerApp:
             },
             on_stopping=self._stopping,
             last_step=lambda: supervisor.last_step,
-            # Of a stack the end says most; a fact of the log is cut at its end.
-            on_hung=lambda age_s, stack: self.state.log.write(
-                "error", "supervisor_hung", ageS=round(age_s), stack=stack[-1900:]
-            ),
-            others={
-                "folder watch": self.watch.bring_back,
-                "file watch": self.file_watch.bring_back,
-                "search": self.search.watch.bring_back if self.search.watch else lambda: False,
-                "tool server": self.tool_server.bring_back,
-            },
-            on_fall=lambda names: self.state.log.write("error", "thread_died", threads=names),
+            crash=self._crash,
             is_known_id=lambda task_id: core.store.ledger.end_of(task_id) is not None,
             shutdown_timeout_s=settings.limits.kill_after_s + 5,
         )
@@ -448,13 +416,12 @@ class ConsumerApp:
         """Recover, serve until told to stop, leave everything tidy. Gives the exit code.
 
         `say` tells whoever started this what they may wonder at.
-
-        Raises:
-            StateMoved: the state folder, or what is in it, is no longer what was opened.
         """
         from mimikit.engines.process_tree import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
+        from mimikit.runner.crash import end_with_threads
 
+        end_with_threads(self._crash)
         state, store, core = self.state, self.store, self.core
         if ended := sweep_leftovers(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
@@ -486,12 +453,9 @@ class ConsumerApp:
             self.supervisor.tick(passes=10)  # a heap of work stays for the next start
             self.close()
             self.search.close()
-            if not core.guard.is_ending:
-                store.ledger.checkpoint()
-                store.save_runtime(starts=[], seen_at=state.clock.now())
-                state.files.remove(paths.HEALTH)
-        if core.lost is not None:
-            raise StateMoved(f"{state.path}: {core.lost}; the consumer has to be started again")
+            store.ledger.checkpoint()
+            store.save_runtime(starts=[], seen_at=state.clock.now())
+            state.files.remove(paths.HEALTH)
         return 0
 
     def _rest_after_crashes(self, say: Callable[[str], None]) -> None:
@@ -506,8 +470,13 @@ class ConsumerApp:
             crashes = f"{recovery.CRASHES} crashes within {window_min:g} minutes"
             reason = f"tasks wait for {wait_s:g} s after {crashes}; messages are answered"
             self.state.log.write("error", "tasks_rest", seconds=wait_s)
-            self.core.shortage.rest(wait_s, reason)
+            self.core.rest.begin(wait_s, reason)
             say(f"{reason.capitalize()}.")
+
+    def _crash(self, reason: str) -> NoReturn:
+        from mimikit.runner.crash import end_process
+
+        end_process(reason, lambda why: self.state.log.write("error", "crashed", reason=why))
 
     def _triggers_changed(self, names: list[str] | None) -> None:
         told = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]

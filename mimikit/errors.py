@@ -57,10 +57,6 @@ class AlreadyRunning(MimikitError):
     """Another consumer holds this state folder."""
 
 
-class StateMoved(MimikitError):
-    """The state folder, or what lies in it, was moved, removed or replaced under this process."""
-
-
 class BadSettings(MimikitError):
     """The settings cannot be used."""
 

@@ -97,8 +97,7 @@ class EventLog:
 
     def pack_soon(self) -> None:
         """Have rotated files packed by a thread of their own."""
-        with contextlib.suppress(RuntimeError, MemoryError):  # no thread is to be had: next time
-            BoundedThread(self.pack, "log-pack").start()
+        BoundedThread(self.pack, "log-pack").start()
 
     def pack(self) -> None:
         """Pack rotated files that are not packed yet, if nobody else is at it.

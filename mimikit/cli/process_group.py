@@ -31,6 +31,8 @@ QUICK_DEATH_S = 60.0
 """A process that lived for less died quickly."""
 FIRST_DELAY_S = 1.0
 MAX_QUICK_DEATHS = 5
+REST_S = 60.0
+"""How long a process that dies quickly again and again is left alone; the others go on."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -103,35 +105,28 @@ class ProcessGroup:
         except queue.Empty:
             return None
 
-    def tend(self) -> int:
-        """Restart what dies until told to stop; gives the exit code."""
+    def tend(self) -> None:
+        """Restart what dies until told to stop."""
         while True:
             self._start_due()
             event = self.next_event(self._until_next_start())
             if event is None:
                 continue
             if event.kind == "stop":
-                return 0
-            if not self._plan_restart(self._children[event.who], event.code):
-                return 1
+                return
+            self._plan_restart(self._children[event.who], event.code)
 
-    def _plan_restart(self, child: _Child, code: int) -> bool:
-        """Plan the next start of a process that died; False when it has died too often."""
+    def _plan_restart(self, child: _Child, code: int) -> None:
+        """Plan the next start of a process that died."""
         child.process = None
         now_s = self.clock.monotonic()
         is_quick = now_s - child.started_s < QUICK_DEATH_S
         child.quick_deaths = child.quick_deaths + 1 if is_quick else 1
         delay_s = delay_after(child.quick_deaths)
-        how = ended_how(code)
-        if delay_s is None:
-            self.say(
-                f"The {child.name} {how}, {child.quick_deaths} times in a row soon after its "
-                "start; giving up. `mimikit doctor` and `mimikit logs` say more."
-            )
-            return False
-        self.say(f"The {child.name} {how}; it is started again in {delay_s:g} s.")
+        line = f"The {child.name} {ended_how(code)}; it is started again in {delay_s:g} s."
+        often = " `mimikit doctor` and `mimikit logs` say more."
+        self.say(line + often if child.quick_deaths >= MAX_QUICK_DEATHS else line)
         child.start_at_s = now_s + delay_s
-        return True
 
     def _start_due(self) -> None:
         now_s = self.clock.monotonic()
@@ -182,9 +177,11 @@ class ProcessGroup:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def delay_after(quick_deaths: int) -> float | None:
-    """Seconds until the next start: 1, 2, 4, 8; None when it has died too often. Pure."""
-    return None if quick_deaths >= MAX_QUICK_DEATHS else FIRST_DELAY_S * 2.0 ** (quick_deaths - 1)
+def delay_after(quick_deaths: int) -> float:
+    """Seconds until the next start: 1, 2, 4, 8, then REST_S. Pure."""
+    if quick_deaths >= MAX_QUICK_DEATHS:
+        return REST_S
+    return FIRST_DELAY_S * 2.0 ** (quick_deaths - 1)
 
 
 def ended_how(code: int) -> str:

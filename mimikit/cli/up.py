@@ -77,7 +77,8 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
         code = _until_ready(group, state, host, port)
         if code is None:
             _print_banner(state, host, port)
-            code = group.tend()
+            group.tend()
+            code = 0
         if code == 0:
             runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.QUEUES)
             number = f"{runs} runs have" if runs > 1 else "1 run has"

@@ -167,7 +167,7 @@ def _nameless_file() -> int | None:
     try:
         with tempfile.TemporaryFile(buffering=0) as file:
             return os.dup(file.fileno())
-    except (OSError, MemoryError):  # no room for it: the work goes on
+    except OSError:  # no room for it: the work goes on
         return None
 
 

@@ -7,7 +7,6 @@ nothing else, so the view may lag. This module knows no Task: `inspect` tells wh
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import itertools
 import logging
@@ -283,24 +282,14 @@ class QueueFolder:
         if is_small:
             self.look(names)
 
-    def bring_back(self) -> None:
-        """Start again what of its threads has died."""
-        with self._changed:
-            self._man()
-
     def _man(self) -> None:
-        """See that somebody is at what was heard, and at the suspects. The caller holds the lock.
-
-        Where no thread is to be had, whoever waits next asks for it again.
-        """
+        """Start the threads that are needed and not there. The caller holds the lock."""
         if self.closed.is_set():
             return
-        self._is_whole_heard |= self._intake.has_died()  # what it had taken up may be lost
-        with contextlib.suppress(RuntimeError, MemoryError):
-            if self._heard or self._is_whole_heard:
-                self._intake.begin(self._take_in)
-            if self._suspects:
-                self._janitor.begin(self._clean)
+        if self._heard or self._is_whole_heard:
+            self._intake.begin(self._take_in)
+        if self._suspects:
+            self._janitor.begin(self._clean)
 
     def _take_in(self) -> None:
         """The thread that looks at what was heard: until nothing is left."""

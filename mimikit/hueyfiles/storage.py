@@ -227,11 +227,6 @@ class ClaimStorage(FolderStorage):
         if self._session is not None:
             self._session.folder.wake()
 
-    def bring_back(self) -> None:
-        """Start again what of its threads has died."""
-        if self._session is not None:
-            self._session.folder.bring_back()
-
     def halt(self) -> None:
         """Claim nothing any more. One assignment, so a signal's handler may call it."""
         self._stopped = True

@@ -158,8 +158,7 @@ class MemorySearch:
             with contextlib.suppress(StorageError, OSError):  # the turn that needs it will say so
                 self.recall("mimikit")
 
-        with contextlib.suppress(RuntimeError, MemoryError):  # no thread: the first turn reads it
-            BoundedThread(read, "warm-up").start()
+        BoundedThread(read, "warm-up").start()
 
     def keep_up(self) -> None:
         """Have everything that has changed indexed meanwhile, so that no search finds it to do."""

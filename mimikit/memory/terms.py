@@ -8,7 +8,6 @@ stands in the text. Pure, but for the dictionary that a process may load.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import json
@@ -266,6 +265,5 @@ class ChineseDictionary:
                 time.sleep(REST_S)
                 self.load()
 
-            with contextlib.suppress(RuntimeError, MemoryError):  # no thread: the next one asks
-                BoundedThread(rest_and_load, "words").start()
-                self._is_wanted = True
+            BoundedThread(rest_and_load, "words").start()
+            self._is_wanted = True

@@ -215,10 +215,7 @@ class TokenCounter:
         """Load the ranks on a thread beside; the first call starts it, others do nothing."""
         if not self._started:
             self._started = True
-            try:
-                BoundedThread(self.load, "tokens").start()
-            except (RuntimeError, MemoryError):  # none is to be had: the next turn asks
-                self._started = False
+            BoundedThread(self.load, "tokens").start()
 
 
 _SHARED = TokenCounter()

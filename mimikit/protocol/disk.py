@@ -123,10 +123,6 @@ class FileSystem(Protocol):
         """
         ...
 
-    def let_go(self) -> None:
-        """Touch nothing below the root any more: from now on every operation fails."""
-        ...
-
 
 class _Folder(NamedTuple):
     """An open folder, and which one it is."""
@@ -144,7 +140,6 @@ class RealDisk:
         self.root = str(root)
         self._folders: dict[str, _Folder] = {"": _known(os.open(root, _FOLDER_FLAGS))}
         self._opening = threading.Lock()
-        self._has_let_go = False
         self._closing = weakref.finalize(self, _close_all, self._folders)
         self._closing.atexit = False  # a thread may still write then; the system closes them
 
@@ -160,9 +155,6 @@ class RealDisk:
         except PermissionError:  # a folder around it is closed: nobody put another in its place
             return True
 
-    def let_go(self) -> None:
-        self._has_let_go = True  # nothing is closed: another thread may be using its number
-
     def folder_fd(self, path: str) -> int:
         """A descriptor of the folder, opened part by part without following links.
 
@@ -170,9 +162,9 @@ class RealDisk:
         is never written to for the sake of its name.
 
         Raises:
-            OSError: there is none; EBADF: this disk was closed, or let go of.
+            OSError: there is none; EBADF: this disk was closed.
         """
-        known = None if self._has_let_go else self._folders.get(path)
+        known = self._folders.get(path)
         if known is not None and not path:
             return known.descriptor
         if not path:

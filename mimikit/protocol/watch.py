@@ -31,7 +31,6 @@ _logger = logging.getLogger(__name__)
 Listener: TypeAlias = Callable[["list[str] | None"], None]
 """Told the names that changed in its folder; None means: look at the whole folder again."""
 
-_BIRTH_S = 5.0
 _GONE = flags.DELETE_SELF | flags.MOVE_SELF | flags.IGNORED
 _WANTED = (
     flags.CLOSE_WRITE | flags.MOVED_TO | flags.CREATE | flags.DELETE_SELF | flags.MOVE_SELF
@@ -54,62 +53,38 @@ class WakeBell:
         return rung
 
 
-class _Birth(threading.Event):
-    """What `Thread.start` waits for without limit; one that dies unborn never sets it."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        return super().wait(_BIRTH_S if timeout is None else timeout)
-
-
 class BoundedThread(threading.Thread):
-    """A daemon thread that never runs once `start` has raised, however late it comes to life.
-
-    Where memory is out, a new thread may die before it says that it lives; the library's own
-    `start` then waits for ever, and with it whoever waits for a lock that its caller holds.
-    """
+    """A daemon thread."""
 
     def __init__(self, run: Callable[[], object], name: str | None = None) -> None:
         super().__init__(target=run, name=name, daemon=True)
-        self._started = _Birth()
-        self._claim = threading.Lock()  # of the two, who gives up and who runs, the first takes it
-
-    def start(self) -> None:
-        """Begin to run; RuntimeError, MemoryError: no thread is to be had."""
-        try:
-            super().start()
-        except MemoryError:  # perhaps it lives all the same
-            if self._claim.acquire(blocking=False):
-                raise
-        if not self._started.is_set() and self._claim.acquire(blocking=False):
-            raise RuntimeError("a new thread did not come to life")
-
-    def run(self) -> None:
-        if self._claim.acquire(blocking=False):
-            super().run()
 
 
 class LastingThread:
-    """A thread that is begun again after it died; of one caller at a time."""
+    """A thread that this process cannot go on without; of one caller at a time."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self.thread: threading.Thread | None = None
         """None: it was not begun, or came to its end by itself and says so by this."""
 
-    def has_died(self) -> bool:
-        return self.thread is not None and not self.thread.is_alive()
-
-    def begin(self, run: Callable[[], object]) -> bool:
-        """Have it run this, unless it lives; gives whether it had died. Raises as `start` does."""
-        if (died := self.has_died()) or self.thread is None:
-            thread = BoundedThread(run, self._name)
-            thread.start()
-            self.thread = thread
-        return died
+    def begin(self, run: Callable[[], object]) -> None:
+        """Have it run this, unless it was begun already."""
+        if self.thread is None:
+            self.thread = _Lasting(run, self._name)
+            self.thread.start()
 
     def join(self, timeout_s: float | None = None) -> None:
         if self.thread not in (None, threading.current_thread()):
             self.thread.join(timeout_s)
+
+    @staticmethod
+    def is_one(thread: threading.Thread | None) -> bool:
+        return isinstance(thread, _Lasting)
+
+
+class _Lasting(BoundedThread):
+    pass
 
 
 @dataclass
@@ -182,25 +157,13 @@ class FolderWatch:
         """
         with self._guard:
             if self._thread.thread is None and not self._closed:
-                self._thread.begin(self._run)  # may fail, and nothing is watched then
+                self._thread.begin(self._run)
             entry = self._folders.setdefault(folder, _Folder(self._root / folder))
             entry.listeners = [*entry.listeners, listener]
             self._attach(entry)
             watched = entry.watch_id is not None
         self._events.wake()
         return watched
-
-    def bring_back(self) -> bool:
-        """Start the thread again if it died; gives whether it had. Each folder is told as a whole.
-
-        It dies of what nobody expects: `poll` refuses two descriptors where none may be open.
-        """
-        with self._guard:
-            if self._closed or not self._thread.has_died():
-                return False
-            for entry in self._folders.values():
-                entry.settled, entry.rest_until = False, 0.0
-            return self._thread.begin(self._run)
 
     def attach(self, folder: str) -> bool:
         """See that the system tells of a watched folder that may be a new one of its name."""

@@ -12,7 +12,7 @@ from mimikit.config import Settings
 from mimikit.engines import sandbox
 from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.engines.changes import RunRecording
-from mimikit.errors import BadSettings, StorageError
+from mimikit.errors import BadSettings, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
@@ -60,7 +60,7 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         run = run_planner if queue_name == "planner" else run_worker
         return run(context, task, cancel)
     except Exception as error:
-        if isinstance(error, StorageError) and context.stopping.is_set():
+        if shortage_of(error) or (isinstance(error, StorageError) and context.stopping.is_set()):
             raise  # recovery decides
         context.log.write("error", "run_fault", taskId=claimed.id, error=repr(error))
         if (outcome := not_begun(context, cancel, error)) is not None:
@@ -231,7 +231,7 @@ def _kept_diff(context: RunContext, task: Task, recording: RunRecording) -> Task
     path, found = paths.diff(task.id), None
     try:
         found = recording.diff(task.id, task.attempts + 1)
-    except (OSError, MemoryError, ValueError, RecursionError) as error:  # the work itself is done
+    except (OSError, ValueError, RecursionError) as error:  # the work itself is done
         context.log.write("error", "changes_not_seen", taskId=task.id, error=repr(error))
     earlier = context.insist(lambda: context.files.load(path, TaskDiff))
     if found is None:

@@ -109,7 +109,7 @@ def _settle(
     At a stop on a disk that refuses nothing is written: the next start finds that it began.
     """
     usage, estimated = used_by(meter, outcome, has_begun=cancel.has_begun)
-    with contextlib.suppress(StorageError, MemoryError):
+    with contextlib.suppress(StorageError):
         context.insist(lambda: context.usage.settle(meter, usage, estimated=estimated))
     context.feed.tell("usage")
 

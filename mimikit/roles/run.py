@@ -31,7 +31,7 @@ from mimikit.engines.base import (
 )
 from mimikit.engines.changes import ChangeRecorder
 from mimikit.engines.registry import CODE_ENGINES, EngineChoice, EngineRegistry
-from mimikit.errors import EngineError, StorageError
+from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.log import ChangeFeed, EventLog
@@ -42,7 +42,6 @@ from mimikit.protocol.models import FailureReason, Instant, LiveRun, Record, Rol
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
 from mimikit.roles.scratch import lay_out_upstream, make_scratch, remove_scratch
-from mimikit.roles.shortage import PAUSE_S, RunShortage
 from mimikit.tasks.usage import UsageBook
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
@@ -141,7 +140,6 @@ class RunContext:
     log: EventLog
     workspace: Path
     state: Path
-    shortage: RunShortage
     tool_server: ToolServer | None = None
     window: HistoryWindow = field(default_factory=HistoryWindow)
     changes: ChangeRecorder = field(default_factory=ChangeRecorder)
@@ -164,7 +162,7 @@ class RunContext:
         )
 
     def insist(self, do: Callable[[], T]) -> T:
-        """Read or write what a run can not do without, however long disk or memory refuse.
+        """Read or write what a run can not do without, however long the disk refuses.
 
         Given up only at the stop: an outcome that could not be written is found by recovery as an
         interrupted run.
@@ -172,11 +170,11 @@ class RunContext:
         while True:
             try:
                 return do()
-            except (StorageError, MemoryError) as error:
-                self.shortage.note(error)
-                self.log.write("error", "disk_refuses", error=str(error) or repr(error))
-                is_for_good = isinstance(error, StorageError) and error.permanent
-                if is_for_good or self.stopping.wait(1.0):
+            except StorageError as error:
+                if shortage_of(error):
+                    raise
+                self.log.write("error", "disk_refuses", error=str(error))
+                if error.permanent or self.stopping.wait(1.0):
                     raise
 
 
@@ -259,7 +257,7 @@ def run_engine(
 ) -> Outcome:
     """Run one engine with its tools served, its output followed, its scratch removed.
 
-    Whatever an engine raises becomes a failed outcome: a role never dies of its engine.
+    Whatever an engine raises becomes a failed outcome, but want of memory, threads, descriptors.
     """
     engine, task, server = choice.engine, turn_input.task, context.tool_server
     output = RunOutput(context, run_id, is_turn=role == "teller", watch=watch)
@@ -304,7 +302,9 @@ def run_engine(
         )
         outcome = _served(context, choice, request)
         outcome = outcome if engine.name in _WITHOUT_TOKENS else _with_asked(request, outcome)
-    except Exception as error:  # noqa: BLE001 - an engine's fault is that run's failure, no more
+    except Exception as error:
+        if shortage_of(error):
+            raise
         # An EngineError says that nothing began; of what else an engine raises nobody knows.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
@@ -317,7 +317,7 @@ def run_engine(
             remove_scratch(scratch)
     if cancel.reason == "killed" and outcome.status != "done":
         outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")
-    with contextlib.suppress(MemoryError, OSError, RuntimeError):  # the outcome stands
+    with contextlib.suppress(OSError, RuntimeError):  # the outcome stands
         output.write("ended", outcome.error or "", {"status": outcome.status})
         if engine.name not in _WITHOUT_TOKENS:
             tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
@@ -417,17 +417,15 @@ def _shorter(context: RunContext, request: EngineRequest) -> EngineRequest | Non
 
 
 def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Outcome | None:
-    """The outcome of a run that could not begin for want of files, memory, processes or a way in.
+    """The outcome of a run that could not begin as its workspace is closed, by another run.
 
     None: it had begun, or the error was another. It costs no attempt, and is tried again soon.
     """
-    reason = context.shortage.note(error)
     is_shut = isinstance(error, PermissionError) and not os.access(context.workspace, os.X_OK)
-    if reason is None and is_shut:  # by another run: it gets its permissions back as that ends
-        reason = f"{context.workspace} can not be looked into: `chmod u+rwx` gives that back"
-    if reason is None or cancel.has_begun:
+    if not is_shut or cancel.has_begun:
         return None
-    retry_at = context.clock.now() + timedelta(seconds=PAUSE_S)
+    reason = f"{context.workspace} cannot be looked into: `chmod u+rwx` gives that back"
+    retry_at = context.clock.now() + timedelta(seconds=1)
     return Outcome("failed", error=reason, failure_reason="engine_unavailable", retry_at=retry_at)
 
 

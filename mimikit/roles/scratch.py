@@ -35,11 +35,11 @@ def sweep_scratch(state: Path) -> None:
 
 def remove_scratch(scratch: Path) -> None:
     """Remove a scratch folder, whatever a run has made of it; what can not go stays for a start."""
-    with contextlib.suppress(RecursionError, MemoryError):
+    with contextlib.suppress(RecursionError):
         shutil.rmtree(scratch, ignore_errors=True)
     if os.path.lexists(scratch):  # folders too deep for Python, or shut by the run
         line = 'chmod -R u+rwx -- "$1"; rm -rf -- "$1"'
-        with contextlib.suppress(OSError, MemoryError):
+        with contextlib.suppress(OSError):
             process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_S)
 
 

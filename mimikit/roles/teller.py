@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue as queues
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mimikit import permission
 from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.engines.registry import EngineChoice
-from mimikit.errors import StorageError
+from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import LastingThread
 from mimikit.roles.metering import run_metered
 from mimikit.roles.run import RunContext, cut_to_side, not_begun
-from mimikit.roles.shortage import PAUSE_S
 from mimikit.roles.turn_context import with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
@@ -164,10 +162,12 @@ def _record(
 
 
 def outcome_of(context: RunContext, job: TurnJob) -> TurnOutcome:
-    """Take a turn; whatever goes wrong is an outcome."""
+    """Take a turn; whatever goes wrong is an outcome, but want of memory, threads, descriptors."""
     try:
         return take_turn(context, job)
-    except Exception as error:  # noqa: BLE001 - the Teller's thread must outlive any fault
+    except Exception as error:
+        if shortage_of(error):
+            raise
         context.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
         if (short := not_begun(context, job.cancel, error)) is not None:
             return TurnOutcome(job, None, short.error or "", short.failure_reason, short.retry_at)
@@ -180,41 +180,23 @@ class TellerThread:
     def __init__(self, context: RunContext, ring: Callable[[], None]) -> None:
         """`ring` wakes the supervisor when a turn ended."""
         self._context, self._ring = context, ring
-        self._is_closed = False
         self._jobs: queues.SimpleQueue[TurnJob | None] = queues.SimpleQueue()
         self._done: queues.SimpleQueue[TurnOutcome] = queues.SimpleQueue()
-        self._under_way: TurnJob | None = None
         self._thread = LastingThread("teller")
         self._thread.begin(self._run)
 
     def start(self, job: TurnJob) -> None:
-        self._under_way = job
         self._jobs.put(job)
 
     def outcomes(self) -> list[TurnOutcome]:
-        """What ended since the last look; a thread that died with its turn is another by then."""
-        died = self._thread.has_died()
+        """What ended since the last look."""
         found: list[TurnOutcome] = []
         while not self._done.empty():
             found.append(self._done.get())
-        if died and not self._is_closed:
-            while not self._jobs.empty():
-                self._jobs.get()
-            if self._under_way is not None and not found:
-                said = "no memory was left to say how the turn ended"
-                retry_at = self._context.clock.now() + timedelta(seconds=PAUSE_S)
-                begun = self._under_way.cancel.has_begun
-                reason: FailureReason = "error" if begun else "engine_unavailable"
-                found.append(TurnOutcome(self._under_way, None, said, reason, retry_at))
-            with contextlib.suppress(RuntimeError, MemoryError):  # no thread: the next look tries
-                self._thread.begin(self._run)
-        if found:
-            self._under_way = None
         return found
 
     def close(self, timeout_s: float) -> None:
         """End the thread after the turn in progress."""
-        self._is_closed = True
         self._jobs.put(None)
         self._thread.join(timeout_s)
 

@@ -15,22 +15,21 @@ import contextlib
 import faulthandler
 import itertools
 import logging
-import os
 import signal
-import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
 from huey.consumer import Consumer, ConsumerStopped, Worker
 
 from mimikit.clock import Clock
+from mimikit.errors import shortage_of
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import BoundedThread, FolderWatch, LastingThread
+from mimikit.runner.crash import end_process
 from mimikit.runner.queues import TaskHuey, TaskStorage, open_queue
 
 _logger = logging.getLogger(__name__)
@@ -38,18 +37,10 @@ _logger = logging.getLogger(__name__)
 _HEALTH_EVERY_S = 1
 _LOOP_EVERY_S = 0.25  # Huey looks ten times a second; an idle machine feels that
 _SCHEDULER_EVERY_S = 20  # it only rings, by the minute
-_HUNG_AFTER_S = 30.0
 _END_AFTER_S = 120.0
-_LONGEST_STEP_S = 2.0
-"""Between two looks at the supervisor; what is more was time in which nobody ran."""
-_REPORT_S = 5.0
-_GRACE_S = 10.0
 _DUMP_S = 10
 _STDERR = 2
-HUNG_EXIT = 70
-"""The exit code of a consumer that ended itself as it hung: EX_SOFTWARE."""
 _DEQUEUE_WAIT_S = 30.0
-_FALL_TOLD_S = 10.0
 _SUPERVISOR_JOIN_S = 10.0
 
 
@@ -64,19 +55,15 @@ class PooledConsumer(Consumer):
     run_task: does a claimed task and writes its result, on a pool thread; the supervisor then
         moves its file out of `running/`. It never raises; should it, that is logged.
     supervise: runs on its own thread until its event is set, to be looked at every second or
-        so; it is started again a second after it fails.
+        so; when it fails the process ends.
     wake_supervisor: called after that event is set, so that its thread need not wake by itself.
     periodic: name → (cron, ring): five cron fields in UTC, and what to call then, briefly. Minutes
         may be missed or come twice: whoever is rung decides from files whether work is due.
     on_stopping: no task is claimed any more; let the runs end. May wait; the workers are then
         given `shutdown_timeout_s` more.
-    last_step: the steady time at which the supervisor's last operation began. When that is the
-        same for 30 s, `on_hung(age_s, stack)` is called; after 120 s it is called again, and the
-        process ends itself, as by a kill: nobody else can take the place of a thread that hangs.
-        Where the main thread stands still, or can not do so, a thread that waits for nobody does.
-    others: by name, what starts another thread again if it died, and gives whether it had. They
-        are asked each second. `fallen` tells of what died for a while; `on_fall(names)` is told
-        of it once in that while.
+    last_step: the steady time at which the supervisor's last operation began.
+    crash: called with the reason when a thread has died, or the supervisor or the main thread has
+        hung for 120 s: it ends the process.
     is_known_id: whether an id was used before; a dropped file that uses it again is quarantined.
         It is asked for every file on its way into and out of the queue: it must be quick.
     handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main thread.
@@ -94,9 +81,7 @@ class PooledConsumer(Consumer):
         periodic: Mapping[str, tuple[str, Callable[[], None]]] | None = None,
         on_stopping: Callable[[], None] = lambda: None,
         last_step: Callable[[], float] | None = None,
-        on_hung: Callable[[float, str], None] = lambda _age_s, _stack: None,
-        others: Mapping[str, Callable[[], bool]] | None = None,
-        on_fall: Callable[[str], None] = lambda _names: None,
+        crash: Callable[[str], object] = end_process,
         is_known_id: Callable[[str], bool] = lambda _task_id: False,
         clock: Clock | None = None,
         shutdown_timeout_s: float = 30.0,
@@ -129,12 +114,9 @@ class PooledConsumer(Consumer):
         self._wake_supervisor = wake_supervisor
         self._on_stopping = on_stopping
         self._last_step = last_step
-        self._on_hung = on_hung
-        self._others, self._on_fall = others or {}, on_fall
-        self._fallen, self._fallen_until = "", 0.0
-        self._step_at, self._looked_at, self._still_s = 0.0, time.monotonic(), 0.0
-        """The step that was under way at the last look, when that was, for how long it had been."""
-        self._is_told = False
+        self._crash = crash
+        self._looked_at = time.monotonic()
+        """When the main thread was seen last."""
         self._handle_signals = handle_signals
         self._started = self._stopping = False
         self._stop_guard = threading.RLock()
@@ -198,10 +180,6 @@ class PooledConsumer(Consumer):
             for storage in self.storages.values():
                 storage.close()
 
-    def end_soon(self) -> None:
-        """Claim nothing any more; `run` stops everything and returns. From any thread."""
-        self._handle_signal(signal.SIGTERM, None)
-
     def queued(self) -> dict[str, int]:
         """How many wait in each queue, as far as known: free of cost."""
         return {queue: storage.depth for queue, storage in self.storages.items()}
@@ -221,52 +199,15 @@ class PooledConsumer(Consumer):
             storage.wake()
 
     def check_worker_health(self) -> bool:
-        """Bring back what died, each thread in its role; see whether the supervisor ticks."""
+        """End the process when one of the threads has died."""
+        self._looked_at = time.monotonic()
         if self.stop_flag.is_set():
             return True
-        fallen: list[str] = []
-        try:
-            fallen.extend(self._bring_back())
-        except (RuntimeError, MemoryError) as error:  # no thread is to be had: in a second, then
-            _logger.warning("a thread that died could not be started again: %s", error)
-            fallen.append("a thread")
-        now = time.monotonic()
-        if fallen:
-            self._fallen = ", ".join(fallen)
-            _logger.error("died, and was started again: %s", self._fallen)
-            if now >= self._fallen_until:
-                self._on_fall(self._fallen)
-            self._fallen_until = now + _FALL_TOLD_S
-        self._look_at_step(now)
-        return not fallen
-
-    def fallen(self) -> str | None:
-        """What has died within the last seconds, for people; None: nothing."""
-        is_told = time.monotonic() < self._fallen_until
-        return f"died of an error, and was started again: {self._fallen}" if is_told else None
-
-    def _bring_back(self) -> Iterator[str]:
-        """Start again each thread that died, in its role; gives what for."""
-        for slot, (_, thread) in enumerate(self.worker_threads):
-            if _is_dead(thread):
-                worker = self._worker_for(slot)
-                again = self._create_process(worker, f"Worker-{slot + 1}")
-                self.worker_threads[slot] = (worker, again)
-                again.start()
-                yield f"{self._slots[slot]} pool"
-        if _is_dead(self.scheduler):
-            self.scheduler = self._create_process(self._create_scheduler(), "Scheduler")
-            self.scheduler.start()
-            yield "scheduler"
-        if self._supervisor.begin(self._run_supervisor):
-            yield "supervisor"
-        if self._watchdog.begin(self._watch_over):
-            yield "watchdog"
-        for storage in self.storages.values():
-            storage.bring_back()
-        for name, bring_back in self._others.items():
-            if bring_back():
-                yield name
+        threads: list[Any] = [*(thread for _, thread in self.worker_threads), self.scheduler]
+        died = [thread.name for thread in threads if not thread.is_alive()]
+        if died:
+            self._crash(f"the {', '.join(died)} thread died")
+        return not died
 
     # ---- Huey's hooks -----------------------------------------------------------------------
 
@@ -299,74 +240,27 @@ class PooledConsumer(Consumer):
     def _run_supervisor(self) -> None:
         try:
             self._supervise(self._supervisor_stop)
-        except Exception:
+        except Exception as error:
             _logger.exception("the supervisor failed")
-
-    def _look_at_step(self, now: float) -> None:
-        """Tell of an operation that does not come to its end; at last end this process.
-
-        Only time counts in which this thread ran as well: after a sleep, or a SIGSTOP, nobody has
-        hung for as long as the clock says.
-        """
-        lived_s, self._looked_at = min(now - self._looked_at, _LONGEST_STEP_S), now
-        step_at = self._last_step() if self._last_step else now
-        if step_at != self._step_at:
-            self._step_at, self._still_s, self._is_told = step_at, 0.0, False
-            return
-        self._still_s += lived_s
-        is_over = self._still_s > _END_AFTER_S
-        if is_over or (self._still_s > _HUNG_AFTER_S and not self._is_told):
-            self._is_told = True
-            try:
-                self._tell_hung()
-                if is_over:
-                    faulthandler.dump_traceback(sys.stderr, all_threads=True)
-            finally:
-                if is_over:
-                    os._exit(HUNG_EXIT)
+            self._crash(shortage_of(error) or f"the supervisor failed: {error!r}")
 
     def _watch_over(self) -> None:
-        """End this process when the supervisor or the main thread stands still for too long.
+        """End this process when the supervisor or the main thread hangs.
 
-        What hangs may hold any lock, that of the log as well, and memory may be out: this takes no
-        lock, writes no file and asks for next to nothing. It counts seconds it slept itself, so a
-        SIGSTOP, or a machine that sleeps, is one second at most.
+        It counts seconds it slept itself, so a SIGSTOP, or a machine that sleeps, is one second at
+        most.
         """
         step_at = looked_at = 0.0
-        still_s = unseen_s = 0
+        hung_s = unseen_s = 0
         while not self.stop_flag.is_set():
             time.sleep(1)
-            with contextlib.suppress(MemoryError):
-                step = self._last_step() if self._last_step else self._looked_at
-                still_s = still_s + 1 if step == step_at else 0
-                unseen_s = unseen_s + 1 if looked_at == self._looked_at else 0
-                step_at, looked_at = step, self._looked_at
-            if max(still_s, unseen_s) > _END_AFTER_S + _GRACE_S and not self.stop_flag.is_set():
+            step = self._last_step() if self._last_step else self._looked_at
+            hung_s = hung_s + 1 if step == step_at else 0
+            unseen_s = unseen_s + 1 if looked_at == self._looked_at else 0
+            step_at, looked_at = step, self._looked_at
+            if max(hung_s, unseen_s) > _END_AFTER_S and not self.stop_flag.is_set():
                 signal.alarm(_DUMP_S)  # should even this wait, as for a terminal that is held
-                try:
-                    faulthandler.dump_traceback(_STDERR, all_threads=True)
-                finally:
-                    os._exit(HUNG_EXIT)
-
-    def _tell_hung(self) -> None:
-        """Report where the supervisor stands; on a thread of its own, which may hang as well."""
-        age_s = self._still_s
-        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] - public by its docs
-        frame = frames.get((self._supervisor.thread and self._supervisor.thread.ident) or 0)
-        stack = "".join(traceback.format_stack(frame)) if frame else "no stack"
-        _logger.error("the supervisor has stood still for %.0f s:\n%s", age_s, stack)
-
-        def report() -> None:
-            try:
-                self._on_hung(age_s, stack)
-            except Exception:
-                _logger.exception("the report of the hung supervisor failed")
-
-        thread = BoundedThread(report, "hung-report")
-        with contextlib.suppress(RuntimeError, MemoryError):  # no thread: the line above says it
-            thread.start()
-            thread.join(_REPORT_S)
-
-
-def _is_dead(thread: Any) -> bool:
-    return not thread.is_alive()
+                faulthandler.dump_traceback(_STDERR, all_threads=True)
+                who = "supervisor" if hung_s > _END_AFTER_S else "main"
+                self._crash(f"the {who} thread hung for {_END_AFTER_S:g} s")
+                return

@@ -6,22 +6,18 @@ An operation that fails is logged and rests for a second; the others go on. The 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import mimikit
-from mimikit.clock import ClockWatch, leap_at_start
+from mimikit.clock import Clock, ClockWatch, leap_at_start
 from mimikit.conversation import inbox
-from mimikit.errors import StorageError
+from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol import paths
-from mimikit.protocol.disk import SpareFile
 from mimikit.protocol.models import EngineStatus, QueueName, Task
 from mimikit.protocol.runtime import Health
-from mimikit.roles.run import RunContext
-from mimikit.roles.shortage import RunShortage
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
@@ -37,8 +33,6 @@ from mimikit.tasks import queue
 Operation = Callable[[datetime], bool]
 REST_S = 1.0
 LONGEST_WAIT_S = 1.0
-SAID_S = 5.0
-"""So long after a want was met it is told of: each second one run is tried again, most in vain."""
 BEAT = timedelta(seconds=4.5)
 TOLD_EVERY = 300
 """An operation that fails in the same way at each try is told at the first and each of so many."""
@@ -58,7 +52,7 @@ class Supervisor:
         archiver: Archiver,
         retention: Retention,
         guard: StateGuard,
-        shortage: ShortageGuard,
+        rest: CrashRest,
         heartbeat: HeartbeatWriter | None = None,
         is_claimed: Callable[[QueueName, str], bool] = lambda _seat, _name: False,
     ) -> None:
@@ -67,7 +61,7 @@ class Supervisor:
         self.triggers = triggers
         self.archiver = archiver
         self.retention = retention
-        self._guard, self._shortage, self._heartbeat = guard, shortage, heartbeat
+        self._rest, self._heartbeat = rest, heartbeat
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
         self._held: dict[str, Task] = {}
@@ -82,7 +76,8 @@ class Supervisor:
         self.last_step = self.last_tick
         """The steady time at which the last operation, or the wait for the next pass, began."""
         self._operations: list[tuple[str, Operation]] = [
-            ("look at what is left", shortage.step),
+            ("look at the state folder", guard.step),
+            ("rest after crashes", rest.step),
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
             ("apply commands", commands.step),
@@ -118,22 +113,17 @@ class Supervisor:
     def tick(self, stop: threading.Event | None = None, passes: int = 1000) -> bool:
         """One pass over all operations, repeated while they find work; gives whether any did.
 
-        With `stop`: until that is set, however much work is left. In a folder that is no longer
-        ours nothing is done.
+        With `stop`: until that is set, however much work is left.
         """
         worked = False
         for _ in range(passes):
             self.last_tick = self.store.clock.monotonic()
             now = self.store.clock.now()
-            if not self._guard.is_ending:
-                self._try("look at the folder", self._guard.step, now)
-            if self._guard.is_ending:
-                return False
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self._heartbeat is not None:
                 age_s = self.store.clock.monotonic() - self.last_tick
                 trouble = self._degraded and ": ".join(self._degraded)
-                self._heartbeat.beat(now, age_s, self._shortage.said or trouble)
+                self._heartbeat.beat(now, age_s, self._rest.reason or trouble)
             worked = worked or any(again)
             if not any(again) or (stop is not None and stop.is_set()):
                 break
@@ -170,7 +160,9 @@ class Supervisor:
             return False
         try:
             done = operation(now)
-        except Exception as error:  # noqa: BLE001 - the loop outlives whatever an operation does
+        except Exception as error:
+            if shortage_of(error):
+                raise  # it ends the process
             self._resting[name] = self.store.clock.monotonic() + REST_S
             self._degraded = name, str(error)
             # The same over and over is told only now and then: the log is to last for months.
@@ -191,45 +183,22 @@ class Supervisor:
         return self._resting.get(name, 0) > self.store.clock.monotonic()
 
 
-class ShortageGuard:
-    """Has nothing new begun while this machine has too little for it, and says so.
+class CrashRest:
+    """After several crashes no task is begun for a while; messages are answered meanwhile."""
 
-    After crashes it has no task begun for a while: messages are answered meanwhile.
-    """
+    def __init__(self, clock: Clock, changed: Callable[[], None]) -> None:
+        """`changed` is called when dispatch may go on."""
+        self._clock, self._changed, self._until = clock, changed, float("-inf")
+        self.reason: str | None = None
+        """Why no task is begun now, for people."""
 
-    def __init__(self, context: RunContext, changed: Callable[[], None]) -> None:
-        """`changed` is called when dispatch is to pause, or to go on."""
-        self._context, self._changed = context, changed
-        self._rests_until, self._rest_reason = float("-inf"), ""
-        self._is_paused = False
-        self._short, self._short_until = "", float("-inf")
-        """What there was too little of last, and until when that is told."""
-        self._told: str | None = None
-        self.said: str | None = None
-        """Why nothing new is begun, for people; None when it is."""
-
-    def rest(self, seconds: float, reason: str) -> None:
-        """Have no task begun for so long."""
-        self._rests_until, self._rest_reason = self._context.clock.monotonic() + seconds, reason
-
-    def reason(self) -> str | None:
-        """Why no task should begin now; None when one may."""
-        rests = self._context.clock.monotonic() < self._rests_until
-        return self._context.shortage.reason() or (self._rest_reason if rests else None)
+    def begin(self, seconds: float, reason: str) -> None:
+        self._until, self.reason = self._clock.monotonic() + seconds, reason
 
     def step(self, _now: datetime) -> bool:
-        now_s, reason = self._context.clock.monotonic(), self.reason()
-        if (reason is not None) != self._is_paused:
-            self._is_paused = reason is not None
+        if self.reason is not None and self._clock.monotonic() >= self._until:
+            self.reason = None
             self._changed()
-        if short := self._context.shortage.reason():
-            self._short, self._short_until = short, now_s + SAID_S
-        is_short = now_s < self._short_until  # else it is only tried again
-        told = self._short if is_short else reason
-        if told != self._told:
-            self._told = told
-            self.said = f"nothing new is begun: {told}" if is_short else told
-            self._context.log.write("audit", "short_of", reason=told or "nothing any more")
         return False
 
 
@@ -240,17 +209,14 @@ class HeartbeatWriter:
         self,
         store: Store,
         *,
-        shortage: RunShortage,
         teller: TellerScheduler,
         queued: Callable[[], dict[str, int]],
         engines: Callable[[], dict[str, EngineStatus]],
-        fallen: Callable[[], str | None],
+        skipped: Callable[[], str | None],
     ) -> None:
         """The callables give what only others know."""
-        self._store, self._teller, self._shortage = store, teller, shortage
-        self._spare = SpareFile()
-        self._spare.keep()
-        self._queued, self._engines, self._fallen = queued, engines, fallen
+        self._store, self._teller = store, teller
+        self._queued, self._engines, self._skipped = queued, engines, skipped
         self._started_at = store.clock.now()
         self._last: datetime | None = None
         self._shown: object = None
@@ -258,7 +224,7 @@ class HeartbeatWriter:
     def beat(self, now: datetime, tick_age_s: float, degraded: str | None) -> None:
         """Write when it is time or something changed."""
         store, waits = self._store, self._teller.waiting
-        degraded = degraded or self._fallen()
+        degraded = degraded or self._skipped()
         live, paused = store.live.list(), store.runtime.paused
         seats = [(run.id, run.headline) for run in live]
         minds, budget = dict(self._teller.engines.shown), self._teller.budget.status(now)
@@ -274,7 +240,6 @@ class HeartbeatWriter:
             started_at=self._started_at,
             beat_at=now,
             tick_age_s=round(tick_age_s, 2),
-            open_files=self._shortage.open_files,
             queued=self._queued(),
             live=live,
             worker_seats=store.settings.max_concurrency,
@@ -287,10 +252,8 @@ class HeartbeatWriter:
         try:
             store.files.write(paths.HEALTH, health.to_json(), sync=False)
         except StorageError as error:
-            if not self._shortage.note(error) or not self._spare.give():
-                return
-            with contextlib.suppress(StorageError):
-                store.files.write(paths.HEALTH, health.to_json(), sync=False)
-        self._spare.keep()
+            if shortage_of(error):
+                raise
+            return
         if changed:
             store.feed.tell("status")

@@ -104,8 +104,6 @@ class TellerScheduler:
         is_early = self._not_before is not None and now < self._not_before
         if self._under_way is not None or self._context.stopping.is_set():
             return False
-        if self._context.shortage.reason():
-            return False  # health says so; a turn that can not run would only be tried in vain
         if is_early and self._store.clock.monotonic() < self._retry_s:
             return self._answer_commands(now)
         items, attempt, excused = self._next_inputs(now)

@@ -108,13 +108,9 @@ class ToolServer(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}{PATH}"
 
-    def start(self) -> bool:
-        """Serve from now on, on threads of its own; gives whether the first of them had died."""
-        return self._thread.begin(lambda: self.serve_forever(0.5))
-
-    def bring_back(self) -> bool:
-        """Start the thread again if it died; gives whether it had."""
-        return self._thread.has_died() and self.start()
+    def start(self) -> None:
+        """Serve from now on, on threads of its own."""
+        self._thread.begin(lambda: self.serve_forever(0.5))
 
     def stop(self) -> None:
         """Serve no more; the port is free afterwards."""

@@ -219,10 +219,6 @@ class FileWatch:
                 trigger_id == meant[0] for name in self._blind for meant in self._folders[name]
             )
 
-    def bring_back(self) -> bool:
-        """Start the thread again if it died; gives whether it had."""
-        return self._watch is not None and self._watch.bring_back()
-
     def close(self) -> None:
         if self._watch is not None:
             self._watch.close()

@@ -63,7 +63,7 @@ def test_a_signal_ends_every_process() -> None:
     group.start()
     processes = living(group, "a", "b")
     os.kill(os.getpid(), signal.SIGHUP)
-    assert group.tend() == 0
+    group.tend()
     group.end(grace_s=20)
     assert all_end(processes, within_s=5)
     assert said == []
@@ -89,22 +89,27 @@ def test_what_dies_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     group.end(grace_s=20)
 
 
-def test_after_five_quick_deaths_it_gives_up_and_says_where_to_look(
+def test_after_five_quick_deaths_it_rests_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_group, "FIRST_DELAY_S", 0.001)
     ledger = tmp_path / "lives"
-    group = make({"a": program(COUNTING, str(ledger))}, said := [])
+    group = make({"a": program(COUNTING, str(ledger)), "b": program(PATIENT)}, said := list[str]())
     group.start()
-    assert group.tend() == 1
-    group.end(grace_s=5)
+    for _ in range(MAX_QUICK_DEATHS):
+        while (event := group.next_event(group._until_next_start())) is None:
+            group._start_due()
+        assert event.who == "a"
+        group._plan_restart(group._children["a"], event.code)
     assert ledger.read_text() == "x" * MAX_QUICK_DEATHS
     assert "exit code 3" in said[-1]
-    assert "giving up. `mimikit doctor`" in said[-1]
+    assert "started again in 60 s. `mimikit doctor`" in said[-1]
+    assert pid_of(group, "b") is not None
+    group.end(grace_s=5)
 
 
 def test_the_pause_doubles_until_it_has_died_too_often() -> None:
-    assert [delay_after(deaths) for deaths in range(1, 6)] == [1, 2, 4, 8, None]
+    assert [delay_after(deaths) for deaths in range(1, 7)] == [1, 2, 4, 8, 60, 60]
 
 
 def test_whoever_ignores_the_polite_way_is_ended_by_force(tmp_path: Path) -> None:

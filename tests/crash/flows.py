@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from datetime import timedelta
 from typing import Any
@@ -11,7 +10,6 @@ from mimikit.config import Settings, TokenCapSettings
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineAbsence, EngineRequest
 from mimikit.engines.builtin.engine import BuiltinEngine
-from mimikit.errors import EngineError
 from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -117,13 +115,6 @@ def _plan_the_other(client: Client, request: EngineRequest) -> None:
     """While one plan is made, another seat makes the next."""
     if request.role == "planner":
         client.product.pool("planner")
-
-
-def _lack_files(client: Client, _request: EngineRequest) -> None:
-    """The engine can not begin, once: no file can be opened."""
-    if client.oracle.note("lack", client) is client:
-        client.oracle.renote("lack", True)
-        raise EngineError("it can not be started") from OSError(errno.EMFILE, "too many open files")
 
 
 def _write_a_message(client: Client) -> None:
@@ -286,12 +277,6 @@ FLOWS = (
             lambda c: c.order("o3", "engine_remove", "mine"),
             _nothing_is_left_of_the_endpoint,
         ),
-    ),
-    Flow(
-        "short of files",
-        (lambda c: c.submit("t1", "one ~"), lambda c: c.submit("t2", "two")),
-        hook=_lack_files,
-        expected=Expected(limited=True),
     ),
     Flow("put into running", (_put_into_running,)),
     Flow("long result", (lambda c: c.submit("t1", "long"),)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from mimikit.config import Settings
 from mimikit.engines import sandbox, shell
 from mimikit.engines.builtin.engine import BuiltinEngine
-from mimikit.engines.mounts import Mount
 from mimikit.engines.sandbox import SandboxAnswer
 from mimikit.engines.shell import ShellEngine
 from mimikit.protocol import paths
@@ -86,31 +84,6 @@ def test_while_none_can_be_made_it_waits_and_uses_no_attempt(
             product._pass()
             product.clock.advance(0.5)
         assert not list(tmp_path.rglob("made"))
-        assert product.files.names("worker/results") == []
-    product.idle()
-    assert (tmp_path / "workspace" / "made").exists()
-    ended = result(product.files, "task-1")
-    assert (ended.status, ended.attempts) == ("done", 1)
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap")
-def test_while_no_file_can_be_opened_to_make_one_it_waits_and_uses_no_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = client_of(tmp_path)
-    product = client.product
-
-    def refuse() -> list[Mount]:
-        raise OSError(errno.EMFILE, "Too many open files", "/proc/self/mountinfo")
-
-    with monkeypatch.context() as now:
-        now.setattr(sandbox, "ask", lambda: SandboxAnswer("works"))
-        now.setattr(sandbox, "mounts_here", refuse)
-        client.submit("task-1", "touch made", profile="command", max_attempts=1)
-        for _ in range(20):
-            product._pass()
-            product.clock.advance(0.5)
         assert product.files.names("worker/results") == []
     product.idle()
     assert (tmp_path / "workspace" / "made").exists()

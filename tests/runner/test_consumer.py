@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,8 +20,7 @@ from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner import consumer as consumer_module
-from mimikit.runner.consumer import HUNG_EXIT, PooledConsumer
+from mimikit.runner.consumer import PooledConsumer
 from tests.hueyfiles.helpers import START, names, real_files, reasons, until
 
 
@@ -218,102 +216,26 @@ def test_a_run_that_raises_is_logged_and_the_pool_lives_on(
     assert "against the contract" in caplog.text
 
 
-def test_a_thread_that_dies_comes_back_in_its_seat(start: Any) -> None:
-    ran: list[tuple[QueueName, str]] = []
+def test_a_worker_thread_that_died_ends_the_process(start: Any) -> None:
+    def run_task(_queue: QueueName, _task: Task) -> None:
+        sys.exit(1)
 
-    def run_task(queue: QueueName, task: Task) -> None:
-        ran.append((queue, task.id))
-        if task.id == "deadly":
-            sys.exit(1)
-
-    bench = start(run_task=run_task, threads={"planner": 1, "worker": 1})
-    bench.submit("deadly", queue="planner")
-    bench.submit("after", queue="planner", priority=1)
-    bench.submit("w")
-    until(lambda: len(ran) == 3)
-    assert ("planner", "after") in ran
-    assert names(bench.files, "planner/running") == ["after.json", "deadly.json"]
+    crashes: list[str] = []
+    bench = start(run_task=run_task, threads={"worker": 1}, crash=crashes.append)
+    bench.submit("deadly")
+    until(lambda: crashes)
+    assert crashes[0] == "the Worker-1 thread died"
+    assert names(bench.files, "worker/running") == ["deadly.json"]
 
 
-def test_a_supervisor_that_fails_is_started_again(start: Any) -> None:
-    starts: list[int] = []
+def test_a_supervisor_that_fails_ends_the_process(start: Any) -> None:
+    def supervise(_stop: threading.Event) -> None:
+        raise RuntimeError("odd")
 
-    def supervise(stop: threading.Event) -> None:
-        starts.append(len(starts))
-        if len(starts) < 3:
-            raise RuntimeError("failed")
-        stop.wait()
-
-    start(supervise=supervise)
-    until(lambda: len(starts) == 3)
-
-
-class Ended(BaseException):
-    """What stands here for the end of the process."""
-
-
-def test_a_supervisor_that_stands_still_is_reported_then_the_process_ends(
-    start: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, step_at, told = [time.monotonic()], [1.0], list[tuple[int, str]]()
-    bench = start(
-        run=False,
-        last_step=lambda: step_at[0],
-        on_hung=lambda age, stack: told.append((round(age), stack)),
-    )
-    bench.consumer._supervisor.begin(bench.consumer._run_supervisor)
-    until(lambda: bench.steps == ["supervising"])
-
-    def end(code: int) -> None:
-        raise Ended(code)
-
-    monkeypatch.setattr(consumer_module.os, "_exit", end)
-
-    def look(seconds: int, *, every: float = 1.0) -> None:
-        for _ in range(seconds):
-            now[0] += every
-            bench.consumer._look_at_step(now[0])
-
-    look(20)
-    step_at[0] = now[0]  # it went on
-    look(30)
-    assert told == []
-    look(5)
-    assert [age for age, _ in told] == [31]
-    assert "in supervise\n    stop.wait()" in told[0][1]
-    step_at[0] = now[0]
-    look(3, every=3600)  # stopped, or asleep, again and again: it had no time to go on in
-    assert len(told) == 1
-    look(105)
-    assert [age for age, _ in told] == [31, 31]
-    with pytest.raises(Ended, match=str(HUNG_EXIT)):
-        look(20)
-    assert [age for age, _ in told] == [31, 31, 121]
-
-
-def test_a_hung_supervisor_is_ended_though_no_thread_reports_it(
-    start: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = start(run=False, last_step=lambda: 1.0)
-    begin = threading.Thread.start
-
-    def refuse(thread: threading.Thread) -> None:
-        if thread.name == "hung-report":
-            raise RuntimeError("can't start new thread")
-        begin(thread)
-
-    def end(code: int) -> None:
-        raise Ended(code)
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    monkeypatch.setattr(consumer_module.os, "_exit", end)
-    monkeypatch.setattr(consumer_module.sys, "stderr", None)  # nor can anything be said there
-    now = time.monotonic()
-    for second in range(100):
-        bench.consumer._look_at_step(now + second)
-    with pytest.raises(Ended, match=str(HUNG_EXIT)):
-        for second in range(100, 130):
-            bench.consumer._look_at_step(now + second)
+    crashes: list[str] = []
+    start(supervise=supervise, crash=crashes.append)
+    until(lambda: crashes)
+    assert crashes[0] == "the supervisor failed: RuntimeError('odd')"
 
 
 # ---- bells ----------------------------------------------------------------------------------
@@ -402,8 +324,7 @@ from pathlib import Path
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.watch import FolderWatch
 from mimikit.protocol.files import Files
-from mimikit.runner import consumer as consumer_module
-from mimikit.runner.consumer import HUNG_EXIT, PooledConsumer
+from mimikit.runner.consumer import PooledConsumer
 
 root = Path(sys.argv[1])
 files = Files(RealDisk(root), durable=False)

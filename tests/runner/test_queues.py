@@ -54,15 +54,6 @@ def test_a_claim_moves_the_file_as_it_is_and_leaves_it_there() -> None:
     assert names(files, "worker/queue") == []
 
 
-def test_a_disk_that_was_let_go_of_before_the_first_claim_gives_nothing(tmp_path: Path) -> None:
-    files = real_files(tmp_path)
-    files.make_folders()
-    storage = task_storage(files)
-    drop(files, "a")
-    files.fs.let_go()  # as by a consumer whose folder was taken from it
-    assert storage.dequeue() is None
-
-
 def test_tickets_give_the_order() -> None:
     files = memory_files()
     for name, rank in (("c", 2), ("a", 2), ("b", 1)):

@@ -1,29 +1,56 @@
-"""Which folders may change under a consumer, and when it has to end."""
+"""Which changes of a state folder end the consumer."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 
+from mimikit.config import Settings
+from mimikit.log import EventLog
 from mimikit.protocol import paths
-from mimikit.supervisor.state_guard import HELD_IN_MEMORY, READ_EACH_TIME, why_to_end
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.roles.run import LiveRuns
+from mimikit.supervisor.state_guard import StateGuard
+from mimikit.supervisor.store import Store
+from tests.support.product import START
+from tests.support.twins import FakeClock
 
 
-@pytest.mark.parametrize("folder", paths.FOLDERS)
-def test_what_a_change_of_each_folder_means(folder: str) -> None:
-    before: dict[str, int | None] = {"inbox": 1, folder: 2}
-    held = folder in HELD_IN_MEMORY
-    assert why_to_end(before, before, {folder}) is None
-    assert why_to_end(before, before | {folder: None}, set()) == (
-        f"{folder}/ was removed" if held else None
-    )
-    kept = folder in READ_EACH_TIME
-    expected = None if kept else f"{folder}/ was replaced"
-    assert why_to_end(before, before | {folder: 3}, {folder}) == expected
-    assert why_to_end(before | {folder: None}, before | {folder: 3}, {folder}) == expected
-    made_again = f"{folder}/ was replaced" if held else None
-    assert why_to_end(before, before | {folder: 3}, set()) == made_again
+@pytest.mark.parametrize("folder", ["history", "inbox", "triggers/state"])
+@pytest.mark.parametrize("how", ["removed", "replaced", "a file in its place"])
+def test_a_folder_that_is_another_one_ends_it(tmp_path: Path, folder: str, how: str) -> None:
+    guard, ends, clock = guarded(tmp_path)
+    guard.step(START)
+    assert ends == []
+    place = tmp_path / folder
+    place.rename(tmp_path.parent / "away")
+    if how == "replaced":
+        place.mkdir()
+    elif how != "removed":
+        place.write_text("x")
+    clock.advance(1)
+    guard.step(START + timedelta(seconds=1))
+    assert len(ends) == 1
+    assert f"{folder}/" in ends[0]
+    assert "was removed or replaced" in ends[0]
 
 
-def test_the_two_lists_name_folders_of_the_protocol_and_share_none() -> None:
-    assert set(paths.FOLDERS) >= HELD_IN_MEMORY | READ_EACH_TIME
-    assert not HELD_IN_MEMORY & READ_EACH_TIME
+def test_another_lock_file_ends_it_at_once(tmp_path: Path) -> None:
+    guard, ends, _ = guarded(tmp_path)
+    (tmp_path / paths.CONSUMER_LOCK).unlink()
+    guard.step(START)
+    assert ends == [f"{tmp_path}: {paths.CONSUMER_LOCK} was removed or replaced"]
+
+
+def guarded(root: Path) -> tuple[StateGuard, list[str], FakeClock]:
+    files, clock = Files(RealDisk(root)), FakeClock(START)
+    files.make_folders()
+    lock = files.lock(paths.CONSUMER_LOCK)
+    assert lock is not None
+    ends: list[str] = []
+    log = EventLog(files, clock)
+    store = Store.open(files, Settings(), clock, live=LiveRuns(), log=log)
+    return StateGuard(store, lock, ends.append), ends, clock

@@ -306,9 +306,6 @@ class MemoryDisk:
     def is_in_place(self) -> bool:
         return True
 
-    def let_go(self) -> None:
-        self.dead = True
-
     # ---- steps --------------------------------------------------------------------------
 
     def _step(self, operation: str, path: str) -> None:

@@ -7,10 +7,11 @@ storage does, in the product's order, by a rename from `queue/` to `running/`.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mimikit import app
 from mimikit.app import Consumer, Parts
@@ -122,6 +123,13 @@ def queued(files: Files, seat: SeatName) -> list[Task]:
     return [task for task in found if task is not None]
 
 
+def _crash(reason: str) -> NoReturn:
+    """Where the process would end: with what it ended by, where that is known."""
+    if (error := sys.exception()) is not None:
+        raise error
+    sys.exit(reason)
+
+
 class PoolInPlace:
     """What is known of the queues; `Product.pool` claims from them, when a test has it work."""
 
@@ -129,8 +137,6 @@ class PoolInPlace:
         self._files = consumer.state.files
 
     def set_paused(self, paused: bool) -> None: ...
-
-    def end_soon(self) -> None: ...
 
     def queued(self) -> dict[str, int]:
         return {seat: len(self._files.names(f"{seat}/queue")) for seat in paths.QUEUES}
@@ -141,9 +147,6 @@ class PoolInPlace:
 
     def is_claimed(self, queue: SeatName, name: str) -> bool:
         return False
-
-    def fallen(self) -> str | None:
-        return None
 
 
 class Product:
@@ -187,6 +190,7 @@ class Product:
                 file_watch=self.workspace,
                 teller=TellerInPlace,
                 pool=PoolInPlace,
+                crash=_crash,
                 stopping=SteppedStop(clock),
                 rules=rules,
                 has_heartbeat=False,  # each beat would be two more steps to crash at
@@ -202,11 +206,6 @@ class Product:
         self.store.conversation.caps = caps or self.store.conversation.caps
         self.workspace.changed = self.store.events.changed_files.put
         self.ticking = False
-
-    @property
-    def lost(self) -> str | None:
-        """Why this product has to be started again."""
-        return self.consumer.lost
 
     def start(self) -> None:
         """Recover."""
@@ -224,7 +223,7 @@ class Product:
 
     def pool(self, seat: SeatName) -> bool:
         """Claim the first ready task of a queue and carry it out; gives whether there was one."""
-        if self.store.runtime.paused or self.context.shortage.reason():
+        if self.store.runtime.paused:
             return False
         ready = [task for task in self.queued(seat) if _is_ready(task, self.clock.now())]
         if not ready:
@@ -279,8 +278,6 @@ class Product:
                     for task in self.queued(seat)
                     if task.not_before is not None and task.not_before > now
                 ]
-        if self.context.shortage.reason():
-            waits.append(1.0)
         until = self.teller._not_before
         if self.teller.inputs and until is not None and until > now:
             waits.append((until - now).total_seconds())

@@ -57,7 +57,6 @@ NIGHTLY = (
     "tests/flows/test_without_a_sandbox.py",
     "tests/hueyfiles/test_page.py",
     "tests/hueyfiles/test_processes.py",
-    "tests/roles/test_shortage.py",
     "tests/web/test_fuzz.py",
     "tests/web/test_serve.py",
     # Single tests that start processes, fork or sleep.

@@ -1,0 +1,165 @@
+"""What the consumer does not live through: one line, its end, and `up` starts it again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import time
+
+import pytest
+
+from tests.process.test_lifecycle import part_of, start_up, world_answers
+from tests.process.world import World, children, until
+
+pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.nightly]
+
+ENDS = "mimikit ends, to be started again: "
+SITE = """
+import sys, threading
+if "consumer" in sys.orig_argv:
+    from mimikit.conversation import inbox
+    from mimikit.runner import consumer
+    consumer._END_AFTER_S = 4.0
+    take_in = inbox.take_in_dropped
+
+    def hang_once(files, now):
+        if files.remove("hang"):
+            threading.Event().wait()
+        return take_in(files, now)
+
+    inbox.take_in_dropped = hang_once
+"""
+"""Run by Python at its start: it shortens the wait, and has an operation hang on demand."""
+
+
+def prepare(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = world.root / "site"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(SITE)
+    monkeypatch.setenv("PYTHONPATH", str(place))
+
+
+def test_a_hung_supervisor_ends_the_consumer_and_another_starts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(world, monkeypatch)
+    up = start_up(world)
+    first = part_of(up, "consumer").pid
+    (world.state / "hang").write_bytes(b"")
+    until(lambda: part_of(up, "consumer").pid != first, "another takes its place")
+    assert world_answers(world, "msg-after", "hello") <= 30
+    said = world.said("up")
+    assert f"{ENDS}the supervisor thread hung" in said
+    assert "exit code 70" in said
+    assert "in hang_once" in said, "where it hung"
+    assert [line for line in world.log() if line["event"] == "crashed"]
+
+
+def test_a_consumer_that_was_stopped_for_longer_is_not_taken_for_hung(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(world, monkeypatch)
+    consumer = world.start_consumer()
+    consumer.send_signal(signal.SIGSTOP)
+    time.sleep(8)
+    consumer.send_signal(signal.SIGCONT)
+    time.sleep(3)
+    assert consumer.poll() is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "least"), [(resource.RLIMIT_NOFILE, 0), (resource.RLIMIT_AS, 60 << 20)]
+)
+def test_what_was_accepted_during_a_shortage_is_answered_after_it(
+    world: World, limit: int, least: int
+) -> None:
+    up = start_up(world)
+    world_answers(world, "msg-before", "hello")
+    pid = part_of(up, "consumer").pid
+    before = resource.prlimit(pid, limit)
+    resource.prlimit(pid, limit, (least, before[1]))
+    assert world.post("/api/input", {"id": "msg-1", "text": "run: echo 1"}).status == 202
+    time.sleep(4)
+    with contextlib.suppress(ProcessLookupError):  # it ended, as by a kill
+        resource.prlimit(pid, limit, before)
+    until(lambda: world.replies("msg-1"), "it is answered", facts=world.facts)
+    assert world_answers(world, "msg-after", "hello") <= 30
+
+
+@pytest.mark.parametrize("name", ["history", "consumer.lock"])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_folder_or_lock_that_goes_ends_the_consumer_and_another_starts(
+    world: World, name: str, how: str
+) -> None:
+    consumer = world.start_consumer()
+    place = world.state / name
+    place.rename(world.root / "away")
+    if how == "replaced":
+        place.mkdir() if "." not in name else place.touch()
+    assert consumer.wait(20) == 70
+    assert f"{ENDS}{world.state}: {name}" in world.said("consumer")
+    assert "Traceback" not in world.said("consumer")
+    world.start_consumer()
+    world.start_web()
+    assert world_answers(world, "msg-1", "hello") <= 30
+
+
+def test_without_the_lock_file_a_second_consumer_is_still_kept_out(world: World) -> None:
+    consumer = world.start_consumer()
+    consumer.send_signal(signal.SIGSTOP)  # it cannot notice
+    (world.state / "consumer.lock").unlink()
+    second = world.run("consumer")
+    assert second.returncode == 1
+    assert f"is in use: process {consumer.pid}" in second.stderr
+    consumer.send_signal(signal.SIGCONT)
+    assert consumer.wait(20) == 70
+
+
+def test_up_starts_both_again_over_a_restored_backup(world: World) -> None:
+    up = start_up(world)
+    world_answers(world, "msg-1", "hello")
+    old = part_of(up, "consumer").pid
+    backup = world.root / "backup"
+    shutil.copytree(world.state, backup, ignore=shutil.ignore_patterns(".tmp-*"))
+    world.state.rename(world.root / "away")
+    until(lambda: "started again" in world.said("up"), "up notices")
+    assert not world.state.exists(), "nothing is made in place of a folder that was moved away"
+    backup.rename(world.state)
+    until(lambda: part_of(up, "consumer").pid != old, "a new consumer")
+    assert world_answers(world, "msg-2", "hello") <= 60
+    assert [m["id"] for m in world.transcript() if m["role"] == "user"] == ["msg-1", "msg-2"]
+
+
+@pytest.mark.parametrize("with_its_run", [True, False])
+def test_a_run_is_not_timed_out_for_the_time_nobody_ran(
+    world: World, *, with_its_run: bool
+) -> None:
+    consumer, ready = world.start_consumer(), world.root / "ready"
+    line = f"touch {ready}; for n in $(seq 15); do sleep 0.1; done; echo well"
+    world.drop("t1", {"prompt": line, "profile": "command", "timeout": 5})
+    until(ready.exists, "the run has begun", facts=world.facts)
+    runs = [child.pid for child in children(consumer.pid)] if with_its_run else []
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in (consumer.pid, *runs):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if number == signal.SIGSTOP:
+            time.sleep(6)
+    result = until(lambda: world.result("t1"), "the run has its result", facts=world.facts)
+    assert (result["status"], result["result"]["text"].strip()) == ("done", "well")
+
+
+def test_a_file_in_the_place_of_a_folder_is_waited_for(world: World) -> None:
+    up, folder, away = start_up(world), world.state / "history", world.root / "away"
+    folder.rename(away)
+    folder.write_text("x")
+    until(
+        lambda: "history: expected a folder" in world.said("up"), "the consumer waits and says so"
+    )
+    folder.unlink()
+    away.rename(folder)
+    assert world_answers(world, "msg-1", "hello") <= 30
+    assert up.poll() is None
