@@ -6,7 +6,6 @@ Applying one is not done here (`supervisor/commit_applier.py` is the only place)
 from __future__ import annotations
 
 import os
-import secrets
 from datetime import datetime
 from typing import NamedTuple
 
@@ -31,7 +30,6 @@ def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime
     mark = TurnAttempt(
         turn_id=id_,
         attempt=attempt,
-        token=secrets.token_hex(8),
         pid=os.getpid(),
         process_started=ids.own_start_time(),
         boot_id=ids.boot_id(),

@@ -286,8 +286,6 @@ class TurnAttempt(Record):
 
     turn_id: Id
     attempt: int
-    token: str
-    """The fencing token: an outcome that carries another one no longer counts."""
     pid: int
     process_started: str
     boot_id: str

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineRequest, TurnInput
+from mimikit.engines.base import EngineRequest, Outcome, TurnInput
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
@@ -15,6 +15,7 @@ from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import InboxItem, QueueName, Task, TurnRecord, time_text
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
+from mimikit.roles.teller import TurnOutcome
 from mimikit.supervisor.commit_applier import SLICE_S
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
@@ -40,6 +41,29 @@ def test_a_turn_that_fails_twice_says_so_and_the_next_message_goes_on(judged: Cl
     assert [attempt for _, attempt in judged.oracle.runs] == [1, 2, 1]
     failed = loaded(judged.files, paths.HISTORY)["messages"][1]
     assert (failed["failed"], failed["inReplyTo"]) == (True, ["m1"])
+
+
+def test_a_late_outcome_of_attempt_1_is_not_counted_while_attempt_2_is_under_way(
+    client: Client,
+) -> None:
+    seat, late = client.product.seat, list[TurnOutcome]()
+    outcomes, teller = seat.outcomes, client.product.mind._teller
+
+    def fails_once(request: EngineRequest) -> Outcome:
+        return Outcome("failed", error="cut") if request.attempt == 1 else teller(request)
+
+    def with_the_late_one() -> list[TurnOutcome]:
+        found = outcomes()
+        again = late[:] if found else []
+        late.extend(found)
+        return [*again, *found]
+
+    client.product.mind._teller = fails_once
+    seat.outcomes = with_the_late_one
+    client.say("m1", "hello")
+    client.product.idle()
+    assert [attempt for _, attempt in client.oracle.runs] == [1, 2]
+    assert said(client) == [("user", "hello"), ("agent", "heard hello")]
 
 
 def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> None:
