@@ -81,7 +81,7 @@ RECORDS: dict[str, dict[str, Any]] = {
     paths.TRANSCRIPT: {"role": "user", "text": "x", "createdAt": AT},
     paths.LEDGER: {"event": "ended", "status": "done", "at": AT},
     paths.RUNS: {"at": AT, "type": "note", "text": "x"},
-    paths.USAGE: {"at": AT, "state": "used", "runId": "t", "attempt": 1, "role": "worker",
+    paths.USAGE: {"at": AT, "runId": "t", "attempt": 1, "role": "worker",
                   "engine": "scripted", "usage": {"inputTokens": 1}},
     paths.USAGE_MONTHS: {"days": {}},
     paths.SIDE: {},
