@@ -1,181 +1,138 @@
-"""How the engines are that turned a run away: one trouble for all runs of an engine.
-
-While it lasts one run at a time tries the engine, after a rest that doubles from 5 s to 5 min, or
-at the time that a limit is known to end. The others wait without being started.
-"""
+"""The circuits of all engines, safe between threads, and the look whether one is there again."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mimikit.clock import Clock
+from mimikit.engines import circuit
 from mimikit.engines.base import EngineAbsence, Outcome, ProbedEngine
+from mimikit.engines.circuit import Circuit
 from mimikit.protocol.models import EngineStatus, EngineWant, Role
 from mimikit.protocol.watch import BoundedThread
 
-REST_S, MOST_REST_S = 5.0, 300.0
 LOOK_EVERY_S = 2.0
 _SAYS_NOTHING = frozenset({"killed", "canceled", "timeout"})
 """How a run ends of which nothing follows for its engine."""
 
 
-@dataclass(slots=True)
-class _Trouble:
-    """Of one engine; of this machine's own (`unready`) as one role."""
-
-    want: EngineWant
-    reason: str
-    until: datetime | None
-    due_at: datetime
-    due_s: float
-    """The same by the steady clock: whichever comes first, as the other may be set."""
-    times: int = 0
-    """How often it was tried by itself in vain."""
-    is_asked_for: bool = False
-    """Somebody wants it tried now: when that is in vain, the rest is as it was."""
-    trying: str | None = None
-    """The run that tries it now."""
-    answered: bool = False
-    """It has answered since: others may go. It is over once a run is done."""
-
-
 class EngineHealth:
-    """The troubles of all engines of this process. Safe between threads."""
+    """Circuits by engine; those of this machine's own trouble (`unready`) by its role, too."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._troubles: dict[tuple[str, Role | None], _Trouble] = {}
+        self._circuits: dict[tuple[str, Role | None], Circuit] = {}
 
     def restore(self, known: EngineStatus) -> None:
-        """Go on from how it was kept: tried at the end of a known limit, else with what comes."""
+        """Go on from how it was kept: probed at the end of a known limit, else with what comes."""
         now = self._clock.now()
-        due_at = known.until if known.until and known.until > now else now
-        due_s = self._clock.monotonic() + (due_at - now).total_seconds()
-        trouble = _Trouble(known.want or "unready", known.reason or "", known.until, due_at, due_s)
-        self._troubles[known.engine, None] = trouble
+        until = known.until if known.until and known.until > now else None
+        self._circuits[known.engine, None] = Circuit(
+            known.want or "unready", known.reason or "", now, until or now, known.until
+        )
 
     def reason(self, engine: str, role: Role) -> EngineAbsence | None:
-        """Why no run may begin now: it rests, or another run tries it."""
+        """Why no run may begin now: it rests, or another run probes it."""
         with self._lock:
             return self._reason(engine, role)
 
     def begin(self, engine: str, role: Role, run_id: str) -> EngineAbsence | None:
-        """Enter a run; or why it may not begin. Who enters while there is trouble tries it."""
+        """Enter a run; or why it may not begin."""
         with self._lock:
             if (reason := self._reason(engine, role)) is not None:
                 return reason
-            for trouble in self._of(engine, role):
-                if not trouble.answered:
-                    trouble.trying = run_id
+            for key in self._keys(engine, role):
+                self._circuits[key] = circuit.started(self._circuits[key], run_id)
             return None
 
     def answered(self, engine: str, run_id: str) -> None:
         """A run was answered, if it is not done yet: others need not wait for its end."""
         with self._lock:
-            for (name, _), trouble in self._troubles.items():
-                if name == engine and trouble.trying == run_id:
-                    trouble.answered, trouble.trying = True, None
+            for key in self._keys(engine):
+                self._circuits[key] = circuit.answered(self._circuits[key], run_id)
 
     def left(self, engine: str, run_id: str) -> None:
-        """A run is over, however it ended: it tries no longer."""
+        """A run is over, however it ended."""
         with self._lock:
-            for (name, _), trouble in self._troubles.items():
-                if name == engine and trouble.trying == run_id:
-                    trouble.trying = None
+            for key in self._keys(engine):
+                self._circuits[key] = circuit.left(self._circuits[key], run_id)
 
     def ended(self, engine: str, role: Role, run_id: str, outcome: Outcome) -> None:
-        """Learn from how a run went. One that began before the trouble says nothing new of it."""
+        """Learn from how a run went."""
         want = outcome.want or _want_of(outcome)
         with self._lock:
             if want is not None:
-                self._turned_away(
-                    engine, role if want == "unready" else None, run_id, outcome, want
-                )
+                key = engine, role if want == "unready" else None
+                facts = want, outcome.error or "", outcome.retry_at, self._clock.now()
+                self._circuits[key] = circuit.turned_away(self._circuits.get(key), run_id, *facts)
             elif outcome.failure_reason not in _SAYS_NOTHING:
-                for key in _keys(engine, role):
-                    trouble = self._troubles.get(key)
-                    if trouble and (trouble.answered or trouble.trying == run_id):
-                        del self._troubles[key]
+                for key in self._keys(engine, role):
+                    if circuit.done(self._circuits[key], run_id) is None:
+                        del self._circuits[key]
 
     def wake(self, engine: str | None = None, *, is_mended: bool = False) -> list[str]:
-        """Have the next run try it, or all, however long they were to rest; gives their names.
+        """Have the next run probe it, or all, however long they were to rest; gives their names.
 
         is_mended: nobody asked for it, it only looks so.
         """
-        now, now_s = self._clock.now(), self._clock.monotonic()
+        now = self._clock.now()
         with self._lock:
-            found = [key for key in self._troubles if engine in (None, key[0])]
-            for trouble in (self._troubles[key] for key in found):
-                trouble.due_at, trouble.due_s, trouble.until = now, now_s, None
-                trouble.is_asked_for = not is_mended
+            found = [key for key in self._circuits if engine in (None, key[0])]
+            for key in found:
+                self._circuits[key] = circuit.probe_now(
+                    self._circuits[key], now, asked=not is_mended
+                )
         return sorted({name for name, _ in found})
 
     def forget(self, engine: str) -> None:
         """It is another one now."""
         with self._lock:
-            for key in [key for key in self._troubles if key[0] == engine]:
-                del self._troubles[key]
+            for key in self._keys(engine):
+                del self._circuits[key]
 
     def status(self, engine: str) -> EngineStatus | None:
         """How it is, of one that has not answered since."""
         with self._lock:
-            for (name, _), trouble in self._troubles.items():
-                if name == engine and not trouble.answered:
+            for it in (self._circuits[key] for key in self._keys(engine)):
+                if not it.has_answered:
                     return EngineStatus(
                         engine=engine,
                         state="waiting",
-                        want=trouble.want,
-                        reason=trouble.reason,
-                        until=trouble.until,
-                        next_try_at=trouble.due_at,
+                        want=it.want,
+                        reason=it.reason,
+                        until=it.until,
+                        next_try_at=it.probe_at,
                     )
         return None
 
     def is_doubted(self, engine: str) -> bool:
         """Whether no run of it is done since it turned one away."""
         with self._lock:
-            return any(name == engine for name, _ in self._troubles)
+            return bool(self._keys(engine))
 
     def is_tried(self, engine: str, role: Role) -> bool:
-        """Whether only one run may begin now, to try it."""
+        """Whether only one run may begin now, to probe it."""
         with self._lock:
-            return any(not trouble.answered for trouble in self._of(engine, role))
+            return any(not self._circuits[key].has_answered for key in self._keys(engine, role))
 
     # ---- with the lock
 
-    def _of(self, engine: str, role: Role) -> list[_Trouble]:
-        return [self._troubles[key] for key in _keys(engine, role) if key in self._troubles]
+    def _keys(self, engine: str, role: Role | None = None) -> list[tuple[str, Role | None]]:
+        """The circuits of an engine: all, or those that matter to a role."""
+        return [
+            key
+            for key in self._circuits
+            if key[0] == engine and (role is None or key[1] in (None, role))
+        ]
 
     def _reason(self, engine: str, role: Role) -> EngineAbsence | None:
-        now, now_s = self._clock.now(), self._clock.monotonic()
-        for trouble in self._of(engine, role):
-            is_due = now >= trouble.due_at or now_s >= trouble.due_s
-            if not trouble.answered and (trouble.trying or not is_due):
-                return EngineAbsence(trouble.reason, trouble.want, trouble.until)
-        return None
-
-    def _turned_away(
-        self, engine: str, role: Role | None, run_id: str, outcome: Outcome, want: EngineWant
-    ) -> None:
         now = self._clock.now()
-        until = outcome.retry_at if outcome.retry_at and outcome.retry_at > now else None
-        known = self._troubles.get((engine, role))
-        if known and not known.answered and known.trying != run_id:
-            return  # it began before that
-        times = known.times if known else 0
-        rest_s = min(REST_S * 2 ** min(times, 10), MOST_REST_S)
-        due_at = until or now + timedelta(seconds=rest_s)
-        self._troubles[engine, role] = _Trouble(
-            want,
-            outcome.error or "",
-            until,
-            due_at,
-            self._clock.monotonic() + (due_at - now).total_seconds(),
-            times=times + (0 if known and known.is_asked_for else 1),
-        )
+        for it in (self._circuits[key] for key in self._keys(engine, role)):
+            if not circuit.may_start(it, now):
+                return EngineAbsence(it.reason, it.want, it.until)
+        return None
 
 
 class EngineLook:
@@ -211,10 +168,6 @@ class EngineLook:
         if of == self._of:
             self._is_well = is_mended and self._was_ill
             self._was_ill = self._was_ill or not is_mended
-
-
-def _keys(engine: str, role: Role) -> list[tuple[str, Role | None]]:
-    return [(engine, None), (engine, role)]
 
 
 def _want_of(outcome: Outcome) -> EngineWant | None:

@@ -23,8 +23,6 @@ class BudgetStatus(Record):
     per_task_tokens: int | None = None
     per_trigger_daily_tokens: int | None = None
     used: int = 0
-    reserved: int = 0
-    """By runs under way."""
     until: Instant | None = None
     """While something waits: when the day is over."""
     messages: int = 0

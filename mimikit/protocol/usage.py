@@ -1,28 +1,22 @@
-"""What runs of minds have used, as it lies on disk: a line of each end, and the sums of past days.
+"""What engines have used, as it lies on disk: a line per attempt, and the sums of past days.
 
-`usage/YYYY-MM-DD.jsonl` has the lines of a day, by the user's calendar: one before a run begins,
-one after it, under one id. `usage/months/YYYY-MM.json` has the sums of each day that is over.
+`usage/YYYY-MM-DD.jsonl` has the lines of a day, by the user's calendar, each written when its
+attempt ended. `usage/months/YYYY-MM.json` has the sums of each day that is over.
 """
 
 from __future__ import annotations
-
-from typing import Literal, TypeAlias
 
 from pydantic import Field
 
 from mimikit.protocol.models import Id, Instant, Record, Role, Usage
 
-RunUsageState: TypeAlias = Literal["began", "used", "none"]
-"""none: it used nothing, as its engine turned it away."""
-
 
 class RunUsage(Record):
-    """One line: a run of a mind begins, or is over. The last one of an id holds."""
+    """One line: an attempt that an engine made. Lines of one id count once."""
 
     id: Id
-    """Of this very run: an attempt that costs none has its number again."""
     at: Instant
-    state: RunUsageState
+    """When it ended."""
     run_id: Id
     """The task's or the turn's."""
     attempt: int
@@ -32,7 +26,6 @@ class RunUsage(Record):
     engine: str
     model: str = ""
     trigger_id: Id | None = None
-    reserved: int = 0
     usage: Usage = Usage()
     estimated: bool = False
     """Its engine told nothing, or not all of it."""

@@ -1,4 +1,4 @@
-"""Runs an engine within the budget: reserved before, followed on the way, written down after it."""
+"""Runs an engine within the budget: checked before it, followed on the way, written down after."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run_metered(
     def heard(kind: EventKind, text: str, data: dict[str, object]) -> None:
         if kind == "usage" and meter is not None:
             with contextlib.suppress(ValidationError):
-                book.tell(meter, Usage.model_validate(data, strict=False))
+                meter.told = Usage.model_validate(data, strict=False)
             if meter.is_over:
                 cancel.cancel("budget")
         elif watch is not None:
@@ -97,8 +97,7 @@ def held_words(hold: BudgetHold) -> str:
         "task": f"the task has used its {hold.cap:,} tokens (`per_task_tokens` in [budget] allows "
         "no more)",
     }
-    short = "; runs under way have reserved what it needs" if hold.is_short else ""
-    return what[hold.held_for] if not short else f"waits for tokens{short}"
+    return what[hold.held_for]
 
 
 def _settle(
@@ -106,11 +105,12 @@ def _settle(
 ) -> None:
     """Write down what a run has used; where its engine told nothing, about how much that was.
 
-    At a stop on a disk that refuses nothing is written: the next start finds that it began.
+    At a stop on a disk that refuses nothing is written.
     """
     usage, estimated = used_by(meter, outcome, has_begun=cancel.has_begun)
-    with contextlib.suppress(StorageError):
-        context.insist(lambda: context.usage.settle(meter, usage, estimated=estimated))
+    if usage is not None:
+        with contextlib.suppress(StorageError):
+            context.insist(lambda: context.usage.settle(meter, usage, estimated=estimated))
     context.feed.tell("usage")
 
 
@@ -119,7 +119,7 @@ def used_by(
 ) -> tuple[Usage | None, bool]:
     """What a run has used (None: nothing), and whether that is estimated. Pure."""
     if outcome is None:
-        return meter.told if meter.told.tokens else Usage(input_tokens=meter.began.reserved), True
+        return (meter.told, True) if meter.told.tokens else (None, False)
     if outcome.usage.tokens:
         return outcome.usage, False
     if meter.told.tokens:  # it was cut short: what it was at by then is not known

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from mimikit.engines.base import Outcome
-from mimikit.engines.health import MOST_REST_S
+from mimikit.engines.circuit import MAX_REST_S
 from mimikit.protocol.models import EndStatus, Task
 from mimikit.roles.run import RunContext
 from mimikit.tasks import queue
@@ -39,7 +39,7 @@ def end_or_retry(
     waits = context.engines.wait_of(engine, task.role) if is_waiting else None
     retry_at = outcome.retry_at
     if waits is not None:  # the supervisor ends its wait; should it not, it comes by itself
-        retry_at = max(waits.until or now, now) + timedelta(seconds=MOST_REST_S)
+        retry_at = max(waits.until or now, now) + timedelta(seconds=MAX_REST_S)
     ended = RunEnd(outcome.status, outcome.failure_reason, retry_at, final=final)
     engine_retry_s = context.settings.limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):

@@ -20,7 +20,7 @@ from mimikit.supervisor.code_turns import code_record, system_message
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.budget import BudgetHold, day_end, day_of
-from mimikit.tasks.usage import UsageBook, held_for
+from mimikit.tasks.usage import UsageBook, held_for, roll_up
 from mimikit.triggers import registry
 
 _MOST_LOOKED_AT, _MOST_FOUND = 100, 1000
@@ -44,10 +44,6 @@ class BudgetWatch:
         """The day on which the days before were summed up."""
         self._is_new = True
 
-    def recover(self) -> None:
-        """At the start: see `UsageBook.recover`."""
-        self._book.recover()
-
     @property
     def holds_teller(self) -> bool:
         """Whether messages wait for tokens."""
@@ -66,26 +62,23 @@ class BudgetWatch:
         self._sum_up(now)
         self._let_go(now)
         self._look_at_held(teller_waits=teller_waits)
-        held = [hold for hold, _ in self._book.held.values() if not hold.is_short]
+        held = list(self._book.held.values())
         if held:
             self._note(now)
-        if any(hold.held_for == "day" for hold in held):
+        if any(hold.held_for == "day" for hold, _ in held):
             self._tell_day(now)
-        for hold, task in list(self._book.held.values()):
-            if hold.held_for == "trigger" and task is not None and not hold.is_short:
+        for hold, task in held:
+            if hold.held_for == "trigger" and task is not None:
                 self._tell_trigger(hold, task, now)
 
     def status(self, now: datetime) -> BudgetStatus:
         """How the budget of today stands, for the heartbeat."""
-        used, reserved = self._book.state()
-        caps = self._book.caps
-        held = [(hold, task) for hold, task in self._book.held.values() if not hold.is_short]
+        caps, held = self._book.caps, list(self._book.held.values())
         return BudgetStatus(
             daily_tokens=caps.daily_tokens,
             per_task_tokens=caps.per_task_tokens,
             per_trigger_daily_tokens=caps.per_trigger_daily_tokens,
-            used=used,
-            reserved=reserved,
+            used=self._book.used_today(),
             until=day_end(now, self._store.settings.zone) if held else None,
             messages=self._inputs.for_mind if any(task is None for _, task in held) else 0,
             tasks=sum(task is not None for _, task in held),
@@ -161,7 +154,8 @@ class BudgetWatch:
 
     def _sum_up(self, now: datetime) -> None:
         day = day_of(now, self._store.settings.zone).isoformat()
-        if day != self._summed_up and self._book.keep_up(now):
+        if day != self._summed_up:
+            roll_up(self._store.files, day_of(now, self._store.settings.zone))
             self._summed_up = day
 
     def _caps(self) -> dict[str, int | None]:
@@ -182,7 +176,7 @@ class BudgetWatch:
         self._config = mark
         try:
             text = (self._store.files.read(paths.CONFIG) or b"").decode()
-            self._book.renew(config.parsed(text, Path(paths.CONFIG)).budget)
+            self._book.caps = config.parsed(text, Path(paths.CONFIG)).budget
         except (BadSettings, UnicodeDecodeError) as error:
             self._store.log.write("error", "settings_not_read", error=str(error))
         self._store.feed.tell("status")

@@ -97,7 +97,6 @@ class Supervisor:
         now = self.store.clock.now()
         newest = recovery.newest_record(self.store, now)
         recovery.recover(self.store, self._applier, now)
-        self._teller.budget.recover()
         self._leapt(leap_at_start(newest, now), now, ran=False)
         self._teller.questions.lived_until = newest
         self.archiver.recover(now)
@@ -228,7 +227,7 @@ class HeartbeatWriter:
         live, paused = store.live.list(), store.runtime.paused
         seats = [(run.id, run.headline) for run in live]
         minds, budget = dict(self._teller.engines.shown), self._teller.budget.status(now)
-        tokens = budget.but(used=0, reserved=0)
+        tokens = budget.but(used=0)
         shown = (seats, paused, degraded, waits and waits.reason, minds, tokens)
         changed = shown != self._shown
         if not changed and self._last is not None and timedelta() <= now - self._last < BEAT:

@@ -264,11 +264,10 @@ class TellerScheduler:
         took = bool(self._outcomes)
         while self._outcomes:
             outcome = self._outcomes.pop(0)
-            self._store.live.end(outcome.job.id)
-            mark = self._under_way
-            ended = (outcome.job.id, outcome.job.attempt)
-            if mark is None or (mark.turn_id, mark.attempt) != ended:
-                continue  # a late outcome of an attempt that was given up
+            mark, job = self._under_way, outcome.job
+            if mark is None or (mark.turn_id, mark.attempt) != (job.id, job.attempt):
+                continue  # a late outcome: another attempt is under way
+            self._store.live.end(job.id)
             self._under_way = None
             self._store.feed.tell("turn", state="ended", turnId=outcome.job.id)
             try:

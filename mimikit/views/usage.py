@@ -62,8 +62,6 @@ class BudgetView(View):
     per_task_tokens: int | None
     per_trigger_daily_tokens: int | None
     used: int
-    reserved: int
-    """By runs under way."""
     until: Instant | None
     """While something waits for tokens: until when."""
     messages: int
@@ -172,7 +170,7 @@ class UsageReader:
     def _by_run(self, by: UsageBy, runs: list[RunUsage]) -> list[UsageRow]:
         groups: dict[str, list[RunUsage]] = {}
         for run in runs:
-            if (run.role == "teller") == (by == "message") and run.state == "used":
+            if (run.role == "teller") == (by == "message"):
                 groups.setdefault(run.run_id, []).append(run)
         counts = {key: self._counted(sums_of(group)) for key, group in groups.items()}
         return self._ordered(counts, self._turn_title if by == "message" else self._task_title)

@@ -13,7 +13,6 @@ import secrets
 from collections.abc import Generator
 from types import ModuleType
 
-from mimikit.conversation import turns
 from mimikit.protocol import files, ids
 from mimikit.roles import run, scratch
 
@@ -65,7 +64,6 @@ def loaded_dice() -> Generator[Dice]:
     """Let the product draw from DICE."""
     places: list[tuple[ModuleType, str, object]] = [
         (files, "secrets", DICE),
-        (turns, "secrets", DICE),
         (ids, "os", DICE),
         (scratch, "tempfile", NoScratch),
         (scratch, "shutil", NoScratch),

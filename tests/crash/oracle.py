@@ -688,21 +688,14 @@ def _sides(folder: Folder) -> list[str]:
 def _usage(folder: Folder, oracle: Oracle) -> list[str]:
     """What runs have used is counted once, whatever became of them."""
     lines = {line["id"]: line for _, line in folder._lines("usage")}
-    found = [f"{line['runId']} goes on for ever" for line in lines.values() if _is_open(line)]
     told = Counter(
-        (line["runId"], line["attempt"])
-        for line in lines.values()
-        if line["state"] == "used" and not line["estimated"]
+        (line["runId"], line["attempt"]) for line in lines.values() if not line["estimated"]
     )
     begun = Counter(oracle.runs)
-    found += [f"{run} is counted {n} times" for run, n in told.items() if n > begun[run]]
+    found = [f"{run} is counted {n} times" for run, n in told.items() if n > begun[run]]
     ends = [(id_, it["attempt"]) for id_, it in folder.turns.items() if it["author"] == "teller"]
     ended = [*folder.results.items(), *folder.plans.items()]
     ends += [
         (id_, it.get("attempts")) for id_, it in ended if it["status"] in ("done", "needs_input")
     ]
     return found + [f"{run} is not counted" for run in ends if told[run] != 1]
-
-
-def _is_open(line: Record) -> bool:
-    return line["state"] == "began"

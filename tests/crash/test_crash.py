@@ -22,7 +22,6 @@ NEVER_REACHED = {
         "mimikit.conversation.turn_prompts",
         "keep",
     ): "kept for looking back: nothing is decided by it",
-    ("mimikit.tasks.usage", "_end_unbegun"): "only a disk that refused: see `test_faults`",
     ("mimikit.memory.documents", "_all_stats"): "where a consumer runs, its guard was faster",
 }
 LEAST_STATES = 30_000

@@ -12,7 +12,8 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Record, Usage
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.usage import RunUsage, UsageMonth
-from mimikit.tasks.usage import runs_of_day, sums_of
+from mimikit.tasks.budget import BudgetHold
+from mimikit.tasks.usage import RunMeter, runs_of_day, sums_of
 from tests.flows.test_waiting_for_a_mind import World as MindWorld
 from tests.support.mind import USED
 from tests.support.product import START
@@ -20,7 +21,7 @@ from tests.support.reading import results
 
 R = TypeVar("R", bound=Record)
 DAY = "2026-12-01"
-CAPS = {"daily_tokens": 250}
+CAPS = {"daily_tokens": 150}
 
 
 def record(files: Files, path: str, kind: type[R]) -> R:
@@ -65,7 +66,7 @@ def test_over_the_day_s_tokens_messages_and_tasks_wait_and_that_is_told_once() -
     assert world.tokens() == 200
     (said,) = world.told("tokens of today")
     assert [
-        part for part in ("250", "Waiting: 1 task", "2026-12-02 00:00") if part not in said
+        part for part in ("150", "Waiting: 1 task", "2026-12-02 00:00") if part not in said
     ] == []
     assert [run for run in world.oracle.runs if run[1] > 1] == []
     waiting = [task for task in world.product.queued("worker") if task.waits_for == "budget:day"]
@@ -135,14 +136,14 @@ def test_a_run_that_passes_its_task_s_tokens_on_its_way_is_ended() -> None:
 
 
 def test_a_trigger_that_has_used_its_tokens_waits_alone_and_that_is_told_once() -> None:
-    world = World(per_trigger_daily_tokens=150)
+    world = World(per_trigger_daily_tokens=100)
     world.client.trigger("g1", 60, "tick")
     world.live_through(250)
     world.client.submit("t1", "one")
     world.live_through(2)
     assert sum(run.trigger_id == "g1" for run in world.used()) == 1
     assert "t1" in results(world.files)
-    assert len(world.told("has used its 150 tokens")) == 1
+    assert len(world.told("has used its 100 tokens")) == 1
 
 
 def test_a_run_whose_engine_tells_no_usage_is_estimated_and_marked() -> None:
@@ -174,19 +175,26 @@ def test_a_run_that_was_turned_away_used_nothing() -> None:
     assert (total.runs, total.estimated) == (1, 0)
 
 
-def test_a_run_that_was_cut_short_counts_by_what_it_had_told_or_reserved() -> None:
-    world = World()
-    book = world.product.context.usage
-    for number, told in enumerate((None, 70)):
-        book.begin(f"t{number}", 1, "worker", "codex", "", None)
-        if told:
-            line = {"type": "usage", "data": {"inputTokens": told}}
-            world.files.append(paths.run_output(f"t{number}"), line)
-    for _ in range(2):
-        world.start()
-    runs = {run.run_id: run for run in world.used()}
-    assert [run.estimated for run in world.used()] == [True, True]
-    assert (runs["t0"].usage.tokens, runs["t1"].usage.tokens) == (runs["t0"].reserved, 70)
+def test_a_run_that_dies_with_the_consumer_has_no_line_and_holds_nothing() -> None:
+    world = World(daily_tokens=100)
+    begun = world.product.context.usage.begin("t0", 1, "worker", "codex", "", None)
+    assert isinstance(begun, RunMeter)
+    world.start()
+    assert world.used() == []
+    world.client.submit("t1", "one")
+    world.live_through(2)
+    assert "t1" in results(world.files)
+
+
+def test_runs_that_start_together_are_counted_each_and_the_next_one_waits() -> None:
+    book = World(daily_tokens=100).product.context.usage
+    both = [book.begin(f"t{number}", 1, "worker", "codex", "", None) for number in range(2)]
+    for meter in both:
+        assert isinstance(meter, RunMeter)
+        book.settle(meter, USED)
+    held = book.begin("t2", 1, "worker", "codex", "", None)
+    assert isinstance(held, BudgetHold)
+    assert (held.held_for, held.used) == ("day", 200)
 
 
 def test_the_days_that_are_over_are_summed_up_once_and_their_lines_may_go_then() -> None:

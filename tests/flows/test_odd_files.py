@@ -54,7 +54,7 @@ FIRST, LAST = "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"
 TASK = {"prompt": "x", "createdAt": AT, "traceId": "t", "origin": "cli", "notify": "none"}
 ENDED = {"status": "done", "startedAt": AT, "completedAt": AT, "traceId": "t", "turnId": "t"}
 TURN = {"author": "code", "startedAt": AT, "completedAt": AT}
-MARK = {"turnId": "odd", "attempt": 1, "token": "t", "pid": 1, "processStarted": "1",
+MARK = {"turnId": "odd", "attempt": 1, "pid": 1, "processStarted": "1",
         "bootId": "b", "startedAt": AT, "inputs": ["gone"]}  # fmt: skip
 COMMAND = {"action": "resume", "createdAt": AT}
 TRIGGER = {"prompt": "x", "schedule": {"interval": 86400}, "createdAt": AT, "traceId": "t"}
@@ -81,7 +81,7 @@ RECORDS: dict[str, dict[str, Any]] = {
     paths.TRANSCRIPT: {"role": "user", "text": "x", "createdAt": AT},
     paths.LEDGER: {"event": "ended", "status": "done", "at": AT},
     paths.RUNS: {"at": AT, "type": "note", "text": "x"},
-    paths.USAGE: {"at": AT, "state": "used", "runId": "t", "attempt": 1, "role": "worker",
+    paths.USAGE: {"at": AT, "runId": "t", "attempt": 1, "role": "worker",
                   "engine": "scripted", "usage": {"inputTokens": 1}},
     paths.USAGE_MONTHS: {"days": {}},
     paths.SIDE: {},
@@ -148,7 +148,7 @@ class Planted:
         return self.folder / f"{stem}{self.suffix}"
 
     def data(self, stem: str, **changes: object) -> bytes:
-        if "turnId" in self.record and "token" in self.record:
+        if "turnId" in self.record and "bootId" in self.record:
             changes = {"turnId": stem.rpartition(".")[0], **changes}
         elif "order" not in self.record:
             changes = {"id": stem, **changes}

@@ -339,7 +339,7 @@ def test_a_state_folder_of_another_boot_ends_no_process(world: World) -> None:
         "startedAt": "2026-01-01T00:00:00.000Z",
     }
     world.put("consumer.json", {**who, "host": "elsewhere"})
-    mark = {**who, "turnId": "turn-old", "attempt": 1, "token": "t", "inputs": ["msg-old"]}
+    mark = {**who, "turnId": "turn-old", "attempt": 1, "inputs": ["msg-old"]}
     world.put("turns/turn-old.1.started", mark)
     old = {"id": "msg-old", "text": "hello", "createdAt": "2026-01-01T00:00:00.000Z"}
     world.put("inbox/msg-old.json", old)

@@ -52,6 +52,8 @@ class Seat:
     def start(self, job: teller.TurnJob) -> None:
         self.jobs.append(job)
 
+    def close(self, timeout_s: float) -> None: ...
+
     def outcomes(self) -> list[teller.TurnOutcome]:
         found, self.ready = self.ready, []
         return found

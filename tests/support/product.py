@@ -27,6 +27,7 @@ from mimikit.config import (
     TellerSettings,
 )
 from mimikit.conversation.history import HistoryCaps
+from mimikit.engines import circuit
 from mimikit.engines.base import Engine
 from mimikit.engines.shell import ShellEngine
 from mimikit.errors import StorageError
@@ -281,8 +282,12 @@ class Product:
         until = self.teller._not_before
         if self.teller.inputs and until is not None and until > now:
             waits.append((until - now).total_seconds())
-        troubles = self.context.engines._health._troubles
-        rests = {key[0]: it.due_s - steady for key, it in troubles.items() if it.due_s > steady}
+        circuits = self.context.engines._health._circuits
+        rests = {
+            key[0]: (it.probe_at - now).total_seconds()
+            for key, it in circuits.items()
+            if circuit.state(it, now) == "open"
+        }
         waits += rests.values()
         awaited = set[str]()
         if not self.store.runtime.paused:  # else what was let go on stays where it is

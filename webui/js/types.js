@@ -26,7 +26,6 @@
  * @property {number | null} perTaskTokens
  * @property {number | null} perTriggerDailyTokens
  * @property {number} used
- * @property {number} reserved By runs under way.
  * @property {string | null} until While something waits for tokens: until when.
  * @property {number} messages
  * @property {number} tasks
