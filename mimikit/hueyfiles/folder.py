@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
 from mimikit.clock import Clock
-from mimikit.errors import BadRecord, StorageError, UnsafeFile
+from mimikit.errors import BadRecord, StorageError, UnsafeFile, shortage_of
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES, written_at
@@ -311,7 +311,9 @@ class QueueFolder:
                     self.look(names or None, pause_s=_PAUSE_S)
             except StorageError as error:
                 _logger.warning("%s: could not be looked at: %s", self.path, error)
-            except Exception:
+            except Exception as error:
+                if shortage_of(error):
+                    raise
                 _logger.exception("%s: could not be looked at", self.path)
             if is_whole:
                 rest_until = began + (time.monotonic() - began) * _LOOK_SHARE
@@ -439,5 +441,7 @@ class QueueFolder:
                     del self._suspects[name]
         except StorageError as error:
             _logger.warning("%s: could not be moved to corrupt/: %s", path, error)
-        except Exception:
+        except Exception as error:
+            if shortage_of(error):
+                raise
             _logger.exception("%s: could not be moved to corrupt/", path)

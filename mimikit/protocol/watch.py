@@ -26,6 +26,8 @@ from typing import TypeAlias
 
 from inotify_simple import INotify, flags
 
+from mimikit.errors import shortage_of
+
 _logger = logging.getLogger(__name__)
 
 Listener: TypeAlias = Callable[["list[str] | None"], None]
@@ -288,7 +290,9 @@ class FolderWatch:
         for listener in entry.listeners:
             try:
                 listener(names)
-            except Exception:
+            except Exception as error:
+                if shortage_of(error):
+                    raise
                 _logger.exception("a listener of %s failed", entry.path)
 
 

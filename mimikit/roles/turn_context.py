@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mimikit.engines.base import TaskLine, TurnInput
+from mimikit.errors import shortage_of
 from mimikit.language import phrases
 from mimikit.memory import terms, tokens
 from mimikit.protocol.models import Hit
@@ -36,7 +37,9 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
             recent = [message.text for message in conversation[-RECENT:]]
             left = budgets.memory_tokens - tokens.count(user)
             memory = context.reader.recall(asked, recent, budgets.memory_hits, left)
-    except Exception as error:  # noqa: BLE001 - better an answer without memory than none
+    except Exception as error:
+        if shortage_of(error):
+            raise
         context.log.write("error", "memory_not_searched", error=repr(error))
     own = turn_input.task.id if turn_input.task else None
 

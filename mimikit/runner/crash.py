@@ -39,11 +39,14 @@ def end_with_threads(end: Callable[[str], object]) -> None:
     otherwise = threading.excepthook
 
     def thread_died(args: threading.ExceptHookArgs) -> None:
-        shortage, thread = shortage_of(args.exc_value), args.thread
-        if shortage is not None:
-            end(shortage)
-        otherwise(args)
-        if LastingThread.is_one(thread):
-            end(f"the {thread.name if thread else ''} thread died: {args.exc_value!r}")
+        try:
+            shortage, thread = shortage_of(args.exc_value), args.thread
+            if shortage is not None:
+                end(shortage)
+            otherwise(args)
+            if LastingThread.is_one(thread):
+                end(f"the {thread.name if thread else ''} thread died: {args.exc_value!r}")
+        except MemoryError:  # none is left to say so
+            os._exit(CRASH_EXIT)
 
     threading.excepthook = thread_died

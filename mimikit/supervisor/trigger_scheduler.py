@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from mimikit.errors import StorageError
+from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task
 from mimikit.protocol.triggers import FiringIntent, Trigger, TriggerState
@@ -72,7 +72,9 @@ class TriggerScheduler:
                 self.refresh(trigger_id, now)
             except StorageError:
                 self._store.events.changed_triggers.put(trigger_id)
-            except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
+            except Exception as error:
+                if shortage_of(error):
+                    raise
                 self._fault(trigger_id, error, now)
         self._is_loaded = True
 
@@ -108,7 +110,9 @@ class TriggerScheduler:
                 self.refresh(trigger_id, now)
             except StorageError as error:
                 failed = error  # the others go first
-            except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
+            except Exception as error:
+                if shortage_of(error):
+                    raise
                 del self._to_refresh[trigger_id]
                 self._fault(trigger_id, error, now)
             else:
@@ -243,7 +247,9 @@ class TriggerScheduler:
             except StorageError as error:
                 self._store.events.changed_triggers.put(trigger_id)  # found again by another look
                 failed = error  # the others go first
-            except Exception as error:  # noqa: BLE001 - one trigger's fault stays its own
+            except Exception as error:
+                if shortage_of(error):
+                    raise
                 self._fault(trigger_id, error, now)
         else:
             worked = True  # there may be more
