@@ -305,7 +305,7 @@ class _SessionKeeper:
 
 def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelToken) -> _WorkerRun:
     upstream = context.insist(lambda: _upstream(context, task))
-    known = task, context.settings, context.files, context.stopping.wait
+    known = task, context.settings, context.files
     if refusal := context.insist(partial(task_refusal, *known)):
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _WorkerRun(_failed(refusal, "refused"), final=True)
