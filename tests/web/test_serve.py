@@ -175,6 +175,7 @@ def test_a_worker_that_was_killed_is_replaced(serve: Serve) -> None:
     assert ask(server, "POST", "/api/input", {"id": "msg-1", "text": "x"})[0] == 202
 
 
+@pytest.mark.nightly
 def test_it_ends_when_its_state_folder_is_moved(serve: Serve) -> None:
     """The token and the address of what is put in its place are another's."""
     server = serve()
