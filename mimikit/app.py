@@ -6,6 +6,7 @@ import contextlib
 import functools
 import math
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Callable
@@ -191,6 +192,7 @@ class ConsumerApp:
         self.consumer = self._make_consumer()
 
     def _make_context(self, engines: EngineRegistry, prompts: Prompts) -> RunContext:
+        from mimikit.engines.changes import ChangeRecorder
         from mimikit.roles.run import RunContext
         from mimikit.roles.shortage import RunShortage
         from mimikit.tools.reader import RoleReader
@@ -217,6 +219,7 @@ class ConsumerApp:
             state=state.path,
             shortage=RunShortage(state.clock),
             tool_server=self.tool_server,
+            changes=ChangeRecorder(shutil.which("git")),
         )
 
     def _make_supervisor(self) -> Supervisor:
