@@ -6,6 +6,7 @@ import contextlib
 import functools
 import math
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Generator
@@ -193,6 +194,8 @@ class Parts:
     crash: Callable[[str], NoReturn]
     """Ends the process with one line; it is started again, and recovers."""
     tool_server: ToolServer | None = None
+    git: str | None = None
+    """The program that compares what runs changed; without it Python does."""
     stopping: threading.Event = field(default_factory=threading.Event)
     rules: ArchiveRules | None = None
     """When memory is archived, where that is not the product's."""
@@ -229,6 +232,7 @@ class Consumer:
         self.pool = parts.pool(self)
 
     def _make_context(self, engines: EngineRegistry) -> RunContext:
+        from mimikit.engines.changes import ChangeRecorder
         from mimikit.roles.run import RunContext
         from mimikit.tools.reader import RoleReader
 
@@ -252,8 +256,14 @@ class Consumer:
             log=state.log,
             workspace=state.workspace,
             state=state.path,
+<<<<<<< HEAD
             tool_server=self.parts.tool_server,
             stopping=self.parts.stopping,
+=======
+            shortage=RunShortage(state.clock),
+            tool_server=self.tool_server,
+            changes=ChangeRecorder(self.parts.git),
+>>>>>>> diffs
         )
 
     def _make_supervisor(self) -> Supervisor:
@@ -369,6 +379,7 @@ class ConsumerApp:
             pool=self._make_pool,
             crash=self._crash,
             tool_server=self.tool_server,
+            git=shutil.which("git"),
         )
         try:
             self.core = build(parts)

@@ -13,7 +13,7 @@ from mimikit.protocol.models import REMINDER
 from mimikit.tasks.usage import held_for
 from mimikit.views import diffs
 from mimikit.views import tasks as shown
-from mimikit.views.chain_graph import TaskReport
+from mimikit.views.chains import ChainStep, TaskReport
 from mimikit.views.diffs import DiffView
 
 _MOST_CHANGED = 50
@@ -55,20 +55,21 @@ def report_lines(
         yield ""
         yield terminal.bold("Events")
         yield from (_event(event, now, zone) for event in report.events[-_MOST_EVENTS:])
-    if len(report.trace) > 1:
+    if len(report.chain) > 1:
         yield ""
         yield terminal.bold("Chain")
-        rows = [
-            (
-                "  →" if one.id == task.id else "   ",
-                client.short_id(one.id),
-                terminal.state(one.state),
-                "planner" if one.seat == "planner" else one.profile,
-                terminal.clip(terminal.one_line(one.title), 60),
-            )
-            for one in report.trace
-        ]
-        yield from terminal.aligned(rows)
+        yield from terminal.aligned([_step(step, task.id) for step in report.chain])
+
+
+def _step(step: ChainStep, own: str) -> tuple[str, ...]:
+    after = "; ".join(f"after {link.title}: {link.words['en']}" for link in step.after)
+    return (
+        "  →" if step.id == own else "   ",
+        client.short_id(step.id) if step.kind == "task" else "trigger",
+        terminal.state(step.state),
+        "  " * min(step.depth, 8) + terminal.clip(terminal.one_line(step.title), 60),
+        terminal.dim(terminal.clip(terminal.one_line(after), 80)),
+    )
 
 
 def _facts(report: TaskReport, now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:

@@ -39,7 +39,7 @@ from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import diffs
 from mimikit.views import tasks as shown
-from mimikit.views.chain_graph import task_report
+from mimikit.views.chains import task_report
 from mimikit.views.diffs import DiffView
 
 COMMAND_PROFILE = "command"

@@ -11,7 +11,7 @@ import os
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Mapping
 from pathlib import Path
 
 from mimikit.engines import diff
@@ -23,26 +23,19 @@ MOST_FILES = 300
 """Files of one diff; of more the first by name, those that runs name before others."""
 MOST_CHARACTERS = 524_288
 """Of all hunks of one diff."""
-COMPARE_S = 4.0
-"""So long comparing may take; for the files left then only their sizes are told."""
 _MOST_UNSEEN = 20
-_MOST_PAIRS = 2000
-_ALIKE = 0.5
-"""So much of a file that was renamed has to be the same."""
 _SAID: dict[str, FileAction] = {"add": "added", "delete": "deleted"}
 
 
 class RunRecording:
     """What one run says it did, and what was there before it."""
 
-    def __init__(
-        self, workspace: Path, reader: WorkspaceReader | None, monotonic: Callable[[], float]
-    ) -> None:
+    def __init__(self, workspace: Path, reader: WorkspaceReader | None, git: str | None) -> None:
         """Look at the workspace as it is; `reader`: None where nobody asks what is changed."""
         self._root = os.path.realpath(workspace)
         self._reader = reader
         self._before = reader.look() if reader else WorkspaceSnapshot()
-        self._monotonic = monotonic
+        self._git = git
         self.named: dict[str, FileAction] = {}
         """The files it says it changed, by path in the workspace."""
         self.looked = False
@@ -60,93 +53,74 @@ class RunRecording:
                 self.named[inner] = _SAID.get(str(data.get("kind")), "modified")
 
     def diff(self, task_id: str, attempt: int) -> TaskDiff | None:
-        """What it changed up to now; None: nothing, or nobody asks."""
+        """What it changed up to now; None: nothing, or nobody asks.
+
+        Raises:
+            OSError: the contents cannot be compared.
+        """
         reader, before = self._reader, self._before
         if reader is None:
             return None
         after = reader.look(before)
-        pairs = _with_renames(reader, _changed(before, after), before, after)
-        found = [pair for pair in pairs if not self._is_others(pair)]
-        known = {path for pair in pairs for path in pair}
-        found += [
-            (path, path)
-            for path in self.named
-            if path not in known and not (before.saw(path) and after.saw(path))
-        ]
-        found.sort(key=lambda pair: (_path(pair) not in self.named, _path(pair)))
-        until, left, files = self._monotonic() + COMPARE_S, MOST_CHARACTERS, list[FileDiff]()
-        for pair in found[:MOST_FILES]:
-            sides = before.files.get(pair[0]), after.files.get(pair[1])
-            in_time = left > 0 and self._monotonic() < until
-            file = self._file_diff(reader, pair, sides, in_time=in_time).but(attempt=attempt)
-            left -= sum(len(line) for hunk in file.hunks for line in hunk.lines)
-            files.append(file)
-        if not files:
+        unknown = {path for path in self.named if not (before.saw(path) and after.saw(path))}
+        others = {path for other in self.others for path in other.named} - {*self.named}
+        found = (_changed(before, after) | unknown) - others
+        listed = sorted(found, key=lambda path: (path not in self.named, path))[:MOST_FILES]
+        if not listed:
             return None
+        made, pairs = list[FileDiff](), list[diff.Pair]()
+        for path in listed:
+            file, pair = self._file(path, before.files.get(path), after.files.get(path))
+            if path in unknown:
+                file, pair = file.but(action=self.named[path], unshown="unknown"), (None, None)
+            made.append(file.but(attempt=attempt))
+            pairs.append(pair)
         return TaskDiff(
             id=task_id,
-            files=files,
-            more_files=len(found) - len(files),
+            files=_with_lines(made, diff.compare(pairs, self._git)),
+            more_files=len(found) - len(listed),
             unseen=[shown_path(folder) or "." for folder in sorted(after.unseen)][:_MOST_UNSEEN],
         )
 
-    def _is_others(self, pair: tuple[str, str]) -> bool:
-        by_others = any(path in other.named for other in self.others for path in pair)
-        return by_others and not any(path in self.named for path in pair)
-
-    def _file_diff(
-        self,
-        reader: WorkspaceReader,
-        pair: tuple[str, str],
-        sides: tuple[SeenFile | None, SeenFile | None],
-        *,
-        in_time: bool,
-    ) -> FileDiff:
-        path, (was, now) = _path(pair), sides
-        is_named = any(part in self.named for part in pair)
-        by_others = any(part in other.named for other in self.others for part in pair)
+    def _file(
+        self, path: str, was: SeenFile | None, now: SeenFile | None
+    ) -> tuple[FileDiff, diff.Pair]:
+        """A file without its lines yet, and what it held."""
+        by_others = any(path in other.named for other in self.others)
         made = FileDiff(
             path=shown_path(path),
-            action="added" if not pair[0] else "deleted" if not pair[1] else "modified",
+            action="modified" if was and now else "added" if now else "deleted",
             old_size=was.size if was else None,
             new_size=now.size if now else None,
-            shared=bool(self.others) and (by_others or not is_named),
+            old_mode=f"{was.mode:o}" if was else None,
+            new_mode=f"{now.mode:o}" if now else None,
+            shared=bool(self.others) and (by_others or path not in self.named),
         )
-        if was is None and now is None:
-            return made.but(action=self.named.get(path, "modified"), unshown="unknown")
-        if pair[0] and pair[1] and pair[0] != pair[1]:
-            made = made.but(action="renamed", from_path=shown_path(pair[0]))
-        if was and now and was.mode != now.mode:
-            made = made.but(old_mode=f"{was.mode:o}", new_mode=f"{now.mode:o}")
-        old, new = (reader.content(side) if side else b"" for side in sides)
-        if old is None or new is None or not in_time:
-            return made.but(unshown="big")
-        return _with_lines(made, old, new)
+        old = self._reader.content(was) if self._reader and was else None
+        new = self._reader.content(now) if self._reader and now else None
+        if (was and old is None) or (now and new is None):
+            return made.but(unshown="big"), (None, None)
+        return made, (old, new)
 
 
 class ChangeRecorder:
     """The runs that work in the workspace now. Safe between threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, git: str | None = None) -> None:
+        """`git`: the program that compares contents; None: difflib does."""
+        self._git = git
         self._lock = threading.Lock()
         self._open: list[RunRecording] = []
 
     @contextlib.contextmanager
     def recording(
-        self,
-        workspace: Path,
-        closed: Collection[Path],
-        monotonic: Callable[[], float],
-        *,
-        looks: bool,
+        self, workspace: Path, closed: Collection[Path], *, looks: bool
     ) -> Generator[RunRecording]:
         """While one run works; `looks`: what it changes is asked for, not only that it works."""
         store = _nameless_file() if looks else None
         try:
-            reader = None
-            if store is not None:
-                reader = WorkspaceReader(workspace, closed, monotonic, store)
-            recording = RunRecording(workspace, reader, monotonic)
+            reader = WorkspaceReader(workspace, closed, store) if store is not None else None
+            recording = RunRecording(workspace, reader, self._git)
             with self._lock:
                 recording.others = list(self._open)
                 for other in self._open:
@@ -171,105 +145,47 @@ def _nameless_file() -> int | None:
         return None
 
 
-def _path(pair: tuple[str, str]) -> str:
-    return pair[1] or pair[0]
+def _changed(before: WorkspaceSnapshot, after: WorkspaceSnapshot) -> set[str]:
+    """The paths that are not as they were; of what was not seen both times nothing is known."""
+    both = before.files.keys() & after.files.keys()
+    changed = {path for path in both if not before.files[path].is_same(after.files[path])}
+    one = before.files.keys() ^ after.files.keys()
+    return changed | {path for path in one if before.saw(path) and after.saw(path)}
 
 
-def _changed(before: WorkspaceSnapshot, after: WorkspaceSnapshot) -> list[tuple[str, str]]:
-    """What is not as it was, as its path before and its path now; empty where there is none."""
-    found: list[tuple[str, str]] = []
-    for path, was in before.files.items():
-        now = after.files.get(path)
-        if now is None and before.saw(path) and after.saw(path):
-            found.append((path, ""))
-        elif now is not None and now is not was and not _same(was, now):
-            found.append((path, path))
-    found += [
-        ("", path)
-        for path in after.files
-        if path not in before.files and before.saw(path) and after.saw(path)
-    ]
-    return found
-
-
-def _same(was: SeenFile, now: SeenFile) -> bool:
-    if (was.is_link, was.mode, was.size) != (now.is_link, now.mode, now.size):
-        return False
-    if was.digest is None or now.digest is None:
-        return was.stamp == now.stamp
-    return was.digest == now.digest
-
-
-def _with_renames(
-    reader: WorkspaceReader,
-    pairs: Iterable[tuple[str, str]],
-    before: WorkspaceSnapshot,
-    after: WorkspaceSnapshot,
-) -> list[tuple[str, str]]:
-    """What went and what came, joined where one became the other: the same, or much alike."""
-    rest = list(pairs)
-    gone = [old for old, new in rest if not new]
-    came = [new for old, new in rest if not old]
-    if not gone or not came:
-        return rest
-    became: dict[str, str] = {}
-    by_content = {
-        (now.digest or now.stamp[0], now.size): new
-        for new in reversed(came)
-        if (now := after.files[new]).size
-    }
-    for old in gone:
-        was = before.files[old]
-        new = by_content.pop((was.digest or was.stamp[0], was.size), None)
-        if new is not None:
-            became[old] = new
-    left = [old for old in gone if old not in became]
-    fresh = [new for new in came if new not in became.values()]
-    if len(left) * len(fresh) <= _MOST_PAIRS:
-        became |= _alike(
-            {old: _lines(reader, before.files[old]) for old in left},
-            {new: _lines(reader, after.files[new]) for new in fresh},
+def _with_lines(made: list[FileDiff], found: list[diff.Difference]) -> list[FileDiff]:
+    """The files with what differs in each, cut to size; both ends of a rename joined."""
+    left, joined = MOST_CHARACTERS, set[int]()
+    for one in found:
+        file = made[one.new]
+        if one.old != one.new:
+            old = made[one.old]
+            joined.add(one.old)
+            file = file.but(
+                action="renamed",
+                from_path=old.path,
+                old_size=old.old_size,
+                old_mode=old.old_mode,
+                shared=file.shared and old.shared,
+            )
+        unshown = one.unshown or ("big" if left <= 0 else None)
+        hunks, cut_lines = diff.cut([] if unshown else one.hunks)
+        left -= sum(len(line) for hunk in hunks for line in hunk.lines)
+        signs = Counter(line[0] for hunk in one.hunks for line in hunk.lines)
+        made[one.new] = file.but(
+            added=signs["+"],
+            removed=signs["-"],
+            hunks=hunks,
+            cut_lines=cut_lines,
+            unshown=unshown,
         )
-    taken = {*became, *became.values()}
-    kept = [(old, new) for old, new in rest if old == new or (old or new) not in taken]
-    return kept + list(became.items())
-
-
-def _alike(gone: dict[str, list[bytes]], came: dict[str, list[bytes]]) -> dict[str, str]:
-    """Each file that went with the one it is most like, the likest first."""
-    counts = {path: Counter(lines) for path, lines in (*gone.items(), *came.items()) if lines}
-    rated: list[tuple[float, str, str]] = []
-    for old, was in gone.items():
-        for new, now in came.items():
-            if old not in counts or new not in counts or not 0.3 < len(was) / len(now) < 3:
-                continue
-            both = sum((counts[old] & counts[new]).values())
-            if (share := 2 * both / (len(was) + len(now))) >= _ALIKE:
-                rated.append((share, old, new))
-    became: dict[str, str] = {}
-    for _, old, new in sorted(rated, reverse=True):
-        if old not in became and new not in became.values():
-            became[old] = new
-    return became
-
-
-def _lines(reader: WorkspaceReader, seen: SeenFile) -> list[bytes]:
-    data = None if seen.is_link else reader.content(seen)
-    return [] if data is None or diff.is_binary(data) else diff.lines_of(data)
-
-
-def _with_lines(made: FileDiff, old: bytes, new: bytes) -> FileDiff:
-    if old != new and (diff.is_binary(old) or diff.is_binary(new)):
-        return made.but(unshown="binary")
-    a, b = diff.lines_of(old), diff.lines_of(new)
-    changes = diff.changes_of(a, b)
-    hunks, cut = diff.hunks_of(a, b, changes)
-    return made.but(
-        added=sum(change[3] - change[2] for change in changes),
-        removed=sum(change[1] - change[0] for change in changes),
-        hunks=hunks,
-        cut_lines=cut,
-    )
+    kept = [file for number, file in enumerate(made) if number not in joined]
+    return [
+        file.but(old_mode=None, new_mode=None)
+        if file.old_mode == file.new_mode or None in {file.old_mode, file.new_mode}
+        else file
+        for file in kept
+    ]
 
 
 def shown_path(path: str) -> str:

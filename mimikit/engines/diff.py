@@ -1,165 +1,171 @@
-"""How two texts differ, line by line. Pure; no text of any kind makes it take long."""
+"""The lines that differ between contents: by `git diff` where git is installed, else by difflib."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+import difflib
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 from mimikit.protocol.diffs import DiffHunk
 
-AROUND = 3
-"""Lines shown before and after a change."""
 MOST_LINES = 2000
 """Of the hunks of one file."""
 MOST_CHARACTERS = 131_072
 """The same, in characters."""
 MOST_OF_LINE = 2000
-_MOST_PAIRS = 1_000_000
-"""Lines of one side times those of the other which are compared each with each."""
+MOST_PAIRS = 1_000_000
+"""Lines of one side times those of the other that difflib compares; equal ends do not count."""
+_AROUND = 3
+_NO_END = b"\\ No newline at end of file"
+_SAFE = ("-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "diff.external=")
+_OPTIONS = ("--no-index", "--no-ext-diff", "--no-textconv", "--no-color", "--no-prefix", "-M")
 
-Lines: TypeAlias = Sequence[bytes]
-Change: TypeAlias = tuple[int, int, int, int]
-"""First and end of the lines that went, first and end of those that came."""
-
-
-def is_binary(data: bytes) -> bool:
-    """By the sign that git and grep go by."""
-    return b"\0" in data[:8000]
+Pair: TypeAlias = tuple[bytes | None, bytes | None]
+"""What a file held before and now; None where there is no such file."""
 
 
-def lines_of(data: bytes) -> list[bytes]:
-    """Its lines, each with its end as far as it has one."""
-    *whole, last = data.split(b"\n")
-    return [line + b"\n" for line in whole] + ([last] if last else [])
+@dataclass(slots=True)
+class Difference:
+    """How one file differs; of a renamed one `old` and `new` are places of two pairs."""
+
+    old: int
+    new: int
+    hunks: list[DiffHunk] = field(default_factory=list[DiffHunk])
+    unshown: str | None = None
+    """`binary`, or `big` where it is too long for difflib."""
 
 
-def changes_of(old: Lines, new: Lines) -> list[Change]:
-    """What went and what came, in order; between two changes the lines are equal."""
-    found: list[Change] = []
-    for change in _changes(old, new, (0, len(old), 0, len(new))):
-        last = found[-1] if found else None
-        if last is not None and last[1] == change[0] and last[3] == change[2]:
-            found[-1] = (last[0], change[1], last[2], change[3])
-        else:
-            found.append(change)
+def compare(pairs: Sequence[Pair], git: str | None) -> list[Difference]:
+    """Every pair that differs. `git`: the program; it never looks at the workspace.
+
+    Raises:
+        OSError: no room for the contents, or git failed.
+    """
+    return _by_git(pairs, git) if git else _by_difflib(pairs)
+
+
+def _by_git(pairs: Sequence[Pair], git: str) -> list[Difference]:
+    with tempfile.TemporaryDirectory() as folder:
+        for side, name in enumerate("ab"):
+            Path(folder, name).mkdir()
+            for number, pair in enumerate(pairs):
+                if (content := pair[side]) is not None:
+                    Path(folder, name, str(number)).write_bytes(content)
+        env = {
+            "HOME": folder,
+            "LC_ALL": "C",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_CEILING_DIRECTORIES": str(Path(folder).parent),
+        }
+        command = [git, *_SAFE, "diff", *_OPTIONS, "a", "b"]
+        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
+    if ran.returncode not in (0, 1):
+        raise OSError(f"git diff ended with {ran.returncode}: {ran.stderr[:200]!r}")
+    found: list[Difference] = []
+    for part in re.split(rb"^diff --git ", ran.stdout, flags=re.MULTILINE)[1:]:
+        names, *lines = part.removesuffix(b"\n").split(b"\n")
+        old, new = (int(name[2:]) for name in names.split())
+        is_binary = any(line.startswith(b"Binary files ") for line in lines)
+        hunks = [] if is_binary else hunks_of(lines)
+        found.append(Difference(old, new, hunks, "binary" if is_binary else None))
     return found
 
 
-def _changes(old: Lines, new: Lines, span: Change) -> Iterator[Change]:
-    """Equal ends are passed over, lines found once on each side divide what is long."""
-    spans = [span]
-    while spans:
-        a, a_end, b, b_end = spans.pop()
-        while a < a_end and b < b_end and old[a] == new[b]:
-            a, b = a + 1, b + 1
-        while a < a_end and b < b_end and old[a_end - 1] == new[b_end - 1]:
-            a_end, b_end = a_end - 1, b_end - 1
-        if a == a_end and b == b_end:
+def _by_difflib(pairs: Sequence[Pair]) -> list[Difference]:
+    came = {new: number for number, (old, new) in enumerate(pairs) if old is None and new}
+    renamed = {
+        number: came.pop(old)
+        for number, (old, new) in enumerate(pairs)
+        if new is None and old in came
+    }
+    found = [Difference(*both) for both in renamed.items()]
+    for number, (old, new) in enumerate(pairs):
+        if old == new or number in renamed or number in renamed.values():
             continue
-        if a == a_end or b == b_end:
-            yield a, a_end, b, b_end
-        elif (a_end - a) * (b_end - b) <= _MOST_PAIRS:
-            yield from _compared(old, new, (a, a_end, b, b_end))
-        elif anchors := _anchors(old, new, (a, a_end, b, b_end)):
-            parts: list[Change] = []
-            for x, y in [*anchors, (a_end, b_end)]:
-                parts.append((a, x, b, y))
-                a, b = min(x + 1, a_end), min(y + 1, b_end)
-            spans += reversed(parts)
+        made = Difference(number, number)
+        if any(b"\0" in (side or b"")[:8000] for side in (old, new)):  # git goes by the same sign
+            made.unshown = "binary"
+        elif (lines := _unified(old or b"", new or b"")) is None:
+            made.unshown = "big"
         else:
-            yield a, a_end, b, b_end
+            made.hunks = lines
+        found.append(made)
+    return found
 
 
-def _compared(old: Lines, new: Lines, span: Change) -> Iterator[Change]:
-    a, a_end, b, b_end = span
-    matcher = SequenceMatcher(None, old[a:a_end], new[b:b_end])
-    for kind, i, i_end, j, j_end in matcher.get_opcodes():
-        if kind != "equal":
-            yield a + i, a + i_end, b + j, b + j_end
-
-
-def _anchors(old: Lines, new: Lines, span: Change) -> list[tuple[int, int]]:
-    """Lines that stand once on each side, as many as are in the same order: patience diff."""
-    a, a_end, b, b_end = span
-    here, there = Counter(old[a:a_end]), Counter(new[b:b_end])
-    places = {line: j for j, line in enumerate(new[b:b_end], b) if there[line] == 1}
-    pairs = [
-        (i, places[line])
-        for i, line in enumerate(old[a:a_end], a)
-        if here[line] == 1 and line in places
+def _unified(old: bytes, new: bytes) -> list[DiffHunk] | None:
+    """None where comparing takes too long."""
+    a, b = _lines(old), _lines(new)
+    start = end = 0
+    least = min(len(a), len(b))
+    while start < least and a[start] == b[start]:
+        start += 1
+    while end < least - start and a[-1 - end] == b[-1 - end]:
+        end += 1
+    if (len(a) - start - end) * (len(b) - start - end) > MOST_PAIRS:
+        return None
+    start, end = max(0, start - _AROUND), max(0, end - _AROUND)
+    a, b = a[start : len(a) - end], b[start : len(b) - end]
+    lines = difflib.diff_bytes(difflib.unified_diff, a, b, n=_AROUND)
+    return [
+        hunk.but(old_start=hunk.old_start + start, new_start=hunk.new_start + start)
+        for hunk in hunks_of(_with_ends(lines))
     ]
-    tails: list[int] = []  # the end of the best row of each length, by its place in `pairs`
-    values: list[int] = []
-    before = list[int]()
-    for number, (_, j) in enumerate(pairs):
-        at = bisect_left(values, j)
-        before.append(tails[at - 1] if at else -1)
-        values[at : at + 1], tails[at : at + 1] = [j], [number]
-    row: list[tuple[int, int]] = []
-    number = tails[-1] if tails else -1
-    while number >= 0:
-        row.append(pairs[number])
-        number = before[number]
-    return row[::-1]
 
 
-def hunks_of(old: Lines, new: Lines, changes: Sequence[Change]) -> tuple[list[DiffHunk], int]:
-    """The changes with lines around them, within bounds; and how many lines are left out."""
-    groups: list[list[Change]] = []
-    for change in changes:
-        if groups and change[0] - groups[-1][-1][1] <= 2 * AROUND:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
+def _lines(content: bytes) -> list[bytes]:
+    *whole, last = content.split(b"\n")
+    return [line + b"\n" for line in whole] + ([last] if last else [])
+
+
+def _with_ends(lines: Iterable[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        yield line.removesuffix(b"\n")
+        if not line.endswith(b"\n"):
+            yield _NO_END
+
+
+def hunks_of(lines: Iterable[bytes]) -> list[DiffHunk]:
+    """The hunks of one file's unified diff, whatever stands before them; uncut."""
     found: list[DiffHunk] = []
-    lines_left, left, cut = MOST_LINES, MOST_CHARACTERS, 0
-    for group in groups:
-        lines, old_span, new_span = _lines_of(old, new, group)
-        fit = 0
-        for line in lines:
-            if fit >= lines_left or left < len(line):
-                break
-            fit, left = fit + 1, left - len(line)
-        lines_left, cut = lines_left - fit, cut + len(lines) - fit
-        if fit:
+    for line in lines:
+        at = re.match(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line)
+        if at:
+            old_start, old, new_start, new = (int(part or 1) for part in at.groups())
             found.append(
                 DiffHunk(
-                    old_start=old_span[0] + (old_span[1] > old_span[0]),
-                    old_lines=old_span[1] - old_span[0],
-                    new_start=new_span[0] + (new_span[1] > new_span[0]),
-                    new_lines=new_span[1] - new_span[0],
-                    lines=lines[:fit],
+                    old_start=old_start, old_lines=old, new_start=new_start, new_lines=new, lines=[]
                 )
             )
-        if fit < len(lines):
-            lines_left = 0
-    return found, cut
+        elif found:
+            text = line.decode(errors="backslashreplace")
+            if more := max(0, len(text) - 1 - MOST_OF_LINE):
+                text = f"{text[: MOST_OF_LINE + 1]} … ({more} more characters)"
+            found[-1].lines.append(text)
+    return found
 
 
-def _lines_of(
-    old: Lines, new: Lines, group: Sequence[Change]
-) -> tuple[list[str], tuple[int, int], tuple[int, int]]:
-    """The lines of one hunk as they are shown, and where it lies on each side."""
-    a, b = max(0, group[0][0] - AROUND), group[0][2] - (group[0][0] - max(0, group[0][0] - AROUND))
-    a_end = min(len(old), group[-1][1] + AROUND)
-    b_end = group[-1][3] + a_end - group[-1][1]
-    shown, at = list[str](), a
-    for i, i_end, j, j_end in group:
-        shown += _signed(" ", old[at:i]) + _signed("-", old[i:i_end]) + _signed("+", new[j:j_end])
-        at = i_end
-    return shown + _signed(" ", old[at:a_end]), (a, a_end), (b, b_end)
-
-
-def _signed(sign: str, lines: Lines) -> list[str]:
-    shown: list[str] = []
-    for line in lines:
-        text = line.removesuffix(b"\n").decode(errors="backslashreplace")
-        if more := max(0, len(text) - MOST_OF_LINE):
-            text = f"{text[:MOST_OF_LINE]} … ({more} more characters)"
-        shown.append(sign + text)
-        if not line.endswith(b"\n"):
-            shown.append("\\ No newline at end of file")
-    return shown
+def cut(hunks: Iterable[DiffHunk]) -> tuple[list[DiffHunk], int]:
+    """As many lines as are shown of one file, and how many are left out."""
+    kept: list[DiffHunk] = []
+    lines_left, left, cut_lines = MOST_LINES, MOST_CHARACTERS, 0
+    for hunk in hunks:
+        fit = 0
+        for line in hunk.lines[:lines_left]:
+            left -= len(line)
+            if left < 0:
+                break
+            fit += 1
+        lines_left = lines_left - fit if fit == len(hunk.lines) else 0
+        cut_lines += len(hunk.lines) - fit
+        if fit:
+            kept.append(hunk.but(lines=hunk.lines[:fit]))
+    return kept, cut_lines

@@ -1,9 +1,7 @@
 """What lies in a workspace, looked at from outside before a run and after it.
 
-No program is run for it, git least of all: whoever writes a workspace says what git there runs. The
-files of git and its kin are not looked at, nor what programs make anew (caches, installed
-packages). No link is followed, each folder is opened below the one before it, and nothing but plain
-files is read: a run may put anything there, and exchange it meanwhile.
+The files of git and its kin are not looked at, nor what programs make anew (caches, installed
+packages). No link is followed, and nothing but plain files is read.
 
 Contents are kept in a file without a name: no run can reach it, and with the process it is gone.
 """
@@ -14,22 +12,15 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from mimikit.engines.git_folders import KIN
-from mimikit.engines.git_mend import opened
-from mimikit.errors import EngineError
 
 MOST_FILES = 20_000
 MOST_FILE_BYTES = 2**20
 """Of a larger file nobody reads what changed in it."""
 MOST_KEPT_BYTES = 64 * 2**20
-LOOK_S = 3.0
-"""So long one look may take; what it did not come to counts as not looked at."""
-_NEVER = frozenset({".git", "__pycache__", *KIN})
+_NEVER = frozenset({".git", ".hg", ".jj", ".sl", ".pijul", "_darcs", "__pycache__"})
 """Of these nobody has to be told that they were not looked at."""
 _MADE_ANEW = frozenset({"node_modules"})
 _MADE_SIGNS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
@@ -52,6 +43,14 @@ class SeenFile:
     """None where it was not read."""
     place: int | None = None
     """Where in the store its content lies."""
+
+    def is_same(self, now: SeenFile) -> bool:
+        """Whether nothing changed; of what was not read the time stamps tell."""
+        if (self.is_link, self.mode, self.size) != (now.is_link, now.mode, now.size):
+            return False
+        if self.digest is None or now.digest is None:
+            return self.stamp == now.stamp
+        return self.digest == now.digest
 
 
 @dataclass
@@ -78,44 +77,64 @@ class WorkspaceSnapshot:
 class WorkspaceReader:
     """Looks at one workspace."""
 
-    def __init__(
-        self,
-        workspace: Path,
-        closed: Collection[Path],
-        monotonic: Callable[[], float],
-        store: int,
-    ) -> None:
+    def __init__(self, workspace: Path, closed: Collection[Path], store: int) -> None:
         """Look at nothing yet.
 
         closed: what nobody looks at, the state folder among it.
         store: the descriptor of an open file, where contents are kept.
         """
-        self._root = Path(os.path.realpath(workspace))
+        self._root = os.path.realpath(workspace)
         self._closed = frozenset(os.path.realpath(path) for path in closed)
-        self._monotonic = monotonic
         self._store = store
         self._room, self._end = MOST_KEPT_BYTES, 0
-        self._until = 0.0
 
     def look(self, like: WorkspaceSnapshot | None = None) -> WorkspaceSnapshot:
         """See what lies there; `like`: look where that one looked, and read only what changed."""
         seen = WorkspaceSnapshot()
         os.utime(self._store)
         seen.taken_ns = os.fstat(self._store).st_mtime_ns
-        self._until = self._monotonic() + LOOK_S
-        try:
-            with opened(self._root) as root:
-                todo = deque([""])
-                while todo:
-                    folder = todo.popleft()
-                    if self._is_enough(seen) or not self._look_into(folder, root, seen, todo, like):
-                        seen.unseen.add(folder)
-        except (OSError, EngineError):
-            seen.unseen.add("")
+        pending = {""}  # listed by its parent, and not looked into yet
+        with contextlib.suppress(OSError):
+            for top, folders, names, at in os.fwalk(self._root):
+                folder = top[len(self._root) :].lstrip("/")
+                pending.discard(folder)
+                if self._look_into(folder, folders, names, at, seen, like):
+                    inner = [_inside(folder, name) for name in folders]
+                    pending.update(path for path in inner if path not in seen.files)
+                else:
+                    seen.unseen.add(folder)
+        seen.unseen |= pending  # nobody may look into them
         return seen
 
-    def _is_enough(self, seen: WorkspaceSnapshot) -> bool:
-        return len(seen.files) >= MOST_FILES or self._monotonic() > self._until
+    def _look_into(
+        self,
+        folder: str,
+        folders: list[str],
+        names: list[str],
+        at: int,
+        seen: WorkspaceSnapshot,
+        like: WorkspaceSnapshot | None,
+    ) -> bool:
+        """See the files of one folder, and leave in `folders` where to look next.
+
+        Returns: whether all of it was seen.
+        """
+        is_made = bool(folder) and _is_made(folder, {*folders, *names}, like)
+        if is_made or len(seen.files) >= MOST_FILES:
+            folders.clear()
+            return False
+        seen.folders.add(folder)
+        inner = {*folders}
+        entries = sorted(name for name in (*names, *folders) if not self._is_closed(folder, name))
+        folders[:] = [name for name in entries if name in inner]
+        for name in entries:
+            if len(seen.files) >= MOST_FILES:
+                return False
+            path = _inside(folder, name)
+            with contextlib.suppress(OSError, ValueError):  # it is gone, or changes just now
+                if found := self._see(name, at, _untouched(path, like)):
+                    seen.files[path] = found
+        return True
 
     def content(self, seen: SeenFile) -> bytes | None:
         """What a file held; None where that was not kept."""
@@ -123,67 +142,23 @@ class WorkspaceReader:
             return None
         return os.pread(self._store, seen.size, seen.place)
 
-    def _look_into(
-        self,
-        folder: str,
-        root: int,
-        seen: WorkspaceSnapshot,
-        todo: deque[str],
-        like: WorkspaceSnapshot | None,
-    ) -> bool:
-        """Look into one folder; False when nobody can, or none should."""
-        try:
-            with opened(Path(folder), root) as at:
-                handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
-                try:
-                    with os.scandir(handle) as listed:
-                        entries = sorted(listed, key=lambda entry: entry.name)
-                    if folder and self._is_made(folder, entries, like):
-                        return False
-                    seen.folders.add(folder)
-                    for entry in entries:
-                        path = f"{folder}/{entry.name}" if folder else entry.name
-                        if self._is_enough(seen):
-                            return False
-                        if self._is_closed(entry.name, path):
-                            continue
-                        if entry.is_dir(follow_symlinks=False):
-                            todo.append(path)
-                        elif found := self._see(entry, handle, _untouched(path, like)):
-                            seen.files[path] = found
-                finally:
-                    os.close(handle)
-        except (OSError, EngineError, ValueError):
-            return False
-        return True
+    def _is_closed(self, folder: str, name: str) -> bool:
+        return name in _NEVER or f"{self._root}/{_inside(folder, name)}" in self._closed
 
-    def _is_closed(self, name: str, path: str) -> bool:
-        return name in _NEVER or f"{self._root}/{path}" in self._closed
+    def _see(self, name: str, at: int, before: SeenFile | None) -> SeenFile | None:
+        """One file as it is; None for what is neither a file nor a link.
 
-    @staticmethod
-    def _is_made(
-        folder: str, entries: list[os.DirEntry[str]], like: WorkspaceSnapshot | None
-    ) -> bool:
-        if like is not None and (folder in like.folders or folder in like.unseen):
-            return folder not in like.folders
-        name = folder.rpartition("/")[2]
-        return name in _MADE_ANEW or any(entry.name in _MADE_SIGNS for entry in entries)
-
-    def _see(self, entry: os.DirEntry[str], at: int, before: SeenFile | None) -> SeenFile | None:
-        """One file as it is; None for what is neither a file nor a link, or just went."""
-        with contextlib.suppress(OSError):
-            found = entry.stat(follow_symlinks=False)
-            if stat.S_ISLNK(found.st_mode):
-                target = os.fsencode(os.readlink(entry.name, dir_fd=at))
-                return self._kept(found, target, is_link=True)
-            if not stat.S_ISREG(found.st_mode):
-                return None
-            if before is not None and before.stamp == _stamp(found):
-                return before
-            return self._read(entry.name, at, found)
-        return None
-
-    def _read(self, name: str, at: int, found: os.stat_result) -> SeenFile | None:
+        Raises:
+            OSError: it just went.
+        """
+        found = os.stat(name, dir_fd=at, follow_symlinks=False)
+        if stat.S_ISLNK(found.st_mode):
+            target = os.fsencode(os.readlink(name, dir_fd=at))
+            return self._kept(found, target, is_link=True)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if before is not None and before.stamp == _stamp(found):
+            return before
         if found.st_size > MOST_FILE_BYTES:
             return _seen(found, found.st_size)
         try:
@@ -191,12 +166,8 @@ class WorkspaceReader:
             with os.fdopen(os.open(name, flags, dir_fd=at), "rb") as file:
                 found = os.fstat(file.fileno())
                 data = file.read(MOST_FILE_BYTES + 1)
-        except FileNotFoundError:
-            raise
-        except OSError:  # it is there, and nobody can read it
+        except PermissionError:
             return _seen(found, found.st_size)
-        if not stat.S_ISREG(found.st_mode):  # exchanged just now
-            return None
         if len(data) > MOST_FILE_BYTES:
             return _seen(found, found.st_size)
         return self._kept(found, data)
@@ -212,6 +183,16 @@ class WorkspaceReader:
             else:  # no room on that disk either
                 self._room = 0
         return _seen(found, len(data), digest, place, is_link=is_link)
+
+
+def _inside(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _is_made(folder: str, names: set[str], like: WorkspaceSnapshot | None) -> bool:
+    if like is not None and (folder in like.folders or folder in like.unseen):
+        return folder not in like.folders
+    return folder.rpartition("/")[2] in _MADE_ANEW or not names.isdisjoint(_MADE_SIGNS)
 
 
 def _untouched(path: str, like: WorkspaceSnapshot | None) -> SeenFile | None:

@@ -355,6 +355,4 @@ def _recorded(
     if task.internal or engine == "builtin":  # they change nothing
         return contextlib.nullcontext()
     closed = [context.state, *sandbox.secrets_of_home(context.settings.codex.secrets)]
-    return context.changes.recording(
-        context.workspace, closed, context.clock.monotonic, looks=engine != "command"
-    )
+    return context.changes.recording(context.workspace, closed, looks=engine != "command")

@@ -8,13 +8,10 @@ answer is a 4xx or a JSON-RPC answer, never a 5xx.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import secrets
-import socket
 import threading
-import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from http import HTTPStatus
@@ -23,25 +20,18 @@ from typing import Any, Self, TypeAlias
 
 from mimikit import __version__
 from mimikit.engines.base import ToolReply, ToolSpec
-from mimikit.errors import BadRecord, MimikitError, shortage_of
+from mimikit.errors import BadRecord, MimikitError
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.watch import BoundedThread, LastingThread
+from mimikit.protocol.watch import LastingThread
 
 PROTOCOLS = ("2025-11-25", "2025-06-18")
 """Versions of MCP that are spoken, newest first."""
 PATH = "/mcp"
 MAX_BODY_BYTES = 2**20
-_MAX_CLIENTS = 64
-"""Connections that have shown the token of a running turn."""
-_MAX_STRANGERS = 64
-"""Those that have not yet: any program of this machine can make them."""
-_STRANGER_S = 10
 _CLIENT_TIMEOUT_S = 30
 _LINGER_S = 1
 _MAX_LINGER_BYTES = 8 * 2**20
 _REMEMBERED_CALLS = 256
-_REST_S = 0.05
-_TURN_AWAY_S = 0.05
 _PARSE_ERROR, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 _Object: TypeAlias = "dict[str, Json]"
@@ -96,10 +86,6 @@ class ToolServer(ThreadingHTTPServer):
         self._turns: dict[str, _Turn] = {}
         """By the digest of a token: how long a look takes tells nothing of it."""
         self.on_refused = on_refused
-        self._clients = set[socket.socket]()
-        self._strangers = dict[socket.socket, float]()
-        """Oldest first, each with when its time is over."""
-        self._sorting = threading.Lock()
         self._thread = LastingThread("tool-server")
         super().__init__(("127.0.0.1", port), _Handler)
         self.port = int(self.server_address[1])
@@ -151,71 +137,6 @@ class ToolServer(ThreadingHTTPServer):
 
     def turn_of(self, token: str) -> _Turn | None:
         return self._turns.get(_digest(token))
-
-    def get_request(self) -> Any:
-        """Take the next client; where no file can be opened for it, it waits at the door."""
-        try:
-            return super().get_request()
-        except OSError as error:
-            if shortage_of(error):
-                time.sleep(_REST_S)  # it is told of at once again
-            raise
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Hear a client, unless no thread is to be had; of too many strangers the oldest ends."""
-        with self._sorting:
-            self._strangers[request] = time.monotonic() + _STRANGER_S
-            while len(self._strangers) > _MAX_STRANGERS:
-                self._end_oldest()
-        try:
-            answer = functools.partial(self.process_request_thread, request, client_address)
-            BoundedThread(answer).start()
-        except (RuntimeError, MemoryError) as error:
-            self._turn_away(request, shortage_of(error) or str(error))
-
-    def service_actions(self) -> None:
-        """End strangers whose time is over. Called at least every half second."""
-        now_s = time.monotonic()
-        with self._sorting:
-            while self._strangers and next(iter(self._strangers.values())) <= now_s:
-                self._end_oldest()
-
-    def _end_oldest(self) -> None:
-        """Its thread, which waits for what it says, finds the end and closes it."""
-        oldest = next(iter(self._strangers))
-        del self._strangers[oldest]
-        with contextlib.suppress(OSError):
-            oldest.shutdown(socket.SHUT_RDWR)
-
-    def let_in(self, request: socket.socket) -> bool:
-        """Take a connection for one of a turn from now on; False if there are too many of these."""
-        with self._sorting:
-            if request not in self._clients and len(self._clients) >= _MAX_CLIENTS:
-                return False
-            self._strangers.pop(request, None)
-            self._clients.add(request)
-            return True
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._sorting:  # before its number can be another's
-            self._strangers.pop(request, None)
-            self._clients.discard(request)
-        super().shutdown_request(request)
-
-    def _turn_away(self, request: socket.socket, reason: str) -> None:
-        """Refuse in words what no thread can look at; this thread has no time."""
-        body = json.dumps({"error": f"{reason}; call again in a moment"})
-        head = "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\n"
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        end_s = time.monotonic() + _TURN_AWAY_S
-        with contextlib.suppress(OSError):
-            request.settimeout(_TURN_AWAY_S)
-            request.sendall((head + body).encode())
-            request.shutdown(socket.SHUT_WR)
-            # A client that is cut off while it sends never reads its answer: take in the rest.
-            while time.monotonic() < end_s and request.recv(65536):
-                pass
-        self.shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hung up is no news."""
@@ -300,9 +221,6 @@ class _Handler(BaseHTTPRequestHandler):
         turn = self.server.turn_of(token.strip())
         if scheme.lower() != "bearer" or turn is None:
             raise _Refusal(HTTPStatus.UNAUTHORIZED, "expected the token of a running turn")
-        if not self.server.let_in(self.connection):
-            said = f"{_MAX_CLIENTS} calls are being made already; call again in a moment"
-            raise _Refusal(HTTPStatus.TOO_MANY_REQUESTS, said)
         return turn
 
     def _body(self) -> bytes:
@@ -342,8 +260,6 @@ class _Handler(BaseHTTPRequestHandler):
         more = {"allow": "POST"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
         if status == HTTPStatus.UNAUTHORIZED:
             more = {"www-authenticate": "Bearer"}
-        elif status == HTTPStatus.TOO_MANY_REQUESTS:
-            more = {"retry-after": "1"}
         self._send(status, json.dumps({"error": reason}).encode(), more)
         # A client that is cut off while it sends never reads its answer: take in the rest.
         size = str(headers.get("content-length")) if headers else ""

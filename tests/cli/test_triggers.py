@@ -151,12 +151,15 @@ def test_steps_follow_one_another_by_the_ends_of_their_ids(cli: Cli, tmp_path: P
     both = {"type": "and", "params": {"conditions": [task_done(second), task_done(first)]}}
     assert third.condition.to_dict() == both
     assert (third.once, third.trace_id) == (True, first)
-    shown = data(cli, "tasks", "show", first)["graph"]
-    assert [(node["title"], node["layer"]) for node in shown["nodes"]] == [
+    shown = data(cli, "tasks", "show", first)["chain"]
+    assert [(step["title"], step["depth"]) for step in shown] == [
         ("Build", 0),
         ("Test", 1),
         ("tell", 2),
     ]
+    said = cli("tasks", "show", first).stdout
+    assert "    Test    after Build: when done\n" in said
+    assert "      tell  after Test: when done; after Build: when done\n" in said
 
 
 @pytest.mark.parametrize(
@@ -428,8 +431,8 @@ def test_a_chain_runs_to_its_end_and_is_explained_afterwards(on_busy: Cli, busy:
     )
     found = data(on_busy, "triggers", "explain", second)
     assert [slot["state"] for slot in found["slots"]] == ["ran"]
-    graph = data(on_busy, "tasks", "show", first)["graph"]
-    assert [(node["title"], node["state"], node["layer"]) for node in graph["nodes"]] == [
+    chain = data(on_busy, "tasks", "show", first)["chain"]
+    assert [(step["title"], step["state"], step["depth"]) for step in chain] == [
         ("first", "done", 0),
         ("second", "done", 1),
         ("third", "done", 2),

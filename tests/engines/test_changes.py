@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mimikit.engines import changes, snapshot
+from mimikit.engines import changes, diff, snapshot
 from mimikit.engines.changes import ChangeRecorder, RunRecording
 from mimikit.protocol.diffs import FileDiff, TaskDiff
 
@@ -33,9 +33,7 @@ def recorder() -> ChangeRecorder:
 @pytest.fixture
 def run(recorder: ChangeRecorder, workspace: Path) -> Iterator[RunRecording]:
     """A run that has just begun."""
-    with recorder.recording(
-        workspace, [workspace / ".mimikit"], time.monotonic, looks=True
-    ) as recording:
+    with recorder.recording(workspace, [workspace / ".mimikit"], looks=True) as recording:
         yield recording
 
 
@@ -83,28 +81,53 @@ def test_a_file_written_again_at_once_with_as_many_bytes_is_seen(
     path = workspace / "racy.txt"
     path.write_text("a")
     was = path.stat()
-    with recorder.recording(workspace, [], time.monotonic, looks=True) as run:
+    with recorder.recording(workspace, [], looks=True) as run:
         with path.open("r+") as file:
             file.write("b")
         os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
         assert lines(files(run)["racy.txt"])[0] == "-a"
 
 
-def test_renamed_files_are_one_change_also_when_they_changed_a_little(
-    run: RunRecording, workspace: Path
-) -> None:
+def test_a_renamed_file_is_one_change(run: RunRecording, workspace: Path) -> None:
+    (workspace / "src/main.py").chmod(0o600)
     (workspace / "src/main.py").rename(workspace / "src/app.py")
-    text = (workspace / "notes.txt").read_text()
-    (workspace / "notes.txt").unlink()
-    (workspace / "old").mkdir()
-    (workspace / "old/notes.md").write_text(text.replace("line 3\n", "three\n"))
-    found = files(run)
-    assert {(f.from_path, p, f.action) for p, f in found.items()} == {
-        ("src/main.py", "src/app.py", "renamed"),
-        ("notes.txt", "old/notes.md", "renamed"),
-    }
-    assert found["src/app.py"].hunks == []
-    assert lines(found["old/notes.md"]) == ["-line 3", "+three"]
+    (workspace / "src/app.py").chmod(0o755)
+    ((path, file),) = files(run).items()
+    assert (file.from_path, path, file.action) == ("src/main.py", "src/app.py", "renamed")
+    assert (file.new_mode, file.hunks, file.unshown) == ("755", [], None)
+
+
+@pytest.mark.nightly
+def test_git_joins_a_renamed_file_also_where_it_changed_a_little(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("git is not installed")
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
+    with ChangeRecorder(git).recording(workspace, [], looks=True) as run:
+        text = (workspace / "notes.txt").read_text()
+        (workspace / "notes.txt").unlink()
+        (workspace / "old").mkdir()
+        (workspace / "old/notes.md").write_text(text.replace("line 3\n", "three\n"))
+        (workspace / "a.png").write_bytes(b"\x89PNG\0")
+        (workspace / ".gitattributes").write_text("* diff=evil\n")
+        (workspace / "src/main.py").write_text("--- a/0\n+++ b")
+        found = files(run)
+    moved = found["old/notes.md"]
+    assert (moved.from_path, moved.action) == ("notes.txt", "renamed")
+    assert lines(moved) == ["-line 3", "+three"]
+    assert found["a.png"].unshown == "binary"
+    assert lines(found["src/main.py"]) == [
+        *("-print('a')", "+--- a/0", "++++ b"),
+        "\\ No newline at end of file",
+    ]
+    assert found.keys() == {"old/notes.md", "a.png", ".gitattributes", "src/main.py"}
+
+
+def test_a_git_that_fails_is_an_error(run: RunRecording, workspace: Path) -> None:
+    with pytest.raises(OSError, match="git"):
+        diff.compare([(b"a", b"b")], str(workspace / "no-git"))
 
 
 def test_binary_and_large_files_are_told_by_their_sizes(run: RunRecording, workspace: Path) -> None:
@@ -165,7 +188,7 @@ def test_a_folder_exchanged_for_a_link_is_not_followed(
 
 
 def test_a_workspace_that_is_not_there_has_what_the_run_says(tmp_path: Path) -> None:
-    with ChangeRecorder().recording(tmp_path / "no", [], time.monotonic, looks=True) as run:
+    with ChangeRecorder().recording(tmp_path / "no", [], looks=True) as run:
         run.event("file", "a.txt", {"kind": "add"})
         run.event("file", "/elsewhere/b.txt", {"kind": "add"})
         (file,) = told(run).files
@@ -176,7 +199,7 @@ def test_more_than_can_be_looked_at_is_told(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, recorder: ChangeRecorder
 ) -> None:
     monkeypatch.setattr(snapshot, "MOST_FILES", 1)
-    with recorder.recording(workspace, [], time.monotonic, looks=True) as run:
+    with recorder.recording(workspace, [], looks=True) as run:
         run.event("file", str(workspace / "src/main.py"), {"kind": "update"})
         (workspace / "src/main.py").write_text("print('b')\n")
         found = told(run)
@@ -213,7 +236,7 @@ def test_what_another_run_says_it_wrote_is_that_ones(
         (workspace / name).write_text(f"{name}\n")
         by.event("file", str(workspace / name), {"kind": "add"})
 
-    with recorder.recording(workspace, [], time.monotonic, looks=True) as other:
+    with recorder.recording(workspace, [], looks=True) as other:
         wrote(run, "mine")
         wrote(other, "theirs")
         (workspace / "anybody's").touch()
@@ -227,7 +250,7 @@ def test_what_another_run_says_it_wrote_is_that_ones(
 def test_a_run_nobody_asks_about_still_counts_as_one_that_works(
     run: RunRecording, recorder: ChangeRecorder, workspace: Path
 ) -> None:
-    with recorder.recording(workspace, [], time.monotonic, looks=False) as line:
+    with recorder.recording(workspace, [], looks=False) as line:
         (workspace / "x").touch()
         assert line.diff("t2", 1) is None
     assert files(run)["x"].shared

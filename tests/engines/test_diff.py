@@ -1,10 +1,7 @@
-"""How texts differ: right for any two, and soon told for any two."""
+"""How texts differ, without git."""
 
 from __future__ import annotations
 
-import random
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,29 +10,26 @@ from mimikit.protocol.diffs import DiffHunk
 
 
 def shown(old: bytes, new: bytes) -> list[DiffHunk]:
-    a, b = diff.lines_of(old), diff.lines_of(new)
-    hunks, cut = diff.hunks_of(a, b, diff.changes_of(a, b))
-    assert cut == 0
-    return hunks
+    return [hunk for one in diff.compare([(old, new)], None) for hunk in one.hunks]
 
 
 def patched(old: bytes, hunks: list[DiffHunk]) -> bytes:
     """What `patch` makes of it: a reader of hunks that is not the product's."""
-    lines, made, at = diff.lines_of(old), list[bytes](), 0
+    *lines, last = old.split(b"\n")
+    lines = [line + b"\n" for line in lines] + ([last] if last else [])
+    made, at = list[bytes](), 0
     for hunk in hunks:
         start = hunk.old_start - (hunk.old_lines > 0)
         made += lines[at:start]
         at = start
-        for line in hunk.lines:
-            text = line[1:].encode() + b"\n"
-            if line[0] == "\\":
-                made[-1:] = [made[-1].removesuffix(b"\n")] if hunk.lines[-1] == line else made[-1:]
-            elif line[0] == "+":
-                made.append(text)
-            else:
-                assert lines[at].removesuffix(b"\n") + b"\n" == text
-                made += [text] if line[0] == " " else []
+        for number, line in enumerate(hunk.lines):
+            has_end = hunk.lines[number + 1 : number + 2] != ["\\ No newline at end of file"]
+            text = line[1:].encode() + b"\n" * has_end
+            if line[0] in "- ":
+                assert lines[at] == text
                 at += 1
+            if line[0] in "+ ":
+                made.append(text)
     return b"".join(made + lines[at:])
 
 
@@ -48,15 +42,7 @@ def test_a_diff_makes_the_new_text_of_the_old(
 ) -> None:
     before = "\n".join(old).encode() + b"\n" * old_ends
     after = "\n".join(new).encode() + b"\n" * new_ends
-    a, b = diff.lines_of(before), diff.lines_of(after)
-    changes = diff.changes_of(a, b)
-    made, at = list[bytes](), 0
-    for i, i_end, j, j_end in changes:
-        made += a[at:i] + b[j:j_end]
-        at = i_end
-    assert b"".join(made + a[at:]) == after
-    if old_ends and new_ends:
-        assert patched(before, shown(before, after)) == after
+    assert patched(before, shown(before, after)) == after
 
 
 def test_a_hunk_shows_three_lines_around_a_change() -> None:
@@ -84,30 +70,35 @@ def test_bytes_that_are_no_text_stand_as_numbers() -> None:
     assert hunk.lines == ["+\\xe9"]
 
 
-def test_a_small_change_at_both_ends_of_a_long_file_stays_small() -> None:
+def test_a_small_change_in_a_long_file_stays_small() -> None:
     lines = [b"line %d\n" % n for n in range(30_000)]
-    new = [b"first\n", *lines[1:-1], b"last\n"]
-    changes = diff.changes_of(lines, new)
-    assert changes == [(0, 1, 0, 1), (29_999, 30_000, 29_999, 30_000)]
+    (hunk,) = shown(b"".join(lines), b"".join([*lines[:-2], b"new\n", lines[-1]]))
+    assert (hunk.old_start, hunk.new_start) == (29_996, 29_996)
+    assert hunk.lines[3:5] == ["-line 29998", "+new"]
 
 
-@pytest.mark.parametrize("kinds", [2, 200, 10**9])
-def test_any_two_long_files_are_compared_to_their_end(kinds: int) -> None:
-    dice = random.Random(kinds)
-    old = [b"%d\n" % dice.randrange(kinds) for _ in range(20_000)]
-    new = [b"%d\n" % dice.randrange(kinds) for _ in range(20_000)]
-    made, at = list[bytes](), 0
-    for i, i_end, j, j_end in diff.changes_of(old, new):
-        made += old[at:i] + new[j:j_end]
-        at = i_end
-    assert made + old[at:] == new
+def test_texts_too_long_for_difflib_have_no_lines() -> None:
+    old = b"".join(b"%d\n" % n for n in range(1001))
+    (found,) = diff.compare([(old, old[::-1])], None)
+    assert (found.unshown, found.hunks) == ("big", [])
+
+
+def test_equal_and_unknown_contents_are_no_difference() -> None:
+    assert diff.compare([(b"a", b"a"), (None, None)], None) == []
+
+
+def test_what_git_writes_is_read() -> None:
+    head = [b"index 1..2", b"--- a/1", b"+++ b/1", b"@@ -1 +1,2 @@ def f"]
+    (hunk,) = diff.hunks_of([*head, b"-a", b"+-- b\r", b"+c", b"\\ No newline at end of file"])
+    assert (hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines) == (1, 1, 1, 2)
+    assert hunk.lines == ["-a", "+-- b\r", "+c", "\\ No newline at end of file"]
 
 
 def test_what_is_too_much_is_cut_and_counted() -> None:
-    new = [b"%d\n" % n for n in range(5000)]
-    hunks, cut = diff.hunks_of([], new, diff.changes_of([], new))
-    assert sum(len(hunk.lines) for hunk in hunks) == diff.MOST_LINES
+    (hunk,) = shown(b"", b"".join(b"%d\n" % n for n in range(5000)))
+    hunks, cut = diff.cut([hunk])
+    assert [len(one.lines) for one in hunks] == [diff.MOST_LINES]
     assert cut == 5000 - diff.MOST_LINES
-    (hunk,), cut = diff.hunks_of([], [b"x" * 5000], [(0, 0, 0, 1)])
+    (hunk,) = shown(b"", b"x" * 5000)
     assert len(hunk.lines[0]) < diff.MOST_OF_LINE + 60
     assert "3000 more characters" in hunk.lines[0]

@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import resource
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.engines.base import ToolReply, ToolSpec
-from mimikit.tools import mcp
 from mimikit.tools.mcp import MAX_BODY_BYTES, PROTOCOLS, ToolServer
 
 SCHEMA = {
@@ -465,75 +461,6 @@ def test_clients_that_hang_do_not_hold_up_others(served: Served) -> None:
             client.close()
 
 
-def silent(served: Served, number: int) -> list[socket.socket]:
-    place = ("127.0.0.1", served.server.port)
-    return [socket.create_connection(place, timeout=10) for _ in range(number)]
-
-
-def test_strangers_take_no_place_from_a_turn(served: Served) -> None:
-    """Any program of this machine may connect; only who shows a token counts."""
-    known = http.client.HTTPConnection("127.0.0.1", served.server.port, timeout=10)
-    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
-    known.request("POST", "/mcp", ping, served.headers())
-    assert known.getresponse().read()
-    many = silent(served, 200)
-    try:
-        began = time.monotonic()
-        for _ in range(5):
-            assert served.say("ping")["result"] == {}
-        assert time.monotonic() - began < 2
-        known.request("POST", "/mcp", ping, served.headers())
-        assert known.getresponse().status == 200
-        assert many[0].recv(1) == b""  # the oldest made room
-        many[-1].settimeout(0.1)
-        with pytest.raises(TimeoutError):
-            many[-1].recv(1)
-    finally:
-        for client in (known, *many):
-            client.close()
-
-
-@pytest.mark.parametrize("drips", [False, True])
-def test_a_stranger_has_his_time(
-    served: Served, drips: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mcp, "_STRANGER_S", 0.5)
-    [client] = silent(served, 1)
-    began = time.monotonic()
-    with contextlib.suppress(ConnectionError), client:
-        client.settimeout(0.1)
-        while time.monotonic() - began < 10:
-            if drips:
-                client.sendall(b"x")
-            try:
-                if client.recv(1) == b"":
-                    break
-            except TimeoutError:
-                continue
-    assert 0.4 < time.monotonic() - began < 5
-
-
-def test_more_calls_than_seats_are_refused_and_later_ones_served(served: Served) -> None:
-    many = [
-        http.client.HTTPConnection("127.0.0.1", served.server.port, timeout=10) for _ in range(64)
-    ]
-    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
-    for client in many:
-        client.request("POST", "/mcp", ping, served.headers())
-        assert client.getresponse().read()
-    status, answer, told = served.ask(ping.encode())
-    assert (status, told["retry-after"]) == (429, "1")
-    assert "64 calls are being made already" in answer["error"]
-    for client in many:
-        client.close()
-    for _ in range(100):
-        if served.ask(ping.encode())[0] == 200:
-            break
-        time.sleep(0.05)
-    else:
-        pytest.fail("no seat came free")
-
-
 def test_after_stop_the_port_is_free() -> None:
     server = ToolServer()
     server.start()
@@ -541,48 +468,3 @@ def test_after_stop_the_port_is_free() -> None:
     server.stop()
     with ToolServer(port=port) as again:
         assert again.url == f"http://127.0.0.1:{port}/mcp"
-
-
-# ---- a machine that is short of something ------------------------------------------------------
-
-
-def test_a_call_for_which_there_is_no_thread_is_refused_in_words(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    params = {"name": "reply", "arguments": {"text": "x" * 200_000}}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
-        for _ in range(70):  # more than are served at a time: none keeps a place
-            status, answer, told = served.ask(json.dumps(call).encode())
-            assert (status, told["retry-after"]) == (429, "1")
-            said = "no more processes can be started; call again in a moment"
-            assert answer == {"error": said}
-    assert served.calls == []
-    assert served.ask(json.dumps(call).encode())[0] == 200
-
-
-@pytest.mark.needs_platform("linux")
-def test_a_client_for_which_no_file_can_be_opened_waits_and_is_served(served: Served) -> None:
-    """In vain, but without turning on the spot."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    client = socket.socket()
-    client.settimeout(10)
-    call = served.headers(Content_Length="2", Connection="close")
-    head = "".join(f"{name}: {value}\r\n" for name, value in call.items())
-    try:
-        held = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(held, client.fileno() + 1), before[1]))
-        client.connect(("127.0.0.1", served.server.port))
-        client.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n{{}}".encode())
-        spent = time.process_time()
-        time.sleep(1)
-        assert time.process_time() - spent < 0.3
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert client.recv(65536).startswith(b"HTTP/1.1 400")
-    client.close()

@@ -1,4 +1,4 @@
-"""A chain is drawn as it is: what leads to what, in layers, and no more than can be seen."""
+"""A chain is listed as it is: each step below what leads to it, and no more than can be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.triggers import TriggerState
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
-from mimikit.views import chain_graph
+from mimikit.views import chains
 from mimikit.views.tasks import TaskView
 from tests.web.conftest import START, Web
 from tests.web.test_shown import end, put, trigger
@@ -29,38 +29,31 @@ def after(web: Web, trigger_id: str, *ids: str, **facts: Any) -> None:
     web.clock.advance(1)
 
 
-def nodes(graph: dict[str, Any]) -> dict[str, tuple[str, int]]:
-    return {node["id"]: (node["state"], node["layer"]) for node in graph["nodes"]}
+def steps(chain: list[dict[str, Any]]) -> dict[str, tuple[str, int]]:
+    return {step["id"]: (step["state"], step["depth"]) for step in chain}
 
 
-def edges(graph: dict[str, Any]) -> set[tuple[str, str, str]]:
-    return {(edge["from"], edge["to"], edge["words"]["en"]) for edge in graph["edges"]}
+def links(chain: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {
+        (link["id"], step["id"], link["words"]["en"]) for step in chain for link in step["after"]
+    }
 
 
 def test_three_definitions_are_one_chain_before_anything_ran(web) -> None:
     put(web, "task-a", trace_id="t-1", title="A")
     after(web, "trig-b", "task-a")
     after(web, "trig-c", "trig-b", enabled=False)
-    found = web.get("/api/tasks/task-a")["graph"]
-    assert found["nodes"] == [
-        {"id": "task-a", "kind": "task", "title": "A", "state": "queued", "layer": 0},
-        {"id": "trig-b", "kind": "trigger", "title": "TRIG-B", "state": "waiting", "layer": 1},
-        {"id": "trig-c", "kind": "trigger", "title": "TRIG-C", "state": "paused", "layer": 2},
+    found = web.get("/api/tasks/task-a")["chain"]
+    words = {"en": "when done", "zh": "当完成时"}
+    after_a = [{"id": "task-a", "title": "A", "words": words}]
+    after_b = [{"id": "trig-b", "title": "TRIG-B", "words": words}]
+    assert [tuple(step.values()) for step in found] == [
+        ("task-a", "task", "A", "queued", 0, []),
+        ("trig-b", "trigger", "TRIG-B", "waiting", 1, after_a),
+        ("trig-c", "trigger", "TRIG-C", "paused", 2, after_b),
     ]
-    assert found["edges"] == [
-        {
-            "from": "task-a",
-            "to": "trig-b",
-            "words": {"en": "when done", "zh": "当完成时"},
-        },
-        {
-            "from": "trig-b",
-            "to": "trig-c",
-            "words": {"en": "when done", "zh": "当完成时"},
-        },
-    ]
-    assert web.get("/api/traces/t-1")["graph"] == found
-    assert web.get("/api/triggers/trig-c")["graph"] == found
+    assert web.get("/api/traces/t-1")["chain"] == found
+    assert web.get("/api/triggers/trig-c")["chain"] == found
 
 
 def test_a_run_follows_its_trigger_and_names_the_result_it_builds_on(web) -> None:
@@ -72,15 +65,15 @@ def test_a_run_follows_its_trigger_and_names_the_result_it_builds_on(web) -> Non
     after(web, "trig-c", "trig-b")
     facts = {"trace_id": "t-1", "upstream": ["task-b"], "parent_task_id": "task-b"}
     put(web, "task-c", source_trigger_id="trig-c", **facts)
-    found = web.get("/api/tasks/task-b")["graph"]
-    assert edges(found) == {
+    found = web.get("/api/tasks/task-b")["chain"]
+    assert links(found) == {
         ("task-a", "trig-b", "when done"),
         ("trig-b", "task-b", "starts"),
         ("trig-b", "trig-c", "when done"),
         ("trig-c", "task-c", "starts"),
         ("task-b", "task-c", "its result"),
     }
-    assert nodes(found) == {
+    assert steps(found) == {
         "task-a": ("done", 0),
         "trig-b": ("waiting", 1),
         "task-b": ("queued", 2),
@@ -95,12 +88,12 @@ def test_of_a_trigger_that_is_gone_the_run_follows_the_task(web, status: str, sa
     facts = {"trace_id": "t-1", "upstream": ["task-a"], "parent_task_id": "task-a"}
     put(web, "task-b", source_trigger_id="trig-gone", **facts)
     after(web, "trig-c", "trig-gone")
-    found = web.get("/api/triggers/trig-c")["graph"]
-    assert edges(found) == {("task-a", "task-b", said), ("task-b", "trig-c", "when done")}
+    found = web.get("/api/triggers/trig-c")["chain"]
+    assert links(found) == {("task-a", "task-b", said), ("task-b", "trig-c", "when done")}
     facts = {"trace_id": "t-1", "upstream": ["task-b"], "parent_task_id": "task-b"}
     put(web, "task-c", source_trigger_id="trig-c", **facts)
-    found = web.get("/api/tasks/task-c")["graph"]
-    assert edges(found) == {
+    found = web.get("/api/tasks/task-c")["chain"]
+    assert links(found) == {
         ("task-a", "task-b", said),
         ("task-b", "trig-c", "when done"),
         ("trig-c", "task-c", "starts"),
@@ -115,7 +108,7 @@ def test_a_plan_leads_to_what_it_made(web) -> None:
     end(web, put(web, "task-f", trace_id="t-1", parent_task_id="task-w"), "failed")
     put(web, "task-f2", trace_id="t-1", parent_task_id="task-w", retry_of="task-f")
     found = web.get("/api/traces/t-1")
-    assert edges(found["graph"]) == {
+    assert links(found["chain"]) == {
         ("task-p", "task-w", "planned"),
         ("task-p", "trig-1", "planned"),
         ("trig-1", "task-r", "starts"),
@@ -126,14 +119,14 @@ def test_a_plan_leads_to_what_it_made(web) -> None:
     assert {t["id"] for t in found["tasks"]} == {"task-p", "task-w", "task-r", "task-f", "task-f2"}
 
 
-def test_a_trigger_of_another_trace_that_waits_is_drawn_with_what_else_it_waits_for(web) -> None:
+def test_a_trigger_of_another_trace_that_waits_is_listed_with_what_else_it_waits_for(web) -> None:
     put(web, "task-a", trace_id="t-1")
     put(web, "task-z", trace_id="t-2")
     after(web, "trig-b", "task-a", "task-z", trace_id="t-3")
     registry.save_state(web.files, "trig-b", TriggerState(blocked_by="task-z"))
     registry.create(web.files, trigger(id="trig-other"))
-    found = web.get("/api/tasks/task-a")["graph"]
-    assert nodes(found) == {
+    found = web.get("/api/tasks/task-a")["chain"]
+    assert steps(found) == {
         "task-a": ("queued", 0),
         "task-z": ("queued", 0),
         "trig-b": ("blocked", 1),
@@ -142,14 +135,14 @@ def test_a_trigger_of_another_trace_that_waits_is_drawn_with_what_else_it_waits_
     assert [t["id"] for t in listed["tasks"]] == ["task-a"]
 
 
-def test_of_many_runs_the_last_five_are_drawn_and_the_one_that_was_asked_for(web) -> None:
+def test_of_many_runs_the_last_five_are_listed_and_the_one_that_was_asked_for(web) -> None:
     registry.create(web.files, trigger(trace_id="t-1"))
     for number in range(9):
         web.clock.advance(10)
         put(web, f"task-{number}", trace_id="t-1", source_trigger_id="trig-1")
     whole = {"trig-1", *(f"task-{number}" for number in range(4, 9))}
-    assert nodes(web.get("/api/triggers/trig-1")["graph"]).keys() == whole
-    assert nodes(web.get("/api/tasks/task-1")["graph"]).keys() == whole | {"task-1"}
+    assert steps(web.get("/api/triggers/trig-1")["chain"]).keys() == whole
+    assert steps(web.get("/api/tasks/task-1")["chain"]).keys() == whole | {"task-1"}
 
 
 def test_the_last_run_of_a_trigger_of_another_trace_is_found(web) -> None:
@@ -157,15 +150,15 @@ def test_the_last_run_of_a_trigger_of_another_trace_is_found(web) -> None:
     after(web, "trig-b", "task-a", trace_id="t-2")
     end(web, put(web, "task-r", trace_id="t-2", source_trigger_id="trig-b"))
     registry.save_state(web.files, "trig-b", TriggerState(last_task_id="task-r"))
-    found = web.get("/api/tasks/task-a")["graph"]
-    assert ("trig-b", "task-r", "starts") in edges(found)
+    found = web.get("/api/tasks/task-a")["chain"]
+    assert ("trig-b", "task-r", "starts") in links(found)
 
 
 def test_a_hand_made_trigger_belongs_to_the_trace_that_follows_from_its_name(web) -> None:
     web.files.write(paths.trigger("nightly"), b'{"prompt": "x", "schedule": {"interval": 60}}')
     trace = web.get("/api/triggers")["triggers"][0]["traceId"]
-    assert nodes(web.get(f"/api/traces/{trace}")["graph"]) == {"nightly": ("waiting", 0)}
-    assert nodes(web.get("/api/triggers/nightly")["graph"]) == {"nightly": ("waiting", 0)}
+    assert steps(web.get(f"/api/traces/{trace}")["chain"]) == {"nightly": ("waiting", 0)}
+    assert steps(web.get("/api/triggers/nightly")["chain"]) == {"nightly": ("waiting", 0)}
 
 
 def test_a_trace_nobody_knows_is_not_there(web) -> None:
@@ -178,13 +171,13 @@ def test_ended_tasks_of_a_trace_are_found_in_a_long_ledger(web) -> None:
     for number in range(3000):
         book.write("ended", f"task-{number}", START, status="done", traceId=f"t-{number + 2}")
     put(web, "task-b", trace_id="t-1", parent_task_id="task-a")
-    assert nodes(web.get("/api/tasks/task-b")["graph"]) == {
+    assert steps(web.get("/api/tasks/task-b")["chain"]) == {
         "task-a": ("done", 0),
         "task-b": ("queued", 1),
     }
 
 
-# ---- drawing, pure --------------------------------------------------------------------------
+# ---- the order, pure ------------------------------------------------------------------------
 
 
 def task(id_: str, upstream: list[str] | None = None) -> TaskView:
@@ -197,48 +190,33 @@ def task(id_: str, upstream: list[str] | None = None) -> TaskView:
     )  # fmt: skip
 
 
-def chain(*tasks: TaskView) -> chain_graph.Chain:
-    return chain_graph.Chain({one.id: one for one in tasks})
+def listed(*tasks: TaskView, centre: str | None = None) -> list[tuple[str, int]]:
+    chain = chains.Chain({one.id: one for one in tasks})
+    return [(step.id, step.depth) for step in chains.steps_of(chain, centre)]
 
 
-def draw(chain: chain_graph.Chain, centre: str | None = None) -> dict[str, Any]:
-    return chain_graph.draw(chain, centre).to_dict()
-
-
-def test_a_layer_is_the_longest_way_from_a_root() -> None:
-    drawn = draw(
-        chain(
-            task("a"),
-            task("b", upstream=["a"]),
-            task("c", upstream=["b"]),
-            task("d", upstream=["a", "c"]),
-            task("e"),
-        )
+def test_a_step_is_listed_after_all_that_lead_to_it() -> None:
+    found = listed(
+        task("a"),
+        task("b", upstream=["a"]),
+        task("c", upstream=["a"]),
+        task("d", upstream=["b", "c"]),
+        task("e"),
     )
-    assert {id_: layer for id_, (_, layer) in nodes(drawn).items()} == {
-        "a": 0, "b": 1, "c": 2, "d": 3, "e": 0,
-    }  # fmt: skip
+    assert found == [("a", 0), ("b", 1), ("c", 1), ("d", 2), ("e", 0)]
 
 
-def test_of_a_long_chain_the_nearest_nodes_are_drawn() -> None:
-    links = [task(f"t{n:03}", upstream=[f"t{n - 1:03}"] if n else []) for n in range(120)]
-    drawn = draw(chain(*links), "t060")
-    numbers = sorted(int(node["id"][1:]) for node in drawn["nodes"])
-    assert len(numbers) == chain_graph.MAX_NODES
-    assert numbers == list(range(numbers[0], numbers[0] + 50))
-    assert 60 in numbers[20:30]
-    assert [node["layer"] for node in drawn["nodes"]] == list(range(50))
-    assert len(drawn["edges"]) == 49
+def test_of_a_long_chain_the_nearest_steps_are_listed() -> None:
+    row = [task(f"t{n:03}", upstream=[f"t{n - 1:03}"] if n else []) for n in range(120)]
+    found = listed(*row, centre="t060")
+    assert found == [(f"t{n + 35:03}", n) for n in range(chains.MAX_STEPS)]
 
 
-def test_a_circle_that_hands_made_is_drawn_all_the_same() -> None:
-    drawn = draw(
-        chain(task("a", upstream=["c"]), task("b", upstream=["a"]), task("c", upstream=["b"]))
-    )
-    assert len(drawn["edges"]) == 3
-    assert len({node["layer"] for node in drawn["nodes"]}) == 3
-    assert len(draw(chain(task("a", upstream=["a"])))["nodes"]) == 1
+def test_a_circle_that_hands_made_is_listed_all_the_same() -> None:
+    circle = (task("a", upstream=["c"]), task("b", upstream=["a"]), task("c", upstream=["b"]))
+    assert listed(*circle) == [("a", 0), ("b", 1), ("c", 2)]
+    assert listed(task("a", upstream=["a"])) == [("a", 0)]
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
-    assert draw(chain(), "x") == {"nodes": [], "edges": []}
+def test_of_nothing_nothing_is_listed() -> None:
+    assert listed(centre="x") == []

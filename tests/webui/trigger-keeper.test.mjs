@@ -22,7 +22,7 @@ const stored = {
   schedule: { interval: 600 },
   condition: null,
 };
-const detail = { trigger: stored, explanation: { nodes: [], slots: [] }, graph: null };
+const detail = { trigger: stored, explanation: { nodes: [], slots: [] }, chain: [] };
 
 /** A page with a server that answers what a test says. */
 function page(answers = {}) {

@@ -353,12 +353,6 @@ export class Actions {
     location.hash = hashOf(route);
   }
 
-  /** @param {boolean} chainListed a chain as a list, or as a picture */
-  listChain(chainListed) {
-    this.store.set({ chainListed });
-    writePref("chain", chainListed ? "list" : "");
-  }
-
   togglePanel() {
     const panelOpen = !this.store.state.panelOpen;
     this.store.set({ panelOpen });

@@ -41,7 +41,7 @@ export class DetailKeeper {
     if (detail?.load !== "ready" || was?.load !== "ready") return false;
     if (detail.trace.length > was.trace.length) return true;
     if (state.triggers === before.triggers) return false;
-    return detail.graph.nodes.some(({ id }) => state.triggers[id] !== before.triggers[id]);
+    return detail.chain.some(({ id }) => state.triggers[id] !== before.triggers[id]);
   }
 
   /** @param {string} id */

@@ -128,7 +128,6 @@ function draw(state, before) {
   keeper?.after();
   growComposer();
   followOutput();
-  showOwnStep();
   if (state.route !== before.route) focusPlace(state, before);
   meetAwaited();
   showLine(state);
@@ -171,17 +170,6 @@ function followOutput() {
     );
   }
   if (!box.dataset.away) box.scrollTop = box.scrollHeight;
-}
-
-/** A chain that is wider than its box begins at the step one looks at. */
-function showOwnStep() {
-  const box = document.getElementById("chain");
-  const own = box?.querySelector(".is-own");
-  if (!box || !own || box.dataset.shown === own.id) return;
-  box.dataset.shown = own.id;
-  const [place, frame] = [own.getBoundingClientRect(), box.getBoundingClientRect()];
-  box.scrollLeft += place.left + place.width / 2 - frame.left - frame.width / 2;
-  box.scrollTop += place.top + place.height / 2 - frame.top - frame.height / 2;
 }
 
 /** @type {State["route"] | null} the place whose line was shown */
@@ -400,7 +388,6 @@ async function begin() {
     theme,
     wide: wide.matches,
     panelOpen: readPref("panel") !== "closed",
-    chainListed: readPref("chain") === "list",
     draft: readPref("draft") ?? "",
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),

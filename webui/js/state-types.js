@@ -21,7 +21,7 @@
  * @property {"loading" | "ready" | "missing" | "failed"} load
  * @property {import("./types.js").Trigger | null} trigger null: gone, but its past is remembered
  * @property {import("./types.js").Explanation | null} explanation
- * @property {import("./types.js").Graph} graph
+ * @property {import("./types.js").ChainStep[]} chain
  * @property {import("./types.js").TokenCounts | null} usage of its runs of today
  *
  * @typedef {"file_changed" | "file_exists" | "task" | "llm_eval" | "kept"} RowType
@@ -163,7 +163,7 @@
  *   resultType?: string, hasDiff?: boolean} | null} result
  * @property {import("./types.js").LedgerEvent[]} events
  * @property {import("./types.js").Task[]} trace
- * @property {import("./types.js").Graph} graph
+ * @property {import("./types.js").ChainStep[]} chain
  * @property {import("./types.js").TokenCounts | null} usage of all its attempts
  * @property {import("./types.js").Diff | null} diff what it changed
  * @property {"idle" | "failed"} diffLoad
@@ -235,7 +235,6 @@
  * @property {EnginesPage} engines
  * @property {UsagePage} usage
  * @property {Record<string, TurnHits>} hits by the id of the turn
- * @property {boolean} chainListed a chain is shown as a list instead of a picture
  * @property {Record<string, string>} pending what was asked of a task or trigger and is under way
  * @property {string} confirming what is to be confirmed: a trigger's deletion by its id, `note`,
  *   or `backlog` and an item

@@ -22,8 +22,6 @@ const ENDED_KEPT = 200;
 const QUEUED_KEPT = 500;
 const TRACE_KEPT = 100;
 export const OUTPUT_SHOWN = 200_000;
-/** @type {import("./types.js").Graph} */
-const NO_GRAPH = { nodes: [], edges: [] };
 
 /** @returns {State} */
 export function initialState() {
@@ -56,7 +54,6 @@ export function initialState() {
     ...noMemory(),
     engines: noEngines(),
     usage: { load: "loading" },
-    chainListed: false,
     pending: {},
     confirming: "",
     route: { view: "chat" },
@@ -397,7 +394,7 @@ function detailOpened(state, { id }) {
   const detail = { id, load: /** @type {const} */ ("loading"), task, result: null };
   /** @type {Pick<import("./state-types.js").TaskDetail, "diff" | "diffLoad" | "unfolded">} */
   const unchanged = { diff: null, diffLoad: "idle", unfolded: {} };
-  const none = { events: [], trace: [], graph: NO_GRAPH, usage: null, ...unchanged };
+  const none = { events: [], trace: [], chain: [], usage: null, ...unchanged };
   return { ...state, detail: { ...detail, ...none, output: nothing } };
 }
 
@@ -413,7 +410,7 @@ function detailLoaded(state, { id, answer }) {
       result: answer.result ?? null,
       events: answer.events ?? [],
       trace: answer.trace ?? [],
-      graph: answer.graph ?? NO_GRAPH,
+      chain: answer.chain ?? [],
       usage: answer.usage ?? null,
     },
   };

@@ -56,7 +56,7 @@ export class TriggerKeeper extends Keeper {
 
   /** @private @param {string} id @param {State} state @param {State} before  A run of it, or a step of its chain. */
   concerns(id, state, before) {
-    const steps = new Set(state.triggerDetail?.graph.nodes.map((node) => node.id));
+    const steps = new Set(state.triggerDetail?.chain.map((step) => step.id));
     return Object.values(state.tasks).some(
       (task) =>
         (task.sourceTriggerId === id || steps.has(task.id)) &&

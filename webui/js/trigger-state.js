@@ -33,15 +33,14 @@ function triggerOpened(state, { id }) {
   if (id === null) return { ...state, triggerDetail: null };
   if (state.triggerDetail?.id === id) return state;
   const load = /** @type {const} */ ("loading");
-  const graph = { nodes: [], edges: [] };
   const trigger = state.triggers[id] ?? null;
-  return { ...state, triggerDetail: { id, load, trigger, explanation: null, graph, usage: null } };
+  return { ...state, triggerDetail: { id, load, trigger, explanation: null, chain: [], usage: null } };
 }
 
 /** @param {State} state @param {{id: string, answer: any}} action @returns {State} */
 function triggerLoaded(state, { id, answer }) {
   if (state.triggerDetail?.id !== id) return state;
-  const { trigger = null, explanation = null, graph, usage = null } = answer;
+  const { trigger = null, explanation = null, chain = [], usage = null } = answer;
   return {
     ...state,
     triggerDetail: {
@@ -50,7 +49,7 @@ function triggerLoaded(state, { id, answer }) {
       trigger,
       explanation,
       usage,
-      graph: graph ?? { nodes: [], edges: [] },
+      chain,
     },
   };
 }

@@ -30,6 +30,19 @@
  * @property {number} messages
  * @property {number} tasks
  *
+ * @typedef {object} ChainLink What a step follows, and why.
+ * @property {string} id
+ * @property {string} title
+ * @property {{en: string, zh: string}} words
+ *
+ * @typedef {object} ChainStep One step, listed below what it follows.
+ * @property {string} id
+ * @property {"task" | "trigger"} kind
+ * @property {string} title
+ * @property {string} state
+ * @property {number} depth How far it is indented.
+ * @property {ChainLink[]} after
+ *
  * @typedef {object} ChangeList What changed since a cursor; `reset`: too much, load a new snapshot.
  * @property {string} cursor
  * @property {boolean} reset
@@ -136,22 +149,6 @@
  *
  * @typedef {object} FileExistsParameters
  * @property {string} path
- *
- * @typedef {object} GraphEdge
- * @property {string} from
- * @property {string} to
- * @property {{en: string, zh: string}} words
- *
- * @typedef {object} GraphNode
- * @property {string} id
- * @property {"task" | "trigger"} kind
- * @property {string} title
- * @property {string} state
- * @property {number} layer The longest way to it from a root.
- *
- * @typedef {object} Graph What follows from what.
- * @property {GraphNode[]} nodes
- * @property {GraphEdge[]} edges
  *
  * @typedef {object} Healthz Whether web and consumer work.
  * @property {boolean} ok
@@ -408,7 +405,7 @@
  * @property {Result | null} result
  * @property {LedgerEvent[]} events
  * @property {Task[]} trace
- * @property {Graph} graph
+ * @property {ChainStep[]} chain
  * @property {TokenCounts} usage Of all its attempts.
  *
  * @typedef {object} TaskDone
@@ -477,7 +474,7 @@
  * @typedef {object} Trace The tasks and triggers of one trace.
  * @property {Task[]} tasks
  * @property {Trigger[]} triggers
- * @property {Graph} graph
+ * @property {ChainStep[]} chain
  *
  * @typedef {object} Trial What came of a trial; `message` and `field` where it failed.
  * @property {boolean} ok
@@ -497,7 +494,7 @@
  * @typedef {object} TriggerDetail One trigger, why it waits and what it did; also when it is gone: then null.
  * @property {Trigger | null} trigger
  * @property {Explanation} explanation
- * @property {Graph} graph
+ * @property {ChainStep[]} chain
  * @property {TokenCounts} usage Of its runs, today.
  *
  * @typedef {object} TriggerList

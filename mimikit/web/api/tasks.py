@@ -17,9 +17,9 @@ from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
-from mimikit.views import chain_graph, diffs, tasks, triggers
+from mimikit.views import chains, diffs, tasks, triggers
 from mimikit.views.base import View
-from mimikit.views.chain_graph import TaskDetail, TraceView
+from mimikit.views.chains import TaskDetail, TraceView
 from mimikit.views.diffs import DiffView
 from mimikit.views.tasks import OutputView, TaskList
 from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site, taken
@@ -124,7 +124,7 @@ def show(task_id: str) -> TaskDetail:
     known = tasks.find_view(here.files, task_id)
     if known is None:
         raise _no_task(task_id)
-    report = chain_graph.task_report(here.files, known, here.state.consumer().live)
+    report = chains.task_report(here.files, known, here.state.consumer().live)
     result = tasks.result_of(known, here.state.render)
     usage = here.state.usage.of_task(task_id, known.task.created_at)
     return TaskDetail.of(report, result=result, usage=usage)
@@ -184,7 +184,7 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     here = site()
     consumer = here.state.consumer()
     traced = tasks.in_trace(here.files, trace_id, consumer.live)
-    chain = chain_graph.around(here.files, trace_id, traced, consumer.live)
+    chain = chains.around(here.files, trace_id, traced, consumer.live)
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
     around = here.state.situation(consumer)
@@ -192,7 +192,7 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     return TraceView(
         tasks=traced,
         triggers=[trigger for trigger in found if trigger],
-        graph=chain_graph.draw(chain),
+        chain=chains.steps_of(chain),
     )
 
 

@@ -20,7 +20,7 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import trigger_words
-from mimikit.views import chain_graph
+from mimikit.views import chains
 from mimikit.views import triggers as views
 from mimikit.views.base import View, Words
 from mimikit.web.api import tasks
@@ -123,13 +123,13 @@ def listed(_: Input) -> views.TriggerList:
     return views.TriggerList(triggers=views.listed(here.files, here.state.situation()))
 
 
-@area.route("GET", "/api/triggers/<trigger_id>", chain_graph.TriggerDetail, query=TriggerQuery)
-def show(asked: TriggerQuery, trigger_id: str) -> chain_graph.TriggerDetail:
+@area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=TriggerQuery)
+def show(asked: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
     """One trigger: why it waits, what it did, and the chain around it; also when it is gone."""
     here = site()
     consumer = here.state.consumer()
     zone = requests.zone_named(asked.timezone) if asked.timezone else here.settings.zone
-    found = chain_graph.trigger_detail(
+    found = chains.trigger_detail(
         here.files, trigger_id, here.state.situation(consumer), consumer.live, zone
     )
     if found is None:

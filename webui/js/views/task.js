@@ -34,7 +34,7 @@ export function taskView(state, act) {
     <article class="task" data-task=${detail.id}>
       ${headView(detail.task, detail, state, act)} ${factsView(detail.task, state)}
       ${failureView(detail)} ${resultView(detail)} ${diffView(detail, act)} ${promptView(detail.task)} ${outputView(detail)}
-      ${chainView(detail.graph, detail.id, state, act)} ${eventsView(detail, state)}
+      ${chainView(detail.chain, detail.id, state)} ${eventsView(detail, state)}
     </article>`;
 }
 

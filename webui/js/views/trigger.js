@@ -58,7 +58,7 @@ function bodyView(state, act) {
     ${trigger ? factsView(trigger, state) : nothing}
     ${explanation ? whyView(explanation, said(trigger?.words), state) : nothing}
     ${trigger?.prompt ? promptView(trigger) : nothing}
-    ${chainView(detail.graph, detail.id, state, act)}
+    ${chainView(detail.chain, detail.id, state)}
     ${explanation ? slotsView(explanation.slots, state) : nothing}
   </article>`;
 }

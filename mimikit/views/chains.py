@@ -1,7 +1,6 @@
-"""A chain as a graph: the tasks of a trace, the triggers around them, and what leads to what.
+"""A chain as an indented list: the tasks of a trace, the triggers around them, what leads to what.
 
-Two steps: `around` gathers from the state folder what belongs together, `draw` (pure) makes nodes,
-edges and layers of it.
+`around` gathers from the state folder what belongs together, `steps_of` (pure) puts it in order.
 """
 
 from __future__ import annotations
@@ -9,14 +8,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Literal
 from zoneinfo import ZoneInfo
-
-from pydantic import Field
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
@@ -35,9 +31,9 @@ from mimikit.views.tasks import LedgerEvent, ResultView, TaskOutcome, TaskView
 from mimikit.views.triggers import TriggerView
 from mimikit.views.usage import TokenCounts
 
-MAX_NODES = 50
+MAX_STEPS = 50
 MAX_RUNS = 5
-"""Of the runs of one trigger the last ones are drawn."""
+"""Of the runs of one trigger the last ones are listed."""
 _NAMES = re.compile(rb'"taskId"\s*:\s*"([^"]{1,128})"')
 
 _WORDS: dict[str, Words] = {
@@ -51,26 +47,24 @@ _WORDS: dict[str, Words] = {
 }
 
 
-class GraphNode(View):
+class ChainLink(View):
+    """What a step follows, and why."""
+
+    id: str
+    title: Title
+    words: Words
+
+
+class ChainStep(View):
+    """One step, listed below what it follows."""
+
     id: str
     kind: Literal["task", "trigger"]
     title: Title
     state: str
-    layer: int
-    """The longest way to it from a root."""
-
-
-class GraphEdge(View):
-    from_: str = Field(serialization_alias="from")
-    to: str
-    words: Words
-
-
-class GraphView(View):
-    """What follows from what."""
-
-    nodes: list[GraphNode]
-    edges: list[GraphEdge]
+    depth: int
+    """How far it is indented."""
+    after: list[ChainLink]
 
 
 class TaskReport(View):
@@ -80,7 +74,7 @@ class TaskReport(View):
     result: TaskOutcome | None
     events: list[LedgerEvent]
     trace: list[TaskView]
-    graph: GraphView
+    chain: list[ChainStep]
 
 
 class TaskDetail(View):
@@ -90,7 +84,7 @@ class TaskDetail(View):
     result: ResultView | None
     events: list[LedgerEvent]
     trace: list[TaskView]
-    graph: GraphView
+    chain: list[ChainStep]
     usage: TokenCounts
     """Of all its attempts."""
 
@@ -100,7 +94,7 @@ class TriggerDetail(View):
 
     trigger: TriggerView | None
     explanation: Explanation
-    graph: GraphView
+    chain: list[ChainStep]
     usage: TokenCounts = TokenCounts()
     """Of its runs, today."""
 
@@ -110,7 +104,7 @@ class TraceView(View):
 
     tasks: list[TaskView]
     triggers: list[TriggerView]
-    graph: GraphView
+    chain: list[ChainStep]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +142,7 @@ def task_report(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveR
         result=tasks.task_outcome(known),
         events=tasks.events_of(files, known.task),
         trace=trace,
-        graph=draw(around(files, trace_id, trace, live), known.task.id),
+        chain=steps_of(around(files, trace_id, trace, live), known.task.id),
     )
 
 
@@ -178,7 +172,7 @@ def trigger_detail(
     return TriggerDetail(
         trigger=triggers.find(files, trigger_id, situation),
         explanation=explanation,
-        graph=draw(around(files, trace_id, trace, live, trigger_id), centre),
+        chain=steps_of(around(files, trace_id, trace, live, trigger_id), centre),
     )
 
 
@@ -249,28 +243,65 @@ def _named(trigger: Trigger) -> list[tuple[str, str]]:
     ]
 
 
-# ---- the graph
+# ---- the list
 
 
-def draw(chain: Chain, centre: str | None = None) -> GraphView:
-    """The graph of a chain, around the node `centre`; else around its newest task. Pure."""
+def steps_of(chain: Chain, centre: str | None = None) -> list[ChainStep]:
+    """A chain in order, around the step `centre`; else around its newest task. Pure."""
     chain = _with_few_runs(chain, centre)
-    edges = _edges(chain)
-    every = {**chain.triggers, **chain.tasks}
+    every = sorted({**chain.triggers, **chain.tasks}, key=lambda id_: _made(chain, id_))
     if centre is None or centre not in every:
-        centre = max(chain.tasks, key=lambda id_: _made(chain, id_), default=next(iter(every), ""))
-    kept = _nearest(centre, every, edges)
-    edges = {pair: said for pair, said in edges.items() if kept.keys() >= {*pair}}
-    layers = _layers(kept, edges)
-    nodes = [_node(chain, id_, layers[id_]) for id_ in kept]
-    nodes.sort(key=lambda node: (node.layer, _made(chain, node.id)))
-    return GraphView(
-        nodes=nodes,
-        edges=[
-            GraphEdge(from_=start, to=end, words=_WORDS[said])
-            for (start, end), said in edges.items()
-        ],
-    )
+        centre = max(chain.tasks, key=lambda id_: _made(chain, id_), default=None)
+    edges = _edges(chain)
+    depths = _depths(every, edges)
+    listed = [*depths]
+    middle = listed.index(centre) if centre in depths else 0
+    start = max(0, min(middle - MAX_STEPS // 2, len(listed) - MAX_STEPS))
+    listed = listed[start : start + MAX_STEPS]
+    least = min((depths[id_] for id_ in listed), default=0)
+    return [
+        ChainStep(
+            id=id_,
+            kind="trigger" if id_ in chain.triggers else "task",
+            title=_title(chain, id_),
+            state=_state(chain, id_),
+            depth=depths[id_] - least,
+            after=[
+                ChainLink(id=before, title=_title(chain, before), words=_WORDS[said])
+                for (before, after), said in edges.items()
+                if after == id_
+            ],
+        )
+        for id_ in listed
+    ]
+
+
+def _depths(every: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """All steps in the order they are listed, each after all that lead to it, with its depth.
+
+    In a circle, which only hands can make, the oldest comes first.
+    """
+    before: defaultdict[str, set[str]] = defaultdict(set)
+    after: defaultdict[str, list[str]] = defaultdict(list)
+    for start, end in edges:
+        before[end].add(start)
+        after[start].append(end)
+    depths: dict[str, int] = {}
+
+    def put(id_: str) -> None:
+        waiting = [(id_, 0)]
+        while waiting:
+            step, depth = waiting.pop()
+            if step not in depths and (step == id_ or before[step] <= depths.keys()):
+                depths[step] = depth
+                waiting += [(other, depth + 1) for other in reversed(after[step])]
+
+    for id_ in every:
+        if not before[id_]:
+            put(id_)
+    for id_ in every:
+        put(id_)
+    return depths
 
 
 def _with_few_runs(chain: Chain, centre: str | None) -> Chain:
@@ -304,14 +335,14 @@ def _edges(chain: Chain) -> dict[tuple[str, str], str]:
 
 
 def _standing_for(chain: Chain, subject: str) -> list[str]:
-    """The nodes of an id that a condition names; of a trigger that is gone, its runs."""
+    """The steps of an id that a condition names; of a trigger that is gone, its runs."""
     if subject in chain.triggers or subject in chain.tasks:
         return [subject]
     return [task.id for task in chain.tasks.values() if task.source_trigger_id == subject]
 
 
 def _leading_to(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
-    """The nodes that lead to a task, each with the name of its words."""
+    """The steps that lead to a task, each with the name of its words."""
     retried = task.retry_of
     if retried in chain.tasks:
         return [(retried, "retry")]
@@ -334,60 +365,26 @@ def _leading_to(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
     return found
 
 
-def _nearest(
-    centre: str, every: Iterable[str], edges: Iterable[tuple[str, str]]
-) -> dict[str, None]:
-    """As many nodes as are drawn, the nearest to the centre first."""
-    beside: defaultdict[str, list[str]] = defaultdict(list)
-    for start, end in edges:
-        beside[start].append(end)
-        beside[end].append(start)
-    found = dict.fromkeys([centre] if centre in every else [])
-    waiting = deque(found)
-    while waiting:
-        for other in beside[waiting.popleft()]:
-            if other not in found:
-                found[other] = None
-                waiting.append(other)
-    found |= dict.fromkeys(every)  # those known already keep their places
-    return dict.fromkeys(islice(found, MAX_NODES))
-
-
-def _layers(kept: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """The longest way from a root to each node; a circle, which only hands can make, is cut."""
-    before: defaultdict[str, list[str]] = defaultdict(list)
-    for start, end in edges:
-        before[end].append(start)
-    layers: dict[str, int] = {}
-    under_way: set[str] = set()
-
-    def layer(id_: str) -> int:
-        if id_ not in layers:
-            under_way.add(id_)
-            layers[id_] = 1 + max((layer(b) for b in before[id_] if b not in under_way), default=-1)
-            under_way.discard(id_)
-        return layers[id_]
-
-    return {id_: layer(id_) for id_ in kept}
-
-
-def _node(chain: Chain, id_: str, layer: int) -> GraphNode:
+def _title(chain: Chain, id_: str) -> str:
     known = chain.triggers.get(id_)
     if known is None:
-        task = chain.tasks[id_]
-        return GraphNode(id=id_, kind="task", title=task.title, state=task.state, layer=layer)
-    title, state = id_, "blocked"  # a broken one
-    if known.trigger is not None:
-        title = world.title(known.trigger)
-        if not known.trigger.enabled:
-            state = "paused"
-        elif not known.state.blocked_by:
-            state = "waiting"
-    return GraphNode(id=id_, kind="trigger", title=title, state=state, layer=layer)
+        return chain.tasks[id_].title
+    return world.title(known.trigger) if known.trigger else id_
+
+
+def _state(chain: Chain, id_: str) -> str:
+    known = chain.triggers.get(id_)
+    if known is None:
+        return chain.tasks[id_].state
+    if known.trigger is None:
+        return "blocked"  # a broken one
+    if not known.trigger.enabled:
+        return "paused"
+    return "blocked" if known.state.blocked_by else "waiting"
 
 
 def _made(chain: Chain, id_: str) -> tuple[str, str]:
-    """When a node was made; by this they are put in order."""
+    """By this steps are put in order: when it was made."""
     known = chain.triggers.get(id_)
     made = chain.tasks[id_] if known is None else known.trigger
     return made.created_at.isoformat() if made else "", id_
