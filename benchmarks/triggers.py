@@ -18,13 +18,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.consumer import process, wait_for
-from mimikit.app import ConsumerApp, take_consumer_lock
+from mimikit.app import ConsumerApp
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import Task
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.state import open_state
+from mimikit.supervisor.consumer_lock import take_consumer_lock
 from mimikit.tasks import queue
 from mimikit.triggers import conditions, registry
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-import os
 import shutil
-import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from mimikit.config import Settings
-from mimikit.errors import AlreadyRunning, BadInput, UnsafeFile, shortage_of
+from mimikit.errors import BadInput, shortage_of
 from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock, LookingDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Role, Task
-from mimikit.protocol.runtime import LockHolder
 from mimikit.state import State, hold_little, make_search
 
 if TYPE_CHECKING:
@@ -37,9 +33,6 @@ if TYPE_CHECKING:
     from mimikit.tools.mcp import ToolServer
     from mimikit.triggers.workspace import TriggerWatch, Workspace
     from mimikit.web.serve import ServerSocket
-
-
-_LOOK_S, _MOST_LOOKS = 0.1, 30
 
 
 def engines_of(state: State) -> list[Engine]:
@@ -68,96 +61,19 @@ def endpoint_engines(state: State, settings: Settings) -> list[Engine]:
     return [OpenAIEngine(name, settings, state.path, state.clock) for name in settings.engines]
 
 
-def take_consumer_lock(state: State) -> Lock:
-    """Become the one consumer of this folder; gives the lock of `consumer.lock`.
-
-    The folder itself is locked, too: whoever removes the file lets no second consumer in.
-
-    Raises:
-        AlreadyRunning: another holds it; the message names who.
-    """
-    lock = _free_lock(state)
-    state.files.save(
-        paths.CONSUMER_HOLDER,
-        LockHolder(
-            pid=os.getpid(),
-            process_started=ids.own_start_time(),
-            boot_id=ids.boot_id(),
-            host=socket.gethostname(),
-            started_at=state.clock.now(),
-        ),
-    )
-    return lock
-
-
-def _free_lock(state: State) -> Lock:
-    """The locks of the folder and of the file in it, as that of the file.
-
-    Whoever only looks has let go of them in a moment; for a consumer nobody waits.
-    """
-    lock, looks = _both_locks(state), 0
-    while lock is None and looks < (1 if _living_holder(state) else _MOST_LOOKS):
-        threading.Event().wait(_LOOK_S)
-        lock, looks = _both_locks(state), looks + 1
-    if lock is not None:
-        return lock
-    if (holder := _living_holder(state)) is None:
-        path = state.path / paths.CONSUMER_LOCK
-        raise AlreadyRunning(f"{path} is locked by a program that is no consumer; end it first")
-    who, since = f"process {holder.pid} on {holder.host}", f"{holder.started_at:%Y-%m-%d %H:%M}"
-    raise AlreadyRunning(
-        f"{state.path} is in use: {who} is its consumer, since {since} UTC; end it first"
-    )
-
-
-def _both_locks(state: State) -> Lock | None:
-    with contextlib.ExitStack() as held:
-        for path in (paths.ROOT, paths.CONSUMER_LOCK):
-            try:
-                lock = state.files.lock(path)
-            except UnsafeFile as error:  # the folder's lock is held by now: nobody relies on it
-                state.files.quarantine(path, str(error))
-                lock = state.files.lock(path)
-            if lock is None:
-                return None
-            held.callback(lock.release)
-        return Lock(held.pop_all().close, lock.inode)
-
-
-def _living_holder(state: State) -> LockHolder | None:
-    """Who says that it is the consumer, unless it has ended for certain."""
-    holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
-    if holder is None or holder.host != socket.gethostname():
-        return holder
-    is_alive = ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
-    return holder if is_alive else None
-
-
-@contextlib.contextmanager
-def in_place_of_consumer(state: State) -> Generator[None]:
-    """Hold the consumer's lock for a moment, to do its work where none is running.
-
-    Raises:
-        AlreadyRunning: one is.
-    """
-    lock = _free_lock(state)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def check_consumer_starts(state: State) -> None:
     """Put a consumer together as one that starts, and let go of it; nothing is run, moved or told.
 
     Raises:
         MimikitError: why one would end at once.
     """
+    from mimikit.supervisor import consumer_lock
+
     disk = LookingDisk(state.path)
     state = replace(state, files=Files(disk))
     state = replace(state, log=EventLog(state.files, state.clock))
     try:
-        lock = _free_lock(state.read_only())
+        lock = consumer_lock.free_lock(state.read_only())
         lock.release()  # at once: a consumer that starts meanwhile is not to be kept from it
         ConsumerApp(state.read_only(), lock).close()
     finally:
@@ -190,7 +106,7 @@ class Parts:
     file_watch: TriggerWatch
     teller: Callable[[RunContext, Callable[[], None]], TurnRunner]
     """Is given what to ring when a turn ended."""
-    pool: Callable[[Consumer], Pool]
+    pool: Callable[[WiredConsumer], Pool]
     crash: Callable[[str], NoReturn]
     """Ends the process with one line; it is started again, and recovers."""
     tool_server: ToolServer | None = None
@@ -202,12 +118,12 @@ class Parts:
     has_heartbeat: bool = True
 
 
-def build(parts: Parts) -> Consumer:
+def build(parts: Parts) -> WiredConsumer:
     """Wire a consumer of these; nothing runs, and nothing is recovered, before it is told to."""
-    return Consumer(parts)
+    return WiredConsumer(parts)
 
 
-class Consumer:
+class WiredConsumer:
     """All a consumer reads, decides and writes, but its process: what product and tests share."""
 
     def __init__(self, parts: Parts) -> None:
@@ -256,14 +172,9 @@ class Consumer:
             log=state.log,
             workspace=state.workspace,
             state=state.path,
-<<<<<<< HEAD
             tool_server=self.parts.tool_server,
             stopping=self.parts.stopping,
-=======
-            shortage=RunShortage(state.clock),
-            tool_server=self.tool_server,
             changes=ChangeRecorder(self.parts.git),
->>>>>>> diffs
         )
 
     def _make_supervisor(self) -> Supervisor:
@@ -398,7 +309,7 @@ class ConsumerApp:
     def _files_changed(self, triggers: set[str]) -> None:
         self.store.events.changed_files.put(triggers)
 
-    def _make_pool(self, core: Consumer) -> PooledConsumer:
+    def _make_pool(self, core: WiredConsumer) -> PooledConsumer:
         """Huey's pools, and the thread of the supervisor among them."""
         from mimikit.runner.consumer import PooledConsumer
 

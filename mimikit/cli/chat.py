@@ -13,6 +13,7 @@ import click
 
 from mimikit.cli import client, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
+from mimikit.cli.render import without_answer
 from mimikit.errors import MimikitError, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question
@@ -362,10 +363,3 @@ def question_lines(question: Question, said: str, now: datetime) -> Iterator[str
         yield f"  {terminal.bold(str(number))}  {terminal.one_line(option)}"
     how = "Answer with its number or your own words" if question.options else "Answer in your words"
     yield terminal.dim(f"{how}; {without_answer(question, now)}.")
-
-
-def without_answer(question: Question, now: datetime) -> str:
-    """What happens when nobody answers: `in 59 minutes "red" is taken`."""
-    default = question.default
-    what = f'"{terminal.one_line(default)}" is taken' if default else "it lapses"
-    return f"{terminal.ago(question.expires_at, now)} {what}"

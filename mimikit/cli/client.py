@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from mimikit import app
 from mimikit.cli import terminal
 from mimikit.config import system_zone
 from mimikit.conversation import history, inbox, turn_prompts
@@ -19,7 +18,7 @@ from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import check_id, is_id, new_id
 from mimikit.protocol.models import MAX_TEXT, Command, CommandResult, InboxItem, Message, Question
 from mimikit.state import ReadOnlyState, State
-from mimikit.supervisor import settings_writer
+from mimikit.supervisor import consumer_lock, settings_writer
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
 from mimikit.triggers.explain import ExplanationContext
@@ -179,7 +178,7 @@ def change_settings(
         return give_command(state, action, target, args)
     command = _command(state, action, target, args)
     try:
-        with app.in_place_of_consumer(state):
+        with consumer_lock.in_place_of_consumer(state):
             queue.give_command(state.files, command)
             settings_writer.apply_waiting(state.files, state.clock.now())
     except AlreadyRunning:  # one has started this moment

@@ -1,202 +1,248 @@
-"""`mimikit doctor`: look at everything, say how to mend it, mend what is safe."""
+"""`mimikit doctor`: look at everything, say how to mend it, mend what is safe.
+
+A check is a small function in the list `EVERY`; what one raises is a finding, too.
+"""
 
 from __future__ import annotations
 
-import itertools
+import contextlib
+import http.client
 import json
 import os
-import re
-import tomllib
-from collections.abc import Iterator, Sequence
-from operator import attrgetter
+import shutil
+import socket
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import click
 
-from mimikit import config
-from mimikit.cli import checks, terminal
-from mimikit.cli.checks import Finding, broken, note, ok, warning
-from mimikit.cli.client import look_at_consumer
+from mimikit import __version__, app, config
+from mimikit.cli import render, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
 from mimikit.clock import SystemClock
-from mimikit.config import Settings, known_keys
-from mimikit.engine_settings import SettingsSection
+from mimikit.config import local_host
+from mimikit.engines import sandbox
+from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.codex.engine import CodexEngine
+from mimikit.engines.opencode import cli as opencode_cli
+from mimikit.engines.registry import CODE_ENGINES, EngineRegistry
 from mimikit.errors import MimikitError
 from mimikit.log import EventLog
+from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.protocol.runtime import RuntimeState
+from mimikit.roles.prompts import Prompts
 from mimikit.state import State
-from mimikit.views.status import DoctorReport, FindingView, SettingView
+from mimikit.triggers import registry
+from mimikit.views.status import (
+    DoctorReport,
+    Finding,
+    broken,
+    look_at_consumer,
+    note,
+    ok,
+    settings_in_force,
+    warning,
+)
 
-_MARKS = {
-    "ok": ("✓", "green"),
-    "note": ("·", None),
-    "warning": ("!", "yellow"),
-    "broken": ("✗", "red"),
-}
-_TABLE_WIDTH = 20
-_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
+_BROKEN_MB, _LOW_MB = 50, 500
+_MOST_SHOWN = 10
+_PATIENCE_S = 2.0
 
 
 @click.command(cls=LeafCommand)
-@click.option("--fix", is_flag=True, help="Mend what is safe to mend: rights, folders, leftovers.")
+@click.option("--fix", is_flag=True, help="Mend what is safe to mend: rights, folders.")
 @pass_frame_and_json
 def doctor(frame: CliContext, fix: bool, as_json: bool) -> None:
     """Check everything and say how to mend it; exit code 1 when something is broken."""
     folder, workspace = frame.places()
     findings = list(examine(frame, folder, workspace))
-    if fix and any(finding.fix for finding in findings):
-        for finding in findings:
-            if finding.fix is not None:
-                finding.fix()
-                terminal.note(f"Mended: {finding.text}")
+    if fix:
+        for found in findings:
+            if found.fix is not None:
+                found.fix()
+                terminal.note(f"Mended: {found.text}")
         findings = list(examine(frame, folder, workspace))
-    try:
-        settings = list(_settings_in_force(config.load(folder), folder))
-    except MimikitError:
-        settings = []
-    if as_json:
-        seen = [FindingView.model_validate(found, from_attributes=True) for found in findings]
-        terminal.print_json(DoctorReport(settings=settings, findings=seen).to_dict())
-    else:
-        if settings:
-            _print_settings(settings)
-        _print_findings(findings)
-    if any(finding.level == "broken" for finding in findings):
+    report = DoctorReport(settings=settings_in_force(folder), findings=findings)
+    render.show(report, render.RenderContext(SystemClock().now(), ZoneInfo("UTC")), as_json=as_json)
+    if any(found.level == "broken" for found in findings):
         raise click.exceptions.Exit(1)
 
 
 def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
-    """Every finding, the ground first."""
-    yield from checks.python()
-    yield from checks.assets()
-    yield from checks.token_counts()
-    yield from checks.search_modules()
+    """Every finding; what needs a state folder, or good settings, is left out without one."""
+    version = sys.version.partition(" ")[0]
+    yield ok("python", f"{version} at {sys.executable}, mimikit {__version__}")
     if not workspace.is_dir():
         yield broken("workspace", f"expected a folder, got {workspace}")
         return
     if not folder.exists():
-        missing = f"expected a state folder at {folder}, got none"
-        mend = "`mimikit init` makes one"
-        yield broken("state", missing, mend, lambda: frame.open_as_keeper(create=True))
+        got = f"expected a state folder at {folder}, got none"
+        make = partial(frame.open_as_keeper, create=True)
+        yield broken("state", got, "`mimikit init` makes one", make)
         return
-    ground = list(checks.folder_itself(folder))
-    yield from ground
-    if any(finding.level == "broken" and finding.fix is None for finding in ground):
+    found = rights(folder)
+    yield found
+    if found.level == "broken" and found.fix is None:
         return
-    yield from _examine_state(frame, folder, workspace)
-
-
-def _examine_state(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
-    files, clock = Files(frame.keep(RealDisk(folder))), SystemClock()
-    now = clock.now()
-    yield from checks.inside(folder, files)
-    yield from checks.repository(folder, workspace, files)
-    yield from checks.leftovers(folder, files, now)
-    yield from checks.disk(folder)
     try:
         settings = config.load(folder)
-        path = folder / "config.toml"
-        yield ok("settings", str(path) if path.exists() else f"no {path}: defaults")
+        yield ok("settings", "valid; each value and its origin stand above")
     except MimikitError as error:
-        settings = None
         yield broken("settings", str(error))
-    yield from checks.clock(now, checks.newest_write(folder), settings)
-    if not (folder / "corrupt").is_dir():
-        return  # what comes now reads the folders
-    yield from checks.unreadable(files)
-    if settings is None:
         return
+    files, clock = Files(frame.keep(RealDisk(folder))), SystemClock()
     state = State(folder, workspace, files, settings, clock, EventLog(files, clock))
-    consumer = look_at_consumer(state)
-    if not consumer.is_there:
-        yield from checks.start(state)
-    elif consumer.state == "stuck":
-        yield broken("consumer", f"{consumer.who} holds the lock and does not move", "restart it")
+    for check in EVERY:
+        try:
+            yield from check(state)
+        except MimikitError as error:
+            yield broken(check.__name__, str(error))
+
+
+# ---- the checks
+
+
+def rights(folder: Path) -> Finding:
+    if folder.is_symlink() or not folder.is_dir():
+        return broken("state", f"expected a folder that is no link, got {folder}")
+    found = folder.stat()
+    if found.st_uid != os.getuid():
+        got = f"expected a folder of yours, got {folder} of user {found.st_uid}"
+        return broken("state", got, f"`sudo chown -R $(id -un) {folder}`")
+    if (mode := stat.S_IMODE(found.st_mode)) != 0o700:
+        got = f"expected mode 0700 on {folder}, got {mode:04o}"
+        return broken("state", got, f"`chmod 700 {folder}`", lambda: folder.chmod(0o700))
+    return ok("state", str(folder))
+
+
+def disk(state: State) -> Iterator[Finding]:
+    free_mb = shutil.disk_usage(state.path).free // 2**20
+    if free_mb < _LOW_MB:
+        short = broken if free_mb < _BROKEN_MB else warning
+        yield short("disk", f"only {free_mb} MB left", "free some space; nothing is lost meanwhile")
     else:
-        yield ok("consumer", f"{consumer.state}: {consumer.who} holds the lock")
-    health = consumer.health if consumer.is_there else None
-    if health is not None and health.degraded:
-        yield warning("consumer", f"in trouble: {health.degraded}")
-    if health is not None and health.paused:
-        yield note("queues", "paused", "`mimikit resume` lets them go on")
-    if settings.durability == "fast":
-        yield note("durability", "fast: a power cut may lose the last seconds")
-    yield from checks.port(settings)
-    yield from checks.prompts(state)
-    yield from checks.engines(state)
-    yield from checks.worker_sandbox(state)
+        yield ok("disk", f"{free_mb / 1024:.1f} GB free")
 
 
-def _print_findings(findings: Sequence[Finding]) -> None:
-    terminal.out(terminal.bold("Findings"))
-    for finding in findings:
-        mark, colour = _MARKS[finding.level]
-        lead = f"  {click.style(mark, fg=colour)} {terminal.heading(finding.area)}"
-        terminal.out("\n".join(terminal.hanging(lead, terminal.one_line(finding.text))))
-        if finding.mend:
-            mend = finding.mend + (" (`mimikit doctor --fix` does it)" if finding.fix else "")
-            lead = f"    {terminal.heading('')}{terminal.dim('→')} "
-            terminal.out("\n".join(terminal.hanging(lead, mend)))
-    levels = [finding.level for finding in findings]
-    told: list[str] = []
-    if number := levels.count("broken"):
-        told.append("1 thing is broken" if number == 1 else f"{number} things are broken")
-    if number := levels.count("warning"):
-        told.append(terminal.plural(number, "warning"))
-    terminal.out(f"\n{', '.join(told) or 'All is well'}.")
+def folders(state: State) -> Iterator[Finding]:
+    every = [state.path, *(state.path / name for name in paths.FOLDERS)]
+    if odd := [path for path in every if path.exists() and not path.is_dir()]:
+        yield broken("folders", f"expected a folder, got a file at {odd[0]}", "move it away")
+    elif missing := [name for name in paths.FOLDERS if not (state.path / name).is_dir()]:
+        got = f"expected all folders, got none at {', '.join(missing[:_MOST_SHOWN])}"
+        yield broken("folders", got, "make them", state.files.make_folders)
+    elif shut := [path for path in every if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]:
+        got = f"expected folders that can be written to, got {', '.join(map(str, shut))}"
+        yield broken("folders", got, "give yourself the right to write there")
 
 
-# ---- settings
+def corrupt(state: State) -> Iterator[Finding]:
+    """Files that could not be read, and broken triggers, each with its reason."""
+    files = state.files
+    reasons = files.names(paths.CORRUPT, suffix=paths.REASON)
+    for name in reasons[:_MOST_SHOWN]:
+        text = (files.read(f"{paths.CORRUPT}/{name}") or b"").decode(errors="replace")
+        kept = f"{paths.CORRUPT}/{name.removesuffix(paths.REASON)}"
+        mend = f"kept as {kept}: mend it and move it back, or remove both files"
+        yield warning("corrupt", ": ".join(text.strip().split("\n", 1)), mend)
+    for trigger_id in registry.ids(files):
+        if error := registry.read(files, trigger_id)[1]:
+            mend = "mend the file; until then its last good definition stays in force"
+            yield warning("trigger", f"{paths.trigger(trigger_id)}: {error}", mend)
 
 
-def _settings_in_force(settings: Settings, folder: Path) -> Iterator[SettingView]:
-    """Each key with its value, secrets left out, and where that comes from."""
+def consumer(state: State) -> Iterator[Finding]:
+    """Whether one runs, or could start: whatever would end it at once is met here as well."""
+    seen = look_at_consumer(state.files, state.clock.now())
+    if seen.state == "stuck":
+        yield broken("consumer", f"{seen.who} holds the lock and does not move", "restart it")
+    elif seen.is_there:
+        yield ok("consumer", f"{seen.state}: {seen.who} holds the lock")
+    else:
+        try:
+            app.check_consumer_starts(state)
+            yield note("consumer", "none is running", "`mimikit up` starts one")
+        except Exception as error:  # noqa: BLE001 - whatever it is would end a consumer, too
+            kind = "" if isinstance(error, MimikitError) else f"{type(error).__name__}: "
+            yield broken("consumer", f"none can start: {kind}{error}")
+    if seen.current and seen.current.degraded:
+        yield warning("consumer", f"in trouble: {seen.current.degraded}")
+
+
+def page(state: State) -> Iterator[Finding]:
+    """Whether the page answers, or its port is free."""
+    at = (local_host(state.settings.web.host), state.settings.web.port)
+    address = f"{at[0]}:{at[1]}"
+    connection = http.client.HTTPConnection(*at, timeout=_PATIENCE_S)
+    failures = (OSError, ValueError, http.client.HTTPException)
+    with contextlib.suppress(*failures), contextlib.closing(connection):
+        connection.request("GET", "/healthz")
+        if "consumer" in json.loads(connection.getresponse().read(10_000)):
+            yield ok("port", f"the page answers at {address}")
+            return
     try:
-        file = tomllib.loads(config.file_text(folder / "config.toml"))
-    except (OSError, ValueError):
-        file = {}
-    for key in known_keys():
-        value = attrgetter(key)(settings)
-        if isinstance(value, dict):
-            table = cast("dict[str, Any]", value)
-            value = {
-                name: it.model_dump(exclude_defaults=True)  # of keys it holds only where they are
-                if isinstance(it, SettingsSection)
-                else "•••"
-                if _SECRET.search(name)
-                else it
-                for name, it in table.items()
-            }
-        yield SettingView(key=key, value=value, origin=_origin(key, file))
+        socket.create_server(at, family=socket.AF_INET6 if ":" in at[0] else socket.AF_INET).close()
+        yield ok("port", f"{address} is free")
+    except OSError as error:
+        mend = "end the program that has it, or set another web.port"
+        yield warning("port", f"expected {address} to be free, got {error}", mend)
 
 
-def _origin(key: str, file: dict[str, Any]) -> str:
-    for name in (key.replace(".", "__"), key.partition(".")[0]):
-        if (variable := f"MIMIKIT_{name.upper()}") in os.environ:
-            return variable
-    *tables, name = key.split(".")
-    for table in tables:
-        inner = file.get(table)
-        file = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
-    return "config.toml" if name in file else "default"
+def prompts(state: State) -> Iterator[Finding]:
+    skipped = Prompts(state.files).passed_over
+    yield ok("prompts", "all templates are there and can be filled")
+    mend = "put a text file there, or remove it; then restart"
+    yield from (warning("prompts", reason, mend) for reason in skipped)
 
 
-def _print_settings(settings: Sequence[SettingView]) -> None:
-    """By table, as many on a line as fit; what is not a default stands out and names its origin."""
-    terminal.out(terminal.bold("Settings") + terminal.dim("  plain ones are defaults"))
-    columns = terminal.room() or 100
-    for table, members in itertools.groupby(settings, lambda it: it.key.rpartition(".")[0]):
-        lead, line = (table or "general").ljust(_TABLE_WIDTH), ""
-        for setting in members:
-            value, name = setting.value, setting.key.rpartition(".")[2]
-            text = f"{name} = {'none' if value is None else json.dumps(value, ensure_ascii=False)}"
-            if setting.origin != "default":
-                text = terminal.bold(f"{text} ({setting.origin})")
-            if line and 2 + _TABLE_WIDTH + terminal.width(f"{line}  {text}") > columns:
-                terminal.out(f"  {terminal.dim(lead)}{line}")
-                lead, line = " " * _TABLE_WIDTH, ""
-            line += f"  {text}" if line else text
-        terminal.out(f"  {terminal.dim(lead)}{line}")
-    terminal.out()
+def engines(state: State) -> Iterator[Finding]:
+    """Which engine serves each role and profile, and why not the others."""
+    runtime = state.files.peek(paths.RUNTIME, RuntimeState)
+    known = runtime.engines if runtime else {}
+    status = EngineRegistry(app.engines_of(state), state.settings, known).status()
+    if current := look_at_consumer(state.files, state.clock.now()).current:
+        status = current.engines  # it has asked them
+    for line in terminal.engine_lines(status):
+        mend = "until then its work waits in the queue"
+        yield broken("engines", line.text, mend) if line.waits else ok("engines", line.text)
+    if all(one.engine in CODE_ENGINES for one in status.values()):
+        mend = "`codex login`, or `mimikit engine add`"
+        yield warning("engines", "no language model is connected", mend)
+
+
+def programs(state: State) -> Iterator[Finding]:
+    engine, place = CodexEngine(state.settings, state.path), codex_cli.find(state.settings.codex)
+    if (reason := engine.unavailable()) or place is None:
+        yield note("codex", reason or "not installed")
+    elif instead := engine.turns_go():
+        yield note("codex", f"each turn is a `codex exec` of its own, which is slower: {instead}")
+    else:
+        yield ok("codex", f"{place.program}; turns go through one `codex app-server` that stays")
+    if other := opencode_cli.find(state.settings.opencode):
+        yield ok("opencode", str(other.program))
+
+
+def box(state: State) -> Iterator[Finding]:
+    """Whether bubblewrap keeps a state folder from a Worker: tried on one made for that."""
+    with tempfile.TemporaryDirectory() as place:
+        (masked := Path(place, paths.STATE_FOLDER)).mkdir()
+        reason = sandbox.canary(masked, Path(place))
+    if reason is None:
+        yield ok("sandbox", "a Worker can neither read nor write a state: tried")
+    else:
+        yield warning("sandbox", reason, "until then no agent works as a Worker")
+    if state.settings.command.sandbox == "off":
+        got = "run without the sandbox: the settings say so"
+        yield warning("commands", got, "a script that a Worker wrote can then change the state")
+    elif reason is not None:
+        yield warning("commands", "are refused without it", 'or set `command.sandbox = "off"`')
+
+
+EVERY = (disk, folders, corrupt, consumer, page, prompts, engines, programs, box)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import difflib
 import sys
-from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import click
 
-from mimikit.cli import client, terminal
+from mimikit.cli import client, render, terminal
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json, pass_state_and_json
 from mimikit.cli.options import NumberRange, blame, check_length, parse_past
 from mimikit.errors import BadInput, NotFound
@@ -37,9 +36,7 @@ def memory() -> None:
 def status(state: ReadOnlyState, as_json: bool) -> None:
     """Show what there is, and how its search index is."""
     report = shown.memory_report(state.search.status(), _library(state).listed())
-    facts = _status_facts(report, state.clock.now())
-    lines = (f"{terminal.heading(head)}{text}" for head, text in facts)
-    terminal.show(report, lines, as_json=as_json)
+    render.show(report, render.RenderContext.of(state), as_json=as_json)
 
 
 @memory.command()
@@ -56,11 +53,7 @@ def index(state: ReadOnlyState, rebuild: bool, as_json: bool) -> None:
     after = state.search.refresh(rebuild=rebuild)
     took_s = state.clock.monotonic() - began
     report = shown.memory_report(after, _library(state).listed(), round(took_s * 1000))
-    said = f"Indexed {_size(report.index)}, in {terminal.span(took_s)}."
-    if report.index.fallback:
-        why = report.index.fallback
-        said = f"No index: {why}. Searches look through the files one by one."
-    terminal.show(report, [said], as_json=as_json)
+    render.show(report, render.RenderContext.of(state), as_json=as_json)
 
 
 @memory.command()
@@ -98,9 +91,9 @@ def search(
     if fallback and not as_json:
         terminal.note(f"Looked through the files one by one: {fallback}")
     undated = " of that time; memory.md and documents have none" if since or until else ""
-    lines = hit_lines(hits) if hits else [f"Nothing found on {terminal.one_line(text)!r}{undated}."]
+    empty = f"Nothing found on {terminal.one_line(text)!r}{undated}."
     report = shown.SearchReport(query=text, hits=hits, fallback=fallback)
-    terminal.show(report, lines, as_json=as_json)
+    render.show(report, render.RenderContext.of(state, empty=empty), as_json=as_json)
 
 
 @memory.command()
@@ -110,34 +103,20 @@ def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
     """Show a file; without PATH, list them all."""
     library = _library(state)
     listed = library.listed()
-    if path is not None:
-        file = _meant(path, listed)
-        known = shown.named(file.path)
-        note = library.shown(known) if known else None
-        if note is None:
-            raise client.gone("memory file", file.path)
-        whole = shown.MemoryText(**dict(file), text=note.text, hash=note.hash)
-        # As it is read: the ids of messages, notes and parts left out.
-        lines = map(shown.unmarked, note.text.split("\n"))
-        text = "\n".join(line for line, begins, _ in lines if line or not begins)
-        terminal.show(whole, [terminal.block(text)], as_json=as_json)
-        if note.cut:
-            terminal.note(f"It goes on: this is the beginning, of {_bytes(note.size)}.")
-    elif as_json:
-        terminal.print_json({"files": [file.to_dict() for file in listed]})
-    else:
-        rows = [
-            (
-                terminal.one_line(file.path),
-                _KINDS[file.kind][0] + (" (hidden)" if file.hidden else ""),
-                _bytes(file.size),
-                terminal.ago(file.modified_at, state.clock.now()) if file.modified_at else "-",
-            )
-            for file in listed
-        ]
-        empty = "Nothing is remembered yet. `mimikit memory add TEXT` adds a note."
-        for line in terminal.table(("PATH", "KIND", "SIZE", "CHANGED"), rows, empty, flexible=0):
-            terminal.out(line)
+    if path is None:
+        render.show(
+            shown.MemoryFiles(files=listed), render.RenderContext.of(state), as_json=as_json
+        )
+        return
+    file = _meant(path, listed)
+    known = shown.named(file.path)
+    note = library.shown(known) if known else None
+    if note is None:
+        raise client.gone("memory file", file.path)
+    whole = shown.MemoryText(**dict(file), text=note.text, hash=note.hash)
+    render.show(whole, render.RenderContext.of(state), as_json=as_json)
+    if note.cut:
+        terminal.note(f"It goes on: this is the beginning, of {render.size_words(note.size)}.")
 
 
 @memory.command()
@@ -192,72 +171,6 @@ def _meant(given: str, listed: list[shown.MemoryFile]) -> shown.MemoryFile:
     raise NotFound(f"expected a memory file, got {given!r}; {hint}")
 
 
-_KINDS = {
-    "longTerm": ("file of long-term notes", "files of long-term notes"),
-    "raw": ("file of a day", "files of days"),
-    "day": ("daily summary", "daily summaries"),
-    "month": ("monthly summary", "monthly summaries"),
-    "docs": ("document of the workspace", "documents of the workspace"),
-}
-_KB = 1024
-
-
-def _status_facts(report: shown.MemoryReport, now: datetime) -> Iterator[tuple[str, str]]:
-    index = report.index
-    stale = terminal.plural(index.stale_files, "newer file")
-    age = f"{stale} not in it yet, taken in by the next search"
-    if index.fresh:
-        age = terminal.coloured("up to date", "ok")
-    yield "index", f"{age}; {_size(index)}"
-    if index.fallback:
-        yield "", terminal.coloured(f"not used: {index.fallback}", "warning")
-    if index.refreshed_at:
-        yield "refreshed", terminal.ago(index.refreshed_at, now)
-    yield "tokens", f"counted, by {report.tokens}" if report.tokens else "estimated"
-    kinds = [(count, _KINDS[kind]) for kind, count in report.files.items() if count]
-    for number, (count, (one, many)) in enumerate(kinds):
-        yield "" if number else "files", f"{count} {one if count == 1 else many}"
-    if not kinds:
-        yield "files", "none yet; `mimikit memory add TEXT` makes one"
-
-
-def _size(index: shown.IndexReport) -> str:
-    files = terminal.plural(index.files, "file")
-    return f"{files}, {terminal.plural(index.passages, 'passage')}, {_bytes(index.bytes)}"
-
-
-def _bytes(size: int) -> str:
-    if size < _KB:
-        return f"{size} bytes"
-    return f"{size / _KB:,.0f} KB" if size < _KB * _KB else f"{size / _KB / _KB:,.1f} MB"
-
-
-def hit_lines(hits: Sequence[shown.HitView]) -> Iterator[str]:
-    for number, hit in enumerate(hits):
-        if number:
-            yield ""
-        place = f"{hit.source}:{hit.line}" if hit.line else hit.source
-        facts = [hit.day.isoformat() if hit.day else None, hit.role, hit.task_id]
-        known = [fact for fact in facts if fact and fact not in hit.source]
-        more = "  " + terminal.dim(terminal.one_line(", ".join(known))) if known else ""
-        yield terminal.bold(terminal.one_line(place)) + more
-        yield f"  {_marked(hit.snippet, hit.marks)}"
-
-
-def _marked(snippet: str, marks: Sequence[tuple[int, int]]) -> str:
-    parts: list[str] = []
-    last = 0
-    for start, end in marks:
-        parts.append(_flat(snippet[last:start]))
-        parts.append(terminal.coloured(_flat(snippet[start:end]), "running"))
-        last = end
-    return "".join([*parts, _flat(snippet[last:])]).strip()
-
-
-def _flat(text: str) -> str:
-    return terminal.safe(text).replace("\n", " ").replace("\t", " ")
-
-
 # ---- the backlog
 
 
@@ -272,15 +185,9 @@ def backlog() -> None:
 def list_backlog(state: ReadOnlyState, only_open: bool, as_json: bool) -> None:
     """List every item with its number."""
     found = notes.load_backlog(state.files)
-    rows = [
-        (str(number), terminal.state("done" if item.done else "open"), terminal.one_line(item.text))
-        for number, item in enumerate(found.items, 1)
-        if not (only_open and item.done)
-    ]
     empty = "Nothing on the backlog. `mimikit backlog add TEXT` puts something on it."
-    empty = "All done." if found.items else empty
-    lines = terminal.table(("NO.", "STATE", "WHAT"), rows, empty)
-    terminal.show(backlog_view(found, only_open=only_open), lines, as_json=as_json)
+    context = render.RenderContext.of(state, empty="All done." if found.items else empty)
+    render.show(backlog_view(found, only_open=only_open), context, as_json=as_json)
 
 
 @backlog.command("add")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from datetime import datetime
 from typing import Any, get_args
 
 import click
 
-from mimikit.cli import client, terminal
+from mimikit.cli import client, render, terminal
 from mimikit.cli.frame import (
     CliContext,
     LeafCommand,
@@ -25,7 +24,6 @@ from mimikit.cli.options import (
     notify_option,
     timing_options,
 )
-from mimikit.cli.task_report import diff_lines, report_lines
 from mimikit.cli.triggers import promises
 from mimikit.config import ProfilesSettings
 from mimikit.protocol import paths
@@ -33,7 +31,6 @@ from mimikit.protocol.models import Notify, Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskState
-from mimikit.tasks.usage import held_for
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
@@ -173,39 +170,13 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
     """List running and queued tasks, then those that ended last."""
     consumer = client.look_at_consumer(state)
     found = shown.listed(state.files, consumer.live, only, limit)
-    now = state.clock.now()
-    short = terminal.room() is not None
-    rows = [
-        (
-            client.short_id(task.id) if short else task.id,
-            terminal.state(task.state),
-            task.seat if task.seat == "planner" else task.profile,
-            _when(task, now),
-            terminal.one_line(f"{task.title}: {task.headline}" if task.headline else task.title),
-        )
-        for task in found
-    ]
     empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
-    lines = terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows, empty)
-    if any(task.waits_for for task in found) and consumer.current is not None:
-        waits = terminal.awaited_lines(consumer.current.minds, now, state.settings.zone)
-        lines = [*lines, *waits]
-    terminal.show(shown.TaskList(tasks=found), lines, as_json=as_json)
-
-
-def _when(task: shown.TaskView, now: datetime) -> str:
-    if task.state == "queued":
-        if task.waits_for:
-            return f"waits for {'tokens' if held_for(task.waits_for) else task.waits_for}"
-        if task.not_before and task.not_before > now:
-            return f"starts {terminal.ago(task.not_before, now)}"
-        return f"waits {terminal.short_span((now - task.created_at).total_seconds())}"
-    if task.state == "asking":
-        return "waits for an answer"
-    if task.state == "running":
-        since = task.started_at
-        return f"for {terminal.short_span((now - since).total_seconds())}" if since else "now"
-    return terminal.ago(task.completed_at or task.created_at, now)
+    minds = consumer.current.minds if consumer.current else {}
+    render.show(
+        shown.TaskList(tasks=found),
+        render.RenderContext.of(state, minds=minds, empty=empty),
+        as_json=as_json,
+    )
 
 
 @tasks.command()
@@ -221,12 +192,10 @@ def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> 
     diff = diffs.of_task(state.files, id_)
     if only_diff:
         found = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)
-        lines = diff_lines(diff) if diff else ["It changed no file."]
-        terminal.show(found, lines, as_json=as_json)
+        render.show(found, render.RenderContext.of(state), as_json=as_json)
         return
     report = task_report(state.files, known, client.look_at_consumer(state).live)
-    lines = report_lines(report, diff, state.clock.now(), state.settings.zone)
-    terminal.show(report, lines, as_json=as_json)
+    render.show(report, render.RenderContext.of(state, diff=diff), as_json=as_json)
 
 
 @tasks.command()

@@ -11,8 +11,9 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from mimikit.protocol.models import EngineStatus, Record
+    from mimikit.state import State
     from mimikit.views.base import View
+    from mimikit.views.diffs import DiffView
 
 _COLOURS = {
     word: colour
@@ -91,7 +94,7 @@ def block(text: str) -> str:
 
 def heading(text: str) -> str:
     """What stands before a fact, as wide as all of them."""
-    return dim(text.ljust(_HEAD))
+    return dim(f"{text} ".ljust(_HEAD))
 
 
 def facts(found: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -254,6 +257,44 @@ def moment(when: datetime, now: datetime, zone: tzinfo) -> str:
     if local.date() == now.astimezone(zone).date():
         return f"{local:%H:%M:%S}"
     return f"{local:%Y-%m-%d %H:%M}"
+
+
+# ---- views
+
+
+def section(heading: str, lines: str | Iterable[str]) -> Iterator[str]:
+    """Lines under a heading; nothing when there are none."""
+    if isinstance(lines, str):
+        lines = [indented(lines)] if lines.strip() else []
+    if lines := [*lines]:
+        yield from ("", bold(heading), *lines)
+
+
+@dataclass(frozen=True)
+class RenderContext:
+    """What stands around a view: the time, and what another view says of it."""
+
+    now: datetime
+    zone: ZoneInfo
+    minds: Mapping[str, EngineStatus] | None = None
+    """Engines by name, for what waits for one."""
+    diff: DiffView | None = None
+    """What a task changed."""
+    empty: str = ""
+    """What an empty list says instead of its own words."""
+
+    @classmethod
+    def of(cls, state: State, **more: Any) -> Self:
+        return cls(state.clock.now(), state.settings.zone, **more)
+
+    def moment(self, when: datetime) -> str:
+        return moment(when, self.now, self.zone)
+
+    def ago(self, when: datetime | None, otherwise: str = "-") -> str:
+        return ago(when, self.now) if when else otherwise
+
+    def both(self, when: datetime) -> str:
+        return f"{self.moment(when)}, {self.ago(when)}"
 
 
 # ---- engines

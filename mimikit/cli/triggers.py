@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from datetime import datetime, tzinfo
 from typing import Any
 
 import click
 
-from mimikit.cli import client, terminal
+from mimikit.cli import client, render, terminal
 from mimikit.cli.frame import (
     CliContext,
     LeafCommand,
@@ -35,7 +33,7 @@ from mimikit.state import ReadOnlyState
 from mimikit.tools import requests, world
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
-from mimikit.triggers.explain import Explanation, SlotExplanation, trigger_words
+from mimikit.triggers.explain import trigger_words
 from mimikit.views import triggers as shown
 
 _EXAMPLES = """\b
@@ -56,34 +54,7 @@ def triggers() -> None:
 def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List every trigger with its last and next run."""
     found = shown.listed(state.files, client.situation(state))
-    now, short = state.clock.now(), terminal.room() is not None
-    most = 44 if short else sys.maxsize
-    rows = [
-        (
-            client.short_id(trigger.id) if short else trigger.id,
-            terminal.state(_state(trigger)),
-            terminal.clip(terminal.one_line(trigger.words["en"]), most),
-            terminal.ago(trigger.last_run_at, now) if trigger.last_run_at else "never",
-            terminal.ago(trigger.next_run_at, now)
-            if trigger.enabled and trigger.next_run_at
-            else "-",
-            str(trigger.fire_count),
-            ("reminder: " if trigger.profile == REMINDER else "")
-            + terminal.one_line(trigger.title),
-        )
-        for trigger in found
-    ]
-    empty = 'No triggers. `mimikit enqueue --command "date" --every 10m` makes one.'
-    lines = terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows, empty)
-    terminal.show(shown.TriggerList(triggers=found), lines, as_json=as_json)
-
-
-def _state(trigger: shown.TriggerView) -> str:
-    if trigger.broken:
-        return "broken"
-    if trigger.blocked_by:
-        return "blocked"
-    return "active" if trigger.enabled else "paused"
+    render.show(shown.TriggerList(triggers=found), render.RenderContext.of(state), as_json=as_json)
 
 
 @triggers.command()
@@ -95,11 +66,7 @@ def show(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     found = shown.find(state.files, id_, client.situation(state))
     if found is None:
         raise client.gone("trigger", id_)
-    head = f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(_state(found))}"
-    lines = [head, *terminal.facts(facts(found, state.clock.now(), state.settings.zone))]
-    if found.prompt:
-        lines.append(f"\n{terminal.bold('Prompt')}\n{terminal.indented(found.prompt)}")
-    terminal.show(found, lines, as_json=as_json)
+    render.show(found, render.RenderContext.of(state), as_json=as_json)
 
 
 @triggers.command()
@@ -109,11 +76,9 @@ def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     """Explain why a trigger did or did not fire; also one that is gone."""
     id_ = client.find_trigger_ever(state.files, trigger_id)
     found = shown.explained(state.files, id_, client.situation(state))
-    if as_json:
-        terminal.print_json(found.model_dump(mode="json", by_alias=True))
-        return
-    for line in explained(terminal.one_line(id_), found, state.clock.now(), state.settings.zone):
-        terminal.out(line)
+    if not as_json:
+        terminal.out(f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(found.state)}")
+    render.show(found, render.RenderContext.of(state), as_json=as_json)
 
 
 # ---- changing
@@ -233,10 +198,6 @@ def remind(frame: CliContext, text: str, as_json: bool, **options: Any) -> None:
         terminal.note(f"It waits: {client.HINT}.")
 
 
-_MARKS = {True: ("✓", "ok"), False: ("✗", "failed"), None: ("?", "paused")}
-_STATES = {"ran": "done", "skipped": "paused", "missed": "failed"}
-
-
 def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     """When a new trigger will run, in sentences, and what it costs."""
     here = client.situation(state)
@@ -256,76 +217,3 @@ def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
         told.append(told_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
     return told + [note["en"] for note in shown.notes(trigger, here, asked_every_s=every_s)]
-
-
-def facts(trigger: shown.TriggerView, now: datetime, zone: tzinfo) -> Iterator[tuple[str, str]]:
-    def moment(when: datetime) -> str:
-        return f"{terminal.moment(when, now, zone)}, {terminal.ago(when, now)}"
-
-    if trigger.type == "broken":
-        yield "broken", f"{trigger.broken}; it was never good: mend the file, or remove it"
-        return
-    if trigger.broken:
-        yield "broken", f"{trigger.broken}; the last good definition stays in force"
-    if trigger.title != trigger.prompt:
-        yield "title", trigger.title
-    yield "reminds you" if trigger.profile == REMINDER else "when", trigger.words["en"]
-    yield "now", trigger.headline["en"]
-    if trigger.profile != REMINDER:
-        yield "profile", trigger.profile
-    yield "made", moment(trigger.created_at or now)  # only a broken one does not tell
-    yield "last run", moment(trigger.last_run_at) if trigger.last_run_at else "never"
-    if trigger.last:
-        yield "how it went", trigger.last["en"]
-    if trigger.next_run_at and trigger.enabled:
-        yield "next run", moment(trigger.next_run_at)
-    if trigger.cooldown:
-        yield "cooldown", terminal.span(trigger.cooldown)
-    yield "runs", str(trigger.fire_count)
-    yield "told", trigger.told["en"]
-    if trigger.failure_streak:
-        alike = " alike" if trigger.failure_streak > 1 else ""
-        yield "failing", f"the last {trigger.failure_streak} failed{alike}"
-    if trigger.last_task_id:
-        yield "last task", trigger.last_task_id
-    if trigger.blocked_by:
-        yield "blocked by", trigger.blocked_by
-
-
-def explained(trigger_id: str, found: Explanation, now: datetime, zone: tzinfo) -> Iterator[str]:
-    """Why it did or did not fire: what it does now, its condition, its slots."""
-    yield f"{terminal.bold(trigger_id)}  {terminal.state(found.state)}"
-    for text in (found.headline, *found.lines):
-        yield from terminal.hanging("  ", terminal.one_line(text["en"]))
-    if found.nodes:
-        yield ""
-        yield terminal.bold("Condition")
-    for node in found.nodes:
-        mark, colour = _MARKS[node.holds]
-        since = f" ({terminal.moment(node.at, now, zone)})" if node.at else ""
-        lead = f"  {'  ' * node.depth}{terminal.coloured(mark, colour)} "
-        text = f"{node.words['en']}: {node.why['en']}{since}"
-        yield from terminal.hanging(lead, terminal.one_line(text))
-    if found.slots:
-        yield ""
-        yield terminal.bold("Slots")
-        rows = [_slot(slot, now, zone) for slot in found.slots]
-        head = tuple(terminal.dim(text) for text in ("AT", "STATE", "TASK", "WHY"))
-        yield from (f"  {line}" for line in terminal.aligned([head, *rows]))
-
-
-def _slot(slot: SlotExplanation, now: datetime, zone: tzinfo) -> tuple[str, str, str, str]:
-    said = [slot.reason["en"]] if slot.reason else []
-    if slot.planned_at:
-        said.append(
-            f"planned for {terminal.moment(datetime.fromisoformat(slot.planned_at), now, zone)}"
-        )
-    state = str(slot.state)
-    if slot.missed and state != "ran":  # beside a run they have a row of their own
-        said.append(f"{slot.missed} later")
-    return (
-        terminal.moment(datetime.fromisoformat(slot.at), now, zone),
-        terminal.coloured(state, _STATES.get(state, "")),
-        client.short_id(slot.task_id) if slot.task_id else "-",
-        terminal.one_line("; ".join(said)),
-    )

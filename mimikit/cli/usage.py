@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import date, datetime
 from typing import cast, get_args
-from zoneinfo import ZoneInfo
 
 import click
 
-from mimikit.cli import terminal
+from mimikit.cli import render, terminal
 from mimikit.cli.client import change_settings, look_at_consumer
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame
 from mimikit.cli.options import parse_past
 from mimikit.errors import BadInput
-from mimikit.language.phrases import local_time
 from mimikit.tasks.budget import day_of
-from mimikit.views.usage import (
-    BudgetView,
-    TokenCounts,
-    UsageBy,
-    UsageReader,
-    UsageReport,
-    UsageTodayView,
-)
+from mimikit.views.usage import UsageBy, UsageReader
 
 _CAPS = {
     "set_daily": "daily_tokens",
@@ -52,70 +41,7 @@ def usage(frame: CliContext, by: str, since: str | None, as_json: bool, **caps: 
     first = day_of(parse_past(since, now, zone), zone) if since else None
     reader = UsageReader(state.files, state.settings)
     report = reader.report(cast("UsageBy", by), first, now, look_at_consumer(state).current)
-    terminal.show(report, _lines(report, zone, now), as_json=as_json)
-
-
-def usage_words(counts: UsageTodayView) -> str:
-    """Today's usage in one line."""
-    tokens = counts.input_tokens + counts.output_tokens
-    cap = counts.budget.daily_tokens
-    of = f" of {cap:,}" if cap is not None else ""
-    cost = f", {_cost(counts)}" if counts.cost else ""
-    return f"{tokens:,}{of} tokens today in {terminal.plural(counts.runs, 'run')}{cost}"
-
-
-def held_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
-    """What waits for tokens, and until when; None: nothing."""
-    counts = ((budget.messages, "message"), (budget.tasks, "task"))
-    what = " and ".join(terminal.plural(number, one) for number, one in counts if number)
-    if budget.until is None or not what:
-        return None
-    wait = "wait" if budget.messages + budget.tasks > 1 else "waits"
-    until = f"{local_time(budget.until, zone):%Y-%m-%d %H:%M}"
-    return f"the tokens are used up; {what} {wait} until {until}; `mimikit usage --set-daily N`"
-
-
-def _lines(report: UsageReport, zone: ZoneInfo, now: datetime) -> Iterator[str]:
-    today = UsageTodayView.of(report.today, budget=report.budget)
-    yield usage_words(today)
-    if held := held_words(report.budget, zone):
-        yield held
-    caps = {"a task": report.budget.per_task_tokens}
-    caps["a trigger's day"] = report.budget.per_trigger_daily_tokens
-    if told := [f"{what} {cap:,}" for what, cap in caps.items() if cap is not None]:
-        yield f"At most: {', '.join(told)}."
-    yield ""
-    heads = [report.by, "runs", "input", "cached", "output", "cost"]
-    rows = [row for row in report.rows if row.runs]
-    made = [[_name(row.key, row.title, report, now, zone), *_numbers(row)] for row in rows]
-    if made:
-        made.append(["in all", *_numbers(report.total)])
-    yield from terminal.table(heads, made, "Nothing was used.", flexible=0)
-    if report.total.estimated:
-        estimated = terminal.plural(report.total.estimated, "run")
-        yield terminal.dim(f"~ {estimated} estimated: the engine told nothing, or not all of it")
-
-
-def _name(key: str, title: str, report: UsageReport, now: datetime, zone: ZoneInfo) -> str:
-    if report.by == "day":
-        return "today" if date.fromisoformat(key) == day_of(now, zone) else key
-    if not key:
-        return {"trigger": "no trigger", "model": "the engine's own"}.get(report.by, "–")
-    return terminal.one_line(title or key)
-
-
-def _numbers(counts: TokenCounts) -> list[str]:
-    mark = "~" if counts.estimated else ""
-    tokens = (counts.input_tokens, counts.cached_input_tokens, counts.output_tokens)
-    return [f"{counts.runs:,}", *(f"{mark}{number:,}" for number in tokens), _cost(counts)]
-
-
-def _cost(counts: TokenCounts) -> str:
-    told = (
-        f"{'<0.01' if 0 < amount < 0.01 else f'{amount:,.2f}'} {currency}"
-        for currency, amount in counts.cost.items()
-    )
-    return ", ".join(told) or "–"
+    render.show(report, render.RenderContext(now, zone), as_json=as_json)
 
 
 def _tokens(name: str, text: str) -> int | None:

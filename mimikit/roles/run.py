@@ -305,11 +305,10 @@ def run_engine(
     except Exception as error:
         if shortage_of(error):
             raise
+        context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
         # An EngineError says that nothing began; of what else an engine raises nobody knows.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
-        context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
-        failed = Outcome("failed", error=f"the engine failed: {error}", failure_reason="error")
-        outcome = not_begun(context, cancel, error) or failed
+        outcome = not_begun(context, cancel, error) or _failed_by(error)
     finally:
         if server is not None and token is not None:
             server.unregister(token)
@@ -323,6 +322,10 @@ def run_engine(
             tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
         trail.keep(context.files, request, outcome, context.clock.now())
     return outcome
+
+
+def _failed_by(error: Exception) -> Outcome:
+    return Outcome("failed", error=f"the engine failed: {error}", failure_reason="error")
 
 
 def _told(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from mimikit.memory.notes import BacklogList
 from mimikit.views.base import View
 
 
 class BacklogItem(View):
+    number: int = Field(exclude=True)
+    """Its place in the file, from 1."""
     text: str
     done: bool
 
@@ -20,8 +24,8 @@ class BacklogView(View):
 
 def backlog_view(found: BacklogList, *, only_open: bool = False) -> BacklogView:
     items = [
-        BacklogItem(text=item.text, done=item.done)
-        for item in found.items
+        BacklogItem(number=number, text=item.text, done=item.done)
+        for number, item in enumerate(found.items, 1)
         if not (only_open and item.done)
     ]
     return BacklogView(items=items, hash=found.hash)

@@ -77,8 +77,11 @@ class IndexView(View):
     """Why a plain scan serves."""
 
 
-class MemoryList(View):
+class MemoryFiles(View):
     files: list[MemoryFile]
+
+
+class MemoryList(MemoryFiles):
     index: IndexView
 
 

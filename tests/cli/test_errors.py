@@ -76,10 +76,10 @@ def test_an_unforeseen_error_is_one_line_and_its_story_is_in_the_log(
 ) -> None:
     cli("init")
 
-    def fail(_state: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise KeyError("surprise")
 
-    monkeypatch.setattr(status, "look", fail)
+    monkeypatch.setattr(status, "overview", fail)
     result = cli("status")
     assert result.exit_code == 1
     check_line(result.stderr)
@@ -88,7 +88,7 @@ def test_an_unforeseen_error_is_one_line_and_its_story_is_in_the_log(
     lines = (tmp_path / ".mimikit" / "log.jsonl").read_text().splitlines()
     logged = json.loads(lines[-1])
     assert (logged["type"], logged["event"]) == ("error", "cli_fault")
-    assert "look" in logged["traceback"]
+    assert "overview" in logged["traceback"]
 
 
 def test_an_unforeseen_error_without_a_state_folder_makes_none(

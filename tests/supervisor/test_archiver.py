@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -262,20 +261,6 @@ def test_a_file_the_disk_can_not_give_back_holds_up_only_its_own_day(tmp_path: P
     (failed, *_) = events(client, "archive_failed")
     assert failed["messages"] == 1
     assert "the disk failed to read" in str(failed["error"])
-
-
-def test_a_removed_folder_is_made_anew_and_written_to(tmp_path: Path) -> None:
-    folder = tmp_path / "state"
-    folder.mkdir()
-    files = Files(RealDisk(folder), durable=False)
-    files.make_folders()
-    client = made(files)
-    filled(client, [said(1)])
-    client.product.idle()
-    shutil.rmtree(folder / "memory")
-    after(client, 6 * HOUR)
-    assert archived(client) == {"msg-1": True}
-    assert (folder / "memory" / raw_files(files)[0]).is_file()
 
 
 def test_what_was_to_be_remembered_goes_to_the_day_when_a_link_is_in_the_way(

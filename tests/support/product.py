@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mimikit import app
-from mimikit.app import Consumer, Parts
+from mimikit.app import Parts, WiredConsumer
 from mimikit.config import (
     DeferredSettings,
     LimitSettings,
@@ -134,7 +134,7 @@ def _crash(reason: str) -> NoReturn:
 class PoolInPlace:
     """What is known of the queues; `Product.pool` claims from them, when a test has it work."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: WiredConsumer) -> None:
         self._files = consumer.state.files
 
     def set_paused(self, paused: bool) -> None: ...

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from mimikit import app
 from mimikit.state import find_state, open_state
+from mimikit.supervisor.consumer_lock import take_consumer_lock
 from tests.support.twins import ScriptedEngine
 
 
 def main(script: Path, workspace: Path) -> int:
     state = open_state(*find_state(None, workspace))
     engines = [*app.engines_of(state), ScriptedEngine(json.loads(script.read_text()))]
-    return app.ConsumerApp(state, app.take_consumer_lock(state), engines).run()
+    return app.ConsumerApp(state, take_consumer_lock(state), engines).run()
 
 
 if __name__ == "__main__":

@@ -499,7 +499,7 @@ def test_a_trigger_that_fired_and_went_is_still_explained(web) -> None:
     assert found["explanation"]["state"] == "gone"
     assert "as task task-r and is gone" in found["explanation"]["headline"]["en"]
     assert [s["taskId"] for s in found["explanation"]["slots"]] == ["task-r"]
-    assert {node["id"] for node in found["graph"]["nodes"]} == {"task-0", "task-r"}
+    assert {step["id"] for step in found["chain"]} == {"task-0", "task-r"}
 
 
 def test_a_removed_trigger_is_remembered_and_a_stranger_is_not(web) -> None:
@@ -515,7 +515,7 @@ def test_a_broken_trigger_is_explained_with_its_line(web) -> None:
     found = web.get("/api/triggers/trig-1")
     assert (found["trigger"]["type"], found["explanation"]["state"]) == ("broken", "broken")
     assert "line 2" in found["explanation"]["headline"]["en"]
-    assert [node["state"] for node in found["graph"]["nodes"]] == ["blocked"]
+    assert [step["state"] for step in found["chain"]] == ["blocked"]
 
 
 @pytest.mark.parametrize(

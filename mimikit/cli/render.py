@@ -1,0 +1,443 @@
+"""How each view looks in the terminal: `render` is a table of view type → lines."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from functools import singledispatch
+from zoneinfo import ZoneInfo
+
+import click
+from pydantic import BaseModel
+
+from mimikit import __version__
+from mimikit.cli import task_lines, terminal
+from mimikit.cli.client import short_id
+from mimikit.cli.terminal import (
+    RenderContext,
+    ago,
+    bold,
+    dim,
+    facts,
+    one_line,
+    plural,
+    span,
+)
+from mimikit.language import phrases
+from mimikit.language.plain_text import plain
+from mimikit.protocol import paths
+from mimikit.protocol.models import LiveRun, Question
+from mimikit.tasks.budget import day_of
+from mimikit.triggers.explain import Explanation
+from mimikit.views.backlog import BacklogView
+from mimikit.views.base import View
+from mimikit.views.chains import TaskReport
+from mimikit.views.diffs import DiffView
+from mimikit.views.memory import (
+    IndexReport,
+    MemoryFiles,
+    MemoryReport,
+    MemoryText,
+    SearchReport,
+    unmarked,
+)
+from mimikit.views.messages import TurnPromptView
+from mimikit.views.status import Consumer, DoctorReport, StateOverview
+from mimikit.views.tasks import TaskList
+from mimikit.views.triggers import TriggerList, TriggerView
+from mimikit.views.usage import BudgetView, TokenCounts, UsageReport, UsageTodayView
+
+
+def show(view: BaseModel, context: RenderContext, *, as_json: bool) -> None:
+    """Print JSON for programs, as the HTTP API gives it, or lines for people."""
+    if as_json:
+        data = (
+            view.to_dict()
+            if isinstance(view, View)
+            else view.model_dump(mode="json", by_alias=True)
+        )
+        terminal.print_json(data)
+        return
+    for line in render(view, context):
+        terminal.out(line)
+
+
+@singledispatch
+def render(view: BaseModel, context: RenderContext) -> Iterable[str]:
+    """The lines of a view, for people."""
+    raise TypeError(f"expected a view that has lines, got {type(view).__name__} at {context.now}")
+
+
+# ---- tasks and triggers
+
+render.register(TaskList, task_lines.task_list)
+render.register(TaskReport, task_lines.task)
+render.register(DiffView, task_lines.diff)
+render.register(TriggerList, task_lines.trigger_list)
+render.register(TriggerView, task_lines.trigger)
+render.register(Explanation, task_lines.explanation)
+
+
+# ---- memory and backlog
+
+_KINDS = {
+    "longTerm": ("file of long-term notes", "files of long-term notes"),
+    "raw": ("file of a day", "files of days"),
+    "day": ("daily summary", "daily summaries"),
+    "month": ("monthly summary", "monthly summaries"),
+    "docs": ("document of the workspace", "documents of the workspace"),
+}
+_KB = 1024
+
+
+def size_words(size: int) -> str:
+    if size < _KB:
+        return f"{size} bytes"
+    return f"{size / _KB:,.0f} KB" if size < _KB * _KB else f"{size / _KB / _KB:,.1f} MB"
+
+
+def _index_size(index: IndexReport) -> str:
+    files = plural(index.files, "file")
+    return f"{files}, {plural(index.passages, 'passage')}, {size_words(index.bytes)}"
+
+
+@render.register
+def _(view: MemoryReport, context: RenderContext) -> Iterable[str]:
+    if view.took_ms is None:
+        found = _memory_facts(view, context)
+        return (f"{terminal.heading(head)}{text}" for head, text in found)
+    if why := view.index.fallback:
+        return [f"No index: {why}. Searches look through the files one by one."]
+    return [f"Indexed {_index_size(view.index)}, in {span(view.took_ms / 1000)}."]
+
+
+def _memory_facts(view: MemoryReport, context: RenderContext) -> Iterator[tuple[str, str]]:
+    index = view.index
+    age = f"{plural(index.stale_files, 'newer file')} not in it yet, taken in by the next search"
+    if index.fresh:
+        age = terminal.coloured("up to date", "ok")
+    yield "index", f"{age}; {_index_size(index)}"
+    if index.fallback:
+        yield "", terminal.coloured(f"not used: {index.fallback}", "warning")
+    if index.refreshed_at:
+        yield "refreshed", context.ago(index.refreshed_at)
+    yield "tokens", f"counted, by {view.tokens}" if view.tokens else "estimated"
+    kinds = [(count, _KINDS[kind]) for kind, count in view.files.items() if count]
+    for number, (count, (one, many)) in enumerate(kinds):
+        yield "" if number else "files", f"{count} {one if count == 1 else many}"
+    if not kinds:
+        yield "files", "none yet; `mimikit memory add TEXT` makes one"
+
+
+@render.register
+def _(view: MemoryFiles, context: RenderContext) -> Iterable[str]:
+    rows = [
+        (
+            one_line(file.path),
+            _KINDS[file.kind][0] + (" (hidden)" if file.hidden else ""),
+            size_words(file.size),
+            context.ago(file.modified_at),
+        )
+        for file in view.files
+    ]
+    empty = "Nothing is remembered yet. `mimikit memory add TEXT` adds a note."
+    return terminal.table(("PATH", "KIND", "SIZE", "CHANGED"), rows, empty, flexible=0)
+
+
+@render.register
+def _(view: MemoryText, _context: RenderContext) -> Iterable[str]:
+    """As it is read: the ids of messages, notes and parts left out."""
+    lines = map(unmarked, view.text.split("\n"))
+    return [terminal.block("\n".join(line for line, begins, _ in lines if line or not begins))]
+
+
+@render.register
+def _(view: SearchReport, context: RenderContext) -> Iterable[str]:
+    if not view.hits:
+        yield context.empty
+    for number, hit in enumerate(view.hits):
+        if number:
+            yield ""
+        place = f"{hit.source}:{hit.line}" if hit.line else hit.source
+        told = [hit.day.isoformat() if hit.day else None, hit.role, hit.task_id]
+        known = [fact for fact in told if fact and fact not in hit.source]
+        yield bold(one_line(place)) + ("  " + dim(one_line(", ".join(known))) if known else "")
+        yield f"  {_marked(hit.snippet, hit.marks)}"
+
+
+def _marked(snippet: str, marks: Sequence[tuple[int, int]]) -> str:
+    parts: list[str] = []
+    last = 0
+    for start, end in marks:
+        parts += [_flat(snippet[last:start])]
+        parts += [terminal.coloured(_flat(snippet[start:end]), "running")]
+        last = end
+    return "".join([*parts, _flat(snippet[last:])]).strip()
+
+
+def _flat(text: str) -> str:
+    return terminal.safe(text).replace("\n", " ").replace("\t", " ")
+
+
+@render.register
+def _(view: BacklogView, context: RenderContext) -> Iterable[str]:
+    rows = [
+        (str(item.number), terminal.state("done" if item.done else "open"), one_line(item.text))
+        for item in view.items
+    ]
+    return terminal.table(("NO.", "STATE", "WHAT"), rows, context.empty)
+
+
+# ---- usage
+
+
+def usage_words(counts: UsageTodayView) -> str:
+    """Today's usage in one line."""
+    tokens = counts.input_tokens + counts.output_tokens
+    cap = counts.budget.daily_tokens
+    of = f" of {cap:,}" if cap is not None else ""
+    cost = f", {_cost(counts)}" if counts.cost else ""
+    return f"{tokens:,}{of} tokens today in {plural(counts.runs, 'run')}{cost}"
+
+
+def held_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
+    """What waits for tokens, and until when; None: nothing."""
+    counts = ((budget.messages, "message"), (budget.tasks, "task"))
+    what = " and ".join(plural(number, one) for number, one in counts if number)
+    if budget.until is None or not what:
+        return None
+    wait = "wait" if budget.messages + budget.tasks > 1 else "waits"
+    until = f"{phrases.local_time(budget.until, zone):%Y-%m-%d %H:%M}"
+    return f"the tokens are used up; {what} {wait} until {until}; `mimikit usage --set-daily N`"
+
+
+@render.register
+def _(view: UsageReport, context: RenderContext) -> Iterable[str]:
+    yield usage_words(UsageTodayView.of(view.today, budget=view.budget))
+    if held := held_words(view.budget, context.zone):
+        yield held
+    caps = {"a task": view.budget.per_task_tokens}
+    caps["a trigger's day"] = view.budget.per_trigger_daily_tokens
+    if told := [f"{what} {cap:,}" for what, cap in caps.items() if cap is not None]:
+        yield f"At most: {', '.join(told)}."
+    yield ""
+    heads = [view.by, "runs", "input", "cached", "output", "cost"]
+    made = [
+        [_usage_of(row.key, row.title, view, context), *_numbers(row)]
+        for row in view.rows
+        if row.runs
+    ]
+    if made:
+        made.append(["in all", *_numbers(view.total)])
+    yield from terminal.table(heads, made, "Nothing was used.", flexible=0)
+    if view.total.estimated:
+        estimated = plural(view.total.estimated, "run")
+        yield dim(f"~ {estimated} estimated: the engine told nothing, or not all of it")
+
+
+def _usage_of(key: str, title: str, view: UsageReport, context: RenderContext) -> str:
+    if view.by == "day":
+        return "today" if date.fromisoformat(key) == day_of(context.now, context.zone) else key
+    if not key:
+        return {"trigger": "no trigger", "model": "the engine's own"}.get(view.by, "–")
+    return one_line(title or key)
+
+
+def _numbers(counts: TokenCounts) -> list[str]:
+    mark = "~" if counts.estimated else ""
+    tokens = (counts.input_tokens, counts.cached_input_tokens, counts.output_tokens)
+    return [f"{counts.runs:,}", *(f"{mark}{number:,}" for number in tokens), _cost(counts)]
+
+
+def _cost(counts: TokenCounts) -> str:
+    told = (
+        f"{'<0.01' if 0 < amount < 0.01 else f'{amount:,.2f}'} {currency}"
+        for currency, amount in counts.cost.items()
+    )
+    return ", ".join(told) or "–"
+
+
+# ---- status
+
+_WRAPPED = ("consumer", "engines", "usage", "question")
+
+
+@render.register
+def _(view: StateOverview, _context: RenderContext) -> Iterable[str]:
+    yield f"{bold('mimikit ' + __version__)}  {view.workspace}"
+    for head, text in _status_facts(view):
+        lead = f"  {terminal.heading(head)}"
+        if head in _WRAPPED:
+            for number, part in enumerate(text.split("\n")):
+                lead = f"  {terminal.heading('' if number else head)}"
+                yield from terminal.hanging(lead, part)
+        else:
+            room = (terminal.room() or 10_000) - terminal.width(lead)
+            yield f"{lead}{terminal.clip(text, room)}".rstrip()
+
+
+def _status_facts(seen: StateOverview) -> Iterator[tuple[str, str]]:
+    """Heading and text of each; one without a heading goes on with the last."""
+    yield "consumer", _consumer_words(seen.consumer, seen.now)
+    if seen.consumer.state != "down":
+        yield from _runs(seen)
+    paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
+    counts = ", ".join(f"{seat} {seen.queues.get(seat, 0)}" for seat in paths.QUEUES)
+    yield "queues", counts + (paused if seen.paused else "")
+    if seen.unanswered:
+        yield "inbox", f"{plural(seen.unanswered, 'message')} not answered yet"
+    if seen.orders_waiting:
+        yield "commands", f"{plural(seen.orders_waiting, 'command')} not carried out yet"
+    yield "triggers", _trigger_words(seen.listed, seen.now)
+    if seen.consumer.current is not None:
+        engines = terminal.engine_lines(seen.consumer.current.engines)
+        yield "engines", "\n".join(one_line(line.text) for line in engines)
+        for text in terminal.awaited_lines(seen.consumer.current.minds, seen.now, seen.zone):
+            yield terminal.state("waiting"), text
+    yield "usage", usage_words(seen.usage)
+    if held := held_words(seen.usage.budget, seen.zone):
+        yield terminal.state("waiting"), held
+    if question := seen.question:
+        yield "question", one_line(question.question)
+        options = enumerate(map(one_line, question.options), 1)
+        if question.options:
+            yield "", "  ".join(f"[{number}] {text}" for number, text in options)
+        yield "", dim(f"`mimikit chat` answers it; {without_answer(question, seen.now)}")
+    if seen.quarantined:
+        number = plural(seen.quarantined, "file")
+        text = f"{number} that could not be read; `mimikit doctor` says why"
+        yield terminal.state("corrupt"), text
+    for number, task in enumerate(seen.failed):
+        when = ago(task.completed_at, seen.now) if task.completed_at else ""
+        error = one_line(task.error or task.failure_reason or "")
+        text = f"{short_id(task.id)}  {when}  {one_line(task.title)}: {error}"
+        yield "" if number else "failed", text
+    for number, line in enumerate(seen.errors):
+        when = ago(datetime.fromisoformat(str(line["timestamp"])), seen.now)
+        told = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
+        what = one_line(" ".join(map(str, told.values())))
+        yield "" if number else "errors", f"{when}  {line.get('event')}  {what}"
+
+
+def _consumer_words(consumer: Consumer, now: datetime) -> str:
+    word, health = terminal.state(consumer.state), consumer.health
+    if consumer.state == "down":
+        return f"{word}: `mimikit up` starts it with the page, `mimikit consumer` alone"
+    text = f"{word}, process {health.pid if health else consumer.pid or 0}"
+    if health is None or consumer.state == "starting":
+        return text
+    if consumer.state == "stuck":
+        return f"{text}: last heard of {ago(health.beat_at, now)}; restart it"
+    text += f", for {span((now - health.started_at).total_seconds())}"
+    return text + (f"; trouble: {one_line(health.degraded)}" if health.degraded else "")
+
+
+def _runs(seen: StateOverview) -> Iterator[tuple[str, str]]:
+    live = seen.consumer.live.values()
+    for role in ("teller", "planner"):
+        run = next((run for run in live if run.role == role), None)
+        yield role, _run_words(run, seen.now) if run else "idle"
+    workers = [run for run in live if run.role == "worker"]
+    most = seen.consumer.health.worker_seats if seen.consumer.health else 0
+    yield "workers", f"{len(workers)} of {most} busy"
+    yield from (("", f"{short_id(run.id)}  {_run_words(run, seen.now)}") for run in workers)
+
+
+def _run_words(run: LiveRun, now: datetime) -> str:
+    what = one_line(": ".join(part for part in (run.title, run.headline) if part))
+    return f"{terminal.short_span((now - run.started_at).total_seconds())}  {what}"
+
+
+def _trigger_words(triggers: list[TriggerView], now: datetime) -> str:
+    if not triggers:
+        return "none"
+    active = [trigger for trigger in triggers if trigger.enabled and not trigger.broken]
+    text = f"{len(active)} active"
+    broken = sum(bool(trigger.broken) for trigger in triggers)
+    for word, number in (("paused", len(triggers) - len(active) - broken), ("broken", broken)):
+        if number:
+            text += f", {number} {terminal.state(word)}"
+    coming = [(trigger.next_run_at, trigger.title) for trigger in active if trigger.next_run_at]
+    if coming:
+        when, title = min(coming)
+        text += f"; next {ago(when, now)}: {one_line(title)}"
+    return text
+
+
+def without_answer(question: Question, now: datetime) -> str:
+    """What happens when nobody answers: `in 59 minutes "red" is taken`."""
+    default = question.default
+    what = f'"{one_line(default)}" is taken' if default else "it lapses"
+    return f"{ago(question.expires_at, now)} {what}"
+
+
+@render.register
+def _(view: TurnPromptView, context: RenderContext) -> Iterable[str]:
+    used, asked = view.usage, view.requests
+    tokens = f"{used.input_tokens:,} in ({used.cached_input_tokens:,} cached)"
+    times = "" if asked is None else f" · {plural(asked, 'request')}"
+    yield bold(view.id)
+    yield from facts([
+        ("role", f"{view.role}, attempt {view.attempt}: {view.status}"),
+        ("engine", f"{view.engine} {view.model or ''}".strip()),
+        ("when", context.moment(view.at)),
+        ("usage", f"{tokens} · {used.output_tokens:,} out{times}"),
+        *(("called", f"{one.name} {one.arguments} → {one.reply}") for one in view.calls),
+        *(("memory", hit.source) for hit in view.hits),
+    ])  # fmt: skip
+    for head, text in (("Instructions", view.instructions), ("Prompt", view.prompt)):
+        yield from ("", bold(head), *plain(text).splitlines())
+
+
+# ---- doctor
+
+_MARKS = {
+    "ok": ("✓", "green"),
+    "note": ("·", None),
+    "warning": ("!", "yellow"),
+    "broken": ("✗", "red"),
+}
+_TABLE_WIDTH = 20
+
+
+@render.register
+def _(view: DoctorReport, _context: RenderContext) -> Iterable[str]:
+    yield from _settings(view)
+    yield bold("Findings")
+    for found in view.findings:
+        mark, colour = _MARKS[found.level]
+        lead = f"  {click.style(mark, fg=colour)} {terminal.heading(found.area)}"
+        yield from terminal.hanging(lead, one_line(found.text))
+        if found.mend:
+            mend = found.mend + (" (`mimikit doctor --fix` does it)" if found.fixable else "")
+            yield from terminal.hanging(f"    {terminal.heading('')}{dim('→')} ", mend)
+    levels = [found.level for found in view.findings]
+    told: list[str] = []
+    if number := levels.count("broken"):
+        told.append("1 thing is broken" if number == 1 else f"{number} things are broken")
+    if number := levels.count("warning"):
+        told.append(plural(number, "warning"))
+    yield f"\n{', '.join(told) or 'All is well'}."
+
+
+def _settings(view: DoctorReport) -> Iterator[str]:
+    """By table, as many on a line as fit; what is not a default stands out and names its origin."""
+    if not view.settings:
+        return
+    yield bold("Settings") + dim("  plain ones are defaults")
+    columns = terminal.room() or 100
+    for table, members in itertools.groupby(view.settings, lambda it: it.key.rpartition(".")[0]):
+        lead, line = (table or "general").ljust(_TABLE_WIDTH), ""
+        for setting in members:
+            value, name = setting.value, setting.key.rpartition(".")[2]
+            text = f"{name} = {'none' if value is None else json.dumps(value, ensure_ascii=False)}"
+            if setting.origin != "default":
+                text = bold(f"{text} ({setting.origin})")
+            if line and 2 + _TABLE_WIDTH + terminal.width(f"{line}  {text}") > columns:
+                yield f"  {dim(lead)}{line}"
+                lead, line = " " * _TABLE_WIDTH, ""
+            line += f"  {text}" if line else text
+        yield f"  {dim(lead)}{line}"
+    yield ""

@@ -1,0 +1,308 @@
+"""How tasks and triggers look in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+import click
+
+from mimikit.cli import terminal
+from mimikit.cli.client import short_id
+from mimikit.cli.terminal import (
+    RenderContext,
+    aligned,
+    bold,
+    dim,
+    facts,
+    one_line,
+    section,
+    span,
+)
+from mimikit.language import phrases
+from mimikit.protocol.models import REMINDER
+from mimikit.tasks.usage import held_for
+from mimikit.triggers.explain import Explanation, SlotExplanation
+from mimikit.views import diffs
+from mimikit.views.chains import ChainStep, TaskReport
+from mimikit.views.diffs import DiffView
+from mimikit.views.tasks import LedgerEvent, TaskList, TaskOutcome, TaskView
+from mimikit.views.triggers import TriggerList, TriggerView
+
+
+def _id(id_: str) -> str:
+    """An id for a table: short where the table is looked at, whole where it is piped on."""
+    return id_ if terminal.room() is None else short_id(id_)
+
+
+def task_list(view: TaskList, context: RenderContext) -> Iterable[str]:
+    rows = [
+        (
+            _id(task.id),
+            terminal.state(task.state),
+            task.seat if task.seat == "planner" else task.profile,
+            _task_when(task, context),
+            one_line(f"{task.title}: {task.headline}" if task.headline else task.title),
+        )
+        for task in view.tasks
+    ]
+    yield from terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows, context.empty)
+    if any(task.waits_for for task in view.tasks):
+        yield from terminal.awaited_lines(context.minds or {}, context.now, context.zone)
+
+
+def _task_when(task: TaskView, context: RenderContext) -> str:
+    def since(when: datetime) -> str:
+        return terminal.short_span((context.now - when).total_seconds())
+
+    match task.state:
+        case "queued" if task.waits_for:
+            return f"waits for {'tokens' if held_for(task.waits_for) else task.waits_for}"
+        case "queued" if task.not_before and task.not_before > context.now:
+            return f"starts {context.ago(task.not_before)}"
+        case "queued":
+            return f"waits {since(task.created_at)}"
+        case "asking":
+            return "waits for an answer"
+        case "running":
+            return f"for {since(task.started_at)}" if task.started_at else "now"
+        case _:
+            return context.ago(task.completed_at or task.created_at)
+
+
+_MOST_CHANGED, _MOST_DIFF_LINES, _MOST_EVENTS = 50, 100, 30
+_WORTH_TELLING_MS = 100
+_TYPED = frozenset(
+    ("files", "moreFiles", "summary", "keyPoints", "findings", "recommendations", "references")
+)
+"""What a result of a type holds beside its text: the text or the diff says it."""
+_ORIGINS = {
+    "teller": "the Teller",
+    "planner": "the Planner",
+    "cli": "the terminal",
+    "http": "HTTP",
+    "trigger": "",
+    "supervisor": "the supervisor",
+    "file": "a file",
+    "builtin": "the built-in engine",
+    "self_awake": "mimikit itself",
+}
+
+
+def task(view: TaskReport, context: RenderContext) -> Iterable[str]:
+    """What was asked, what came of it, what it changed, how it got there."""
+    task, result = view.task, view.result
+    yield f"{bold(task.id)}  {terminal.state(task.state)}"
+    yield from facts(_task_facts(task, result, context))
+    yield from section("Prompt", task.prompt)
+    if result is not None:
+        yield from section("Result", result.text if result.text != result.error else "")
+        reason = result.failure_reason
+        yield from section(f"Error ({reason})" if reason else "Error", result.error or "")
+    if context.diff is not None:
+        yield from section("Changes", _changes(context.diff, short_id(task.id)))
+    events = view.events[-_MOST_EVENTS:]
+    yield from section("Events", [_event(event, context) for event in events])
+    rows = [_step(step, task.id) for step in view.chain]
+    yield from section("Chain", aligned(rows) if len(rows) > 1 else ())
+
+
+def _step(step: ChainStep, own: str) -> tuple[str, ...]:
+    after = "; ".join(f"after {link.title}: {link.words['en']}" for link in step.after)
+    return (
+        "  →" if step.id == own else "   ",
+        short_id(step.id) if step.kind == "task" else "trigger",
+        terminal.state(step.state),
+        "  " * min(step.depth, 8) + terminal.clip(one_line(step.title), 60),
+        dim(terminal.clip(one_line(after), 80)),
+    )
+
+
+def _task_facts(
+    task: TaskView, result: TaskOutcome | None, context: RenderContext
+) -> Iterator[tuple[str, str]]:
+    attempts = f", attempt {task.attempts} of {task.max_attempts}"
+    if task.max_attempts == 1 and task.attempts <= 1:
+        attempts = ""
+    if task.title != task.prompt.strip():
+        yield "title", task.title
+    what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
+    is_reminder = task.profile == REMINDER
+    yield "for", "you, as a reminder" if is_reminder else f"{what}, priority {task.priority}"
+    origins = {
+        "": _ORIGINS.get(task.origin, task.origin),
+        "trigger ": task.source_trigger_id,
+        "follows ": task.parent_task_id,
+        "retry of ": task.retry_of,
+    }
+    yield "from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)
+    yield "queued", context.both(task.created_at)
+    if task.state == "queued":
+        if tokens_of := held_for(task.waits_for):
+            yield "waits for", f"tokens: it {phrases.say(f'fact_waits_{tokens_of}', 'en')}"
+        elif task.waits_for:
+            yield "waits for", f"{task.waits_for}, which cannot serve: `mimikit status` says why"
+        elif task.not_before:
+            yield "not before", context.moment(task.not_before)
+    if task.wait_ms is not None and task.wait_ms >= _WORTH_TELLING_MS:
+        yield "waited", span(task.wait_ms / 1000)
+    if task.state == "running" and task.started_at:
+        since = (context.now - task.started_at).total_seconds()
+        yield "running", f"for {span(since)}{attempts}"
+    if task.run_ms is not None:
+        yield "ran", f"{span(task.run_ms / 1000)}{attempts}"
+    if task.headline:
+        yield "now", task.headline
+    if result is not None:
+        yield from _result_facts(result)
+
+
+def _result_facts(result: TaskOutcome) -> Iterator[tuple[str, str]]:
+    if result.engine:
+        used, made = result.usage.input_tokens, result.usage.output_tokens
+        yield "engine", result.engine + (f", {used} tokens in, {made} out" if used + made else "")
+    if result.exit_code is not None:
+        yield "exit code", str(result.exit_code)
+    if result.result_type != "text":
+        yield "result", result.result_type.replace("_", " ")
+    yield from ((key, str(value)) for key, value in result.data.items() if key not in _TYPED)
+
+
+def _event(event: LedgerEvent, context: RenderContext) -> str:
+    line = event.model_extra or {}
+    when = context.moment(datetime.fromisoformat(str(line["at"])))
+    keys = ("status", "failureReason", "state", "reason")
+    told = [str(line[key]) for key in keys if line.get(key)]
+    if line.get("attempt"):
+        told.append(f"attempt {line['attempt']}")
+    what = f"{line['event']} ({', '.join(told)})" if told else str(line["event"])
+    return f"  {when}  {one_line(what)}"
+
+
+def diff(view: DiffView, _context: RenderContext) -> Iterable[str]:
+    """The whole of it, as `diff -u` writes it."""
+    return map(_coloured, diffs.unified(view)) if view.files else ["It changed no file."]
+
+
+def _coloured(line: str) -> str:
+    line, colour = terminal.safe(line), {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+    return dim(line) if line[:1] == "#" else click.style(line, fg=colour)
+
+
+def _changes(diff: DiffView, task_id: str) -> Iterator[str]:
+    """The files that changed, and as many lines of what as are read at a glance."""
+    rows = [
+        (f"  {file.action}", file.path, file.unshown or f"+{file.added} −{file.removed}")
+        for file in diff.files[:_MOST_CHANGED]
+    ]
+    yield from aligned(rows)
+    if (more := len(diff.files) + diff.more_files - len(rows)) > 0:
+        yield f"  … {more} more"
+    yield ""
+    lines = [*diffs.unified(diff)]
+    yield from (f"  {_coloured(line)}" for line in lines[:_MOST_DIFF_LINES])
+    if len(lines) > _MOST_DIFF_LINES:
+        yield f"  … all {len(lines)} lines: `mimikit tasks show {task_id} --diff`"
+
+
+# ---- triggers
+
+
+def trigger_list(view: TriggerList, context: RenderContext) -> Iterable[str]:
+    most = 44 if terminal.room() is not None else sys.maxsize
+    rows = [
+        (
+            _id(trigger.id),
+            terminal.state(_trigger_state(trigger)),
+            terminal.clip(one_line(trigger.words["en"]), most),
+            context.ago(trigger.last_run_at, "never"),
+            context.ago(trigger.next_run_at if trigger.enabled else None),
+            str(trigger.fire_count),
+            ("reminder: " if trigger.profile == REMINDER else "") + one_line(trigger.title),
+        )
+        for trigger in view.triggers
+    ]
+    empty = 'No triggers. `mimikit enqueue --command "date" --every 10m` makes one.'
+    return terminal.table(("ID", "STATE", "WHEN", "LAST", "NEXT", "RUNS", "WHAT"), rows, empty)
+
+
+def _trigger_state(trigger: TriggerView) -> str:
+    if trigger.broken:
+        return "broken"
+    if trigger.blocked_by:
+        return "blocked"
+    return "active" if trigger.enabled else "paused"
+
+
+def trigger(view: TriggerView, context: RenderContext) -> Iterable[str]:
+    yield f"{bold(one_line(view.id))}  {terminal.state(_trigger_state(view))}"
+    yield from facts(_trigger_facts(view, context))
+    yield from section("Prompt", view.prompt)
+
+
+def _trigger_facts(trigger: TriggerView, context: RenderContext) -> Iterator[tuple[str, str]]:
+    if trigger.type == "broken":
+        yield "broken", f"{trigger.broken}; it was never good: mend the file, or remove it"
+        return
+    if trigger.broken:
+        yield "broken", f"{trigger.broken}; the last good definition stays in force"
+    if trigger.title != trigger.prompt:
+        yield "title", trigger.title
+    yield "reminds you" if trigger.profile == REMINDER else "when", trigger.words["en"]
+    yield "now", trigger.headline["en"]
+    if trigger.profile != REMINDER:
+        yield "profile", trigger.profile
+    yield "made", context.both(trigger.created_at or context.now)  # only a broken one does not tell
+    yield "last run", context.both(trigger.last_run_at) if trigger.last_run_at else "never"
+    if trigger.last:
+        yield "how it went", trigger.last["en"]
+    if trigger.next_run_at and trigger.enabled:
+        yield "next run", context.both(trigger.next_run_at)
+    if trigger.cooldown:
+        yield "cooldown", span(trigger.cooldown)
+    yield "runs", str(trigger.fire_count)
+    yield "told", trigger.told["en"]
+    if trigger.failure_streak:
+        alike = " alike" if trigger.failure_streak > 1 else ""
+        yield "failing", f"the last {trigger.failure_streak} failed{alike}"
+    if trigger.last_task_id:
+        yield "last task", trigger.last_task_id
+    if trigger.blocked_by:
+        yield "blocked by", trigger.blocked_by
+
+
+_VERDICTS = {True: ("✓", "ok"), False: ("✗", "failed"), None: ("?", "paused")}
+_SLOT_COLOURS = {"ran": "done", "skipped": "paused", "missed": "failed"}
+
+
+def explanation(view: Explanation, context: RenderContext) -> Iterable[str]:
+    """Why it did or did not fire: what it does now, its condition, its slots."""
+    for text in (view.headline, *view.lines):
+        yield from terminal.hanging("  ", one_line(text["en"]))
+    nodes: list[str] = []
+    for node in view.nodes:
+        mark, colour = _VERDICTS[node.holds]
+        since = f" ({context.moment(node.at)})" if node.at else ""
+        lead = f"  {'  ' * node.depth}{terminal.coloured(mark, colour)} "
+        text = f"{node.words['en']}: {node.why['en']}{since}"
+        nodes += terminal.hanging(lead, one_line(text))
+    yield from section("Condition", nodes)
+    rows = [_slot(slot, context) for slot in view.slots]
+    head = ("  AT", "STATE", "TASK", "WHY")
+    yield from section("Slots", terminal.table(head, rows, "") if rows else [])
+
+
+def _slot(slot: SlotExplanation, context: RenderContext) -> tuple[str, str, str, str]:
+    said = [slot.reason["en"]] if slot.reason else []
+    if slot.planned_at:
+        said.append(f"planned for {context.moment(datetime.fromisoformat(slot.planned_at))}")
+    state = str(slot.state)
+    if slot.missed and state != "ran":  # beside a run they have a row of their own
+        said.append(f"{slot.missed} later")
+    return (
+        f"  {context.moment(datetime.fromisoformat(slot.at))}",
+        terminal.coloured(state, _SLOT_COLOURS.get(state, "")),
+        short_id(slot.task_id) if slot.task_id else "-",
+        one_line("; ".join(said)),
+    )
