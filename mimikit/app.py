@@ -44,9 +44,13 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.opencode.engine import OpencodeEngine
     from mimikit.engines.shell import ShellEngine
     from mimikit.memory.archive import summarise_prompt
+    from mimikit.sandbox import programs
     from mimikit.testing.twins import ScriptedEngine
 
     settings, script = state.settings, state.settings.script
+    programs.refuse_below(state.workspace)
+    for name in ("bwrap", "codex", "opencode", "bash"):
+        programs.find(name)
     return [
         CodexEngine(settings, state.path),
         OpencodeEngine(settings, state.path),
@@ -327,7 +331,7 @@ class ConsumerApp:
         Raises:
             StateMoved: the state folder, or what is in it, is no longer what was opened.
         """
-        from mimikit.engines.process_tree import state_id, sweep_leftovers
+        from mimikit.engines.process_marks import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
 
         state, store = self.state, self.store

@@ -24,13 +24,11 @@ from mimikit import __version__, app
 from mimikit.cli import terminal
 from mimikit.cli.frame import GITIGNORE
 from mimikit.config import Settings, asset_folder, local_host, system_zone
-from mimikit.engines import mounts, sandbox
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.opencode import cli as opencode_cli
 from mimikit.engines.opencode.engine import OpencodeEngine
 from mimikit.engines.registry import CODE_ENGINES, CODEX, EngineRegistry
-from mimikit.engines.shell import OR_WITHOUT
 from mimikit.errors import BadSettings, MimikitError
 from mimikit.memory import tokens
 from mimikit.protocol import paths
@@ -38,6 +36,7 @@ from mimikit.protocol.files import TEMP_PREFIX, Files
 from mimikit.protocol.models import EngineStatus
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
+from mimikit.sandbox import worker as sandbox
 from mimikit.state import State, misplaced
 from mimikit.triggers import registry
 from mimikit.views.status import look_at_consumer
@@ -156,10 +155,7 @@ def search_modules() -> Iterator[Finding]:
 
 
 def disk(folder: Path) -> Iterator[Finding]:
-    mount = None
-    with contextlib.suppress(OSError):  # only Linux tells
-        mount = mounts.mount_holding(Path(os.path.realpath(folder)), mounts.mounts_here())
-    kind = mount.kind if mount else ""
+    kind = _kind_of_disk(Path(os.path.realpath(folder)))
     if kind.startswith(_WEAK_DISKS):
         yield warning(
             "disk",
@@ -177,6 +173,16 @@ def disk(folder: Path) -> Iterator[Finding]:
         yield short("disk", f"only {got} left", "free some space; nothing is lost meanwhile")
     else:
         yield ok("disk", f"{kind or 'unknown kind'}, {free_mb / 1024:.1f} GB free")
+
+
+def _kind_of_disk(folder: Path) -> str:
+    """The kind of file system that holds a folder; empty where the system does not tell."""
+    kinds = dict[str, str]()
+    with contextlib.suppress(OSError):  # only Linux tells
+        for line in Path("/proc/self/mounts").read_text(errors="replace").splitlines():
+            _, place, kind, *_ = line.split(" ")
+            kinds[place.replace("\\040", " ")] = kind
+    return next((kinds[str(at)] for at in (folder, *folder.parents) if str(at) in kinds), "")
 
 
 def clock(now: datetime, newest: datetime | None, settings: Settings | None) -> Iterator[Finding]:
@@ -276,29 +282,25 @@ def _codex(state: State, served: Mapping[str, EngineStatus]) -> Iterator[Finding
 
 
 def worker_sandbox(state: State) -> Iterator[Finding]:
+    settings = state.settings.sandbox
+    if settings.mode == "off":
+        advice = "an agent can then read and change all that you can"
+        yield warning("sandbox", "Workers run without it: the settings say so", advice)
+        return
     with tempfile.TemporaryDirectory() as folder:  # a state of its own: it is written to
         (masked := Path(folder, paths.STATE_FOLDER)).mkdir()
-        reason = sandbox.canary(masked, Path(folder))
+        box = sandbox.WorkerSandbox(settings, masked)
+        reason = box.unavailable() or box.unproved(Path(folder), Path(folder))
     if reason is None:
-        yield ok(
-            "sandbox",
-            "a Worker's shell can neither read nor write a state: tried on one made for it",
-        )
+        yield ok("sandbox", "a Worker can neither read nor write a state: tried on one made for it")
     else:
         yield warning("sandbox", reason, "until then no agent works as a Worker")
-    for path in sandbox.own_files(state.workspace)[1]:
-        advice = "a clone of it, from which mimikit is not started, is a workspace without that"
+    if unseen := sandbox.outside_of_path(settings, state.workspace):
         yield note(
-            "sandbox", f"{path} takes nothing new from a Worker: mimikit starts there", advice
+            "sandbox",
+            f"Workers do not see these folders of PATH: {', '.join(unseen)}",
+            "show those they need by `sandbox.show`",
         )
-    if state.settings.command.sandbox == "off":
-        advice = "a script that a Worker wrote can then read and change the state"
-        yield warning("commands", "run without the sandbox: the settings say so", advice)
-    elif (answer := sandbox.ask()).can == "works":
-        yield ok("commands", "the owner's command lines do not see the state")
-    else:
-        what = "wait" if answer.can == "not now" else "are refused"
-        yield warning("commands", f"{what}: {answer.reason}", f"or {OR_WITHOUT}")
 
 
 def start(state: State) -> Iterator[Finding]:

@@ -15,13 +15,9 @@ import hashlib
 import os
 import stat
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from mimikit.engines.git_folders import KIN
-from mimikit.engines.git_mend import opened
-from mimikit.errors import EngineError
 
 MOST_FILES = 20_000
 MOST_FILE_BYTES = 2**20
@@ -29,7 +25,8 @@ MOST_FILE_BYTES = 2**20
 MOST_KEPT_BYTES = 64 * 2**20
 LOOK_S = 3.0
 """So long one look may take; what it did not come to counts as not looked at."""
-_NEVER = frozenset({".git", "__pycache__", *KIN})
+_OTHER_VCS = (".hg", ".jj", ".sl", ".pijul", "_darcs")
+_NEVER = frozenset({".git", "__pycache__", *_OTHER_VCS})
 """Of these nobody has to be told that they were not looked at."""
 _MADE_ANEW = frozenset({"node_modules"})
 _MADE_SIGNS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
@@ -110,7 +107,7 @@ class WorkspaceReader:
                     folder = todo.popleft()
                     if self._is_enough(seen) or not self._look_into(folder, root, seen, todo, like):
                         seen.unseen.add(folder)
-        except (OSError, EngineError):
+        except OSError:
             seen.unseen.add("")
         return seen
 
@@ -153,7 +150,7 @@ class WorkspaceReader:
                             seen.files[path] = found
                 finally:
                     os.close(handle)
-        except (OSError, EngineError, ValueError):
+        except (OSError, ValueError):
             return False
         return True
 
@@ -236,3 +233,22 @@ def _seen(
 ) -> SeenFile:
     mode = 0 if is_link else stat.S_IMODE(found.st_mode)
     return SeenFile(is_link, mode, size, _stamp(found), digest, place)
+
+
+@contextlib.contextmanager
+def opened(folder: Path, below: int | None = None) -> Generator[int]:
+    """A descriptor of a folder to which no link leads.
+
+    Raises:
+        OSError: there is a link on the way, or no such folder.
+    """
+    how = os.O_DIRECTORY | os.O_NOFOLLOW | getattr(os, "O_PATH", os.O_RDONLY)
+    at = os.open("/", how) if below is None else os.dup(below)
+    try:
+        for part in folder.parts[1 if below is None else 0 :]:
+            inner = os.open(part, how, dir_fd=at)
+            os.close(at)
+            at = inner
+        yield at
+    finally:
+        os.close(at)

@@ -20,11 +20,11 @@ from mimikit import config
 from mimikit.cli import checks, terminal, up
 from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
-from mimikit.engines import sandbox
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, Question
 from mimikit.protocol.runtime import Health, RuntimeState
+from mimikit.sandbox.worker import WorkerSandbox
 from tests.cli.conftest import REPO, Cli, clean_environment
 
 NOW = SystemClock().now()
@@ -149,22 +149,6 @@ def test_without_ranks_tokens_are_said_to_be_estimated(
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(state))
     (found,) = list(checks.token_counts())
     assert found.text.startswith("estimated, right to about a quarter, not counted: expected the")
-
-
-def test_commands_without_the_sandbox_are_told(
-    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert state.is_dir()
-    monkeypatch.setenv("MIMIKIT_COMMAND__SANDBOX", "off")
-    (found,) = findings(cli, "commands")
-    assert (found["level"], "the settings say so" in found["text"]) == ("warning", True)
-    monkeypatch.delenv("MIMIKIT_COMMAND__SANDBOX")
-    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
-    (found,) = findings(cli, "commands")
-    assert (found["level"], found["text"].startswith("are refused: expected")) == ("warning", True)
-    assert "install its package" in found["text"]
-    assert found["mend"].startswith('or `command.sandbox = "off"` lets')
-    assert not [line for line in findings(cli, "engines") if "waiting" in line["text"]]
 
 
 # ---- token ------------------------------------------------------------------------------------
@@ -561,15 +545,15 @@ def contents(state: Path) -> dict[Path, tuple[int, int]]:
 def test_who_only_looks_writes_nothing(
     cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch, writes: Writes, *, lived: bool
 ) -> None:
-    prove = sandbox.canary
+    prove = WorkerSandbox.unproved
 
-    def prove_elsewhere(masked: Path, workspace: Path) -> str | None:
+    def prove_elsewhere(box: WorkerSandbox, workspace: Path, scratch: Path) -> str | None:
         """It writes, in a state that is made for it and removed; nothing but that comes after."""
-        assert not masked.is_relative_to(state.parent)
+        assert not workspace.is_relative_to(state.parent)
         writes.is_looking = False
-        return prove(masked, workspace)
+        return prove(box, workspace, scratch)
 
-    monkeypatch.setattr(sandbox, "canary", prove_elsewhere)
+    monkeypatch.setattr(WorkerSandbox, "unproved", prove_elsewhere)
     if lived:
         assert cli("enqueue", "paint").exit_code == 0
         (state / "huey").rmdir()

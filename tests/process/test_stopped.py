@@ -76,11 +76,11 @@ def test_a_stop_gives_a_run_its_time_though_nobody_ran_meanwhile(world: World) -
 SILENT = """
 import sys
 from pathlib import Path
-from mimikit.engines import process, process_tree
+from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
 from mimikit.engines.program import Program
 line = "echo begun; sleep 1; echo well"
-mark = process_tree.mark(None, "probe")
+mark = process_marks.mark(None, "probe")
 program = Program(["sh", "-c", line], Path("/"), process.environment(), mark, 60, idle_timeout_s=5)
 ended = process.run(program, lambda _, data: print(data.decode(), flush=True), CancelToken())
 print(ended.exit_code, ended.stopped)

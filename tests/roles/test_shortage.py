@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gc
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -15,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines import process_tree, sandbox
-from mimikit.engines.base import CancelToken, EngineRequest, Outcome
+from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -343,53 +341,6 @@ def test_a_shell_that_can_not_be_forked_is_a_want(
             shell.run(here.request("true"))
     assert shortage_of(caught.value)
     assert shell.run(here.request("true")).status == "done"
-    assert not process_tree._live
-
-
-@pytest.mark.parametrize("want", ["files", "processes"])
-def test_a_sandbox_that_could_not_be_tried_is_not_done_without(
-    here: Ground, monkeypatch: pytest.MonkeyPatch, want: str
-) -> None:
-    shell = engine()  # has proved nothing yet
-
-    def refuse(*_: object, **__: object) -> Any:
-        error = WANTS[want]()
-        raise error
-
-    with monkeypatch.context() as patch:
-        patch.setattr(subprocess.Popen, "__init__", refuse)
-        outcome = shell.run(here.request("touch made"))
-    assert outcome.failure_reason == "engine_unavailable"
-    assert "no sandbox can be made just now" in (outcome.error or "")
-    assert not (here.workspace / "made").exists()
-
-
-@pytest.mark.needs_program("bwrap")
-@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM, errno.ENOSPC])
-@pytest.mark.parametrize("still", [True, False])
-def test_a_sandbox_that_can_not_fork_has_not_run_the_line(
-    here: Ground, monkeypatch: pytest.MonkeyPatch, code: int, still: bool
-) -> None:
-    """Whether the want lasts until it is asked for or not: no attempt is spent."""
-    said = f"bwrap: Creating new namespace failed: {os.strerror(code)}"
-    line, shell = f"touch made; echo '{said}' >&2; exit 1", engine()
-    outcome = shell.run(here.request(line))
-    assert outcome.failure_reason == "error", "the line itself may say what it likes"
-    (here.workspace / "made").unlink()
-    real, once = sandbox.find_bwrap(), here.root / "once"
-    short = here.root / "bwrap"
-    goes_on = "" if still else f'test -e {once} && exec {real} "$@"; touch {once};'
-    short.write_text(f"#!/bin/sh\n{goes_on} echo '{said}' >&2; exit 1\n")
-    short.chmod(0o755)
-    monkeypatch.setattr(sandbox, "find_bwrap", lambda: str(short))
-    monkeypatch.setattr(sandbox, "_used_up", lambda: still)
-    cancel = CancelToken()
-    for _ in range(2 if still else 1):
-        outcome = shell.run(here.request(line, cancel=cancel))
-        assert outcome.failure_reason == "engine_unavailable"
-        assert said in (outcome.error or "")
-    assert not cancel.has_begun
-    assert not (here.workspace / "made").exists()
 
 
 def test_a_rest_after_crashes_is_told_and_ends_by_itself() -> None:
