@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -42,8 +41,12 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.engines.opencode.engine import OpencodeEngine
     from mimikit.engines.shell import ShellEngine
     from mimikit.memory.archive import summarise_prompt
+    from mimikit.sandbox import programs
 
     settings = state.settings
+    programs.refuse_below(state.workspace)
+    for name in ("bwrap", "codex", "opencode", "bash"):
+        programs.find(name)
     return [
         CodexEngine(settings, state.path),
         OpencodeEngine(settings, state.path),
@@ -266,6 +269,7 @@ class ConsumerApp:
         from mimikit.protocol.watch import FolderWatch
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.teller import TellerThread
+        from mimikit.sandbox import programs
         from mimikit.tools.mcp import ToolServer
         from mimikit.triggers.workspace import FileWatch, FolderWorkspace
 
@@ -290,7 +294,7 @@ class ConsumerApp:
             pool=self._make_pool,
             crash=self._crash,
             tool_server=self.tool_server,
-            git=shutil.which("git"),
+            git=programs.find("git"),
         )
         try:
             self.core = build(parts)
@@ -339,7 +343,7 @@ class ConsumerApp:
 
         `say` tells whoever started this what they may wonder at.
         """
-        from mimikit.engines.process_tree import state_id, sweep_leftovers
+        from mimikit.engines.process_marks import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
         from mimikit.runner.crash import end_with_threads
 

@@ -34,6 +34,7 @@ from mimikit.engine_settings import (
     LocalSettings,
     OpencodeSettings,
     PriceSettings,
+    SandboxSettings,
     Seconds,
     SettingsSection,
 )
@@ -220,6 +221,7 @@ class Settings(BaseSettings):
     opencode: OpencodeSettings = OpencodeSettings()
     local: LocalSettings = LocalSettings()
     command: CommandSettings = CommandSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
     triggers: TriggerSettings = TriggerSettings()
     budget: TokenCapSettings = TokenCapSettings()

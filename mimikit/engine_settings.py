@@ -47,8 +47,6 @@ class CodexSettings(SettingsSection):
     """Teller and Planner have their turns in one codex that stays; False: each starts its own."""
     sandbox: Literal["workspace-write", "danger-full-access"] = "workspace-write"
     network: bool = False
-    secrets: list[str] = []
-    """More files and folders that no Worker may read, besides the usual ones of the home."""
     price: PriceSettings | None = None
 
 
@@ -117,4 +115,18 @@ class LocalSettings(SettingsSection):
 
 class CommandSettings(SettingsSection):
     sandbox: Literal["auto", "off"] = "auto"
-    """The owner's command lines do not see the state folder; `off` lets them."""
+    """The owner's command lines run in a process namespace where bubblewrap can make one; `off`:
+    in a process group, which `sudo` works in."""
+
+
+class SandboxSettings(SettingsSection):
+    """`[sandbox]`: what agents' Workers see of this machine."""
+
+    mode: Literal["on", "off"] = "on"
+    """`off`: Workers run without the box, as the owner."""
+    show: list[str] = []
+    """Files and folders outside the workspace that Workers read (`~/.cargo`, `/opt/go`)."""
+    hide: list[str] = []
+    """Files and folders that no Worker reads, also within what is shown or worked in."""
+    git: Literal["read-only", "write"] = "read-only"
+    """What Workers may do with the workspace's `.git`; hooks and configuration stay shut."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from mimikit.engines import process_tree
 from tests.support import summaries, tiers
 from tests.support.programs import is_installed
 from tests.support.runs import zombies
@@ -59,11 +58,7 @@ def size(pytestconfig: pytest.Config) -> int:
 
 @pytest.fixture(scope="module", autouse=True)
 def waits_for_what_it_starts() -> Iterator[None]:
-    """What a file left unwaited for is told there, not by a later one that looks for such.
-
-    As in a consumer, orphans become ours: else which file is first would count.
-    """
-    process_tree.reap_orphans()
+    """What a file left unwaited for is told there, not by a later one that looks for such."""
     yield
     left: list[int] = []
     for pid in zombies():

@@ -26,7 +26,6 @@ from mimikit.cli import render, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
 from mimikit.clock import SystemClock
 from mimikit.config import local_host
-from mimikit.engines import sandbox
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.opencode import cli as opencode_cli
@@ -38,6 +37,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
+from mimikit.sandbox.worker import WorkerSandbox, outside_of_path
 from mimikit.state import State
 from mimikit.triggers import registry
 from mimikit.views.status import (
@@ -230,19 +230,23 @@ def programs(state: State) -> Iterator[Finding]:
 
 
 def box(state: State) -> Iterator[Finding]:
-    """Whether bubblewrap keeps a state folder from a Worker: tried on one made for that."""
+    """Whether the box keeps a state folder from a Worker: tried on one made for that."""
+    settings = state.settings.sandbox
+    if settings.mode == "off":
+        advice = "an agent can then read and change all that you can"
+        yield warning("sandbox", "Workers run without it: the settings say so", advice)
+        return
     with tempfile.TemporaryDirectory() as place:
         (masked := Path(place, paths.STATE_FOLDER)).mkdir()
-        reason = sandbox.canary(masked, Path(place))
+        worker = WorkerSandbox(settings, masked)
+        reason = worker.unavailable() or worker.unproved(Path(place), Path(place))
     if reason is None:
         yield ok("sandbox", "a Worker can neither read nor write a state: tried")
     else:
         yield warning("sandbox", reason, "until then no agent works as a Worker")
-    if state.settings.command.sandbox == "off":
-        got = "run without the sandbox: the settings say so"
-        yield warning("commands", got, "a script that a Worker wrote can then change the state")
-    elif reason is not None:
-        yield warning("commands", "are refused without it", 'or set `command.sandbox = "off"`')
+    if unseen := outside_of_path(settings, state.workspace):
+        what = f"Workers do not see these folders of PATH: {', '.join(unseen)}"
+        yield note("sandbox", what, "show those they need by `sandbox.show`")
 
 
 EVERY = (disk, folders, corrupt, consumer, page, prompts, engines, programs, box)

@@ -1,5 +1,6 @@
-"""Runs one program for an engine, from its start to the end of everything it started.
+"""Runs one program for an engine, from its start to its end.
 
+With it ends what it started: all of it where bubblewrap stands in front, else its process group.
 Output is passed on as it comes and cut where it is too much; a deadline, a limit of silence and a
 cancel end it. This module knows nothing of engines' protocols.
 """
@@ -14,7 +15,6 @@ import re
 import selectors
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from mimikit.engines import keeper, process_table, process_tree
 from mimikit.engines.base import CancelToken, Outcome
+from mimikit.engines.process_marks import MARK, mark
 from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost, shortage_of
 from mimikit.protocol.watch import BoundedThread
@@ -38,11 +38,7 @@ _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECA
 _CHUNK_BYTES = 65536
 _LOOK_EVERY_S = 1.0
 """If the next look comes so much later, this process stood still: that is no time of the run's."""
-_LEFTOVER_GRACE_S = 1.0
 _PATIENCE_S = 5.0
-_KEEPER = (sys.executable, "-I", "-S", keeper.__file__)
-_FRONT = 2
-"""A sandbox that holds nothing yet: bubblewrap, and what will be the first process in it."""
 
 
 def environment(
@@ -56,6 +52,17 @@ def environment(
     }
     named = {name: os.environ[name] for name in names if name in os.environ}
     return {"PATH": os.defpath, **chosen, **named, **(more or {})}
+
+
+def owners_environment(keys: Iterable[str], more: Mapping[str, str]) -> dict[str, str]:
+    """What the owner's own command lines are given: all but our own variables and `keys`."""
+    own = set(keys)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in own and not name.startswith("MIMIKIT_")
+    }
+    return {**kept, **more}
 
 
 def run(
@@ -92,7 +99,7 @@ def output(
     little of something to be started, has no exit code; what can not be started has a shell's.
     """
     said: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
-    program = Program(argv, cwd, env or environment(), process_tree.mark(None, "probe"), timeout_s)
+    program = Program(argv, cwd, env or environment(), mark(None, "probe"), timeout_s)
     try:
         ended = run(program, lambda stream, data: said[stream].append(data), CancelToken())
     except (EngineError, ProgramLost) as error:
@@ -164,7 +171,6 @@ class _Run:
     _kill_at: float | None = None
     _exited: bool = False
     _read_bytes: int = 0
-    _leftovers: tuple[int, ...] = ()
 
     def carry_out(self) -> ProgramOutcome:
         program = self.program
@@ -176,41 +182,30 @@ class _Run:
                 raise EngineError(f"no program can be started: {error.strerror}") from error
             stack.callback(self._waker.close)
             self._selector.register(self._waker.reader, selectors.EVENT_READ, self._woken)
-            self._is_kept = program.kept and sys.platform == "linux"
-            front = [*_KEEPER, str(os.getpid())] if self._is_kept else []
             self._unwritten = memoryview(program.stdin)
             self._idle_s = math.inf if program.idle_timeout_s is None else program.idle_timeout_s
             earlier, self.cancel.has_begun = self.cancel.has_begun, True
             try:
-                self._child = process_tree.spawn(
-                    [*front, *program.argv],
+                self._child = start(
+                    program.argv,
                     cwd=program.cwd,
                     env=program.env,
                     mark=program.mark,
                     stdin=bool(program.stdin) or program.feed is not None,
-                    given=() if program.boxed is None else (program.boxed,),
                 )
             except EngineError:
                 self.cancel.has_begun = earlier
                 raise
             try:
-                stack.callback(process_tree.release, self._child)
-                self._family = process_tree.RunProcesses(self._child)
                 try:
                     self._watch(stack)
                     self._follow()
                 finally:
                     self._finish()
-            except (OSError, MemoryError, RuntimeError) as error:
+            except OSError as error:
                 # No EngineError: it had begun, whatever there was too little of afterwards.
-                process_tree.give_up(self._child)
                 raise ProgramLost(f"{program.argv[0]} was ended: {error!r}") from None
-        begun = True
-        if program.boxed is not None and self._child.returncode == 1:
-            # As bubblewrap ends that can make no sandbox; what runs in one has not this file.
-            begun = b'"exit-code"' in os.pread(program.boxed, _CHUNK_BYTES, 0)
-            self.cancel.has_begun = earlier or begun
-        return ProgramOutcome(self._child.returncode, self._stopped, self._leftovers, begun)
+        return ProgramOutcome(self._child.returncode, self._stopped)
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
         """Let the selector wake on output, on the child's end and on a cancel."""
@@ -252,8 +247,6 @@ class _Run:
             look_at = self._kill_at or min(too_long, self._heard + self._idle_s)
             wait_s = max(0.0, min(_LOOK_EVERY_S, self.tick(), look_at - time.monotonic()))
             found = self._selector.select(wait_s)
-            if self._is_kept:  # what it started may have stopped the keeper
-                self._signal_group(signal.SIGCONT)
             # By this time all is judged: what passes until the next look is seen there.
             now = time.monotonic()
             late_s, self._looked = now - self._looked - wait_s, now
@@ -266,14 +259,16 @@ class _Run:
             if not self._exited and self._stopped is None and (reason := self._limit(now)):
                 self._stopped = reason
                 self._kill_at = time.monotonic() + self.program.kill_after_s
-                # Who stands where is looked up before anything has ended.
-                members = self._family.members()
-                boxed = self.program.boxed is not None and len(members) > _FRONT
-                if not boxed:
-                    self._signal_group(signal.SIGTERM)
-                own = self._child.pid
-                told = [p for p in members if (p.pid if boxed else p.group) != own]
-                process_table.send_all(told, signal.SIGTERM)
+                self._ask_to_end()
+
+    def _ask_to_end(self) -> None:
+        """Send SIGTERM: in a box to what runs there, as bubblewrap would end all at once."""
+        inner = _below(self._child.pid)[1:] if self.program.boxed else []
+        for pid in inner:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM)
+        if not inner:
+            self._signal_group(signal.SIGTERM)
 
     def _forgive(self, late_s: float) -> None:
         """This process was stopped so long: neither limit nor grace runs meanwhile."""
@@ -298,21 +293,6 @@ class _Run:
 
     def _finish(self) -> None:
         """End what is left, in any case. The child is waited for last: its pid names the group."""
-        if self._stopped or not self._exited or process_tree.reap_orphans():
-            grace_s = 0.0
-            if self._kill_at is not None:
-                grace_s = max(0.0, self._kill_at - time.monotonic())
-            elif self._exited:
-                grace_s = min(_LEFTOVER_GRACE_S, self.program.kill_after_s)
-            # Until the keeper is the last, nothing is out of its sight.
-            keeper = self._child.pid if self._is_kept else 0
-            found = process_table.end_all(
-                lambda: [proc for proc in self._family.members() if proc.pid != keeper],
-                grace_s=grace_s,
-                patience_s=_PATIENCE_S,
-            )
-            if self.program.boxed is None:  # else they ended by themselves, seen or not
-                self._leftovers = tuple(pid for pid in found if pid != self._child.pid)
         self._signal_group(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(None if self._exited else _PATIENCE_S)
@@ -380,3 +360,38 @@ class _Run:
 def _close(stdin: IO[bytes]) -> None:
     with contextlib.suppress(OSError):
         stdin.close()
+
+
+def start(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], mark: str, stdin: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, marked.
+
+    Raises:
+        EngineError: it cannot be started; the message says why.
+    """
+    try:
+        return subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env={**env, MARK: mark},
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        if not shortage_of(error) and not cwd.is_dir():
+            raise EngineError(f"expected a folder to work in, got none at {cwd}; make it") from None
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise EngineError(f"{argv[0]} cannot be started: {said}") from error
+
+
+def _below(pid: int) -> list[int]:
+    """The processes that a process started, the outer ones first; empty where nobody tells."""
+    found = list[int]()
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (thread / "children").read_bytes().split())
+    return [*found, *(inner for child in found for inner in _below(child))]

@@ -54,13 +54,8 @@ class Program:
     """Written to its input, which is closed then; empty: there is no input."""
     feed: ProgramFeed | None = None
     """What is written to its input while it runs."""
-    boxed: int | None = None
-    """A file in which a sandbox in front tells how it went; None: none stands there.
-
-    Asked to end, that would end all within it unasked.
-    """
-    kept: bool = False
-    """Whether something else stands in front, that lets nothing live on; only Linux has it."""
+    boxed: bool = False
+    """Whether bubblewrap stands in front, with which all it started ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +66,3 @@ class ProgramOutcome:
     """As subprocess tells it: negative for a signal; None when it never ran."""
     stopped: str | None
     """Why it was ended from here: a cancel's reason, `timeout`, `idle` or `flood`."""
-    leftovers: tuple[int, ...] = ()
-    """What it had left behind and was ended with it."""
-    begun: bool = True
-    """Whether the sandbox in front came to start what it was made for."""

@@ -3,9 +3,8 @@
 The shell is /bin/sh, so that a line means the same on every machine; who wants another names it
 (`bash -c '…'`). A line may be silent as long as its deadline allows: it is its own tool call.
 
-It has the owner's rights, but runs scripts that a Worker may have written: so it does not see the
-state folder either, and leaves nothing running. Where no sandbox can be made no line runs, unless
-the settings say that they may without.
+It is run as cron would: with the owner's rights and environment, less mimikit's own keys. It leaves
+nothing running: bubblewrap makes it a process namespace where it can, else its process group ends.
 """
 
 from __future__ import annotations
@@ -13,17 +12,16 @@ from __future__ import annotations
 import math
 import os
 import signal
-import threading
 import time
 
 from mimikit.config import Settings
-from mimikit.engines import process, process_tree, sandbox
+from mimikit.engines import process, process_marks
 from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
 from mimikit.engines.program import Program, Stream
-from mimikit.engines.sandbox import SandboxAnswer
 from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.models import Role
+from mimikit.sandbox import worker as sandbox
 
 SHELL = "/bin/sh"
 UPSTREAM_VARIABLE = "MIMIKIT_UPSTREAM"
@@ -34,9 +32,8 @@ _EVENTS_EVERY_S = 0.11
 _EVENT_CHARACTERS = 65_536
 _ERROR_LINES = 5
 _ERROR_CHARACTERS = 2000
-_REMEMBER_S = {"works": math.inf, "not here": 15.0, "not now": 1.0}
-"""How long it is not asked again what a sandbox can do here, by what it could."""
-OR_WITHOUT = '`command.sandbox = "off"` lets command lines run without it, and see the state folder'
+_KEYS = ("CODEX_API_KEY",)
+"""Of engines; with those that the settings name."""
 
 
 class ShellEngine:
@@ -47,23 +44,13 @@ class ShellEngine:
     def __init__(self, settings: Settings) -> None:
         self._limits = settings.limits
         self._sandbox = settings.command.sandbox
-        self._lock = threading.Lock()
-        self._answer: SandboxAnswer | None = None
-        self._until = -math.inf
+        self._keys = {*_KEYS, *settings.codex.env, *settings.opencode.env}
+        self._keys |= {one.api_key_env for one in settings.engines.values() if one.api_key_env}
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        if not os.access(SHELL, os.X_OK):
-            return f"expected a shell at {SHELL}, got none; install one"
-        if self._sandbox == "off" or (answer := self._can_box()).can != "not here":
+        if os.access(SHELL, os.X_OK):
             return None
-        return f"{answer.reason}; {OR_WITHOUT}"
-
-    def _can_box(self) -> SandboxAnswer:
-        with self._lock:
-            if self._answer is None or time.monotonic() > self._until:
-                self._answer = sandbox.ask()
-                self._until = time.monotonic() + _REMEMBER_S[self._answer.can]
-            return self._answer
+        return f"expected a shell at {SHELL}, got none; install one"
 
     def run(self, request: EngineRequest) -> Outcome:
         size = len(request.prompt.encode(errors="replace"))
@@ -72,38 +59,17 @@ class ShellEngine:
             return Outcome("failed", error=f"{said}; put it into a script", failure_reason="error")
         upstream = request.scratch / UPSTREAM
         of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
-        if self._sandbox == "off":
-            request.on_event("note", "run without the sandbox: the settings say so", {})
-            return self._run(request, of_chain, None)
-        if said := self.unavailable():
-            return Outcome("failed", error=said, failure_reason="refused")
-        if (answer := self._can_box()).can != "works":
-            return Outcome("failed", error=answer.reason, failure_reason="engine_unavailable")
-        try:
-            with os.fdopen(os.memfd_create("sandbox", 0), "rb") as told:
-                return self._run(request, of_chain, told.fileno())
-        except (OSError, MemoryError, RuntimeError) as error:
-            if request.cancel.has_begun or not shortage_of(error):
-                raise
-            raise EngineError(f"no program can be started: {error}") from error
-
-    def _run(self, request: EngineRequest, of_chain: dict[str, str], boxed: int | None) -> Outcome:
-        """Run a line; `boxed`: in the sandbox, which tells in this file how it went."""
         argv = [SHELL, "-c", request.prompt]
-        if boxed is not None:
-            inside = [request.workspace, request.scratch]
-            state = request.state
-            argv = sandbox.masked(argv, state, writable=inside, as_owner=True, told=boxed)
+        boxed = None if self._sandbox == "off" else sandbox.namespaced(argv)
         program = Program(
-            argv=argv,
+            argv=boxed or argv,
             cwd=request.workspace,
-            env=process.environment(more=of_chain),
-            mark=process_tree.mark(request.state, request.run_id),
+            env=process.owners_environment(self._keys, of_chain),
+            mark=process_marks.mark(request.state, request.run_id),
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
             output_bytes=process.FLOOD * self._limits.output_bytes,
-            boxed=boxed,
-            kept=boxed is None,
+            boxed=boxed is not None,
         )
         output = _Output(request.on_event, self._limits.result_bytes, self._limits.output_bytes)
         try:
@@ -114,15 +80,9 @@ class ShellEngine:
             return Outcome("failed", error=str(error), failure_reason="error")
         output.close()
         text = output.text()
-        if not ended.begun and not ended.stopped:
-            self._until = -math.inf  # one could be made before: it is asked anew
-            said = f"its sandbox could not be made: {output.errors.text().strip()}"
-            return Outcome("failed", error=said, failure_reason="engine_unavailable")
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         data = {"unshownCharacters": output.unshown} if output.unshown else {}
-        if ended.leftovers:
-            data["endedLeftovers"] = len(ended.leftovers)
         code = ended.exit_code or 0
         if code == 0:
             return Outcome("done", text, exit_code=0, data=data)

@@ -9,7 +9,6 @@ from functools import partial
 
 from mimikit import permission
 from mimikit.config import Settings
-from mimikit.engines import sandbox
 from mimikit.engines.base import CancelToken, Outcome, TurnInput
 from mimikit.engines.changes import RunRecording
 from mimikit.errors import BadSettings, StorageError, shortage_of
@@ -35,6 +34,7 @@ from mimikit.roles.run import (
 )
 from mimikit.roles.task_end import end_or_retry
 from mimikit.roles.turn_context import with_context
+from mimikit.sandbox.worker import hidden_paths
 from mimikit.tasks import queue, reminders
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.tools.planning import PlannerSession
@@ -354,5 +354,5 @@ def _recorded(
     """While a run works: what it changes is seen; of the owner's own lines only that they work."""
     if task.internal or engine == "builtin":  # they change nothing
         return contextlib.nullcontext()
-    closed = [context.state, *sandbox.secrets_of_home(context.settings.codex.secrets)]
+    closed = [context.state, *hidden_paths(context.settings.sandbox)]
     return context.changes.recording(context.workspace, closed, looks=engine != "command")

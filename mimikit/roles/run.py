@@ -271,10 +271,7 @@ def run_engine(
         lay_out_upstream(context.files, turn_input.upstream, scratch)
         if server is not None and session is not None:
             token = server.register(specs, trail.call)
-        if engine.name == "command":  # it takes a shell line, and nothing beside it
-            instructions, prompt = "", task.prompt if task else ""
-        else:
-            instructions, prompt = _told(context, role, turn_input, specs, scratch)
+        instructions, prompt = _prompts(context, engine, role, turn_input, specs, scratch)
         request = EngineRequest(
             run_id=run_id,
             attempt=attempt,
@@ -328,14 +325,17 @@ def _failed_by(error: Exception) -> Outcome:
     return Outcome("failed", error=f"the engine failed: {error}", failure_reason="error")
 
 
-def _told(
+def _prompts(
     context: RunContext,
+    engine: Engine,
     role: Role,
     turn_input: TurnInput,
     specs: tuple[ToolSpec, ...],
     scratch: Path,
 ) -> tuple[str, str]:
-    """What a model is told: the role's text, and the turn's own."""
+    """The role's instructions and the turn's own prompt; a command is a shell line alone."""
+    if engine.name == "command":
+        return "", turn_input.task.prompt if turn_input.task else ""
     instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
     budgets = context.settings.budgets
     return instructions, prompt_of(role, turn_input, budgets, scratch / UPSTREAM)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mimikit.engines import process
 from mimikit.engines.base import UPSTREAM
-from mimikit.engines.process_tree import scratch_prefix
+from mimikit.engines.process_marks import scratch_prefix
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.results import TaskResult

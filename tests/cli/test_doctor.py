@@ -23,6 +23,7 @@ from mimikit.config import Settings, known_keys
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, Question
 from mimikit.protocol.runtime import Health, RuntimeState
+from mimikit.sandbox.worker import WorkerSandbox
 from mimikit.state import open_state
 from mimikit.supervisor import consumer_lock
 from tests.cli.conftest import Cli
@@ -123,9 +124,9 @@ def test_secrets_among_the_settings_are_not_shown(cli: Cli, state: Path) -> None
 @pytest.mark.parametrize(
     ("mode", "reason", "told"),
     [
-        ("auto", None, [("sandbox", "ok")]),
-        ("off", None, [("sandbox", "ok"), ("commands", "warning")]),
-        ("auto", "expected bubblewrap", [("sandbox", "warning"), ("commands", "warning")]),
+        ("on", None, [("sandbox", "ok")]),
+        ("off", None, [("sandbox", "warning")]),
+        ("on", "expected bubblewrap", [("sandbox", "warning")]),
     ],
 )
 def test_whether_the_box_keeps_what_runs_in_it_is_told(
@@ -135,10 +136,23 @@ def test_whether_the_box_keeps_what_runs_in_it_is_told(
     reason: str | None,
     told: list[tuple[str, str]],
 ) -> None:
-    monkeypatch.setenv("MIMIKIT_COMMAND__SANDBOX", mode)
-    monkeypatch.setattr(doctor.sandbox, "canary", lambda *_: reason)
+    monkeypatch.setenv("MIMIKIT_SANDBOX__MODE", mode)
+    monkeypatch.setattr(WorkerSandbox, "unavailable", lambda _box: reason)
+    monkeypatch.setattr(WorkerSandbox, "unproved", lambda *_: None)
     opened = open_state(state, state.parent, create=False)
-    assert [(found.area, found.level) for found in doctor.box(opened)] == told
+    found = [(found.area, found.level) for found in doctor.box(opened) if found.level != "note"]
+    assert found == told
+
+
+def test_folders_of_path_that_the_box_does_not_show_are_listed(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tools := tmp_path.parent / f"{tmp_path.name}-tools").mkdir()
+    monkeypatch.setenv("PATH", f"/usr/bin:{tools}")
+    monkeypatch.setattr(WorkerSandbox, "unavailable", lambda _box: "expected bubblewrap")
+    opened = open_state(state, state.parent, create=False)
+    (found,) = [found for found in doctor.box(opened) if found.level == "note"]
+    assert found.text == f"Workers do not see these folders of PATH: {tools}"
 
 
 # ---- token ------------------------------------------------------------------------------------
@@ -453,6 +467,7 @@ def test_doctor_says_which_way_turns_of_codex_go(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CODEX_API_KEY", "canary-key")
+    monkeypatch.delenv("MIMIKIT_CODEX__PATH")
     stays = [found["text"] for found in findings(cli, "codex")]
     (state / "config.toml").write_text("[codex]\napp_server = false\n")
     alone = findings(cli, "codex")

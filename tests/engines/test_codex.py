@@ -8,7 +8,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -18,12 +18,11 @@ import psutil
 import pytest
 
 from mimikit.engine_settings import CodexSettings
-from mimikit.engines import sandbox
 from mimikit.engines.base import UPSTREAM, CancelToken, Outcome, ToolSpec
 from mimikit.engines.codex import cli as codex_cli
-from mimikit.engines.codex.workspace import LITTER
+from mimikit.engines.codex.engine import _ARTIFACTS
+from mimikit.sandbox import programs
 from mimikit.tools.mcp import ToolServer
-from tests.engines.test_git import repository
 from tests.support.codex_ground import Here, codex_ground
 from tests.support.engine_requests import Desk, task
 from tests.support.fake_llm import FakeLLM, Step, tool_names
@@ -238,28 +237,6 @@ def test_a_session_that_is_gone_is_begun_anew(here: Here) -> None:
     assert "begins anew" in desk.events[0][1]
 
 
-def test_what_a_session_that_is_gone_left_is_told_all_the_same(here: Here) -> None:
-    """Two halves of one run, each with a look at git's folders of its own."""
-    repository(here.workspace)
-    repository(here.workspace / "odd")
-    (here.workspace / "odd" / ".git" / "commondir").write_text("/")
-    desk, link = Desk(), here.workspace / ".git" / "FETCH_HEAD"
-    told = desk.event
-
-    def meanwhile(kind: str, text: str, data: dict[str, Any]) -> None:
-        if "leads elsewhere" in text and not desk.events:
-            link.symlink_to("/nowhere")
-        told(kind, text, data)
-
-    desk.event = meanwhile  # type: ignore[method-assign]
-    with FakeLLM([{"text": "first"}]) as llm:
-        gone = "01a20072-b402-7fb1-b67e-6600c7cb653b"
-        outcome = here.engine(llm).run(here.ask("one", desk, resume=gone))
-    assert outcome.status == "done"
-    assert outcome.text.startswith("first\n\nremoved ")
-    assert outcome.text.count(f"removed {link}, a link to /nowhere") == 1
-
-
 # ---- a run that may only look ------------------------------------------------------------------
 
 
@@ -309,48 +286,17 @@ def test_a_read_only_run_writes_nothing_though_codexs_own_sandbox_is_open(
     assert (home / "kept").exists()
 
 
-def test_a_read_only_run_without_the_outer_sandbox_keeps_codexs_own(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
-    with FakeLLM([{"shell": "echo x > made; echo end"}, {"text": "done"}]) as llm:
-        engine = here.engine(llm, sandbox="danger-full-access")
-        outcome = engine.run(here.ask("is it so?", read_only=True))
-        seen = json.dumps(llm.requests[-1]["input"][-1])
-    assert outcome.status == "done"
-    assert "end" in seen
-    assert not (here.workspace / "made").exists()
-
-
-def test_the_sandbox_of_a_read_only_run_is_proved_by_itself(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    masked = sandbox.masked
-
-    def bare_when_frozen(argv: Sequence[str], *args: Any, **given: Any) -> list[str]:
-        return list(argv) if given.get("frozen") else masked(argv, *args, **given)
-
-    monkeypatch.setattr(sandbox, "masked", bare_when_frozen)
-    with FakeLLM([{"text": "done"}]) as llm:
-        engine = here.engine(llm)
-        assert engine.run(here.ask("do it")).status == "done"
-        outcome = engine.run(here.ask("is it so?", read_only=True))
-        assert len(llm.requests) == 1
-    assert outcome.failure_reason == "engine_unavailable"
-    assert "a masked shell could" in (outcome.error or "")
-
-
 # ---- no sandbox --------------------------------------------------------------------------------
 
 
 def test_without_a_sandbox_there_is_no_worker_but_a_teller(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+    monkeypatch.setattr(programs, "find_bwrap", lambda: None)
     with FakeLLM([{"text": "done"}]) as llm:
         engine = here.engine(llm)
         assert engine.unavailable() is None
-        assert "install its package" in (engine.unavailable("worker") or "")
+        assert "install bubblewrap" in (engine.unavailable("worker") or "")
         refused = engine.run(here.ask("do it"))
         assert llm.requests == []
         told = engine.run(here.ask("hello", role="teller"))
@@ -358,37 +304,18 @@ def test_without_a_sandbox_there_is_no_worker_but_a_teller(
     assert told.status == "done"
 
 
-def test_an_open_mask_is_no_sandbox(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    def bare(argv: Sequence[str], *_: Any, **__: Any) -> list[str]:
-        return list(argv)
-
-    monkeypatch.setattr(sandbox, "masked", bare)
-    with FakeLLM([{"text": "done"}]) as llm:
-        outcome = here.engine(llm).run(here.ask("do it"))
-    assert outcome.failure_reason == "engine_unavailable"
-    assert "a masked shell could" in (outcome.error or "")
-    assert llm.requests == []
-
-
-def test_full_access_is_still_masked(here: Here) -> None:
-    line = f"cat .mimikit/secret; umount .mimikit; cat .mimikit/secret; echo x > {here.root}/made"
-    with FakeLLM([{"shell": line}, {"text": "done"}]) as llm:
-        outcome = here.engine(llm, sandbox="danger-full-access").run(here.ask("do it"))
-        seen = json.dumps(llm.requests[-1]["input"][-1])
-    assert outcome.status == "done"
-    assert (here.root / "made").exists()
-    assert "canary" not in seen
-
-
-def test_full_access_without_a_sandbox_says_so(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
+def test_the_owner_may_do_without_the_box_and_is_told_so(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "find_bwrap", lambda: None)
+    monkeypatch.setenv("MIMIKIT_SANDBOX__MODE", "off")
     desk = Desk()
     with FakeLLM([{"text": "done"}]) as llm:
-        engine = here.engine(llm, sandbox="danger-full-access")
+        engine = here.engine(llm)
         assert engine.unavailable("worker") is None
         outcome = engine.run(here.ask("do it", desk))
     assert outcome.status == "done"
-    assert "no sandbox, as the settings allow" in desk.events[0][1]
+    assert "without the box" in desk.events[0][1]
 
 
 # ---- what goes wrong ---------------------------------------------------------------------------
@@ -447,7 +374,7 @@ def test_however_a_worker_ends_nothing_stays(here: Here, how: str) -> None:
     assert how != "kill" or "SIGKILL" in (result[0].error or "")
     assert alive(name) == []
     assert zombies() == []
-    assert not any((here.workspace / litter).exists() for litter in LITTER)
+    assert not any((here.workspace / name).exists() for name in _ARTIFACTS)
 
 
 def until_exists(path: Path) -> None:

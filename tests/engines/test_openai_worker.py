@@ -227,7 +227,7 @@ def test_what_a_task_builds_on_is_read_and_not_changed(here: EndpointGround, wor
 def test_where_no_sandbox_can_be_made_no_worker_runs(
     here: EndpointGround, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimikit.engines.sandbox.find_bwrap", lambda: None)
+    monkeypatch.setattr("mimikit.sandbox.programs.find_bwrap", lambda: None)
     with FakeLLM([{"shell": "touch ran"}]) as llm:
         engine = here.engine(llm)
         assert engine.unavailable() is None, "Teller and Planner need none"

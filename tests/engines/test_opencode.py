@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.engines import process_table, process_tree
+from mimikit.engines import process_marks
 from mimikit.engines.base import CancelToken, Outcome, ToolReply
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM, tool_names
@@ -60,8 +60,8 @@ def say(text: str) -> Body:
 
 def servers(state: Path) -> list[psutil.Process]:
     """What lives of the servers of a state."""
-    marks = ((one, process_table.mark_of(one.pid) or "") for one in psutil.process_iter())
-    mine = f"{process_tree.state_id(state)}:opencode:"
+    marks = ((one, process_marks._mark_of(one.pid)) for one in psutil.process_iter())
+    mine = f"{process_marks.state_id(state)}:opencode:"
     return [one for one, mark in marks if mark.startswith(mine)]
 
 

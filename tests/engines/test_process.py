@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import resource
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import psutil
 import pytest
 
-from mimikit.engines import process, process_table, process_tree
+from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
 from mimikit.engines.program import Program, ProgramOutcome
-from mimikit.errors import EngineError, ProgramLost
+from mimikit.errors import EngineError
 from tests.support.runs import alive, open_files, tag, zombies
 
 pytestmark = [
@@ -66,7 +62,7 @@ def shell(line: str, folder: Path, **limits: Any) -> Program:
         argv=("/bin/sh", "-c", line),
         cwd=folder,
         env=process.environment(),
-        mark=process_tree.mark(folder, "run-1"),
+        mark=process_marks.mark(folder, "run-1"),
         **limits,
     )
 
@@ -80,53 +76,7 @@ def test_both_streams_and_the_exit_code_come_back(tmp_path: Path) -> None:
     heard = Heard()
     ended = run(shell("echo out; echo err >&2; exit 3", tmp_path), heard)
     assert (bytes(heard.stdout), bytes(heard.stderr)) == (b"out\n", b"err\n")
-    assert (ended.exit_code, ended.stopped, ended.leftovers) == (3, None, ())
-
-
-@pytest.mark.parametrize("line", ESCAPES.values(), ids=ESCAPES)
-def test_what_is_left_behind_ends_with_the_run(tmp_path: Path, line: str) -> None:
-    name = tag()
-    # The line ends once what it leaves behind has come up.
-    wait = f"while ! pgrep -f '^sleep {name}' >/dev/null; do :; done; echo done"
-    ended = run(shell(f"{line.format(tag=name)}\n{wait}", tmp_path))
-    assert ended.exit_code == 0
-    assert ended.leftovers
-    assert alive(name) == []
-    assert zombies() == []
-
-
-@pytest.mark.parametrize("line", ESCAPES.values(), ids=ESCAPES)
-def test_a_run_over_its_deadline_ends_whole(tmp_path: Path, line: str) -> None:
-    name = tag()
-    begun = time.monotonic()
-    program = shell(f"{line.format(tag=name)}\nsleep {name}", tmp_path, timeout_s=0.3)
-    ended = run(program)
-    assert ended.stopped == "timeout"
-    assert time.monotonic() - begun < 0.3 + 1 + 2
-    assert alive(name) == []
-    assert zombies() == []
-
-
-@pytest.mark.parametrize("deaf", ["", "trap '' TERM; "], ids=["asked", "killed"])
-@pytest.mark.parametrize("kept", [True, False])
-def test_no_line_goes_on_as_what_it_waits_for_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaf: str, *, kept: bool
-) -> None:
-    """Whatever the order in which they are found: here the youngest come first."""
-    found = process_tree.RunProcesses.members
-    monkeypatch.setattr(
-        process_tree.RunProcesses, "members", lambda of: sorted(found(of), key=lambda p: -p.pid)
-    )
-    name, cancel, heard = tag(), CancelToken(), Heard()
-    (tmp_path / "one").write_text(f"{deaf}sleep {name}; touch went-$n; sleep {name}")
-    line = "for n in $(seq 20); do export n; setsid sh one & done; "
-    line += f"while [ $(pgrep -fc '^sleep {name}') -lt 20 ]; do sleep 0.1; done; echo ready; wait"
-    threading.Thread(target=lambda: heard.ready.wait(30) and cancel.cancel("killed")).start()
-    ended = run(shell(line, tmp_path, kept=kept, kill_after_s=0.5), heard, cancel=cancel)
-    assert ended.stopped == "killed"
-    assert heard.ready.is_set()
-    assert [path.name for path in tmp_path.glob("went-*")] == []
-    assert alive(name) == []
+    assert (ended.exit_code, ended.stopped) == (3, None)
 
 
 def test_a_deaf_program_is_killed(tmp_path: Path) -> None:
@@ -301,101 +251,15 @@ def test_probes_side_by_side_do_not_end_each_other() -> None:
     assert codes == [3] * 20
 
 
-def test_what_may_be_an_older_runs_is_left_to_it(tmp_path: Path) -> None:
-    name = tag()
-    older = shell(
-        "echo ready; while [ ! -e go ]; do sleep 0.01; done\n"
-        f"(env -i setsid sleep {name} &); while ! pgrep -f '^sleep {name}'; do :; done\n"
-        f"touch up; sleep {tag()}",
-        tmp_path,
-    )
-    younger = shell("touch go; while [ ! -e up ]; do sleep 0.01; done", tmp_path)
-    heard, cancel = Heard(), CancelToken()
-    thread = threading.Thread(target=lambda: run(older, heard, cancel=cancel))
-    thread.start()
-    assert heard.ready.wait(20)
-    assert run(younger).leftovers == ()
-    assert len(alive(name)) == 2  # the older run's shell and what it left
-    cancel.cancel("canceled")
-    thread.join()
-    assert alive(name) == []
-
-
-def test_what_was_found_is_not_lost_when_what_led_to_it_ends(tmp_path: Path) -> None:
-    name = tag()
-    older = shell(f"echo ready; exec sleep {tag()}", tmp_path)
-    younger = shell(f"{DEAF_AND_UNMARKED.format(tag=name)}; echo ready; sleep {name}", tmp_path)
-    ended: list[ProgramOutcome] = []
-    going: list[tuple[CancelToken, threading.Thread]] = []
-
-    def take(program: Program, heard: Heard, cancel: CancelToken) -> None:
-        ended.append(run(program, heard, cancel=cancel))
-
-    for program in (older, younger):
-        heard, cancel = Heard(), CancelToken()
-        thread = threading.Thread(target=take, args=(program, heard, cancel))
-        thread.start()
-        assert heard.ready.wait(20)
-        going.append((cancel, thread))
-    for cancel, thread in reversed(going):  # the younger while the older goes on
-        cancel.cancel("canceled")
-        thread.join()
-        assert alive(name) == []
-    assert [outcome.stopped for outcome in ended] == ["canceled", "canceled"]
-
-
-def made_anew(name: str) -> int:
-    """End the child of a deaf shell of that name, then the shell: what it made in between."""
-    while len(found := alive(name)) != 2:  # until it has become another, the first bears it, too
-        time.sleep(0.01)
-    young, deaf = map(psutil.Process, found)
-    if young.parent() != deaf:
-        young, deaf = deaf, young
-    young.kill()
-    while len(found := alive(name)) != 2 or young.pid in found:
-        time.sleep(0.01)
-    found.remove(deaf.pid)
-    deaf.kill()
-    while psutil.Process(found[0]).ppid() == deaf.pid:
-        time.sleep(0.01)
-    return found[0]
-
-
-def test_what_is_made_anew_while_its_parent_is_ended_is_found(tmp_path: Path) -> None:
-    name, env = tag(), process.environment()
-    older = process_tree.spawn(("sleep", tag()), cwd=tmp_path, env=env, mark="older")
-    line = f"{DEAF_AND_UNMARKED.format(tag=name)}; echo ready; exec sleep {tag()}"
-    younger = process_tree.spawn(("/bin/sh", "-c", line), cwd=tmp_path, env=env, mark="younger")
-    try:
-        assert younger.stdout
-        assert younger.stdout.read(6) == b"ready\n"
-        family = process_tree.RunProcesses(younger)
-        family.members()
-        anew = made_anew(name)
-        assert anew in [proc.pid for proc in family.members()]
-        process_table.end_all(family.members, grace_s=0, patience_s=20)
-        assert alive(name) == []
-    finally:
-        for each in (older, younger, *map(psutil.Process, alive(name))):
-            each.kill()
-            each.wait()
-        for each in (older, younger):
-            process_tree.release(each)
-            for pipe in (each.stdout, each.stderr):
-                assert pipe
-                pipe.close()
-
-
 def test_the_exit_codes_of_others_children_are_left_alone(tmp_path: Path) -> None:
     plain = subprocess.Popen(["/bin/sh", "-c", "exit 5"])
-    kept = process_tree.spawn(
+    kept = process.start(
         ("/bin/sh", "-c", "exit 6"), cwd=tmp_path, env=process.environment(), mark="m"
     )
     for _ in range(3):
         assert run(shell("(setsid true &)", tmp_path)).exit_code == 0
     assert plain.wait() == 5
     assert kept.wait() == 6
-    process_tree.release(kept)
     for pipe in (kept.stdout, kept.stderr):
         assert pipe
         pipe.close()
@@ -448,12 +312,12 @@ CONSUMER = """
 import sys
 from pathlib import Path
 from types import FrameType
-from mimikit.engines import process, process_table, process_tree
+from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
 state, line = Path(sys.argv[1]), sys.argv[2]
 from mimikit.engines.program import Program
 program = Program(("/bin/sh", "-c", line), Path("/"), process.environment(),
-                          process_tree.mark(state, "run-9"), timeout_s=60)
+                          process_marks.mark(state, "run-9"), timeout_s=60)
 process.run(program, lambda _, data: print(data.decode(), flush=True), CancelToken())
 """
 
@@ -491,37 +355,11 @@ def test_what_a_killed_consumer_left_is_found_and_ended(
     dead.wait()
     assert alive(name)
     begun = time.monotonic()
-    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
+    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path))
     assert time.monotonic() - begun < 5
     assert alive(name) == []
     assert zombies() == []
-    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []
-
-
-def test_what_is_left_is_not_lost_when_what_led_to_it_ends(
-    tmp_path: Path, consumer: Callable[[str], subprocess.Popen[str]]
-) -> None:
-    name = tag()
-    dead = consumer(f"{DEAF_AND_UNMARKED.format(tag=name)}; echo ready; sleep {name}")
-    dead.kill()
-    dead.wait()
-    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
-    assert alive(name) == []
-
-
-def test_what_is_made_anew_of_what_a_killed_consumer_left_is_found(
-    tmp_path: Path, consumer: Callable[[str], subprocess.Popen[str]]
-) -> None:
-    name, other = tag(), tag()
-    begin = DEAF_AND_UNMARKED.format(tag=name)
-    dead = consumer(f"exec 2>/dev/null; {begin}; echo ready; exec sleep {other}")
-    dead.kill()
-    dead.wait()
-    left = process_tree._Orphaned(process_tree.state_id(tmp_path))
-    assert len(left.members()) == 3
-    assert made_anew(name) in [proc.pid for proc in left.members()]
-    process_table.end_all(left.members, grace_s=0, patience_s=20)
-    assert alive(name) == alive(other) == []
+    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path)) == []
 
 
 def test_the_runs_of_a_living_consumer_and_of_other_states_are_spared(
@@ -529,13 +367,13 @@ def test_the_runs_of_a_living_consumer_and_of_other_states_are_spared(
 ) -> None:
     name = tag()
     living = consumer(f"(setsid sleep {name} &); echo ready; exec sleep {name}")
-    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []
+    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path)) == []
     living.kill()
     living.wait()
     (tmp_path / "other").mkdir()
-    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path / "other")) == []
+    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path / "other")) == []
     assert alive(name)
-    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path))
+    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path))
     assert alive(name) == []
 
 
@@ -546,7 +384,7 @@ def test_the_sweep_spares_runs_of_this_process(tmp_path: Path) -> None:
     thread = threading.Thread(target=lambda: run(program, heard, cancel=cancel))
     thread.start()
     assert heard.ready.wait(20)
-    assert process_tree.sweep_leftovers(process_tree.state_id(tmp_path)) == []
+    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path)) == []
     assert alive(name)
     cancel.cancel("canceled")
     thread.join()
@@ -557,66 +395,6 @@ def test_a_state_folder_keeps_its_name(tmp_path: Path) -> None:
     folder, link = tmp_path / "a", tmp_path / "link"
     folder.mkdir()
     link.symlink_to(folder)
-    assert process_tree.state_id(folder) == process_tree.state_id(link)
-    assert process_tree.state_id(folder) != process_tree.state_id(tmp_path)
-    assert process_tree.state_id(tmp_path / "missing")
-
-
-@pytest.mark.parametrize("end", ["exit 3", "(setsid sleep {tag} &); exit 3"])
-def test_a_line_that_stops_what_keeps_it_ends_all_the_same(tmp_path: Path, end: str) -> None:
-    name = tag()
-    line = f"kill -STOP $PPID; {end.format(tag=name)}"
-    mark, env = process_tree.mark(None, "kept"), process.environment()
-    program = Program(["/bin/sh", "-c", line], tmp_path, env, mark, timeout_s=20, kept=True)
-    ended = process.run(program, Heard(), CancelToken())
-    assert (ended.exit_code, ended.stopped) == (3, None)
-    assert alive(name) == []
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a file that was just opened is dropped
-def test_memory_that_runs_out_while_a_program_is_started_leaves_and_repeats_none(
-    tmp_path: Path,
-) -> None:
-    """At each call, in Python or C: an EngineError says that nothing was begun."""
-    name = tag()
-    log = tmp_path / "log"
-    program = shell(f"echo begun >> log; exec sleep {name}", tmp_path)
-    ended: Counter[str] = Counter()
-    frees = {"__exit__", "release", "close"}
-
-    def lack_at(call: int) -> Callable[[FrameType, str, Any], None]:
-        calls = itertools.count()
-
-        def lack(frame: FrameType, event: str, called: Any) -> None:
-            is_over = frame.f_code.co_name == "_follow"
-            name = called.__name__ if event == "c_call" else frame.f_code.co_name
-            if (
-                event in ("call", "c_call")
-                and name not in frees
-                and (next(calls) == call or is_over)
-            ):
-                sys.setprofile(None)
-                raise MemoryError("over" if is_over else "")
-
-        return lack
-
-    for at in range(10_000):
-        try:
-            sys.setprofile(lack_at(at))
-            process.run(program, lambda _stream, _data: None, CancelToken())
-        except (EngineError, MemoryError) as error:
-            time.sleep(0.02)
-            assert not log.exists(), (at, error)
-            ended["not begun"] += 1
-        except ProgramLost as error:
-            ended["lost"] += 1
-            if "over" in str(error):
-                break
-        finally:
-            sys.setprofile(None)
-        log.unlink(missing_ok=True)
-        assert alive(name) == [], at
-    assert alive(name) == []
-    assert ended["not begun"] > 20
-    assert ended["lost"] > 20
-    assert zombies() == []
+    assert process_marks.state_id(folder) == process_marks.state_id(link)
+    assert process_marks.state_id(folder) != process_marks.state_id(tmp_path)
+    assert process_marks.state_id(tmp_path / "missing")

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mimikit.config import LimitSettings, Settings
 from mimikit.engine_settings import CommandSettings
-from mimikit.engines import process, sandbox, shell
 from mimikit.engines.base import CancelToken, Outcome
 from mimikit.engines.shell import ShellEngine
+from mimikit.sandbox import programs
 from tests.support.engine_requests import Desk
 from tests.support.runs import Ground, alive, ground, tag
 
@@ -105,231 +99,6 @@ def test_what_the_line_leaves_running_ends_with_it(here: Ground, command: str) -
     assert alive(name) == []
 
 
-ESCAPES = {
-    "no environment": "env -i setsid sleep {tag} &",
-    "no mark": "(unset MIMIKIT_RUN; setsid nohup sleep {tag} >/dev/null 2>&1 &)",
-    "neither": "(env -i setsid sh -c '(setsid sh -c \"sleep {tag} & sleep {tag}\" &)' &)",
-    "neither, deaf": "(env -i setsid sh -c 'trap \"\" TERM; while :; do sleep {tag}; done' &)",
-}
-
-
-def cancel_when(cancel: CancelToken, ready: Path) -> None:
-    for _ in range(1500):
-        if ready.exists():
-            break
-        time.sleep(0.02)
-    cancel.cancel("canceled")
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap", "setsid")
-@pytest.mark.parametrize("ends", ["by itself", "canceled", "killed", "in time"])
-@pytest.mark.parametrize("way", ESCAPES)
-@pytest.mark.parametrize("command", ["auto", "off"])
-def test_nothing_outlives_its_run_though_it_hides_and_another_run_is_older(
-    here: Ground, way: str, ends: str, command: str
-) -> None:
-    """What has left session, parent and mark could then be the older run's."""
-    name, older, up, cancel = tag(), CancelToken(), threading.Event(), CancelToken()
-    desk = Desk()
-    desk.event = lambda *_: up.set()  # type: ignore[method-assign]
-    first = here.request("echo up; sleep 60", desk=desk, cancel=older)
-    thread = threading.Thread(target=engine(command).run, args=(first,))
-    thread.start()
-    try:
-        assert up.wait(20)
-        last = {"by itself": "true", "killed": "kill -9 $$"}.get(ends, "sleep 60")
-        line = f"{ESCAPES[way].format(tag=name)}\nsleep 0.3; touch ready; {last}"
-        request = here.request(line, cancel=cancel, timeout_s=4 if ends == "in time" else 30)
-        if ends == "canceled":
-            ready = here.workspace / "ready"
-            threading.Thread(target=cancel_when, args=(cancel, ready)).start()
-        outcome = engine(command).run(request)
-        assert (here.workspace / "ready").exists()
-        assert (
-            outcome.failure_reason
-            == {
-                "by itself": None,
-                "killed": "error",
-                "canceled": "canceled",
-                "in time": "timeout",
-            }[ends]
-        )
-        assert alive(name) == []
-        assert thread.is_alive()
-    finally:
-        older.cancel("canceled")
-        thread.join(20)
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap")
-def test_a_line_is_no_deputy_of_who_wrote_its_script(here: Ground) -> None:
-    """It has its owner's rights, but what a Worker put into a script does not reach the state."""
-    (here.state / "secret").write_text("canary")
-    (here.scratch / "upstream").mkdir()
-    (here.scratch / "upstream" / "one.txt").write_text("built on\n")
-    at = here.state
-    attack = (
-        f"cat {at}/secret; echo x > {at}/forged; umount {at}; umount -l {at}; cat {at}/secret; "
-        f"for p in /proc/[0-9]*; do cat $p/root{at}/secret; done; "
-        f"unshare -m sh -c 'umount {at}; cat {at}/secret'; "
-        f"unshare -Urm sh -c 'umount {at}; cat {at}/secret'; nsenter -t 1 -m cat {at}/secret; "
-        f"mv {at} {at}2; mknod disk b 254 0; echo end; "
-        'cat "$MIMIKIT_UPSTREAM/one.txt"; echo x > "$HOME/made"; echo x > made'
-    )
-    (here.workspace / "script.sh").write_text(attack)
-    desk = Desk()
-    outcome = run(here, "sh script.sh", desk)
-    assert "end" in outcome.text
-    assert "built on" in outcome.text
-    assert "canary" not in outcome.text
-    assert not (here.state / "forged").exists()
-    assert not (here.workspace / "disk").exists()
-    assert (here.workspace / "made").exists()
-    assert (here.root / "home" / "made").exists()
-    assert {kind for kind, _, _ in desk.events} == {"output"}
-
-
-def test_the_owner_may_let_lines_see_the_state_and_is_told_so(here: Ground) -> None:
-    (here.state / "secret").write_text("canary")
-    desk = Desk()
-    outcome = engine("off").run(here.request("cat .mimikit/secret", desk=desk))
-    assert outcome.text == "canary"
-    assert desk.events[0][:2] == ("note", "run without the sandbox: the settings say so")
-
-
-def test_where_there_is_no_sandbox_no_line_runs_and_is_told_what_to_do(
-    here: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
-    outcome = run(here, "touch made")
-    assert (outcome.status, outcome.failure_reason) == ("failed", "refused")
-    assert outcome.error == (
-        "expected bubblewrap for the sandbox, got none; install its package; "
-        '`command.sandbox = "off"` lets command lines run without it, and see the state folder'
-    )
-    assert not (here.workspace / "made").exists()
-    assert engine().unavailable("worker") == outcome.error
-    assert engine("off").unavailable("worker") is None
-    assert engine("off").run(here.request("echo hi")).text == "hi\n"
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap")
-def test_bubblewrap_that_is_installed_meanwhile_is_used(
-    here: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(shell._REMEMBER_S, "not here", -1.0)
-    lines = engine()
-    with monkeypatch.context() as without:
-        without.setattr(sandbox, "find_bwrap", lambda: None)
-        assert lines.run(here.request("true")).failure_reason == "refused"
-    assert lines.run(here.request("true")).status == "done"
-
-
-WANTED = "import sys; from tests.engines.test_shell import wanting; wanting(*sys.argv[1:])"
-
-
-def wanting(root: str) -> None:
-    """In a user namespace of its own: other programs use all namespaces up between two lines."""
-    here, lines, said = Ground(Path(root)), engine(), list[object]()
-    (here.state / "secret").write_text("canary")
-    assert lines.run(here.request("true")).status == "done"
-    limit = Path("/proc/sys/user/max_pid_namespaces")
-    limit.write_text("1")
-    with contextlib.ExitStack() as stack:
-        while True:  # until the kernel has done away with that of the line
-            argv = ["unshare", "-pf", "--kill-child", "sh", "-c", "echo; sleep 60"]
-            holder = subprocess.Popen(argv, stdout=subprocess.PIPE)
-            stack.enter_context(holder)
-            stack.callback(holder.kill)
-            if holder.stdout and holder.stdout.readline():
-                break
-        cancel, desk = CancelToken(), Desk()
-        request = here.request("touch made; cat .mimikit/secret", desk=desk, cancel=cancel)
-        for _ in range(2):
-            outcome = lines.run(request)
-            said += [outcome.failure_reason, outcome.error, cancel.has_begun]
-        limit.write_text("100")
-        time.sleep(1.1)  # so long it is remembered
-        said += [lines.run(request).status, [text for _, text, _ in desk.events]]
-    sys.stdout.write(json.dumps(said))
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap", "unshare")
-def test_a_line_whose_sandbox_is_used_up_by_others_waits_and_never_runs_without(
-    here: Ground,
-) -> None:
-    inside = ["unshare", "--user", "--map-root-user", sys.executable, "-c", WANTED, str(here.root)]
-    _, said, complaints = process.output(inside, cwd=Path.cwd(), timeout_s=60)
-    *waits, status, output = json.loads(said or complaints)
-    assert waits[::3] == ["engine_unavailable", "engine_unavailable"]
-    assert waits[1].startswith("its sandbox could not be made: bwrap: Creating new namespace")
-    assert waits[4].startswith("no sandbox can be made just now: bwrap: Creating new namespace")
-    assert waits[2::3] == [False, False]
-    assert status == "failed"
-    assert "cat: .mimikit/secret: No such file" in "".join(output)
-    assert "canary" not in said
-    assert (here.workspace / "made").exists()
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap")
-def test_what_a_line_says_of_a_sandbox_is_not_taken_for_the_sandboxs_word(here: Ground) -> None:
-    line = "echo 'bwrap: Creating new namespace failed: No space left on device' >&2; exit 1"
-    outcome = run(here, line)
-    assert (outcome.status, outcome.failure_reason, outcome.exit_code) == ("failed", "error", 1)
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap")
-def test_a_sandbox_that_can_not_be_made_for_one_line_costs_no_attempt(
-    here: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines, masked, cancel = engine(), sandbox.masked, CancelToken()
-    assert lines.run(here.request("true")).status == "done"
-
-    def gone(argv: Sequence[str], state: Path, **given: Any) -> list[str]:
-        made = masked(argv, state, **given)
-        at = made.index("--")
-        return [*made[:at], *(["--bind", "/gone", "/gone"] if "true" in argv else []), *made[at:]]
-
-    monkeypatch.setattr(sandbox, "masked", gone)
-    outcome = lines.run(here.request("true", cancel=cancel))
-    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
-    assert "source path /gone" in (outcome.error or "")
-    assert not cancel.has_begun
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.parametrize("slow", ["sleep 5", "exec sh -c 'while :; do :; done'"])
-def test_a_sandbox_that_is_slow_to_be_made_is_waited_for_not_left_out(
-    here: Ground, monkeypatch: pytest.MonkeyPatch, slow: str
-) -> None:
-    """Else whoever keeps the machine busy would have the owner's lines run without it."""
-    program = here.root / "bwrap"
-    program.write_text(f"#!/bin/sh\n{slow}\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(sandbox, "find_bwrap", lambda: str(program))
-    monkeypatch.setattr(sandbox, "_PROBE_S", 0.2)
-    outcome = run(here, "touch made")
-    assert outcome.failure_reason == "engine_unavailable"
-    assert outcome.error == "no sandbox can be made just now: it is slow"
-    assert not (here.workspace / "made").exists()
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap")
-def test_a_mask_that_does_not_hold_is_no_reason_to_do_without(
-    here: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sandbox, "canary", lambda *_, **__: "a masked shell could read")
-    (here.state / "secret").write_text("canary")
-    assert "canary" not in run(here, f"cat {here.state}/secret").text
-
-
 @pytest.mark.parametrize("command", ["auto", "off"])
 @pytest.mark.parametrize(
     ("line", "said", "code"),
@@ -366,16 +135,6 @@ def test_silence_is_no_reason_to_end_a_line(here: Ground) -> None:
     assert outcome.status == "done"
 
 
-def test_the_line_has_no_input_and_no_secrets(
-    here: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MY_TOKEN", "canary")
-    outcome = run(here, "cat; env")
-    assert outcome.status == "done"
-    assert "canary" not in outcome.text
-    assert "MIMIKIT_RUN=" in outcome.text
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [("echo \0", "null byte"), ("x" * 140_000, "at most 131000 bytes, got 140000; put it into")],
@@ -397,3 +156,42 @@ def test_a_missing_workspace_is_said(here: Ground) -> None:
 
 def test_there_is_a_shell() -> None:
     assert engine().unavailable() is None
+
+
+@pytest.mark.needs_platform("linux")
+@pytest.mark.needs_program("bwrap", "setsid")
+@pytest.mark.nightly
+@pytest.mark.parametrize("last", ["true", "kill -9 $$", "sleep 60"])
+def test_nothing_outlives_its_namespace(here: Ground, last: str) -> None:
+    name = tag()
+    line = f"(env -i setsid sh -c 'trap \"\" TERM; while :; do sleep {name}; done' &)\nsleep 0.3\n"
+    outcome = engine().run(here.request(line + last, timeout_s=2))
+    assert outcome.failure_reason == {"true": None, "sleep 60": "timeout"}.get(last, "error")
+    assert alive(name) == []
+
+
+def test_where_there_is_no_bubblewrap_a_line_runs_all_the_same(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "find_bwrap", lambda: None)
+    assert engine().unavailable("worker") is None
+    assert run(here, "echo hi").text == "hi\n"
+
+
+def test_the_line_has_its_owners_environment_without_our_keys(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MIMIKIT_TOKEN", "CODEX_API_KEY", "DEEPSEEK"):
+        monkeypatch.setenv(name, "canary")
+    monkeypatch.setenv("MY_TOKEN", "the owner's")
+    endpoint = {"base_url": "http://127.0.0.1:1", "model": "m", "api_key_env": "DEEPSEEK"}
+    lines = ShellEngine(Settings.model_validate({"engines": {"deep": endpoint}}))
+    outcome = lines.run(here.request("cat; env"))
+    assert "canary" not in outcome.text
+    assert "MY_TOKEN=the owner's" in outcome.text
+    assert "MIMIKIT_RUN=" in outcome.text
+
+
+def test_the_line_sees_what_its_owner_sees(here: Ground) -> None:
+    (here.state / "note").write_text("seen")
+    assert run(here, f"cat {here.state}/note").text == "seen"

@@ -16,7 +16,7 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.conversation import history, inbox
-from mimikit.engines import process_table, process_tree
+from mimikit.engines import process_marks
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem
@@ -79,8 +79,8 @@ def test_all_roles_go_through_one_server_that_ends_with_the_consumer(tmp_path: P
             now = SystemClock().now()
             inbox.put(files, InboxItem(id="m1", text="make it", created_at=now))
             until(files, lambda: "It is done, all of it." in texts())
-            marks = ((one, process_table.mark_of(one.pid) or "") for one in psutil.process_iter())
-            mine = f"{process_tree.state_id(state)}:opencode:"
+            marks = ((one, process_marks._mark_of(one.pid)) for one in psutil.process_iter())
+            mine = f"{process_marks.state_id(state)}:opencode:"
             servers = [one for one, mark in marks if mark.startswith(mine)]
             consumer.terminate()
             assert consumer.wait(30) == 0

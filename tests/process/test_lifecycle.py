@@ -19,8 +19,7 @@ import psutil
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.engines.process_table import MARK
-from mimikit.engines.process_tree import state_id
+from mimikit.engines.process_marks import MARK, state_id
 from mimikit.protocol import ids
 from mimikit.protocol.models import time_text
 from tests.process.world import World, children, is_alive, stretched, until, wait_ended

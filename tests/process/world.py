@@ -26,8 +26,7 @@ from typing import Any, TypeVar
 import psutil
 
 from mimikit.clock import SystemClock
-from mimikit.engines.process_table import MARK
-from mimikit.engines.process_tree import state_id
+from mimikit.engines.process_marks import MARK, state_id
 from mimikit.protocol.models import time_text
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.engines.process_tree import scratch_prefix
+from mimikit.engines.process_marks import scratch_prefix
 from mimikit.roles import scratch
 from tests.support.deep import nested_folders
 

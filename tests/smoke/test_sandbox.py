@@ -1,4 +1,4 @@
-"""The sandbox's canary: the state folder is masked in it, and an open mask is noticed."""
+"""The canary of the box: the state folder cannot be reached in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.engines import sandbox
+from mimikit.engine_settings import SandboxSettings
+from mimikit.sandbox.worker import WorkerSandbox
 from tests.support.runs import ground
 
 pytestmark = [
@@ -15,6 +16,8 @@ pytestmark = [
 ]
 
 
-def test_the_canary_finds_the_state_masked(tmp_path: Path) -> None:
+def test_nothing_in_the_box_reaches_the_state(tmp_path: Path) -> None:
     here = ground(tmp_path)
-    assert sandbox.canary(here.state, here.workspace) is None
+    box = WorkerSandbox(SandboxSettings(), here.state)
+    assert box.unavailable() is None
+    assert box.unproved(here.workspace, here.scratch) is None

@@ -233,7 +233,7 @@ def _staying(program: Program, feed: ProgramFeed) -> Program:
         Program, program.argv, program.cwd, program.env, program.mark, math.inf
     )
     return make(
-        kill_after_s=program.kill_after_s, output_bytes=sys.maxsize, feed=feed, kept=program.kept
+        kill_after_s=program.kill_after_s, output_bytes=sys.maxsize, feed=feed, boxed=program.boxed
     )
 
 

@@ -10,28 +10,31 @@ import functools
 import json
 import os
 import re
-import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mimikit.engine_settings import CodexSettings
 from mimikit.engines import process
 from mimikit.engines.base import EngineAbsence, EngineRequest
-from mimikit.engines.codex.workspace import CodexLocation
-from mimikit.engines.process_table import MARK
-from mimikit.engines.sandbox import packaged_program
+from mimikit.engines.process_marks import MARK
+from mimikit.sandbox import programs
 
 LEAST_VERSION = (0, 163, 0)
 PROFILE = "mimikit"
 """What the permissions of a Worker's shell are named in codex."""
 TOOLS_TOKEN = "MIMIKIT_TOOLS_TOKEN"  # noqa: S105 - a variable's name
 _API_KEY = "CODEX_API_KEY"
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CODEX_CA_CERTIFICATE")
 _NETWORK = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "CODEX_CA_CERTIFICATE"),
+    *_CERTIFICATES,
 )
 """What codex itself may need to reach its server; shells it starts are not given them."""
+_LOGINS = ("auth.json", ".credentials.json")
+"""Where codex keeps its own login, and those to servers of tools."""
+_LOCKED = ("installation_id", "thread-writer-locks")
 _NO_SEARCH = '"disabled"'
 _EXEC = ("exec", "--json", "--skip-git-repo-check", "--ignore-user-config", "--strict-config")
 
@@ -59,12 +62,28 @@ SPECIALIST = "specialist"
 """The profile whose Workers have codex's own instructions, those of a programmer."""
 
 
+@dataclass(frozen=True, slots=True)
+class CodexLocation:
+    """An installed codex, and where it keeps its login."""
+
+    program: str
+    home: Path
+    own_home: bool
+    """Whether the settings name its home; else it is the user's."""
+
+    def closed(self) -> list[str]:
+        """What codex opens and its shells must not: its logins, and what each codex waits for."""
+        home = Path(os.path.realpath(self.home))
+        logins = [os.path.realpath(home / name) for name in _LOGINS if (home / name).exists()]
+        return [*logins, *(str(home / name) for name in _LOCKED)]
+
+
 def find(settings: CodexSettings) -> CodexLocation | None:
     """The program of the settings, else that of the installed package, else the one on PATH."""
     if settings.path:
-        program = shutil.which(str(Path(settings.path).expanduser()))
+        program = programs.find(str(Path(settings.path).expanduser()))
     else:
-        program = packaged_program("bin", "codex") or shutil.which("codex")
+        program = programs.packaged("bin", "codex") or programs.find("codex")
     given = settings.home or os.environ.get("CODEX_HOME")
     home = Path(given or "~/.codex").expanduser()
     return CodexLocation(program, home, own_home=bool(given)) if program else None
@@ -90,8 +109,8 @@ def unavailable(settings: CodexSettings) -> str | None:
     """Why codex can not serve, and what to do about it."""
     place = find(settings)
     if place is None:
-        wanted = settings.path or "codex"
-        said = f"expected {wanted}, got no such program; pip install 'mimikit-assistant[codex]'"
+        wanted = str(Path(settings.path).expanduser()) if settings.path else "codex"
+        said = f"{programs.why_missing(wanted)}; pip install 'mimikit-assistant[codex]'"
         return EngineAbsence(said, "missing")
     version = version_of(place.program)
     if version is None:
@@ -139,6 +158,12 @@ def surroundings(
     if talks:
         env["CODEX_EXEC_SERVER_URL"] = "none"
     return env
+
+
+def shown_to(place: CodexLocation) -> list[Path]:
+    """What codex itself needs to see, beside its home."""
+    certificates = [os.environ.get(name) for name in _CERTIFICATES]
+    return [*programs.folders_of(place.program), *map(Path, filter(None, certificates))]
 
 
 def models(place: CodexLocation) -> bytes | None:
@@ -229,9 +254,8 @@ def work_argv(
     *,
     mark: str,
     writable: Sequence[Path],
-    documents: bool,
 ) -> list[str]:
-    """The same for a Worker; `writable` lies beside the workspace, or is closed without a word."""
+    """The same for a Worker; `writable`: the git folders it commits in."""
     temporary = _temporary(request)
     temporary.mkdir(parents=True, exist_ok=True)
     shell = f"{{TMPDIR={_toml(str(temporary))},{MARK}={_toml(mark)}}}"
@@ -249,7 +273,6 @@ def work_argv(
         last = confinement(settings, place, request, writable)
     else:
         head += ["-s", "danger-full-access"]
-    last |= {} if documents else {"project_doc_max_bytes": "0"}
     tail = ["resume", request.resume, "-"] if request.resume else ["-"]
     rest = _rest(settings, request, config, catalogue, last)
     return [place.program, *_EXEC, *head, *rest, *tail]

@@ -2,9 +2,9 @@
 
 Teller and Planner have no shell, no files and no network, only our tools: called in this process,
 or over MCP where a `codex exec` of their own takes the place of the one that stays. A Worker has
-codex's own tools in codex's own sandbox, inside the outer one that masks the state folder; without
-that it is not started. A run that is read-only has the workspace so in both of them. What git runs
-as the owner is shut to a Worker; codex's own sandbox closes the login that codex has to read.
+codex's own tools in codex's own sandbox, inside the box; without that it is not started. A run that
+is read-only has the workspace so in both of them. The box has a network, for codex itself, and
+shows codex's home; codex's own sandbox shuts both to its shells.
 """
 
 from __future__ import annotations
@@ -20,32 +20,27 @@ from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.engines import mounts, process, process_tree, sandbox
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines import process, process_marks
+from mimikit.engines.base import UPSTREAM, EngineRequest, Outcome
+from mimikit.engines.cache import write_cache
 from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
 from mimikit.engines.codex.failures import told_failure, told_too_long
 from mimikit.engines.codex.warm_server import WarmServer, stamp
-from mimikit.engines.codex.workspace import (
-    LITTER,
-    CodexLocation,
-    odd_documents,
-    odd_settings,
-)
-from mimikit.engines.git_folders import GitFolders
 from mimikit.engines.program import Program, ProgramOutcome, Stream
-from mimikit.engines.worker_sandbox import WorkerSandbox, write_cache
 from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineWant, Role, Usage
+from mimikit.sandbox import worker as sandbox
+from mimikit.sandbox.worker import WorkerSandbox
 
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
 _REMEMBER_S = 5.0
-_SANDBOX_REMEMBER_S = 120.0
-"""Looking whether a sandbox can be made starts one: not at every beat of an idle consumer."""
-
+_ARTIFACTS = (".git", ".codex", ".agents", ".aws")
+"""Empty folders that codex leaves in a workspace when it is stopped in the midst of a command."""
 
 _GO_ON = (
     "You worked on the task below before, in this conversation, and were interrupted or did not "
@@ -63,26 +58,24 @@ class CodexEngine:
         self._limits = settings.limits
         self._state = state
         self._clock = clock or SystemClock()
-        self._sandbox = WorkerSandbox(state, settings.codex.secrets)
+        self._sandbox = WorkerSandbox(settings.sandbox, state)
         self.look_anew()
         self._refused: object = None
         """The login with which it was turned away as logged out."""
-        self._warm = WarmServer(settings, state, self._clock, lambda: self._sandboxed())  # noqa: PLW0108 - made anew
+        self._warm = WarmServer(settings, state, self._clock)
         self._lock = threading.Lock()
         self._working, self._before = 0, set[str]()
-        """How many Workers are at it, and what of codex' litter was there before the first."""
+        """How many Workers are at it, and what of codex's artifacts was there before the first."""
         self._catalogue: Path | None = None
 
     def unavailable(self, role: Role | None = None) -> str | None:
         """Why it can not serve now; for the Worker also why there is no sandbox."""
         if reason := self._reason():
             return reason
-        unsafe = self._codex.sandbox == "danger-full-access"
-        return None if role != "worker" or unsafe else self._sandboxed()
+        return self._sandbox.unavailable() if role == "worker" else None
 
     def look_anew(self) -> None:
         self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
-        self._sandboxed = _remembered(lambda: sandbox.ask().reason or None, _SANDBOX_REMEMBER_S)
 
     def is_mended(self, want: EngineWant) -> bool:
         """Whether the program is there, or another login; for the rest a run has to try."""
@@ -120,13 +113,13 @@ class CodexEngine:
                 return self._work(request, place)
             if (outcome := self._warm.run(request, place)) is not None:
                 return outcome
-            mark = process_tree.mark(request.state, request.run_id)
+            mark = process_marks.mark(request.state, request.run_id)
             catalogue = self._models(request, place)
             argv = codex_cli.talk_argv(self._codex, place, request, catalogue)
-            if self._sandboxed() is None:  # it runs nothing; should it, nothing lives on
-                shown = [request.scratch, place.home, *filter(None, [catalogue])]
-                argv = sandbox.masked(argv, self._state, writable=shown)
-            return self._carry_out(request, place, argv, mark)
+            shown = [request.scratch, place.home, *filter(None, [catalogue])]
+            shown = [sandbox.real(path) for path in shown]
+            boxed = sandbox.namespaced(argv, hidden=[self._state], writable=shown)
+            return self._carry_out(request, place, boxed or argv, mark)
         except EngineError as error:
             if request.cancel.has_begun:  # its end is what went wrong: it is not repeated for that
                 return Outcome("failed", error=str(error), failure_reason="error")
@@ -147,88 +140,74 @@ class CodexEngine:
         earlier = _usage_before(place.home, request.resume) if request.resume else Usage()
         with self._lock:
             if not self._working:
-                self._before = {name for name in LITTER if os.path.lexists(workspace / name)}
+                self._before = {name for name in _ARTIFACTS if os.path.lexists(workspace / name)}
             self._working += 1
             # Else each codex makes them for its shells, and removes them under those of others.
-            for path in (workspace / name for name in LITTER if not request.read_only):
+            for path in (workspace / name for name in _ARTIFACTS if not request.read_only):
                 with contextlib.suppress(OSError):
                     path.mkdir()
-        left = list[str]()
         try:
             asked = (
                 replace(request, prompt=f"{_GO_ON}{request.prompt}") if request.resume else request
             )
-            with self._sandbox.git_held(request) as folders:
-                outcome = self._work_with(folders, asked, place)
-            left = folders.left
+            outcome = self._work_in_box(asked, place)
         finally:
             with self._lock:  # what others work with stays until the last is done
                 self._working -= 1
-                came = [name for name in LITTER if name not in self._before and not self._working]
+                came = [
+                    name for name in _ARTIFACTS if name not in self._before and not self._working
+                ]
                 for path in (request.workspace / name for name in came):
                     if path.is_dir() and not path.is_symlink():
-                        with contextlib.suppress(OSError):  # not empty: not litter
+                        with contextlib.suppress(OSError):  # not empty: somebody works with it
                             path.rmdir()
         if request.resume and (said := _no_way_on(outcome.error or "")):
             request.on_event("note", f"its earlier session is {said}: it begins anew", {})
             outcome, earlier = self._work(replace(request, resume=None), place), Usage()
-        text = "\n\n".join([outcome.text, *left]).strip()
-        return replace(outcome, text=text, usage=minus(outcome.usage, earlier))
+        return replace(outcome, usage=minus(outcome.usage, earlier))
 
-    def _work_with(
-        self, folders: GitFolders, request: EngineRequest, place: CodexLocation
-    ) -> Outcome:
-        if said := odd_settings(request.workspace):
-            raise EngineError(said)
-        odd = odd_documents(request.workspace, place.logins())
-        for said in odd:
-            request.on_event("note", said, {})
-        mark = process_tree.mark(request.state, request.run_id)
-        argv = codex_cli.work_argv(
-            self._codex,
-            place,
-            request,
-            self._models(request, place),
-            mark=mark,
-            writable=folders.writable,
-            documents=not odd,
-        )
-        argv = self._masked(folders, request, place, argv)
-        outcome = self._carry_out(request, place, argv, mark)
-        return replace(outcome, text="\n\n".join([outcome.text, *odd]).strip())
-
-    def _masked(
-        self, folders: GitFolders, request: EngineRequest, place: CodexLocation, argv: list[str]
-    ) -> list[str]:
-        """`argv` in the outer sandbox, after the proof that it holds.
+    def _work_in_box(self, request: EngineRequest, place: CodexLocation) -> Outcome:
+        """Work in the box, after the proof that it holds.
 
         Raises:
-            EngineError: it does not hold; where there is none the owner may choose to do without.
+            EngineError: there is none, or it does not hold.
         """
-        if reason := self._unproved(request, place):
-            unsafe = self._codex.sandbox == "danger-full-access"
-            if not unsafe or sandbox.ask().can != "not here":
-                raise EngineError(reason)
-            request.on_event("note", f"no sandbox, as the settings allow: {reason}", {})
-            return argv
-        is_confined = codex_cli.is_confined(self._codex, request)
-        return self._sandbox.masked(
-            argv,
-            request,
-            folders,
-            writable=[place.home],
-            shown=[self._catalogue] if self._catalogue else [],
-            logins=place.login_paths() if is_confined else (),
-        )
-
-    def _unproved(self, request: EngineRequest, place: CodexLocation) -> str | None:
-        """Why the sandbox does not hold here."""
+        if self._sandbox.is_off:
+            request.on_event("note", "it runs without the box: the settings say so", {})
         inner: list[str] = []
         if codex_cli.is_confined(self._codex, request):
             inner = codex_cli.confined_argv(self._codex, place, request)
-        # As codex itself is started: what runs its shells lies in its home.
-        env = codex_cli.surroundings(self._codex, place, talks=False)
-        return self._sandbox.unproved(request, inner=inner, env=env)
+        catalogue = self._models(request, place)
+        writable = [place.home]
+        shown = [*codex_cli.shown_to(place), request.scratch / UPSTREAM]
+        shown += [catalogue] if catalogue else []
+        where = request.workspace, request.scratch
+        if reason := self._sandbox.unproved(
+            *where,
+            read_only=request.read_only,
+            network=True,
+            inner=inner,
+            # As codex itself is started: what runs its shells lies in its home.
+            env=codex_cli.surroundings(self._codex, place, talks=False),
+            writable=writable,
+            shown=shown,
+        ):
+            raise EngineError(reason)
+        mark = process_marks.mark(request.state, request.run_id)
+        commits_in = self._sandbox.commits_in(request.workspace)
+        argv = codex_cli.work_argv(
+            self._codex, place, request, catalogue, mark=mark, writable=commits_in
+        )
+        argv = self._sandbox.argv(
+            argv,
+            *where,
+            read_only=request.read_only,
+            network=True,
+            nests=True,
+            writable=writable,
+            shown=shown,
+        )
+        return self._carry_out(request, place, argv, mark)
 
     def _models(self, request: EngineRequest, place: CodexLocation) -> Path | None:
         """The catalogue that shows our tools to every model; None when it is not needed."""
@@ -258,7 +237,7 @@ class CodexEngine:
             kill_after_s=self._limits.kill_after_s,
             output_bytes=process.FLOOD * self._limits.output_bytes,
             stdin=request.prompt.encode(errors="replace"),
-            kept=argv[0] == place.program,  # no sandbox stands in front
+            boxed=argv[0] != place.program,
         )
         output = _Output(request)
         turn = output.turn
@@ -292,8 +271,8 @@ class CodexEngine:
             return Outcome("failed", text, said, "error", exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
         failure = told_failure(said, self._clock.now())
-        if said.rpartition("\n")[2].startswith(mounts.ENDED if turn.session_id else "bwrap: "):
-            failure = replace(failure, want="unready")  # what it had to mount was gone, or is now
+        if said.rpartition("\n")[2].startswith("bwrap: ") and not turn.session_id:
+            failure = replace(failure, want="unready")  # what it had to mount was gone
         return failure.outcome(text, acted=turn.acted, code=code)
 
 

@@ -12,22 +12,23 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import mimikit
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.engines import process_tree, sandbox
+from mimikit.engines import process_marks
 from mimikit.engines.base import EngineRequest, Outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.app_server import AppServer, ServerTrouble
+from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import text_of, value_of
 from mimikit.engines.codex.failures import typed_failure, used_up_until
 from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
-from mimikit.engines.codex.workspace import CodexLocation
 from mimikit.engines.program import Program
+from mimikit.sandbox import worker as sandbox
+from mimikit.sandbox.worker import real
 
 _TRIES = 2
 _REST_S = 600.0
@@ -41,12 +42,9 @@ Stamp = tuple[int, int, int] | None
 class WarmServer:
     """Safe between threads."""
 
-    def __init__(
-        self, settings: Settings, state: Path, clock: Clock, unboxed: Callable[[], str | None]
-    ) -> None:
-        """`unboxed` says why no sandbox can be made; None when one can."""
+    def __init__(self, settings: Settings, state: Path, clock: Clock) -> None:
         self._codex, self._limits = settings.codex, settings.limits
-        self._state, self._clock, self._unboxed = state, clock, unboxed
+        self._state, self._clock = state, clock
         self._lock = threading.Lock()
         self._server: AppServer | None = None
         self._key: object = None
@@ -117,9 +115,9 @@ class WarmServer:
         if time.monotonic() < self._rests_until:
             return self._why
         settings = place.home / _SETTINGS
-        if settings.exists() and (unboxed := self._unboxed()):
-            # `codex exec` can be told to ignore it, the app-server can not.
-            return f"the app-server would take up {settings}, and nothing hides that: {unboxed}"
+        if settings.exists() and sandbox.namespaced([]) is None:
+            # `codex exec` can be told to ignore it, the app-server cannot.
+            return f"the app-server would take up {settings}, and without bubblewrap none hides it"
         return None
 
     def _serving(self, place: CodexLocation) -> AppServer:
@@ -138,19 +136,19 @@ class WarmServer:
                 return self._server
             if self._server is not None:
                 self._server.retire()
-            folder, kept = self._place(), self._unboxed() is not None
-            if not kept:  # it runs nothing; should it, nothing lives on
-                if settings.exists():
-                    argv = sandbox.with_empty(argv, settings, folder / _SETTINGS)
-                argv = sandbox.masked(argv, self._state, writable=[folder, place.home])
+            folder = self._place()
+            covers = {real(settings): folder / _SETTINGS} if settings.exists() else {}
+            boxed = sandbox.namespaced(
+                argv, hidden=[self._state], writable=[real(place.home)], covers=covers
+            )
             program = Program(
-                argv,
+                boxed or argv,
                 folder,
                 env,
-                process_tree.mark(self._state, _RUN),
+                process_marks.mark(self._state, _RUN),
                 timeout_s=0,
                 kill_after_s=self._limits.kill_after_s,
-                kept=kept,
+                boxed=boxed is not None,
             )
             server = AppServer(program, f"mimikit {mimikit.__version__}")
             self._server, self._key = server, key
@@ -169,7 +167,7 @@ class WarmServer:
         """
         try:
             if self._folder is None or not (self._folder / _EMPTY).is_dir():
-                prefix = process_tree.scratch_prefix(self._state)
+                prefix = process_marks.scratch_prefix(self._state)
                 folder = Path(tempfile.mkdtemp(prefix=prefix))
                 (folder / _EMPTY).mkdir()
                 (folder / _SETTINGS).touch()

@@ -22,7 +22,7 @@ from typing import cast
 
 from pydantic.alias_generators import to_camel
 
-from mimikit.engines import process, process_tree
+from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
 from mimikit.engines.local import model_server
 from mimikit.errors import EngineError
@@ -91,11 +91,11 @@ class ModelServer:
 
     def _start(self, model: ServedModel, cancel: CancelToken) -> None:
         key = secrets.token_urlsafe(24)
-        child = process_tree.spawn(
+        child = process.start(
             [sys.executable, "-P", str(self._program)],
             cwd=Path("/"),
             env=process.environment(),
-            mark=process_tree.mark(self._state, "local-model"),
+            mark=process_marks.mark(self._state, "local-model"),
             stdin=True,
         )
         self._child, self._served, self._key = child, model, key
@@ -163,4 +163,3 @@ class ModelServer:
             child.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_END_S)
-        process_tree.release(child)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
-from mimikit.engines import sandbox
 from mimikit.engines.base import (
     CancelToken,
     EngineAbsence,
@@ -41,11 +40,11 @@ from mimikit.engines.openai.dialogue import (
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Trouble
 from mimikit.engines.openai.profile import EndpointProfile, key_of, learn
 from mimikit.engines.openai.work import WorkTools
-from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost, StorageError
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol.models import EngineWant, Role, Usage
+from mimikit.sandbox.worker import WorkerSandbox
 
 _MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
 _TRIES = 4
@@ -73,12 +72,10 @@ class OpenAIEngine:
         self._name, self._state, self._clock = name, state, clock or SystemClock()
         self._settings: EndpointSettings = settings.engines[name]
         self._limits = settings.limits
-        self._sandbox = WorkerSandbox(state, settings.codex.secrets)
+        self._sandbox = WorkerSandbox(settings.sandbox, state)
         self._refused_key: str | None = None
         self._lock = threading.Lock()
         self._profile: EndpointProfile | None = None
-        self._no_sandbox: str | None = None
-        self._look_again_s = 0.0
 
     @property
     def name(self) -> str:
@@ -92,12 +89,9 @@ class OpenAIEngine:
             key_of(self._name, self._settings, self._state)
         except EngineError as error:
             return EngineAbsence(str(error), "logged_out")
-        return self._boxed() if role == "worker" else None
+        return self._sandbox.unavailable() if role == "worker" else None
 
-    def look_anew(self) -> None:
-        """Look anew whether there is a sandbox."""
-        with self._lock:
-            self._look_again_s = 0.0
+    def look_anew(self) -> None: ...
 
     def is_mended(self, want: EngineWant) -> bool:
         """Whether there is another key, or somebody takes connections."""
@@ -132,9 +126,8 @@ class OpenAIEngine:
         with contextlib.ExitStack() as stack:
             tools: Call = request.call_tool
             specs = request.tools
-            left: list[str] = []
             if request.role == "worker":
-                work = stack.enter_context(self._work(request, run.left_s, left))
+                work = self._work(request, run.left_s)
                 tools, specs = work.call, work.specs
             client = stack.enter_context(
                 EndpointClient(
@@ -150,26 +143,16 @@ class OpenAIEngine:
                 outcome = run.carry_out(client, profile, specs, tools)
             except EndpointError as error:
                 outcome = self._failed(run, error, key)
-        text = "\n\n".join([outcome.text, *left]).strip()
-        return replace(outcome, text=text, usage=run.usage, requests=run.requests)
+        return replace(outcome, usage=run.usage, requests=run.requests)
 
-    @contextlib.contextmanager
-    def _work(
-        self, request: EngineRequest, left_s: Callable[[], float], left: list[str]
-    ) -> Generator[WorkTools]:
-        """The tools of a Worker, in a sandbox that was proved to hold.
+    def _work(self, request: EngineRequest, left_s: Callable[[], float]) -> WorkTools:
+        """The tools of a Worker, in a box that was proved to hold.
 
         Raises:
             EngineError: it does not hold.
         """
         network = self._settings.network and not request.read_only
-        if reason := self._sandbox.unproved(request, confined=True, network=network):
-            raise EngineError(reason)
-        with self._sandbox.git_held(request) as folders:
-            yield WorkTools(
-                request, self._sandbox, folders, self._limits, network=network, left_s=left_s
-            )
-        left += folders.left
+        return WorkTools(request, self._sandbox, self._limits, network=network, left_s=left_s)
 
     def _known(self, client: EndpointClient) -> EndpointProfile:
         """What this endpoint can; asked once, and kept.
@@ -211,14 +194,6 @@ class OpenAIEngine:
             "absent": "check base_url; it often ends in /v1",
         }.get(error.trouble)
         return f"{error}; {cure}" if cure else str(error)
-
-    def _boxed(self) -> str | None:
-        """Why no sandbox can be made; looked at now and then, as that starts one."""
-        with self._lock:
-            if time.monotonic() >= self._look_again_s:
-                self._no_sandbox = sandbox.ask().reason or None
-                self._look_again_s = time.monotonic() + _SANDBOX_REMEMBER_S
-            return self._no_sandbox
 
 
 class _Run:

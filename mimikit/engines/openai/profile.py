@@ -10,9 +10,9 @@ from typing import Literal
 from pydantic import Field
 
 from mimikit.engine_settings import EndpointSettings
+from mimikit.engines.cache import write_cache
 from mimikit.engines.openai.dialogue import PATHS, Api, table_of
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
-from mimikit.engines.worker_sandbox import write_cache
 from mimikit.errors import EngineError, MimikitError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk

@@ -7,10 +7,11 @@ in the sandbox, with which all it has started ends.
 from __future__ import annotations
 
 import json
+import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, ClassVar, cast
 
 from pydantic import (
@@ -23,16 +24,16 @@ from pydantic import (
 )
 
 from mimikit.config import LimitSettings
-from mimikit.engines import file_tool, process, process_tree
-from mimikit.engines.base import EngineRequest, ToolReply, ToolSpec, tool_spec
-from mimikit.engines.git_folders import GitFolders
+from mimikit.engines import file_tool, process, process_marks
+from mimikit.engines.base import UPSTREAM, EngineRequest, ToolReply, ToolSpec, tool_spec
 from mimikit.engines.program import Program, ProgramOutcome, Stream
-from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.json import parse_object
 from mimikit.protocol.models import MAX_TEXT
 from mimikit.protocol.records import bad_record
+from mimikit.sandbox import programs
+from mimikit.sandbox.worker import WorkerSandbox, python_folders
 
 _SHOWN_CHARACTERS = 16_000
 _EVENT_CHARACTERS = 4000
@@ -114,19 +115,34 @@ class WorkTools:
         self,
         request: EngineRequest,
         sandbox: WorkerSandbox,
-        folders: GitFolders,
         limits: LimitSettings,
         *,
         network: bool,
         left_s: Callable[[], float],
         most_s: float = 3600.0,
     ) -> None:
-        """`left_s`: how long the run may still take; `most_s`: and one call, in seconds."""
+        """`left_s`: how long the run may still take; `most_s`: and one call, in seconds.
+
+        Raises:
+            EngineError: there is no box, or it does not hold.
+        """
         self._request, self._limits, self._left_s = request, limits, left_s
         self._most_s = most_s
+        if sandbox.is_off:
+            request.on_event("note", "it runs without the box: the settings say so", {})
+        if reason := sandbox.unproved(
+            request.workspace, request.scratch, read_only=request.read_only, network=network
+        ):
+            raise EngineError(reason)
         # Made once: what the Worker makes between its calls changes nothing of where it may go.
-        box = sandbox.masked(["all"], request, folders, confined=True, network=network)
-        self._box = box[:-1]
+        self._box = sandbox.argv(
+            [],
+            request.workspace,
+            request.scratch,
+            read_only=request.read_only,
+            network=network,
+            shown=[request.scratch / UPSTREAM, Path(file_tool.__file__), *python_folders()],
+        )
         self._temporary = request.scratch / "tmp"
         self._temporary.mkdir(exist_ok=True)
         self._count = 0
@@ -157,7 +173,7 @@ class WorkTools:
             return ToolReply(False, said)
         tell, facts = self._request.on_event, {"id": f"shell-{self._count}"}
         tell("command", args.command, {**facts, "status": "in_progress"})
-        shell = shutil.which("bash") or "/bin/sh"
+        shell = programs.find("bash") or "/bin/sh"
         output = _MiddleCut(_SHOWN_CHARACTERS)
         most_s = min(args.timeout, self._most_s)
         ended = self._run([shell, "-c", args.command], output.take, most_s)
@@ -179,7 +195,7 @@ class WorkTools:
         data: list[bytes] = []
         said: list[bytes] = []
         ended = self._run(
-            [sys.executable, "-I", "-S", file_tool.__file__],
+            [os.path.realpath(sys.executable), "-I", "-S", file_tool.__file__],
             lambda stream, piece: (data if stream == "stdout" else said).append(piece),
             _FILE_S,
             stdin=json.dumps(order).encode(errors="replace"),
@@ -210,7 +226,7 @@ class WorkTools:
             argv=[*self._box, *argv],
             cwd=request.workspace,
             env=process.environment(more={"TMPDIR": str(self._temporary)}),
-            mark=process_tree.mark(request.state, request.run_id),
+            mark=process_marks.mark(request.state, request.run_id),
             timeout_s=max(0.0, min(timeout_s, self._left_s())),
             kill_after_s=self._limits.kill_after_s,
             output_bytes=self._limits.output_bytes,

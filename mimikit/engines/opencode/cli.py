@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from mimikit.engines.base import EngineAbsence
 from mimikit.engines.openai.dialogue import table_of
 from mimikit.errors import EngineError
 from mimikit.protocol import paths
+from mimikit.sandbox import programs
 
 AGENT = "mimikit"
 HOME = f"{paths.CACHE}/opencode"
@@ -68,7 +68,7 @@ class OpencodeLocation:
 def find(settings: OpencodeSettings) -> OpencodeLocation | None:
     """The program of the settings, else the one on PATH; None where there is none."""
     wanted = str(Path(settings.path).expanduser()) if settings.path else "opencode"
-    if (program := shutil.which(wanted)) is None:
+    if (program := programs.find(wanted)) is None:
         return None
     folders = {"CONFIG": ".config", "DATA": ".local/share", "CACHE": ".cache"}
     at = [
@@ -82,8 +82,8 @@ def unavailable(settings: OpencodeSettings) -> str | None:
     """Why opencode can not serve, and what to do about it."""
     place = find(settings)
     if place is None:
-        wanted = settings.path or "opencode"
-        said = f"expected {wanted}, got no such program; install opencode (`opencode-ai` of npm)"
+        wanted = str(Path(settings.path).expanduser()) if settings.path else "opencode"
+        said = f"{programs.why_missing(wanted)}; install opencode (`opencode-ai` of npm)"
         return EngineAbsence(said, "missing")
     try:
         providers = owner_settings(place).get("provider")

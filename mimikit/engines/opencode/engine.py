@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.engines import process, sandbox
+from mimikit.engines import process
 from mimikit.engines.base import (
     EngineAbsence,
     EngineRequest,
@@ -35,14 +34,14 @@ from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed
 from mimikit.engines.opencode.server import OpencodeProcess, OpencodeServer, RunPlace, ServerGone
-from mimikit.engines.worker_sandbox import WorkerSandbox
 from mimikit.errors import EngineError, ProgramLost, StorageError
 from mimikit.language.plain_text import as_json, plain
 from mimikit.protocol.models import EngineWant, Role
+from mimikit.sandbox.worker import WorkerSandbox
 
 MOST_CALL_S = 270.0
 """It gives up a call of a tool that is not answered within five minutes."""
-_REMEMBER_S, _SANDBOX_REMEMBER_S = 5.0, 120.0
+_REMEMBER_S = 5.0
 _LOOK_S = 0.5
 _END_S = 5.0
 _SHOWN_CHARACTERS = 4000
@@ -59,7 +58,7 @@ class OpencodeEngine:
         self._opencode, self._limits, self._state = settings.opencode, settings.limits, state
         self._clock = clock or SystemClock()
         self._server = OpencodeServer(self._opencode, self._limits, state)
-        self._sandbox = WorkerSandbox(state, [*settings.codex.secrets, *_folders(settings)])
+        self._sandbox = WorkerSandbox(settings.sandbox, state)
         self._lock = threading.Lock()
         self._known: dict[str, tuple[float, str | None]] = {}
         """What was found amiss, each with when it is looked at again."""
@@ -71,7 +70,7 @@ class OpencodeEngine:
         reason = self._kept("program", _REMEMBER_S, lambda: cli.unavailable(self._opencode))
         if reason or role != "worker":
             return reason
-        return self._kept("sandbox", _SANDBOX_REMEMBER_S, lambda: sandbox.ask().reason or None)
+        return self._sandbox.unavailable()
 
     def look_anew(self) -> None:
         with self._lock:
@@ -130,41 +129,34 @@ class OpencodeEngine:
         self, request: EngineRequest, place: OpencodeLocation, model: dict[str, str] | None
     ) -> Outcome:
         until = time.monotonic() + request.timeout_s
-        left: list[str] = []
         with contextlib.ExitStack() as stack:
             specs, call = request.tools, request.call_tool
             if request.role == "worker":
-                work = stack.enter_context(self._work(request, until, left))
+                work = self._work(request, until)
                 specs, call = work.specs, work.call
             serving = stack.enter_context(self._server.used(place, request.cancel))
             run = _Run(request, serving, model, until, self._clock)
             outcome = run.carry_out(stack, specs, call)
         if outcome.want == "logged_out":
             self._refused = self._stamps()
-        text = "\n\n".join([outcome.text, *left]).strip()
-        return replace(outcome, text=text[: self._limits.result_bytes], usage=run.reader.usage)
+        text = outcome.text[: self._limits.result_bytes]
+        return replace(outcome, text=text, usage=run.reader.usage)
 
-    @contextlib.contextmanager
-    def _work(self, request: EngineRequest, until: float, left: list[str]) -> Generator[WorkTools]:
-        """The tools of a Worker, in a sandbox that was proved to hold.
+    def _work(self, request: EngineRequest, until: float) -> WorkTools:
+        """The tools of a Worker, in a box that was proved to hold.
 
         Raises:
             EngineError: it does not hold.
         """
         network = self._opencode.network and not request.read_only
-        if reason := self._sandbox.unproved(request, confined=True, network=network):
-            raise EngineError(reason)
-        with self._sandbox.git_held(request) as folders:
-            yield WorkTools(
-                request,
-                self._sandbox,
-                folders,
-                self._limits,
-                network=network,
-                left_s=lambda: max(0.0, until - time.monotonic()),
-                most_s=MOST_CALL_S,
-            )
-        left += folders.left
+        return WorkTools(
+            request,
+            self._sandbox,
+            self._limits,
+            network=network,
+            left_s=lambda: max(0.0, until - time.monotonic()),
+            most_s=MOST_CALL_S,
+        )
 
     def _kept(self, what: str, for_s: float, look: Callable[[], str | None]) -> str | None:
         """What is asked for often, looked at now and then."""
@@ -327,9 +319,3 @@ class _Run:
 
 def _key(name: str, given: dict[str, object]) -> str:
     return f"{name} {as_json(given)}"
-
-
-def _folders(settings: Settings) -> list[str]:
-    """Where opencode's owner keeps login and settings, should they lie elsewhere than usual."""
-    place = cli.find(settings.opencode)
-    return [] if place is None else [os.path.realpath(place.config), os.path.realpath(place.data)]

@@ -1,8 +1,8 @@
 """The one `opencode serve` of a consumer: started when a run needs it, ended when it rests.
 
-It lives on a thread of its own, in a sandbox in which the state folder does not exist and nothing
-can be written but its own folders: with that thread, or the consumer, it ends. It has no tools of
-its own; what its models call comes back to us.
+It lives on a thread of its own, in a process namespace in which the state folder is empty: with
+that thread, or the consumer, it ends. It has no tools of its own; what its models call comes back
+to us.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import cast
 
 from mimikit.config import LimitSettings
 from mimikit.engine_settings import OpencodeSettings
-from mimikit.engines import process, process_tree, sandbox
+from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode import cli
@@ -39,6 +39,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.watch import BoundedThread
+from mimikit.sandbox import worker as sandbox
 
 LEAST_VERSION = (1, 18)
 START_S = 120.0
@@ -120,21 +121,18 @@ class OpencodeProcess:
         env = cli.environment(settings, place, state, self._password)
         with contextlib.closing(RealDisk(state)) as disk:
             Files(disk, durable=False).make_folders([paths.CACHE, cli.HOME])
-        self._root = Path(tempfile.mkdtemp(prefix=process_tree.scratch_prefix(state)))
-        argv, is_boxed = cli.serve_argv(place), sandbox.ask().can == "works"
-        if is_boxed:
-            opened = [state / cli.HOME, self._root, place.cache, place.login]
-            opened = [path for path in opened if path.exists()]
-            argv = sandbox.masked(argv, state, writable=opened, confined=True)
+        self._root = Path(tempfile.mkdtemp(prefix=process_marks.scratch_prefix(state)))
+        argv = cli.serve_argv(place)
+        boxed = sandbox.namespaced(argv, hidden=[state], writable=[state / cli.HOME])
         self._program = Program(
-            argv=argv,
+            argv=boxed or argv,
             cwd=self._root,
             env={**env, "PWD": str(self._root), "TMPDIR": str(self._root)},
-            mark=process_tree.mark(state, "opencode"),
+            mark=process_marks.mark(state, "opencode"),
             timeout_s=math.inf,
             kill_after_s=limits.kill_after_s,
             output_bytes=_MOST_BYTES,
-            kept=not is_boxed,
+            boxed=boxed is not None,
         )
         self._thread = BoundedThread(self._live, "opencode")
         self._thread.start()

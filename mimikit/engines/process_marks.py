@@ -1,0 +1,108 @@
+"""By what the processes of a run are known to a later consumer: a mark in their environment.
+
+A consumer that was killed may leave runs behind where no process namespace ended them. Only what
+carries a mark of this very state folder, made by a process that is gone, is ended: none on a guess.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import signal
+import time
+from pathlib import Path
+
+from mimikit.protocol import ids
+
+MARK = "MIMIKIT_RUN"
+"""The variable by which a run's processes are known."""
+_PROC = Path("/proc")
+_GRACE_S, _PATIENCE_S, _LOOK_S = 2.0, 5.0, 0.05
+_count = itertools.count(1)
+
+
+def state_id(state: Path) -> str:
+    """A short name of a state folder, the same as long as it stays where it is."""
+    real = Path(os.path.realpath(state))
+    inode = real.stat().st_ino if real.exists() else 0
+    return hashlib.sha256(f"{real}\0{inode}".encode()).hexdigest()[:16]
+
+
+def scratch_prefix(state: Path) -> str:
+    """How the names of temporary folders begin that runs of this state have."""
+    return f"mimikit-run-{state_id(state)}-"
+
+
+def mark(state: Path | None, run_id: str) -> str:
+    """A mark that no other run has: whose state, which run, the process that started it, a count.
+
+    Shape: `state:run:pid.started:count`; without a state the first part is empty.
+    """
+    owner = f"{os.getpid()}.{ids.own_start_time()}"
+    return f"{state_id(state) if state else ''}:{run_id}:{owner}:{next(_count)}"
+
+
+def is_leftover(mark: str, state_id: str) -> bool:
+    """Whether a mark names a run of this state whose owner is gone."""
+    state, _, rest = mark.partition(":")
+    pid, _, started = rest.rpartition(":")[0].rpartition(":")[2].partition(".")
+    return state == state_id and pid.isdecimal() and ids.start_time(int(pid)) != started
+
+
+def sweep_leftovers(state_id: str) -> list[int]:
+    """End what a dead consumer of this state left behind, asked first; gives the pids found.
+
+    Where there is no /proc (macOS) nothing is found.
+    """
+    found, begun = set[int](), time.monotonic()
+    while left := _leftovers(state_id):
+        passed_s = time.monotonic() - begun
+        if passed_s > _GRACE_S + _PATIENCE_S:
+            break
+        for pid in left if passed_s > _GRACE_S else left - found:
+            _send(pid, state_id, signal.SIGKILL if passed_s > _GRACE_S else signal.SIGTERM)
+        found |= left
+        time.sleep(_LOOK_S)
+    return sorted(found)
+
+
+def _leftovers(state_id: str) -> set[int]:
+    if not (_PROC / "self/stat").exists():
+        return set()
+    pids = {int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdecimal()}
+    return {pid for pid in pids - _above() if is_leftover(_mark_of(pid), state_id)}
+
+
+def _send(pid: int, state_id: str, signum: int) -> None:
+    """Send a signal to a leftover, and to none that has its number by now."""
+    with contextlib.suppress(OSError):
+        handle = os.pidfd_open(pid)
+        try:
+            if is_leftover(_mark_of(pid), state_id):
+                signal.pidfd_send_signal(handle, signum)
+        finally:
+            os.close(handle)
+
+
+def _mark_of(pid: int) -> str:
+    """The mark in the environment a process was started with; empty if it has none, or ended."""
+    with contextlib.suppress(OSError):
+        for entry in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+            if entry.startswith(f"{MARK}=".encode()):
+                return entry.partition(b"=")[2].decode(errors="replace")
+    return ""
+
+
+def _above() -> set[int]:
+    """This process and those that started it: a run may have started the consumer."""
+    found, pid = set[int](), os.getpid()
+    while pid > 0 and pid not in found:
+        found.add(pid)
+        try:
+            stat = (_PROC / str(pid) / "stat").read_bytes()
+        except OSError:
+            break
+        pid = int(stat[stat.rindex(b")") + 2 :].split()[1])
+    return found

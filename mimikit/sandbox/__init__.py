@@ -1,0 +1,1 @@
+"""The box in which Workers run: an allowlist around bubblewrap, its git rule, its proof."""

@@ -1,0 +1,79 @@
+"""Where the programs lie that are started outside the box: found once, never below a workspace.
+
+A Worker writes the workspace: a `bwrap` or `codex` put there must not be what the next run starts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import util
+from pathlib import Path
+
+_workspaces = set[Path]()
+_found = dict[tuple[str, str], str]()
+"""By name and PATH."""
+
+
+def refuse_below(workspace: Path) -> None:
+    """From now on no program of this workspace is found."""
+    _workspaces.add(Path(os.path.realpath(workspace)))
+
+
+def find(name: str) -> str | None:
+    """The absolute path of a program, a name or a path; the same for the life of this process."""
+    key = name, os.environ.get("PATH", os.defpath)
+    if (known := _found.get(key)) is None or not os.access(known, os.X_OK):
+        known = next((path for path in _candidates(*key) if not _is_in_workspace(path)), None)
+        if known is not None:
+            _found[key] = known
+    return known
+
+
+def why_missing(name: str) -> str:
+    """Why `find` gives nothing for a name."""
+    path = os.environ.get("PATH", os.defpath)
+    if (refused := next(_candidates(name, path), None)) is not None:
+        return f"{refused} lies in the workspace, where Workers write; install it elsewhere"
+    return f"expected {name}, got no such program"
+
+
+def find_bwrap() -> str | None:
+    """The bubblewrap program: the system's, else the one that comes with codex's package."""
+    return find("bwrap") or packaged("codex-resources", "bwrap")
+
+
+def packaged(*parts: str) -> str | None:
+    """A program of the package openai-codex-cli-bin; None where that is not installed.
+
+    It is part of this installation, which no Worker writes wherever it lies.
+    """
+    package = util.find_spec("codex_cli_bin")
+    if package is None or package.origin is None:
+        return None
+    program = Path(package.origin).parent.joinpath(*parts)
+    return str(program) if os.access(program, os.X_OK) else None
+
+
+def folders_of(program: str) -> list[Path]:
+    """What has to be seen in a box so that a program starts there: itself, and its package."""
+    real = Path(os.path.realpath(program))
+    if "codex_cli_bin" in real.parts:
+        return [real.parents[len(real.parts) - 2 - real.parts.index("codex_cli_bin")]]
+    if "node_modules" in real.parts:
+        modules = real.parents[len(real.parts) - 2 - real.parts.index("node_modules")]
+        return [modules, modules.parents[1] / "bin"]
+    return [Path(program), real]
+
+
+def _candidates(name: str, path: str) -> Iterator[str]:
+    folders = [""] if "/" in name else path.split(os.pathsep)
+    for folder in folders:
+        program = Path(folder, name).absolute()
+        if program.is_file() and os.access(program, os.X_OK):
+            yield str(program)
+
+
+def _is_in_workspace(program: str) -> bool:
+    places = Path(program), Path(os.path.realpath(program))
+    return any(place.is_relative_to(top) for place in places for top in _workspaces)

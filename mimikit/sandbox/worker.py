@@ -1,0 +1,288 @@
+"""The box of an agent's Worker, whatever its engine: what it shows, and the proof that it holds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from mimikit.config import asset_folder
+from mimikit.engine_settings import SandboxSettings
+from mimikit.errors import EngineError
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.sandbox import programs
+from mimikit.sandbox.box import Box, box_argv, namespace_argv
+from mimikit.sandbox.git import git_access
+
+INSTALL = "install bubblewrap (`sudo apt install bubblewrap`, `dnf install bubblewrap`)"
+OR_OPEN = '`sandbox.mode = "off"` lets Workers run without it'
+_PROBE_S = 20.0
+_REMEMBER_S = 120.0
+_SECRETS = (
+    *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", ".git-credentials", ".pypirc"),
+    *(".config/gh", ".config/gcloud", ".config/git/credentials", ".docker/config.json"),
+    *(".config/opencode", ".local/share/opencode", ".codex/auth.json"),
+)
+"""What is hidden where the home is the workspace, lies in it, or is shown."""
+_DONE = "all was tried"
+_ATTACK = """
+cat "$1/$2"; echo forged > "$1/$3"
+mkdir -p "$1/cache"; cat "$1/$2"; echo forged > "$1/$3"
+umount "$1"; umount -l "$1"; cat "$1/$2"; echo forged > "$1/$3"
+for root in /proc/[0-9]*/root; do cat "$root$1/$2"; done
+[ "$(readlink /proc/self/ns/pid)" = "$4" ] && echo "sees $5"
+[ "$6" = no ] && grep -v -e '|' -e ' lo:' /proc/net/dev && echo "has $5"
+echo "all was" tried
+"""
+"""What a shell in the box tries: to read one file of the state and write another, to reach the
+consumer, and to find a network."""
+
+
+def why_no_box() -> str | None:
+    """Why bubblewrap can make no box on this machine; asked for anew now and then."""
+    return _probe("--unshare-user", "--unshare-net")
+
+
+def namespaced(
+    argv: Sequence[str],
+    *,
+    hidden: Iterable[Path] = (),
+    writable: Iterable[Path] = (),
+    covers: Mapping[Path, Path] | None = None,
+) -> list[str] | None:
+    """`argv` in a process namespace, see `namespace_argv`; None where none can be made."""
+    bwrap = programs.find_bwrap()
+    if bwrap is None or _probe() is not None:
+        return None
+    return namespace_argv(bwrap, argv, hidden=hidden, writable=writable, covers=covers)
+
+
+class WorkerSandbox:
+    """Made once for an engine; safe between threads. Paths that it is given may be links."""
+
+    def __init__(self, settings: SandboxSettings, state: Path) -> None:
+        self._settings, self._state = settings, real(state)
+        self._lock = threading.Lock()
+        self._proved = set[tuple[object, ...]]()
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the owner lets Workers run without a box."""
+        return self._settings.mode == "off"
+
+    def unavailable(self) -> str | None:
+        """Why no Worker can run."""
+        if self.is_off or (reason := why_no_box()) is None:
+            return None
+        return f"{reason}; {OR_OPEN}"
+
+    def argv(
+        self,
+        argv: Sequence[str],
+        workspace: Path,
+        scratch: Path,
+        *,
+        read_only: bool = False,
+        network: bool = False,
+        nests: bool = False,
+        writable: Iterable[Path] = (),
+        shown: Iterable[Path] = (),
+    ) -> list[str]:
+        """`argv` in the box, or as it is where the owner wants none.
+
+        Raises:
+            EngineError: there is no bubblewrap, or the workspace cannot be boxed.
+        """
+        if self.is_off:
+            return list(argv)
+        if (bwrap := programs.find_bwrap()) is None:
+            raise EngineError(self.unavailable() or INSTALL)
+        workspace, scratch = real(workspace), real(scratch)
+        (temporary := scratch / "tmp").mkdir(exist_ok=True)
+        if workspace == Path(workspace.anchor):
+            raise EngineError(f"expected a folder as workspace, got {workspace}: all would be open")
+        git = git_access(workspace, self._settings.git)
+        own = [path for path in map(real, _own_files()) if path.is_relative_to(workspace)]
+        mine = [*git.shown, *own, *map(real, shown), *self._shown()]
+        shut = [*own, self._state, *git.shown]
+        around = [folder for path in shut for folder in path.parents if folder != workspace]
+        pinned = [folder for folder in around if folder.is_relative_to(workspace)]
+        pinned += [] if git.writable is None else [git.writable]
+        hidden = [self._state, *self.hidden()]
+        box = Box(
+            cwd=workspace,
+            home=real(Path.home()),
+            writable=[*([] if read_only else [workspace]), scratch, *map(real, writable)],
+            shown=[*([workspace] if read_only else []), *mine],
+            pinned=[] if read_only else pinned,
+            hidden=hidden,
+            network=network,
+            nests=nests,
+        )
+        line = box_argv(bwrap, argv, box)
+        return [line[0], "--setenv", "TMPDIR", str(temporary), *line[1:]]
+
+    def commits_in(self, workspace: Path) -> list[Path]:
+        """The git folders that a Worker may write."""
+        folder = git_access(real(workspace), self._settings.git).writable
+        return [] if folder is None else [folder]
+
+    def hidden(self) -> list[Path]:
+        """Secrets of the home, and what the settings hide, there or not."""
+        return hidden_paths(self._settings)
+
+    def unproved(
+        self,
+        workspace: Path,
+        scratch: Path,
+        *,
+        read_only: bool = False,
+        network: bool = False,
+        inner: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        writable: Sequence[Path] = (),
+        shown: Sequence[Path] = (),
+    ) -> str | None:
+        """Why the box does not hold here; tried once for each workspace and form.
+
+        inner: what stands in front of an agent's own commands, started in the environment `env`.
+        """
+        form = workspace, read_only, network, tuple(inner[:1])
+        with self._lock:
+            if self.is_off or form in self._proved:
+                return None
+            tag = secrets.token_hex(8)
+            bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"
+            words = [str(self._state), bait, forged, _own_namespace(), tag]
+            line = self.argv(
+                [*inner, "/bin/sh", "-c", _ATTACK, "sh", *words, "yes" if network else "no"],
+                workspace,
+                scratch,
+                read_only=read_only,
+                network=network,
+                nests=bool(inner),
+                writable=writable,
+                shown=shown,
+            )
+            reason = self._tried(line, env, tag, bait, forged)
+            if reason is None:
+                self._proved.add(form)
+            return reason
+
+    def _tried(
+        self, line: list[str], env: Mapping[str, str] | None, tag: str, bait: str, forged: str
+    ) -> str | None:
+        secret = secrets.token_hex(16)
+        with contextlib.closing(RealDisk(self._state)) as disk:
+            files = Files(disk, durable=False)
+            files.make_folders()
+            files.write(bait, secret.encode())
+            try:
+                said = _output(line, env)
+            finally:
+                files.remove(bait)
+            could_write = files.remove(forged)
+        if could_write:
+            return f"a shell in the box could write below {self._state}"
+        if secret in said:
+            return f"a shell in the box could read below {self._state}"
+        if f"sees {tag}" in said:
+            return "a shell in the box sees processes outside of it"
+        if f"has {tag}" in said:
+            return "a shell in the box has a network"
+        if _DONE not in said:
+            return f"the check of the box did not run: {said.strip()[-300:] or 'no output'}"
+        return None
+
+    def _shown(self) -> list[Path]:
+        return [real(Path(name).expanduser()) for name in self._settings.show]
+
+
+def hidden_paths(settings: SandboxSettings) -> list[Path]:
+    """What no Worker reads even where the home is shown, there or not."""
+    named = (Path.home() / Path(name).expanduser() for name in (*_SECRETS, *settings.hide))
+    return [real(path) for path in named]
+
+
+def outside_of_path(settings: SandboxSettings, workspace: Path) -> list[str]:
+    """The folders of PATH that a box does not show."""
+    seen = [Path("/usr"), real(workspace), *(real(Path(n).expanduser()) for n in settings.show)]
+    folders = dict.fromkeys(filter(os.path.isdir, os.environ.get("PATH", "").split(os.pathsep)))
+    return [name for name in folders if not any(map(real(Path(name)).is_relative_to, seen))]
+
+
+def real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def python_folders() -> list[Path]:
+    """What has to be shown for this Python's standard library to be there."""
+    base = real(Path(sys.base_prefix))
+    return [] if base.is_relative_to("/usr") else [base]
+
+
+def _own_files() -> list[Path]:
+    """What this program is made of: a Worker whose workspace is a checkout of it reads it only."""
+    package = Path(__file__).parents[1]
+    return [package, *map(asset_folder, ("webui", "prompts")), Path(sys.prefix)]
+
+
+_lock = threading.Lock()
+_probed = dict[tuple[str, ...], tuple[float, str | None]]()
+"""By bubblewrap's line: until when it is remembered, and why it makes no namespaces."""
+
+
+def _probe(*flags: str) -> str | None:
+    if sys.platform != "linux":
+        return f"expected Linux for the box of Workers, got {sys.platform}"
+    if (bwrap := programs.find_bwrap()) is None:
+        return f"expected bubblewrap for the box of Workers, got none; {INSTALL}"
+    with _lock:
+        until, reason = _probed.get((bwrap, *flags), (0.0, None))
+        if time.monotonic() >= until:
+            line = namespace_argv(bwrap, ["/bin/echo", _DONE])
+            said = _output([bwrap, *flags, *line[1:]])
+            reason = None if _DONE in said else _refused(said)
+            _probed[bwrap, *flags] = time.monotonic() + _REMEMBER_S, reason
+        return reason
+
+
+def _own_namespace() -> str:
+    """How the kernel names the process namespace that this process is in."""
+    return str(Path("/proc/self/ns/pid").readlink())
+
+
+def _refused(said: str) -> str:
+    return (
+        f"bubblewrap can make no box here: {said.strip()[-300:] or 'it says nothing'}; "
+        "allow user namespaces (in a container: run it with them)"
+    )
+
+
+def _output(line: Sequence[str], env: Mapping[str, str] | None = None) -> str:
+    """All that a short program says; empty where it takes too long. It ends with its namespace."""
+    given = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(Path.home())}
+    try:
+        ended = subprocess.run(
+            line,
+            env=dict(given if env is None else env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_PROBE_S,
+            start_new_session=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it took longer than {_PROBE_S:g} s"
+    except OSError as error:
+        return str(error)
+    return ended.stdout.decode(errors="replace")
