@@ -19,6 +19,7 @@ SECTIONS = {
         "web": ("up", "Start the page alone."),
         "consumer": ("process_group", "Start the consumer alone: it answers, plans and works."),
         "init": ("up", "Make a state folder here."),
+        "service": ("service", "Have systemd start it and keep it running, or no longer."),
     },
     "Talk and work": {
         "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),

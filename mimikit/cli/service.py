@@ -1,0 +1,268 @@
+"""`mimikit service`: systemd units of the user that keep page and consumer running."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from mimikit import config
+from mimikit.cli import process_group, terminal
+from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_frame_and_json
+from mimikit.cli.options import PORT
+from mimikit.errors import BadInput, MimikitError, StorageError
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+
+ROLES = ("consumer", "web")
+_SYSTEMCTL = ("systemctl", "--user")
+_TIMEOUT_S = 30.0
+_SHOWN = ("ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts")
+_UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+"""Control characters, and bytes that are not UTF-8."""
+
+
+class UnitFile(NamedTuple):
+    name: str
+    """`mimikit-consumer-NAME.service`."""
+    data: bytes
+
+
+@click.group(cls=PlainGroup)
+def service() -> None:
+    """Have systemd start page and consumer with your session and keep them running."""
+
+
+@service.command()
+@click.option("--host", help="Address of the page (default: web.host of the settings).")
+@click.option("--port", type=PORT, help="Port of the page (default: web.port of the settings).")
+@click.option("--now", is_flag=True, help="Start them as well, or restart them.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written and run, do nothing.")
+@pass_frame
+def install(
+    frame: CliContext, host: str | None, port: int | None, now: bool, dry_run: bool
+) -> None:
+    """Write and enable one unit for the page and one for the consumer of this state folder."""
+    folder, _ = frame.places()
+    if not folder.is_dir():
+        raise BadInput(f"no state folder at {folder}; `mimikit init` makes one")
+    web = [*(["--host", host] if host else []), *(["--port", str(port)] if port else [])]
+    units = _units(frame, web)
+    names = [unit.name for unit in units]
+    steps = [[*_SYSTEMCTL, "daemon-reload"], [*_SYSTEMCTL, "enable", *names]]
+    steps += [[*_SYSTEMCTL, "restart", *names]] if now else []
+    if dry_run:
+        for unit in units:
+            terminal.out(terminal.bold(f"# {_folder() / unit.name}"))
+            terminal.out(unit.data.decode())
+        for step in steps:
+            terminal.out(f"$ {' '.join(step)}")
+        return
+    _check_systemd()
+    _write(units)
+    for step in steps:
+        _must(step)
+    for unit in units:
+        terminal.out(f"Installed {_folder() / unit.name}")
+    terminal.out("Started." if now else "They start with your next session; `--now` starts them.")
+    if "Linger=yes" not in _run(["loginctl", "show-user", getpass.getuser()]).stdout:
+        terminal.note("They run while you are logged in; `loginctl enable-linger`: always.")
+    own = {key for key in os.environ if key.startswith("MIMIKIT_")}
+    if own := sorted(own - {"MIMIKIT_WORKSPACE", "MIMIKIT_STATE"}):
+        terminal.note(f"Not taken over: {', '.join(own)}; write what it needs into config.toml.")
+
+
+@service.command()
+@pass_frame
+def remove(frame: CliContext) -> None:
+    """Stop and remove both units of this state folder; the state stays as it is."""
+    there = _installed(frame)
+    if not there:
+        terminal.out("There was no service of this state folder.")
+        return
+    _check_systemd()
+    _run([*_SYSTEMCTL, "disable", "--now", *there])  # one that is not loaded is as good as stopped
+    with contextlib.closing(RealDisk(_folder())) as disk:
+        for name in there:
+            Files(disk).remove(name)
+    _must([*_SYSTEMCTL, "daemon-reload"])
+    for name in there:
+        terminal.out(f"Removed {_folder() / name}")
+
+
+@service.command()
+@pass_frame_and_json
+def status(frame: CliContext, as_json: bool) -> None:
+    """Show whether both units are installed, and their state."""
+    there = _installed(frame)
+    if there:
+        _check_systemd()
+    found = {name: _look(name) for name in there}
+    if as_json:
+        terminal.print_json({"folder": str(_folder()), "services": found})
+        return
+    if not found:
+        terminal.out("No service of this state folder; `mimikit service install` makes one.")
+    for name, facts in found.items():
+        active = " ".join(filter(None, (facts.get("ActiveState"), facts.get("SubState"))))
+        more = [f"{key} {facts[key]}" for key in _SHOWN[2:] if facts.get(key)]
+        terminal.out(f"{name}  {active or 'unknown'}  {terminal.dim(', '.join(more))}".rstrip())
+
+
+# ---- the unit files
+
+
+def service_name(state: Path) -> str:
+    """The same for a state folder always: its workspace's name and a hash of its path."""
+    workspace = re.sub(r"[^A-Za-z0-9]+", "-", state.parent.name).strip("-").lower()[:24]
+    digest = hashlib.sha256(str(state).encode(errors="surrogateescape")).hexdigest()[:8]
+    return f"{workspace}-{digest}" if workspace else digest
+
+
+def systemd_unit(
+    role: str, name: str, arguments: Sequence[str], environment: Mapping[str, str], stop_s: float
+) -> UnitFile:
+    """A unit of `systemctl --user`. Pure.
+
+    Nothing is set that takes namespaces or rights away (`RestrictNamespaces`, `NoNewPrivileges`):
+    bubblewrap makes namespaces, and the owner's commands have the owner's rights.
+
+    Raises:
+        BadInput: a path that cannot stand in a unit.
+    """
+    program, *rest = arguments
+    line = " ".join([_quoted(program), *(_quoted(one).replace("$", "$$") for one in rest)])
+    lines = [
+        "# Written by `mimikit service install`; `mimikit service remove` removes it.",
+        "[Unit]",
+        f"Description=mimikit {role} ({name})",
+        "StartLimitIntervalSec=0",
+        "",
+        "[Service]",
+        "Type=exec",
+        f"ExecStart={line}",
+        *(f"Environment={_quoted(f'{key}={value}')}" for key, value in environment.items()),
+        "Restart=always",
+        "RestartSec=5",
+        "KillMode=mixed",
+        f"TimeoutStopSec={stop_s:g}",
+        "OOMPolicy=continue",  # a run that the kernel ended for want of memory ends no consumer
+        "UMask=0077",
+        "",
+        "[Install]",
+        "WantedBy=default.target",
+        "",
+    ]
+    return UnitFile(f"mimikit-{role}-{name}.service", "\n".join(lines).encode())
+
+
+def _quoted(text: str) -> str:
+    """One word of a unit's line: quotes, backslashes and `%` escaped."""
+    if _UNFIT.search(text):
+        shown = text.encode(errors="backslashreplace").decode()
+        raise BadInput(
+            f"expected a path of UTF-8 text without control characters, got {shown!r}; "
+            "a service cannot be made of that"
+        )
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'
+
+
+def _units(frame: CliContext, web: Sequence[str]) -> list[UnitFile]:
+    folder, workspace = frame.places()
+    limits = config.load(folder).limits
+    stop_s = limits.shutdown_timeout_s + limits.kill_after_s + 5
+    given = process_group.environment()
+    environment = {key: given[key] for key in ("PATH", "PYTHONPATH") if given.get(key)}
+    # By its own path, not by what it links to: that is the interpreter without our packages.
+    begin = [str(Path(sys.executable).absolute()), "-P", "-m", "mimikit"]
+    begin += ["--workspace", str(workspace), "--state", str(folder)]
+    more = {"consumer": (), "web": web}
+    name = service_name(folder)
+    return [
+        systemd_unit(role, name, [*begin, role, *more[role]], environment, stop_s) for role in ROLES
+    ]
+
+
+def _installed(frame: CliContext) -> list[str]:
+    """The names of this state folder's units that are there."""
+    folder, _ = frame.places()
+    names = [f"mimikit-{role}-{service_name(folder)}.service" for role in ROLES]
+    return [name for name in names if (_folder() / name).is_file()]
+
+
+def _folder() -> Path:
+    """Where systemd looks for units of a user."""
+    named = os.environ.get("XDG_CONFIG_HOME", "")
+    base = Path(named) if named.startswith("/") else Path.home() / ".config"
+    return base / "systemd" / "user"
+
+
+def _write(units: Sequence[UnitFile]) -> None:
+    try:
+        _folder().mkdir(parents=True, exist_ok=True)
+        disk = RealDisk(Path(os.path.realpath(_folder())))
+    except OSError as error:
+        raise StorageError(f"{_folder()}: {error.strerror}; nothing was changed") from error
+    with contextlib.closing(disk):
+        for unit in units:
+            Files(disk).write(unit.name, unit.data)
+
+
+# ---- systemd
+
+
+def _check_systemd() -> None:
+    """Raise a MimikitError, with what to do, where systemd cannot be reached."""
+    if shutil.which(_SYSTEMCTL[0]) is None:
+        raise MimikitError(
+            "expected systemd, got no `systemctl`; keep `mimikit up` running in a terminal (tmux), "
+            "or give the Procfile to a runner such as honcho"
+        )
+    ended = _run([*_SYSTEMCTL, "show-environment"])
+    if ended.returncode != 0:
+        said = terminal.one_line(ended.stderr.strip() or f"exit code {ended.returncode}")
+        raise MimikitError(
+            f"expected systemd to keep services of yours, got: {said}; log in as yourself (not by "
+            "su or sudo), or run `loginctl enable-linger` and set "
+            "XDG_RUNTIME_DIR=/run/user/$(id -u). In a container keep `mimikit up` running instead; "
+            "`--dry-run` prints the units"
+        )
+
+
+def _look(name: str) -> dict[str, str]:
+    ended = _run([*_SYSTEMCTL, "show", name, f"--property={','.join(_SHOWN)}"])
+    return dict(_pairs(ended.stdout))
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        if key in _SHOWN:
+            yield key, value
+
+
+def _must(command: Sequence[str]) -> None:
+    ended = _run(command)
+    if ended.returncode != 0:
+        said = terminal.one_line(ended.stderr.strip() or f"exit code {ended.returncode}")
+        raise MimikitError(f"`{' '.join(command)}` failed: {said}")
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(command, 127, "", str(error))
