@@ -350,25 +350,6 @@ class LookingDisk(RealDisk):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
 
-class SpareFile:
-    """An open file that is of no use but to be closed where no more can be opened."""
-
-    _descriptor: int | None = None
-
-    def keep(self) -> None:
-        """Have one, if it can be opened."""
-        if self._descriptor is None:
-            with contextlib.suppress(OSError):
-                self._descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-
-    def give(self) -> bool:
-        """Close it, so that another can be opened; False when there is none."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
-        return descriptor is not None
-
-
 def _plain_size(descriptor: int, path: str) -> int:
     found = os.fstat(descriptor)
     if not stat_bits.S_ISREG(found.st_mode):

@@ -83,7 +83,6 @@ class Health(Record):
     started_at: Instant
     beat_at: Instant
     tick_age_s: float = 0
-    open_files: int = 0
     queued: dict[str, int] = Field(default_factory=dict[str, int])
     live: list[LiveRun] = Field(default_factory=list[LiveRun])
     worker_seats: int = 0

@@ -162,7 +162,7 @@ class RunContext:
         )
 
     def insist(self, do: Callable[[], T]) -> T:
-        """Read or write what a run can not do without, however long the disk refuses.
+        """Read or write what a run cannot do without, however long the disk refuses.
 
         Given up only at the stop: an outcome that could not be written is found by recovery as an
         interrupted run.

@@ -28,7 +28,7 @@ class GitAccess:
 
 
 def git_access(workspace: Path, mode: Literal["read-only", "write"]) -> GitAccess:
-    """What of git a box of this workspace shows; a real path. Makes what is shut and missing."""
+    """What of git a box of this workspace, a real path, shows. Creates missing read-only paths."""
     git = workspace / ".git"
     if git.is_symlink() or not git.exists():
         return GitAccess()

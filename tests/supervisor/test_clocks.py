@@ -291,7 +291,7 @@ def test_a_trigger_that_an_editor_has_away_outlives_a_leap(client: Client) -> No
 def test_a_killed_consumer_has_left_its_health(client: Client) -> None:
     client.stop()
     health = Health(
-        pid=1, version="1", started_at=START, beat_at=START + LEAP, tick_age_s=0, open_files=0,
+        pid=1, version="1", started_at=START, beat_at=START + LEAP, tick_age_s=0,
         queued={}, live=[], worker_seats=1, paused=False, engines={},
     )  # fmt: skip
     client.files.save(paths.HEALTH, health)
