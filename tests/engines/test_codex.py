@@ -204,15 +204,16 @@ def test_a_worker_reads_but_does_not_change_what_it_builds_on(here: Here) -> Non
     assert (upstream / "earlier.md").read_text() == "the earlier result"
 
 
-def test_a_worker_commits_but_plants_nothing_in_git(here: Here) -> None:
+def test_a_worker_reads_git_and_plants_nothing_in_it(here: Here) -> None:
     for words in (["init", "-q"], ["config", "user.name", "x"], ["config", "user.email", "x@y"]):
         subprocess.run(["git", *words], cwd=here.workspace, check=True)
     line = (
-        "echo hi > made; git add made; git commit -qm first && echo committed; "
+        "echo hi > made; git status --short; git add made && echo committed; "
         "echo x > .git/hooks/post-checkout; echo '[core] fsmonitor = x' >> .git/config"
     )
     _, seen = work(here, line)
-    assert "committed" in seen
+    assert "?? made" in seen
+    assert "committed" not in seen.replace("echo committed", "")
     assert not (here.workspace / ".git" / "hooks" / "post-checkout").exists()
     assert "fsmonitor" not in (here.workspace / ".git" / "config").read_text()
 
@@ -466,16 +467,8 @@ def test_a_newly_installed_program_is_noticed(
     assert engine.unavailable() is None
 
 
-def test_a_home_below_temporary_files_is_refused_and_the_canary_would_notice(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_home_below_temporary_files_is_refused(here: Here) -> None:
     home = here.root / "tmp" / ".codex"
     home.mkdir()
     engine = here.engine(None, home=str(home))
     assert "the folder of temporary files" in (engine.unavailable() or "")
-    monkeypatch.setattr(codex_cli, "_temporary_around", lambda _home: None)
-    with FakeLLM([{"text": "done"}]) as llm:
-        outcome = here.engine(llm, home=str(home)).run(here.ask("do it"))
-        assert llm.requests == []
-    assert outcome.failure_reason == "engine_unavailable"
-    assert "codex-linux-sandbox" in (outcome.error or "")

@@ -120,7 +120,7 @@ def test_neither_shell_nor_file_tools_write_outside_the_workspace(
     )
     assert outside.read_text() == "as it was"
     assert not forged.exists()
-    assert all(text.startswith("error: ") for text in outputs[1:5])
+    assert outputs[4].startswith("error: ")  # what it wrote before went to the box's own /tmp
     assert outputs[5] == "exit code 0\nfine"
 
 
@@ -136,7 +136,7 @@ def test_what_git_runs_as_the_owner_is_shut(here: EndpointGround, work: Any) -> 
     assert (here.workspace / ".git/config").read_text() == before
     assert not (here.workspace / ".git/hooks/pre-push").exists()
     assert outputs[1].startswith("error: ")
-    assert "one" in outputs[3]
+    assert "Read-only file system" in outputs[3]  # to commit takes `sandbox.git = "write"`
 
 
 def test_there_is_no_network_unless_the_owner_says_so(here: EndpointGround, work: Any) -> None:
