@@ -116,14 +116,16 @@ class WorkerSandbox:
         around = [folder for path in shut for folder in path.parents if folder != workspace]
         pinned = [folder for folder in around if folder.is_relative_to(workspace)]
         pinned += [] if git.writable is None else [git.writable]
-        hidden = [self._state, *self.hidden()]
+        opened = [real(path) for path in writable]
+        # An engine's own home holds its login: it reads it, and closes it to its shells itself.
+        keys = [path for path in self.hidden() if not any(map(path.is_relative_to, opened))]
         box = Box(
             cwd=workspace,
             home=real(Path.home()),
-            writable=[*([] if read_only else [workspace]), scratch, *map(real, writable)],
+            writable=[*([] if read_only else [workspace]), scratch, *opened],
             shown=[*([workspace] if read_only else []), *mine],
             pinned=[] if read_only else pinned,
-            hidden=hidden,
+            hidden=[self._state, *keys],
             network=network,
             nests=nests,
         )

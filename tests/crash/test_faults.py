@@ -13,7 +13,7 @@ from tests.crash.flows import FLOWS
 pytestmark = pytest.mark.timeout(0)
 """Work for a processor: how long it takes is the machine's business."""
 
-CODES = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EACCES)
+CODES = (errno.ENOSPC, errno.EIO, errno.EROFS)
 BURSTS = (1, 5)
 WHOLE = ("task",)
 """Flows whose every operation is refused at any size; of the others every few."""

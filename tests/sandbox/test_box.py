@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mimikit.engine_settings import SandboxSettings
 from mimikit.sandbox import programs
 from mimikit.sandbox.box import Box, box_argv, namespace_argv
 from mimikit.sandbox.git import git_access
+from mimikit.sandbox.worker import WorkerSandbox
 
 
 def mounts(argv: list[str]) -> list[tuple[str, ...]]:
@@ -191,3 +193,18 @@ def test_neither_a_path_nor_a_link_leads_below_the_workspace(path: Path) -> None
 
 def test_what_is_missing_is_said(path: Path) -> None:
     assert programs.why_missing("tool") == "expected tool, got no such program"
+
+
+def test_an_engine_reads_the_login_in_its_own_home(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(top / "home"))
+    codex = top / "home/.codex"
+    codex.mkdir()
+    (codex / "auth.json").write_text("{}")
+    (ssh := top / "home/.ssh").mkdir()
+    monkeypatch.setattr(programs, "find_bwrap", lambda: "/usr/bin/bwrap")
+    box = WorkerSandbox(SandboxSettings(show=[str(ssh)]), top / "ws/.mimikit")
+    argv = box.argv(["codex"], top / "ws", top / "scratch", writable=[codex])
+    assert not any(str(codex / "auth.json") in one for one in mounts(argv))
+    assert ("--tmpfs", str(ssh)) in mounts(argv)
