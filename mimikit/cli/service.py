@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -242,14 +242,8 @@ def _check_systemd() -> None:
 
 def _look(name: str) -> dict[str, str]:
     ended = _run([*_SYSTEMCTL, "show", name, f"--property={','.join(_SHOWN)}"])
-    return dict(_pairs(ended.stdout))
-
-
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        key, _, value = line.partition("=")
-        if key in _SHOWN:
-            yield key, value
+    pairs = (line.partition("=") for line in ended.stdout.splitlines())
+    return {key: value for key, _, value in pairs if key in _SHOWN}
 
 
 def _must(command: Sequence[str]) -> None:
