@@ -314,12 +314,15 @@ class ReplyPrinter(terminal.StreamPrinter):
     def __init__(self, *, quiet: bool = False) -> None:
         super().__init__(quiet=quiet)
         self._turn = ""
+        self._whole: set[str | None] = set()  # turns printed: their words may be read after that
         self._times: Counter[str] = Counter()
         """How often each trigger was told of since the user said something."""
 
     def take(self, event: client.ConversationEvent, awaited: str | None) -> None:
         """Print what an event says; `awaited` is the input whose reply is streamed."""
         match event:
+            case client.TurnStarted(turn_id) | client.ReplyPart(turn_id) if turn_id in self._whole:
+                return
             case client.TurnStarted(turn_id, inputs):
                 if self.streamed and turn_id == self._turn:
                     self.line(terminal.dim("(that attempt failed; once more)"))
@@ -331,6 +334,7 @@ class ReplyPrinter(terminal.StreamPrinter):
                 if turn_id != self._turn:
                     self.end()
                 self.message(event.text, self.shown(event))
+                self._whole.add(turn_id)
             case _:
                 return
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.cli.chat import question_lines
-from mimikit.cli.client import locale_tag, option_of
+from mimikit.cli.chat import ReplyPrinter, question_lines
+from mimikit.cli.client import ReplyPart, TurnStarted, locale_tag, option_of
 from mimikit.clock import SystemClock
 from mimikit.conversation.history import HistoryStore
 from mimikit.log import ChangeFeed
@@ -153,6 +153,25 @@ def test_the_reply_is_printed_once(cli: Cli, consumer: FakeConsumer) -> None:
     result = cli("chat", "paint my fence")
     assert (result.exit_code, result.stdout) == (0, "I plan that.\n"), result.stderr
     assert [item.text for item in consumer.items] == ["paint my fence"]
+
+
+def test_words_that_are_read_after_their_message_are_not_printed_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    printer = ReplyPrinter()
+    message = Message(
+        id="reply-1",
+        role="agent",
+        text="I plan that.",
+        created_at=SystemClock().now(),
+        turn_id="turn-1",
+        in_reply_to=["msg-1"],
+    )
+    printer.take(message, "msg-1")
+    printer.take(TurnStarted("turn-1", ("msg-1",)), "msg-1")
+    printer.take(ReplyPart("turn-1", "I plan that."), "msg-1")
+    printer.end()
+    assert capsys.readouterr().out == "I plan that.\n"
 
 
 def test_a_question_is_shown_and_its_number_is_the_answer(cli: Cli, consumer: FakeConsumer) -> None:

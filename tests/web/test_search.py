@@ -228,4 +228,5 @@ def test_searches_at_once_all_answer(web: Web) -> None:
     assert sorted(answer[0][0] for answer in answers) == [
         f"note {n} about 茶 and tea{n}" for n in range(8)
     ]
-    assert all(snippets == answer[0] for answer in answers for snippets in answer)
+    # The best hit: what follows it may differ while the index is still being made.
+    assert all(snippets[0] == answer[0][0] for answer in answers for snippets in answer)
