@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineRequest, TurnInput
+from mimikit.engines.base import RunSpec, TurnInput
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
@@ -123,7 +123,7 @@ def test_a_turn_takes_what_was_there_when_it_began(judged: Client) -> None:
     late = InboxItem(id="m2", text="late", created_at=START)
     teller = judged.product.mind._teller
 
-    def slow(request: EngineRequest):
+    def slow(request: RunSpec):
         judged.files.save_new(paths.inbox("m2"), late)
         return teller(request)
 
