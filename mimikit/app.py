@@ -13,7 +13,7 @@ from mimikit.config import Settings
 from mimikit.errors import BadInput, shortage_of
 from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
-from mimikit.protocol.disk import Lock, LookingDisk
+from mimikit.protocol.disk import Lock, ReadOnlyDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Role, Task
 from mimikit.state import State, hold_little, make_search
@@ -72,7 +72,7 @@ def check_consumer_starts(state: State) -> None:
     """
     from mimikit.supervisor import consumer_lock
 
-    disk = LookingDisk(state.path)
+    disk = ReadOnlyDisk(state.path)
     state = replace(state, files=Files(disk))
     state = replace(state, log=EventLog(state.files, state.clock))
     try:
