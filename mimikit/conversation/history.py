@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from mimikit.clock import A_DAY, Clock
 from mimikit.errors import BadInput, BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import END_OF_TIME, History, Message
+from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
 _CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
@@ -39,9 +38,8 @@ class HistoryCaps:
 class HistoryStore:
     """Adds messages; the supervisor's alone. Readers use the functions below."""
 
-    def __init__(self, files: Files, clock: Clock | None = None) -> None:
-        """Without a `clock` what is said of a time to come is believed."""
-        self._files, self.caps, self._clock = files, HistoryCaps(), clock
+    def __init__(self, files: Files) -> None:
+        self._files, self.caps = files, HistoryCaps()
         history = files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
         self.schema_version = history.schema_version
@@ -57,10 +55,10 @@ class HistoryStore:
         """
         fresh, added = list(messages), list[Message]()
         for message in fresh:
-            # They stand as they came, whatever the clock said; none begins a day to come.
-            at = min(message.created_at, self._clock.now() + A_DAY if self._clock else END_OF_TIME)
-            day = max(at.date(), self._newest)
-            if any(self._stands(message.id, d) for d in {day, at.date()}):
+            # In order of arrival, whatever the clock said.
+            said_on = message.created_at.date()
+            day = max(said_on, self._newest)
+            if any(self._stands(message.id, d) for d in {day, said_on}):
                 continue
             try:
                 self._files.append(paths.transcript(day), message.to_dict())

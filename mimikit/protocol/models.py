@@ -372,19 +372,6 @@ class CommandResult(Record):
     applied_at: Instant
 
 
-class ClockDoubt(Record):
-    """What is believed of the time since the clock leapt."""
-
-    leapt_at: Instant
-    """What it showed after its last leap; gone on from there for a day, it is believed again."""
-    believed: Instant
-    """So late it certainly is."""
-    proving: Instant
-    """A time that is believed once the consumer has lived for a day, in one piece or in many,
-    while the clock showed none before it."""
-    lived_s: float = 0.0
-
-
 EngineWant: TypeAlias = Literal[
     "missing", "logged_out", "limited", "unreachable", "broken", "unready"
 ]

@@ -115,15 +115,10 @@ class StrayTasks:
             self._store.log.write("audit", "stray_put_back", path=path)
 
 
-def newest_record(store: Store, now: datetime) -> datetime | None:
-    """When a consumer of this folder was last there: by its health if it was killed.
-
-    A power cut may have taken that. A message of a time to come was said before an earlier leap.
-    """
-    health, said = store.files.peek(paths.HEALTH, Health), store.conversation.messages[-1:]
-    times = [health.beat_at if health else store.runtime.seen_at]
-    times += [message.created_at for message in said if message.created_at <= now]
-    return max(filter(None, times), default=None)
+def last_seen(store: Store) -> datetime | None:
+    """When a consumer of this folder last ran: its heartbeat stays only when it was killed."""
+    health = store.files.peek(paths.HEALTH, Health)
+    return health.beat_at if health else store.runtime.seen_at
 
 
 def back_off(starts: list[datetime], now: datetime) -> timedelta:

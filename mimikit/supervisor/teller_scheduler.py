@@ -72,8 +72,6 @@ class TellerScheduler:
         self._outcomes: list[TurnOutcome] = []
         self._under_way: TurnAttempt | None = None
         self._not_before: datetime | None = None
-        self._retry_s = 0.0
-        """The same by the steady clock: whichever comes first, as the other may be set."""
         self._newest: str | None = None
         """What the user said last, when that was looked at."""
         self.waiting: EngineStatus | None = None
@@ -100,11 +98,16 @@ class TellerScheduler:
         done = self._start_turn(now) or done
         return self._tell_plainly(now) or done
 
+    def clock_jumped(self, by: timedelta) -> None:
+        """Recompute what waits for a time: turns are tried at once."""
+        self._not_before = None
+        self.questions.clock_jumped(by)
+
     def _start_turn(self, now: datetime) -> bool:
         is_early = self._not_before is not None and now < self._not_before
         if self._under_way is not None or self._context.stopping.is_set():
             return False
-        if is_early and self._store.clock.monotonic() < self._retry_s:
+        if is_early:
             return self._answer_commands(now)
         items, attempt, excused = self._next_inputs(now)
         if not items:
@@ -307,8 +310,6 @@ class TellerScheduler:
             delay = timedelta(seconds=self._context.settings.limits.engine_retry_s)
             known = outcome.retry_at
             self._not_before = known if known and known > now else now + delay
-            wait_s = (self._not_before - now).total_seconds()
-            self._retry_s = self._store.clock.monotonic() + wait_s
 
     def _wait(self, choice: EngineChoice, reason: str, now: datetime) -> None:
         """Inputs wait; nothing was tried, nothing is lost."""

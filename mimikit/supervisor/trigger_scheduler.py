@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from mimikit.clock import may_delete
 from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task
@@ -34,8 +35,6 @@ _SHARE = 10
 """A condition that costs more to look at than that gets one part in so many of the time."""
 _KEPT_S = 86_400
 """What is known of a trigger is kept so long after its definition was taken away by hand."""
-_SET_BACK = timedelta(seconds=1)
-"""A clock that goes back by less is only being kept right."""
 
 
 class TriggerScheduler:
@@ -51,7 +50,6 @@ class TriggerScheduler:
         self._stamps: dict[str, object] = {}
         self._rests: dict[str, datetime] = {}
         """Triggers whose look is costly → until when changes of files are gathered."""
-        self._looked_at: datetime | None = None
         self._zone = store.settings.zone
         self.asks: dict[str, dict[str, str]] = {}
         """Trigger → the questions (by node path) on which its condition depends now."""
@@ -81,12 +79,11 @@ class TriggerScheduler:
     def clear_away(self, now: datetime) -> None:
         """End what is left of definitions that are gone; an editor may have one away just now."""
         files = self._store.files
-        believed = self._store.believed(now)
         states = {name.removesuffix(".json") for name in files.names(paths.TRIGGER_STATE)}
         for trigger_id in states - set(registry.ids(files)):
             stat = files.stat(paths.trigger_state(trigger_id))
-            age_s = believed.timestamp() - stat.mtime_ns / 1e9 if stat else 0
-            is_old = age_s > _KEPT_S
+            age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
+            is_old = age_s > _KEPT_S and may_delete(self._store.runtime.clock_jumped_at, now)
             state = registry.state(files, trigger_id)  # of no use, it is set aside, however old
             if is_old or self._is_left_over(trigger_id, state):
                 registry.remove(files, trigger_id)
@@ -233,10 +230,8 @@ class TriggerScheduler:
 
     def fire_due(self, now: datetime) -> bool:
         """Look at everything that is due and fire; gives whether anything was."""
-        set_back = self._looked_at is not None and self._looked_at - now > _SET_BACK
         zone, self._zone = self._zone, self._store.settings.zone
-        worked = (set_back or zone is not self._zone) and self._plan_anew(now)
-        self._looked_at = now
+        worked = zone is not self._zone and self.replan(now)
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
         while self._store.clock.monotonic() <= until:
@@ -271,8 +266,8 @@ class TriggerScheduler:
         else:
             self.index.look_at(trigger_id, now + LOOK_AGAIN)
 
-    def _plan_anew(self, now: datetime) -> bool:
-        """The clock was set back, or the zone is another: what no longer fits is planned anew."""
+    def replan(self, now: datetime) -> bool:
+        """After a clock jump or a change of the zone: recompute due times that no longer fit."""
         worked, zone = False, self._zone
         self._rests.clear()
         for trigger_id, due in self.index.planned():
