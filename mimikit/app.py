@@ -352,7 +352,6 @@ class ConsumerApp:
         if ended := sweep_leftovers(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
-        state.log.pack_soon()  # what an end or an earlier version has left
         self._rest_after_crashes(say)
         for reason in self.context.prompts.passed_over:
             state.log.write("error", "prompt_passed_over", reason=reason)
@@ -361,7 +360,7 @@ class ConsumerApp:
         # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
         # by the tick of each second.
         inputs = core.teller.inputs
-        inputs.is_told = self.watch.watch(paths.INBOX, inputs.hear)
+        inputs.is_watched = self.watch.watch(paths.INBOX, inputs.hear)
         for folder in (paths.INBOX, paths.COMMANDS):
             self.watch.watch(folder, lambda _names: store.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)

@@ -176,7 +176,7 @@ def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
     files = Files(RealDisk(state), durable=settings.durability == "full")
     files.make_folders()
     clock = SystemClock()
-    log = EventLog(files, clock, rotate_bytes=settings.retention.log_file_mb * 2**20, packs=True)
+    log = EventLog(files, clock, rotate_bytes=settings.retention.log_file_mb * 2**20)
     return State(state, workspace, files, settings, clock, log)
 
 

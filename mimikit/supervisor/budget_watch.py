@@ -80,7 +80,7 @@ class BudgetWatch:
             per_trigger_daily_tokens=caps.per_trigger_daily_tokens,
             used=self._book.used_today(),
             until=day_end(now, self._store.settings.zone) if held else None,
-            messages=self._inputs.for_mind if any(task is None for _, task in held) else 0,
+            messages=self._inputs.for_teller if any(task is None for _, task in held) else 0,
             tasks=sum(task is not None for _, task in held),
         )
 

@@ -59,7 +59,7 @@ class EngineWatch:
         minds = self._engines.minds()
         self._forget_removed(set(minds))
         for name, found in minds.items():
-            messages = self._inputs.for_mind if name == awaited else 0
+            messages = self._inputs.for_teller if name == awaited else 0
             serves = self._look_at(found.but(messages=messages), now) or serves
         self._go_on(awaited)
         return serves
@@ -76,7 +76,7 @@ class EngineWatch:
             self.shown[status.engine] = status
             return True
         is_learned = status.next_try_at is not None and status.stand_in is None
-        if is_learned and not self._inputs.for_mind + waits + len(self._store.live.list()):
+        if is_learned and not self._inputs.for_teller + waits + len(self._store.live.list()):
             # What waited is gone, and nobody tries it: how it is shows with the next run.
             status = EngineStatus(engine=status.engine)
         elif before is not None and status.state == before.state == "waiting":

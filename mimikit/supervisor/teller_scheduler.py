@@ -151,7 +151,7 @@ class TellerScheduler:
         if code is None or self.waiting is None:
             return False
         tasks = functools.cache(lambda: self._context.reader.tasks("all"))
-        items, has_more = self.inputs.pick(lambda text: code.understands(text, tasks), now)
+        items, has_more = self.inputs.pick(lambda text: code.understands(text, tasks))
         if not items:
             return has_more
         items = items[: self._most_inputs(code.name)]
@@ -216,7 +216,7 @@ class TellerScheduler:
             turns.drop_marks(self._store.files, turn.id)
         found: list[InboxItem] = []
         left, most = MOST_CHARACTERS, self._most_inputs()
-        for item in self.inputs.waiting(for_teller=True, has_mind=self._has_mind(), now=now):
+        for item in self.inputs.waiting(for_teller=True, has_model=self._has_model(), now=now):
             left -= len(item.text) + len(item.quote or "")
             if found and (left < 0 or len(found) == most):
                 break
@@ -247,7 +247,7 @@ class TellerScheduler:
             plain = self.inputs.waiting(for_teller=False, now=now)
             yield from islice((item for item in plain if item.trace_id in traces), max(0, most))
 
-    def _has_mind(self) -> bool:
+    def _has_model(self) -> bool:
         """Whether a model tells results, if only later; beside a small one code does."""
         name = self._context.engines.for_role("teller").engine.name
         return name != LOCAL and not permission.is_by_user(name)
@@ -258,7 +258,7 @@ class TellerScheduler:
         Without a model each may be an order, of a plan and its task, and all share the turn's trace
         and what that is allowed.
         """
-        if self._has_mind() if engine is None else not permission.is_by_user(engine):
+        if self._has_model() if engine is None else not permission.is_by_user(engine):
             return MOST_INPUTS
         return min(MOST_INPUTS, max(1, self._context.settings.limits.tasks_per_trace // 2))
 
@@ -345,7 +345,7 @@ class TellerScheduler:
 
     def _tell_plainly(self, now: datetime) -> bool:
         """Tell waiting results that need no mind, together."""
-        plain = self.inputs.waiting(for_teller=False, has_mind=self._has_mind(), now=now)
+        plain = self.inputs.waiting(for_teller=False, has_model=self._has_model(), now=now)
         batch = list(islice(plain, MAX_TOLD_AT_ONCE))
         if not batch:
             return False
