@@ -198,13 +198,7 @@ class WiredConsumer:
         triggers = TriggerScheduler(store, parts.workspace, parts.file_watch)
         self.llm_eval = LlmEvalBatch(store, triggers, context)
         self.archiver = Archiver(store, context, parts.rules or RULES)
-        self.commits = CommitApplier(
-            store,
-            task_ended=triggers.task_ended,
-            steps_after=triggers.steps_after,
-            answers_came=self.llm_eval.take_in,
-            summary_came=self.archiver.take_in,
-        )
+        self.commits = CommitApplier(store, triggers, self.llm_eval, self.archiver)
         self.commands = CommandApplier(
             store, self.commits, context.engines, pause_changed=self.apply_pause
         )

@@ -25,6 +25,9 @@ from mimikit.tasks.ledger import Ledger
 
 T = TypeVar("T")
 
+SLICE_S = 0.05
+"""The longest that runs are ended, or triggers looked at, in one pass, however many there are."""
+
 
 class EventQueue(Generic[T]):
     """What other threads tell the supervisor; each entry wakes it."""

@@ -15,8 +15,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import Task
 from mimikit.protocol.triggers import FiringIntent, Trigger, TriggerState
 from mimikit.supervisor import chain_steps
-from mimikit.supervisor.commit_applier import SLICE_S
-from mimikit.supervisor.store import Store
+from mimikit.supervisor.store import SLICE_S, Store
 from mimikit.supervisor.trigger_facts import FactReader, TriggerIndex
 from mimikit.triggers import conditions, registry, schedule
 from mimikit.triggers.decide import (
