@@ -323,33 +323,6 @@ class RealDisk:
             raise
 
 
-class LookingDisk(RealDisk):
-    """A disk for who only looks: a folder is not made, and everything else that writes fails."""
-
-    def make_dir(self, path: str) -> None:
-        """Nothing: whether it could be made is not asked here."""
-
-    def lock(self, path: str) -> Lock | None:
-        """As any other does; nobody holds a file that is not there."""
-        if path and self.stat(path) is None:
-            return Lock(lambda: None, 0)
-        return super().lock(path)
-
-    def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-
-    def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-
-    def rename(self, source: str, target: str) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), source)
-
-    rename_exclusive = rename
-
-    def unlink(self, path: str) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-
-
 def _plain_size(descriptor: int, path: str) -> int:
     found = os.fstat(descriptor)
     if not stat_bits.S_ISREG(found.st_mode):

@@ -22,9 +22,9 @@ from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.retention import Retention
-from mimikit.supervisor.state_guard import StateGuard
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
