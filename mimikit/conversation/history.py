@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from array import array
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -43,8 +41,7 @@ class HistoryStore:
         history = files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
         self.schema_version = history.schema_version
-        self._days: dict[date, array[int]] = {}
-        """Of the days looked at last: what tells the ids that stand there, in its order."""
+        self._days: dict[date, set[str]] = {}
         self._newest = _newest_day(files)
 
     def add(self, messages: Iterable[Message]) -> list[Message]:
@@ -66,7 +63,7 @@ class HistoryStore:
                 # The line may be there all the same (its flush failed): look before trying again.
                 self._days.pop(day, None)
                 raise
-            insort(self._day(day), hash(message.id))
+            self._day(day).add(message.id)
             self._newest = day
             added.append(message)
         have = {message.id for message in self.messages}
@@ -115,19 +112,13 @@ class HistoryStore:
         return is_recent or any(self._stands(message_id, d) for d in days)
 
     def _stands(self, message_id: str, day: date) -> bool:
-        known, mark = self._day(day), hash(message_id)
-        at = bisect_left(known, mark)
-        if at == len(known) or known[at] != mark:
-            return False
-        found = self._files.lines_back(paths.transcript(day), holding=message_id.encode())
-        return any(line.get("id") == message_id for _, line in found)
+        return message_id in self._day(day)
 
-    def _day(self, day: date) -> array[int]:
-        """A number for each id there, sorted: of a hundred thousand in less than a megabyte."""
+    def _day(self, day: date) -> set[str]:
+        """The ids in a day's transcript; those of a few days are kept."""
         if day not in self._days:
             lines = self._files.lines_back(paths.transcript(day))
-            marks = array("q", (hash(str(line.get("id"))) for _, line in lines))
-            self._days[day] = array("q", sorted(marks))
+            self._days[day] = {str(line.get("id")) for _, line in lines}
             for old in sorted(self._days.keys() - {day})[:-3]:
                 del self._days[old]
         return self._days[day]

@@ -1,8 +1,7 @@
-"""Moves what was said into memory, and lets memory age: decided in `memory.archive`, done here.
+"""Moves messages into memory and lets memory age: decided in `memory.archive`, done here.
 
 Nothing is marked as archived before it stands in a file of memory. Young days are written by code,
-some messages at a time; older ones go to internal runs, of which nobody is told, and whose
-summaries are taken in here. What these are made from stays.
+a batch at a time; older ones are summarised by internal runs. What these are made from stays.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import contextlib
 import errno
 import itertools
 import threading
-from array import array
 from collections import Counter, deque
 from collections.abc import Generator, Sequence
 from datetime import date, datetime, timedelta
@@ -32,9 +30,9 @@ from mimikit.tasks import queue
 SUMMARY_CHARACTERS = 20_000
 PROFILE = "standard"
 LIVE_RUNS = 10
-"""So many runs that let memory age are under way at once."""
+"""Summary runs in progress at once."""
 SETTLED_AT_ONCE = 50
-"""So many summaries that lack nothing are passed over at one step."""
+"""Complete summaries that one step skips."""
 _MOST_ATTEMPTS = 1000
 
 
@@ -47,13 +45,13 @@ class Archiver:
         self._store, self._rules = store, rules
         self.summaries = SummaryScheduler(store, context, every=rules.every)
         self._groups: list[MessageGroup] = []
-        """All that the pass under way is about, or was the last."""
+        """Those of the current pass, or the last one."""
         self._todo: deque[MessageGroup] = deque()
         self._is_flush = False
-        """Of the pass: its groups go to the file of their day, whatever their age."""
+        """Whether the pass writes its groups to the file of their day, whatever their age."""
         self._is_over = False
-        self._known: dict[str, tuple[FileStat, array[int]]] = {}
-        """The raw files of the day that was written last: as they were, and what tells the ids."""
+        self._known: dict[str, tuple[FileStat, frozenset[str]]] = {}
+        """The raw files of the day written last, with the ids in them."""
 
     def recover(self, now: datetime) -> None:
         """Give back what a crash left pending, unless a run that lives or has ended covers it."""
@@ -158,34 +156,27 @@ class Archiver:
         self._mark(group.messages)
 
     def _raw_of(self, day: date, messages: Sequence[Message]) -> tuple[dict[str, int], set[str]]:
-        """The raw files of a day with their sizes (-1: not ours), and which of these are in them.
-
-        Of an id eight bytes are kept: a day may have very many. What may be there is read again.
-        """
+        """The raw files of a day with their sizes (-1: not ours), and which messages they have."""
         files, before = self._store.files, self._known
         self._known = {}
         sizes: dict[str, int] = {}
-        have: set[str] = set()
-        wanted = {message.id for message in messages}
-        marks = set(map(hash, wanted))
         for name in files.names(paths.MEMORY_FOLDER, suffix=".md"):
             path = paths.memory_file(name)
             stat = files.stat(path) if name.startswith(day.isoformat()) else None
             if stat is None:
                 continue
             known = before.get(name)
-            if known is None or known[0] != stat or not marks.isdisjoint(known[1]):
+            if known is None or known[0] != stat:
                 try:
-                    with _met_bad_spots():
+                    with _bad_spots_as_value_errors():
                         data = files.read(path, most=MAX_RECORD_BYTES) or b""
                 except UnsafeFile:
-                    data = b""  # a link of the user's: not ours to follow, and in nobody's way
-                found = markdown.ids(data.decode("utf-8", "replace"))
-                known = stat, array("q", map(hash, found))
-                have |= wanted & found
+                    data = b""  # a link of the user's: not followed, and in nobody's way
+                known = stat, markdown.ids(data.decode("utf-8", "replace"))
             self._known[name] = known
             sizes[name] = stat.size if known[1] else -1
-        return sizes, have
+        found = set[str]().union(*(ids for _, ids in self._known.values()))
+        return sizes, found & {message.id for message in messages}
 
     def _mark(self, messages: Sequence[Message]) -> None:
         self._change(messages, archived=True, archive_task=None)
@@ -283,7 +274,7 @@ class Archiver:
 
 
 @contextlib.contextmanager
-def _met_bad_spots() -> Generator[None]:
+def _bad_spots_as_value_errors() -> Generator[None]:
     """A bad spot of the disk is a ValueError: what is read there waits, as it is not known."""
     try:
         yield
@@ -466,6 +457,6 @@ class SummaryScheduler:
 
     def _text(self, path: str) -> str:
         """A file of memory; empty when there is none."""
-        with _met_bad_spots():
+        with _bad_spots_as_value_errors():
             note = notes.read(self._store.files, path)
         return note.text if note else ""

@@ -30,6 +30,23 @@ def code_record(turn_id: str, now: datetime) -> TurnRecord:
     return TurnRecord(id=turn_id, author="code", started_at=now, completed_at=now)
 
 
+def text_turn(turn_id: str, text: str, now: datetime) -> TurnRecord:
+    """A turn in which code says something to the user."""
+    base = code_record(turn_id, now)
+    return base.but(messages=[system_message(base, text, task_ids=[])])
+
+
+def waiting_counts(messages: int, tasks: int, language: Language) -> str:
+    """`2 messages and 1 task`."""
+    counts = (("messages", messages), ("tasks", tasks))
+    found = [
+        phrases.say(f"{name}_one" if count == 1 else f"{name}_some", language, n=count)
+        for name, count in counts
+        if count
+    ]
+    return phrases.say("engine_and", language).join(found)
+
+
 def question_message(question: Question, record: TurnRecord) -> Message:
     """The question as it stands in the transcript once it is answered."""
     return Message(
@@ -43,11 +60,6 @@ def question_message(question: Question, record: TurnRecord) -> Message:
 
 def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneInfo) -> str:
     """Why an engine is waited for, how much waits, and what may be done."""
-    what = [
-        phrases.say(f"{name}_one" if count == 1 else f"{name}_some", language, n=count)
-        for name, count in (("messages", status.messages), ("tasks", status.tasks))
-        if count
-    ]
     own = "zh" if language == "zh" else "en"
     mend = f"engine_mend_{status.want}"
     if status.want == "logged_out" and status.engine != CODEX:
@@ -56,7 +68,7 @@ def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneI
         "engine_waits",
         language,
         why=want_words(status, now, zone)[own],
-        what=phrases.say("engine_and", language).join(what),
+        what=waiting_counts(status.messages, status.tasks, language),
         mend=phrases.say(mend, language, engine=status.engine)
         if mend in phrases.TABLE["en"]
         else "",

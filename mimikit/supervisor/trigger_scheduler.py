@@ -59,21 +59,25 @@ class TriggerScheduler:
     # ---- definitions
 
     def load(self, now: datetime) -> None:
-        """Read every definition, end the firings a crash cut short, judge every condition.
-
-        One that can not be looked at is tried again with the first tick: it must not keep the
-        others from their start.
-        """
+        """Read every definition, finish the firings a crash cut short, judge every condition."""
         for trigger_id in registry.ids(self._store.files):
-            try:
-                self.refresh(trigger_id, now)
-            except StorageError:
-                self._store.events.changed_triggers.put(trigger_id)
-            except Exception as error:
-                if shortage_of(error):
-                    raise
-                self._fault(trigger_id, error, now)
+            self._guarded(trigger_id, self.refresh, now)
         self._is_loaded = True
+
+    def _guarded(
+        self, trigger_id: str, look: Callable[[str, datetime], object], now: datetime
+    ) -> StorageError | None:
+        """Look at one trigger; one that cannot be looked at does not keep the others."""
+        try:
+            look(trigger_id, now)
+        except StorageError as error:
+            self._store.events.changed_triggers.put(trigger_id)  # looked at again
+            return error
+        except Exception as error:
+            if shortage_of(error):
+                raise
+            self._fault(trigger_id, error, now)
+        return None
 
     def clear_away(self, now: datetime) -> None:
         """End what is left of definitions that are gone; an editor may have one away just now."""
@@ -92,27 +96,17 @@ class TriggerScheduler:
         return state.firing is not None or chain_steps.is_left_over(self._store, trigger_id)
 
     def refresh_changed(self, now: datetime) -> bool:
-        """Look again at definitions that have changed, and soon at whose files have.
-
-        Gives whether there are more.
-        """
+        """Look again at definitions that have changed; gives whether there are more."""
         self._take_changes()
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
         for trigger_id in list(self._to_refresh):
             if self._store.clock.monotonic() > until:
                 break
-            try:
-                self.refresh(trigger_id, now)
-            except StorageError as error:
-                failed = error  # the others go first
-            except Exception as error:
-                if shortage_of(error):
-                    raise
-                del self._to_refresh[trigger_id]
-                self._fault(trigger_id, error, now)
-            else:
-                del self._to_refresh[trigger_id]
+            del self._to_refresh[trigger_id]
+            error = self._guarded(trigger_id, self.refresh, now)
+            failed = failed or error
+            if error is None:
                 self._store.feed.tell("trigger", id=trigger_id)
         if failed is not None:
             raise failed
@@ -233,23 +227,14 @@ class TriggerScheduler:
         worked = zone is not self._zone and self.replan(now)
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
-        while self._store.clock.monotonic() <= until:
-            if (trigger_id := self.index.take(now)) is None:
-                break
-            try:
-                worked = self._fire(trigger_id, now) or worked
-            except StorageError as error:
-                self._store.events.changed_triggers.put(trigger_id)  # found again by another look
-                failed = error  # the others go first
-            except Exception as error:
-                if shortage_of(error):
-                    raise
-                self._fault(trigger_id, error, now)
-        else:
-            worked = True  # there may be more
+        while (has_time := self._store.clock.monotonic() <= until) and (
+            trigger_id := self.index.take(now)
+        ):
+            failed = self._guarded(trigger_id, self._fire, now) or failed
+            worked = True
         if failed is not None:
             raise failed
-        return worked
+        return worked or not has_time
 
     def _fault(self, trigger_id: str, error: Exception, now: datetime) -> None:
         """A trigger that can not be looked at must not hold up the others.
@@ -284,18 +269,11 @@ class TriggerScheduler:
             return registry.last_good(self._store.files, trigger_id)
         return registry.active(self._store.files, trigger_id)[0]
 
-    def _fire(self, trigger_id: str, now: datetime) -> bool:
-        """Fire a trigger whose time has come, or for which something has happened.
+    def _fire(self, trigger_id: str, now: datetime) -> None:
+        """Facts → decide → note, or write the firing → apply it.
 
-        Gives whether a slot or an edge was settled.
-
-        1. Decide, purely, by the definition, its state and the facts of this moment.
-        2. It does not fire: note what was found, and when to look again.
-        3. It fires: write the firing, whole, into the trigger's state.
-        4. Carry it out: publish the run, write the slot's line, bring the state up to date.
-
-        Crash: before 3 nothing has happened, and the same is decided again; after it 4 is done
-        again by the words of 3, and finds what it has done before.
+        Crash: before the firing is written nothing has happened, and the same is decided again;
+        after it, `_apply` runs again from what was written, and finds what it has done before.
         """
         store = self._store
         stamp = store.files.stat(paths.trigger(trigger_id))
