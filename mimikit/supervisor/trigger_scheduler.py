@@ -1,12 +1,12 @@
 """Fires due triggers: a run's id follows from trigger and slot, so a slot never has two runs.
 
-A firing is decided once and written into the trigger's state (`firing`) before anything else
-happens; then its run is published, its line written, the state brought up to date. Dying anywhere
-in between only means that the rest is done at the next start, by the same words.
+A firing is decided once and written into the trigger's state (`firing`) first; then its run is
+published, its line written, the state updated. After a crash the next start does the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from mimikit.clock import may_delete
@@ -145,7 +145,7 @@ class TriggerScheduler:
         if stamp is not None:
             self._stamps[trigger_id] = stamp
         if state.firing is not None and trigger is not None:
-            self._carry_out(trigger, state, state.firing)
+            self._apply(trigger, state, state.firing)
             self.refresh(trigger_id, now)
         elif stamp is None and self._is_left_over(trigger_id, state):
             registry.remove(files, trigger_id)
@@ -227,14 +227,14 @@ class TriggerScheduler:
         worked = zone is not self._zone and self.replan(now)
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
-        while (has_time := self._store.clock.monotonic() <= until) and (
-            trigger_id := self.index.take(now)
-        ):
+        while trigger_id := self.index.take(now):
             failed = self._guarded(trigger_id, self._fire, now) or failed
             worked = True
+            if self._store.clock.monotonic() > until:
+                break
         if failed is not None:
             raise failed
-        return worked or not has_time
+        return worked
 
     def _fault(self, trigger_id: str, error: Exception, now: datetime) -> None:
         """A trigger that can not be looked at must not hold up the others.
@@ -279,37 +279,36 @@ class TriggerScheduler:
         stamp = store.files.stat(paths.trigger(trigger_id))
         if stamp is None or stamp != self._stamps.get(trigger_id):
             self.refresh(trigger_id, now)  # it was edited: state and index are of the old one
-            return True
+            return
         trigger = self._accepted(trigger_id)
         if trigger is None or not trigger.enabled:
-            return False
+            return
         state = registry.state(store.files, trigger_id)
         if state.firing is not None:
-            store.events.changed_triggers.put(trigger_id)  # there it is carried out first
-            return False
+            store.events.changed_triggers.put(trigger_id)  # `refresh` applies it first
+            return
         began = store.clock.monotonic()
-        facts = FactReader(store, self._workspace, self._watch, trigger, state, now)
-        decided = decide(trigger, state, facts, now)
+        decided = decide(trigger, state, self._facts(trigger, state, now), now)
         spent_s = store.clock.monotonic() - began
         self._rests.pop(trigger_id, None)
         if spent_s > _CHEAP_S:
             self._rests[trigger_id] = now + timedelta(seconds=spent_s * _SHARE)
         if decided.is_early:
             store.events.changed_triggers.put(trigger_id)
-            return False
-        if decided.lost_to is not None:
+        elif decided.lost_to is not None:
             chain_steps.end_step(store, trigger, decided.lost_to, now)
             self._forget(trigger.id)
-            return True
-        if decided.firing is None:
+        elif decided.firing is None:
             self._note(trigger, state, decided, now)
-            return trigger.schedule is not None
-        firing = decided.state.but(firing=decided.firing)
-        registry.save_state(store.files, trigger_id, firing)
-        self._carry_out(trigger, firing, decided.firing)
-        if decided.more:
-            self.index.look_soon(trigger_id)
-        return True
+        else:
+            firing = decided.state.but(firing=decided.firing)
+            registry.save_state(store.files, trigger_id, firing)
+            self._apply(trigger, firing, decided.firing)
+            if decided.more:
+                self.index.look_soon(trigger_id)
+
+    def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactReader:
+        return FactReader(self._store, self._workspace, self._watch, trigger, state, now)
 
     def _note(
         self, trigger: Trigger, before: TriggerState, decided: Decision, now: datetime
@@ -333,7 +332,7 @@ class TriggerScheduler:
             self.index.look_after(decided.waits_for, trigger.id)
         self.index.look_at(trigger.id, decided.look_at)
 
-    def _carry_out(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
+    def _apply(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
         """Do what a firing says.
 
         Crash: it stands in the state until the last step, and every step may be repeated.
@@ -350,7 +349,7 @@ class TriggerScheduler:
             self._forget(trigger.id)
         else:
             registry.save_state(store.files, trigger.id, fired)
-            facts = FactReader(store, self._workspace, self._watch, trigger, fired, now)
+            facts = self._facts(trigger, fired, now)
             self.index.look_at(trigger.id, look_after_firing(trigger, fired, facts, now))
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
