@@ -6,12 +6,10 @@ a batch at a time; older ones are summarised by internal runs. What these are ma
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import itertools
 import threading
 from collections import Counter, deque
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 
 from mimikit.errors import StorageError, UnsafeFile
@@ -168,8 +166,7 @@ class Archiver:
             known = before.get(name)
             if known is None or known[0] != stat:
                 try:
-                    with _bad_spots_as_value_errors():
-                        data = files.read(path, most=MAX_RECORD_BYTES) or b""
+                    data = files.read(path, most=MAX_RECORD_BYTES) or b""
                 except UnsafeFile:
                     data = b""  # a link of the user's: not followed, and in nobody's way
                 known = stat, markdown.ids(data.decode("utf-8", "replace"))
@@ -273,17 +270,6 @@ class Archiver:
         ]
 
 
-@contextlib.contextmanager
-def _bad_spots_as_value_errors() -> Generator[None]:
-    """A bad spot of the disk is a ValueError: what is read there waits, as it is not known."""
-    try:
-        yield
-    except StorageError as error:
-        if getattr(error.__cause__, "errno", None) != errno.EIO:
-            raise
-        raise ValueError(str(error)) from error
-
-
 def _task_id(group: MessageGroup) -> str:
     sources = [message.id for message in group.messages]
     return archive.summary_task_id(group.kind, group.name, sources, group.attempt)
@@ -369,19 +355,15 @@ class SummaryScheduler:
             name, state = (target.kind, target.name), self._state_of(target)
             is_settled = self._settled.get(name) == state
             if not is_settled:
-                pieces, is_left = list[SummaryInput](), False
+                pieces = list[SummaryInput]()
                 try:
                     pieces = self._lacking(target)
-                except (UnsafeFile, ValueError) as error:  # a file that can not be read is left
+                except (UnsafeFile, ValueError) as error:  # until one of its files changes
                     facts = {"summary": target.name, "error": str(error)}
                     self._store.log.write("audit", "archive_failed", **facts)
-                    is_left = isinstance(error, ValueError)
-                    if is_left:  # the disk may be well again
-                        again_at = now + archive.BACK_OFF[0]
-                        self._look_at = min(self._look_at or again_at, again_at)
                 for pack in archive.packed(pieces):
                     self._submit_if_due(target, pack, now)
-                if not pieces and not is_left:
+                if not pieces:
                     self._settled[name] = state
             self._targets.popleft()
             if not is_settled:
@@ -457,6 +439,5 @@ class SummaryScheduler:
 
     def _text(self, path: str) -> str:
         """A file of memory; empty when there is none."""
-        with _bad_spots_as_value_errors():
-            note = notes.read(self._store.files, path)
+        note = notes.read(self._store.files, path)
         return note.text if note else ""

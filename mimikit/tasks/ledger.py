@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
@@ -86,7 +86,7 @@ class Ledger:
         for entry in checkpoint.entries.values():
             self._has_ended(entry)
         self._at_it, self._queued = dict(checkpoint.at_it), dict(checkpoint.queued)
-        for trace, size in (checkpoint.traces or self._counted()).items():
+        for trace, size in checkpoint.traces.items():
             self._count(trace, size)
         first, offset = checkpoint.ledger_file, checkpoint.ledger_offset
         unread = lines(self._files, first, offset)
@@ -251,11 +251,6 @@ class Ledger:
             for old in list(self._sizes)[:-MOST_TRACES]:
                 if old not in live:
                     del self._sizes[old]
-
-    def _counted(self) -> Counter[str]:
-        """The sizes of traces as far as an index tells that was written without them."""
-        ended = {id_: end.trace_id for id_, end in self._ends.items() if not end.source_trigger_id}
-        return Counter((ended | self._queued).values())
 
     def _has_begun(self, subject: str, task_id: object) -> None:
         if isinstance(task_id, str) and task_id not in self._ends:
