@@ -38,8 +38,6 @@ class BudgetWatch:
     ) -> None:
         self._store, self._book, self._inputs, self._commit = store, book, inputs, commit
         self._config: tuple[int, int] | None = self._config_mark()
-        self._ending: dict[str, Task] = {}
-        """Claimed to end their waits, and not released yet, as the disk refused."""
         self._note: BudgetNote | None = None
         """The day and caps under which runs were held or let go last."""
 
@@ -76,7 +74,7 @@ class BudgetWatch:
         if self._note is None or note.day != self._note.day:
             roll_up(self._store.files, day)
         if self._store.runtime.budget is not None:
-            queue.end_waits(self._store.files, self._ending)
+            queue.end_waits(self._store.files, self._store.held)
             self._book.held.clear()
             self._store.save_runtime(budget=None)
             self._store.log.write("audit", "budget_goes_on")

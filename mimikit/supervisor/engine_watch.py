@@ -14,7 +14,7 @@ from mimikit.engines.registry import EngineRegistry, TaskWait, want_words
 from mimikit.language import phrases
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import EngineStatus, QueueName, Task, TurnRecord, time_text
+from mimikit.protocol.models import EngineStatus, QueueName, TurnRecord, time_text
 from mimikit.supervisor.code_turns import engine_waits, text_turn
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -38,8 +38,6 @@ class EngineWatch:
         self.shown: dict[str, EngineStatus] = {}
         """By name, with how much waits for each."""
         self._is_new = True
-        self._held: dict[str, Task] = {}
-        """Claimed to end their waits, and not released yet, as the disk refused."""
         self._let_go: dict[tuple[QueueName, str], TaskWait] = {}
         """Tasks whose wait was ended, until their runs begin."""
 
@@ -124,8 +122,8 @@ class EngineWatch:
                     continue
                 tried.add((name, key[0]))
             over.append(key)
-        if over or self._held:
-            queue.end_waits(self._store.files, self._held, over)
+        if over or self._store.held:
+            queue.end_waits(self._store.files, self._store.held, over)
         self._let_go |= {key: waits[key] for key in over}  # what the disk refused is let go again
 
     def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:

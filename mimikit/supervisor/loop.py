@@ -16,7 +16,7 @@ from mimikit.clock import Clock, ClockWatch, jump_at_start
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, QueueName, Task
+from mimikit.protocol.models import EngineStatus, QueueName
 from mimikit.protocol.runtime import Health
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
@@ -64,8 +64,6 @@ class Supervisor:
         self._rest, self._heartbeat = rest, heartbeat
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
-        self._held: dict[str, Task] = {}
-        """What waits, and is out of its queue only until its time is put right."""
         self._resting: dict[str, float] = {}
         self._told: dict[str, tuple[str, int]] = {}
         """The last error of an operation, and how often it came in a row."""
@@ -81,7 +79,7 @@ class Supervisor:
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
             ("apply commands", commands.step),
-            ("look for strays", recovery.StrayTasks(store, is_claimed, self._held).step),
+            ("look for strays", recovery.StrayTasks(store, is_claimed).step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
             ("wake", teller.step),  # before what may be much: the user does not wait behind it
             ("look at triggers", triggers.refresh_changed),
@@ -143,7 +141,7 @@ class Supervisor:
         self._teller.clock_jumped(by)
         self.triggers.replan(now)
         if by < timedelta():
-            queue.shorten_waits(self.store.files, -by, self._held)
+            queue.shorten_waits(self.store.files, -by, self.store.held)
 
     def _wait_s(self) -> float:
         due = self.triggers.index.next_due()

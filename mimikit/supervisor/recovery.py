@@ -9,7 +9,7 @@ Source: spec 7, recovery.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from mimikit.errors import UnsafeFile
@@ -67,14 +67,9 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
 class StrayTasks:
     """Finds what lies in `running/` and nobody runs: somebody put it there."""
 
-    def __init__(
-        self, store: Store, is_claimed: Callable[[QueueName, str], bool], held: Collection[str]
-    ) -> None:
-        """`is_claimed(seat, name)`: from before a file is claimed until its run is over.
-
-        held: the ids of tasks that the supervisor has there itself.
-        """
-        self._store, self._is_claimed, self._held = store, is_claimed, held
+    def __init__(self, store: Store, is_claimed: Callable[[QueueName, str], bool]) -> None:
+        """`is_claimed(seat, name)`: from before a file is claimed until its run is over."""
+        self._store, self._is_claimed = store, is_claimed
         self._look_at = 0.0
         self._since: dict[tuple[QueueName, str], float] = {}
 
@@ -97,7 +92,7 @@ class StrayTasks:
 
     def _strays(self, seat: QueueName) -> list[str]:
         names, store = self._store.files.names(f"{seat}/running"), self._store
-        known = {*store.canceling, *self._held, *(run.id for run in store.live.list())}
+        known = {*store.canceling, *store.held, *(run.id for run in store.live.list())}
         return [
             name
             for name in names  # which were looked up first: one that comes meanwhile is claimed

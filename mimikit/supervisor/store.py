@@ -70,6 +70,8 @@ class Store:
     conversation: HistoryStore
     runtime: RuntimeState
     events: SupervisorEvents = field(default_factory=SupervisorEvents)
+    held: dict[str, Task] = field(default_factory=dict[str, Task])
+    """Tasks claimed to change how long they wait, not released yet, as the disk refused."""
     canceling: set[str] = field(default_factory=set[str])
     """Tasks whose cancel this process began and the disk cut short: to be taken up again."""
 

@@ -285,7 +285,7 @@ def test_a_task_that_ended_and_is_put_into_running_again_is_set_aside(files: Fil
 def test_what_a_thread_has_claimed_is_no_stray_however_long_it_takes_to_begin(files: Files) -> None:
     product, runs = start(files)
     claimed = {"t1.json"}
-    strays = recovery.StrayTasks(product.store, lambda _seat, name: name in claimed, ())
+    strays = recovery.StrayTasks(product.store, lambda _seat, name: name in claimed)
     files.save(paths.running("worker", "t1"), TASK)
     for _ in range(10):
         product.clock.advance(2)
