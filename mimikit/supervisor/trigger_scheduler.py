@@ -6,17 +6,18 @@ published, its line written, the state updated. After a crash the next start doe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from mimikit.clock import may_delete
 from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task
-from mimikit.protocol.triggers import FiringIntent, Trigger, TriggerState
-from mimikit.supervisor import chain_steps
+from mimikit.protocol.triggers import FiringIntent, TaskDone, Trigger, TriggerState
 from mimikit.supervisor.store import SLICE_S, Store
 from mimikit.supervisor.trigger_facts import FactReader, TriggerIndex
+from mimikit.tasks import queue
+from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import conditions, registry, schedule
 from mimikit.triggers.decide import (
     LOOK_AGAIN,
@@ -25,15 +26,18 @@ from mimikit.triggers.decide import (
     after_firing,
     decide,
     look_after_firing,
+    make_run,
     take_up,
 )
 from mimikit.triggers.workspace import TriggerWatch, Workspace
 
+UPSTREAM = "upstream "
+"""Begins the slot of a step that did not run because of the task or trigger that follows."""
 _CHEAP_S = 0.02
 _SHARE = 10
-"""A condition that costs more to look at than that gets one part in so many of the time."""
+"""A condition that costs more than _CHEAP_S to evaluate gets at most 1/_SHARE of the time."""
 _KEPT_S = 86_400
-"""What is known of a trigger is kept so long after its definition was taken away by hand."""
+"""The state of a trigger is kept this long after its definition was taken away by hand."""
 
 
 class TriggerScheduler:
@@ -93,7 +97,9 @@ class TriggerScheduler:
 
     def _is_left_over(self, trigger_id: str, state: TriggerState) -> bool:
         """Whether the end of a definition that is gone was cut short: its last firing, or none."""
-        return state.firing is not None or chain_steps.is_left_over(self._store, trigger_id)
+        if state.firing is not None:
+            return True
+        return (self._store.ledger.newest_slot(trigger_id) or "").startswith(UPSTREAM)
 
     def refresh_changed(self, now: datetime) -> bool:
         """Look again at definitions that have changed; gives whether there are more."""
@@ -209,15 +215,57 @@ class TriggerScheduler:
         for subject in self._store.ledger.subjects_of(task_id):
             self.index.tell(subject)
 
+    # ---- steps of a chain: each is a trigger that fires once, when what it waits for is done
+
     def steps_after(self, task: Task) -> list[str]:
-        """Titles of the steps of a chain, near and far, that wait for this task to be done."""
-        return chain_steps.titles_after(self._store.files, task, self._may_wait_for)
+        """Titles of the steps, direct and later ones, that wait for this task to be done."""
+        waiting = [task.id, *filter(None, [task.retry_of])]
+        parent = task.source_trigger_id
+        if parent and not registry.exists(self._store.files, parent):
+            waiting.append(parent)  # that was a step itself
+        found: dict[str, str] = {}
+        while waiting:
+            for step in self._steps_of(waiting.pop()):
+                if step.id not in found:
+                    found[step.id] = step.title or step.id
+                    waiting.append(step.id)
+        return list(found.values())
+
+    def _steps_of(self, subject: str) -> Iterator[Trigger]:
+        for trigger_id in sorted(self._may_wait_for(subject)):
+            trigger = registry.active(self._store.files, trigger_id)[0]
+            if trigger and trigger.once and trigger.condition and trigger.enabled:
+                leaves = (leaf.condition for leaf in conditions.walk(trigger.condition))
+                if any(isinstance(it, TaskDone) and it.params.task_id == subject for it in leaves):
+                    yield trigger
 
     def _may_wait_for(self, subject: str) -> set[str]:
         if not self._is_loaded:
             return set(registry.ids(self._store.files))
         self._take_changes()
         return {*self.index.listeners(subject), *self._to_refresh}
+
+    def _end_step(self, trigger: Trigger, lost_to: str, now: datetime) -> None:
+        """End a step that cannot run any more: as a canceled task, reason `upstream`.
+
+        Crash: its end stands there before its definition goes, and always has the same id.
+        """
+        store, slot = self._store, f"{UPSTREAM}{lost_to}"
+        before = store.ledger.results_of(lost_to)  # of a trigger, its last run
+        run, end = make_run(trigger, slot, now), TaskEnd("canceled", "upstream", 0)
+        run = run.but(parent_task_id=before[-1] if before else trigger.parent_task_id)
+        error = f"{lost_to}, which it waited for, did not succeed"
+        queue.finish(store.files, result_of(run, end, now, now, error=error))
+        if store.ledger.end_of(run.id) is None:
+            store.files.save(paths.running(run.role, run.id), run)
+        # Before the definition goes, after which nobody looks here again.
+        store.events.ended_runs.put((run.role, run.id))
+        self._write_slot(
+            trigger, slot, now, state="skipped", missed=0, reason="upstream", taskId=run.id
+        )
+        registry.remove(store.files, trigger.id)
+        store.feed.tell("trigger", id=trigger.id)
+        self._forget(trigger.id)
 
     # ---- firing
 
@@ -296,8 +344,7 @@ class TriggerScheduler:
         if decided.is_early:
             store.events.changed_triggers.put(trigger_id)
         elif decided.lost_to is not None:
-            chain_steps.end_step(store, trigger, decided.lost_to, now)
-            self._forget(trigger.id)
+            self._end_step(trigger, decided.lost_to, now)
         elif decided.firing is None:
             self._note(trigger, state, decided, now)
         else:
