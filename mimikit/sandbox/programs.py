@@ -6,8 +6,9 @@ A Worker writes the workspace: a `bwrap` or `codex` put there must not be what t
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
-from importlib import util
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 _workspaces = set[Path]()
@@ -44,15 +45,23 @@ def find_bwrap() -> str | None:
 
 
 def packaged(*parts: str) -> str | None:
-    """A program of the package openai-codex-cli-bin; None where that is not installed.
+    """A program of the installed package openai-codex-cli-bin, if there is one.
 
-    It is part of this installation, which no Worker writes wherever it lies.
+    `python -m mimikit` has the current folder on its path: a package planted there, or in a
+    workspace, is not part of this installation.
     """
-    package = util.find_spec("codex_cli_bin")
+    folders = [name for name in sys.path if _is_installed(Path(os.path.realpath(name or ".")))]
+    package = PathFinder.find_spec("codex_cli_bin", folders)
     if package is None or package.origin is None:
         return None
     program = Path(package.origin).parent.joinpath(*parts)
     return str(program) if os.access(program, os.X_OK) else None
+
+
+def _is_installed(folder: Path) -> bool:
+    if folder.is_relative_to(os.path.realpath(sys.prefix)):
+        return True
+    return folder != Path.cwd() and not any(map(folder.is_relative_to, _workspaces))
 
 
 def folders_of(program: str) -> list[Path]:
