@@ -25,7 +25,7 @@ from mimikit.engines.base import (
     ProbedEngine,
     WarmEngine,
 )
-from mimikit.engines.health import EngineHealth, EngineLook
+from mimikit.engines.circuit import Circuits, EngineProbe, is_turned_away, says_something
 from mimikit.errors import BadInput, BadSettings
 from mimikit.language.phrases import Words, local_time, say_both
 from mimikit.protocol.models import EngineStatus, EngineWant, QueueName, Role
@@ -89,13 +89,13 @@ class EngineRegistry:
         self._served = {*known, *settings.engines}
         self._stand_ins = {name: kept.stand_in for name, kept in known.items() if kept.stand_in}
         """By name of a mind that can not serve: the one that serves in its place."""
-        self._health = EngineHealth(self._clock)
+        self.circuits = Circuits(self._clock)
         for status in known.values():
             if status.state == "waiting":
-                self._health.restore(status)
+                self.circuits.restore(status)
         self._tasks: dict[tuple[QueueName, str], TaskWait] = {}
         """Tasks that wait, by queue and id."""
-        self._looks: dict[str, EngineLook] = {}
+        self._probes: dict[str, EngineProbe] = {}
 
     def renew(self, settings: Settings) -> None:
         """Take the engines, and who serves what, from settings that have changed."""
@@ -105,7 +105,7 @@ class EngineRegistry:
                 self._engines.pop(name, None)
                 self._served.discard(name)
                 self._stand_ins.pop(name, None)
-                self._health.forget(name)
+                self.circuits.forget(name)
             same = {
                 name
                 for name, one in settings.engines.items()
@@ -113,7 +113,7 @@ class EngineRegistry:
             }
             changed = {engine.name: engine for engine in made if engine.name not in same}
             for name in changed:
-                self._health.forget(name)
+                self.circuits.forget(name)
             self._engines |= changed
             self._served |= set(settings.engines)
             self._settings = settings
@@ -192,24 +192,14 @@ class EngineRegistry:
                 status = EngineStatus(
                     engine=name, state="waiting", want=want_of(reason), reason=reason
                 )
-            status = self._health.status(name) or status
+            status = self.circuits.status(name) or status
             found[name] = status.but(tasks=waiting.count(name), stand_in=stand_ins.get(name))
         return found
 
     def begin(self, engine: str, role: Role, run_id: str) -> Outcome | None:
         """Enter a run; or how it ends at once, as the engine rests or another run tries it."""
-        reason = self._health.begin(engine, role, run_id)
-        if reason is None:
-            return None
-        return Failed.unavailable(reason.want, reason, retry_at=reason.until)
-
-    def answered(self, engine: str, run_id: str) -> None:
-        """A run was answered, which is a sign that others may go, too."""
-        self._health.answered(engine, run_id)
-
-    def left(self, engine: str, run_id: str) -> None:
-        """A run that was entered is over, however it ended."""
-        self._health.left(engine, run_id)
+        reason = self.circuits.begin(engine, role, run_id)
+        return reason and Failed.unavailable(reason.want, reason, retry_at=reason.until)
 
     def heard(
         self, engine: str, role: Role, run_id: str, outcome: Outcome, instead_of: str | None = None
@@ -220,22 +210,17 @@ class EngineRegistry:
 
         instead_of: the engine that would have been preferred.
         """
-        is_turned_away = outcome.reason in ("rate_limited", "engine_unavailable")
-        known = self._engines.get(engine)
-        if engine in CODE_ENGINES or known is None or (is_turned_away and known.unavailable(role)):
+        known, is_away = self._engines.get(engine), is_turned_away(outcome)
+        if engine in CODE_ENGINES or known is None or (is_away and known.unavailable(role)):
             return
-        self._health.ended(engine, role, run_id, outcome)
+        self.circuits.ended(engine, role, run_id, outcome)
         with self._lock:
-            if is_turned_away:
+            if is_away:
                 self._served.add(engine)
-            elif outcome.reason not in ("killed", "canceled", "timeout"):
+            elif says_something(outcome):
                 self._stand_ins.pop(engine, None)
                 if instead_of is not None:
                     self._stand_ins[instead_of] = engine
-
-    def is_doubted(self, engine: str) -> bool:
-        """Whether it turned a run away, and none is done since."""
-        return self._health.is_doubted(engine)
 
     def try_now(self, engine: str | None = None) -> list[str]:
         """Have an engine, or each, be looked at and tried without waiting; gives their names.
@@ -249,17 +234,17 @@ class EngineRegistry:
         for one in (self._engines[name] for name in names):
             if isinstance(one, ProbedEngine):
                 one.look_anew()
-        return self._health.wake(engine)
+        return self.circuits.probe_now(engine)
 
     def look_whether_mended(self, engine: str) -> None:
         """Look cheaply whether what it lacked is there again; then it is tried at once."""
-        status, one = self._health.status(engine), self._engines.get(engine)
+        status, one = self.circuits.status(engine), self._engines.get(engine)
         if status is None or status.want is None or not isinstance(one, ProbedEngine):
-            self._looks.pop(engine, None)
+            self._probes.pop(engine, None)
             return
-        look = self._looks.setdefault(engine, EngineLook(one, self._clock))
-        if look.shows(status.want, status.next_try_at):
-            self._health.wake(engine, is_mended=True)
+        probe = self._probes.setdefault(engine, EngineProbe(one, self._clock))
+        if probe.is_back(status.want, status.next_try_at):
+            self.circuits.probe_now(engine, asked=False)
 
     # ---- what waits
 
@@ -282,11 +267,7 @@ class EngineRegistry:
         reason = self._engines[engine].unavailable(role) if engine in self._engines else None
         if reason is not None:
             return reason if isinstance(reason, EngineAbsence) else EngineAbsence(reason)
-        return self._health.reason(engine, role)
-
-    def is_tried(self, engine: str, role: Role) -> bool:
-        """Whether only one run may begin, to try it."""
-        return self._health.is_tried(engine, role)
+        return self.circuits.reason(engine, role)
 
     # ---- the choice
 
@@ -314,7 +295,7 @@ class EngineRegistry:
             if (engine := self._engines.get(name)) is None:
                 continue
             seen = engine.unavailable(role)
-            reason = seen or self._health.reason(name, role)
+            reason = seen or self.circuits.reason(name, role)
             if reason is None:
                 if name in self._minds():
                     self._served.add(name)

@@ -358,7 +358,7 @@ def _served(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outc
 
     def on_event(kind: EventKind, text: str, data: dict[str, Any]) -> None:
         if kind in _ANSWERS:
-            engines.answered(name, run_id)
+            engines.circuits.answered(name, run_id)
         request.callbacks.on_event(kind, text, data)
 
     try:
@@ -370,7 +370,7 @@ def _served(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outc
         request.cancel.has_begun = True
         engines.heard(name, request.role, run_id, outcome, choice.instead_of)
     finally:
-        engines.left(name, run_id)
+        engines.circuits.left(name, run_id)
     return outcome
 
 

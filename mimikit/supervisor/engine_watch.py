@@ -71,7 +71,7 @@ class EngineWatch:
         if before is not None and status.stand_in and status.stand_in == before.stand_in:
             status = status.but(since=before.since)  # told by that
         is_over = before is not None and before.state == "waiting" and status.state == "ready"
-        if is_over and self._engines.is_doubted(status.engine):
+        if is_over and self._engines.circuits.is_doubted(status.engine):
             # It has answered, and no run is done: should that fail, it is the same wait.
             self.shown[status.engine] = status
             return True
@@ -117,7 +117,7 @@ class EngineWatch:
             name = choice.engine.name
             if choice.waiting or key in self._let_go:
                 continue
-            if self._engines.is_tried(name, key[0]):
+            if self._engines.circuits.is_tried(name, key[0]):
                 if name == awaited or (name, key[0]) in tried:
                     continue
                 tried.add((name, key[0]))
