@@ -42,9 +42,9 @@ class Circuit:
     """A probe was answered and is not done yet: others may start. It closes once a run is done."""
 
     def open_until(self, now: datetime) -> datetime | None:
-        """Until when no run may start; None: half open, or about to close.
+        """Until when no run may start; None: half open.
 
-        A clock that was set back to before it was opened makes it half open.
+        A clock that was set back makes it half open.
         """
         is_open = not self.has_answered and self.since <= now < self.probe_at
         return self.probe_at if is_open else None
@@ -57,11 +57,9 @@ class Circuit:
         return self if self.has_answered else replace(self, probing=run_id)
 
     def answered(self, run_id: str) -> Circuit:
-        """The probe was answered; it is not done yet."""
         return replace(self, has_answered=True, probing=None) if self.probing == run_id else self
 
     def left(self, run_id: str) -> Circuit:
-        """A run is over, however it ended."""
         return replace(self, probing=None) if self.probing == run_id else self
 
     def is_closed_by(self, run_id: str) -> bool:
@@ -74,10 +72,7 @@ class Circuit:
 
 
 def opened(before: Circuit | None, run_id: str, failed: Failed, now: datetime) -> Circuit:
-    """The circuit after a run was turned away.
-
-    A run that started before the circuit was opened changes nothing.
-    """
+    """After a run was turned away; one that started before the circuit opened changes nothing."""
     if before and not before.has_answered and before.probing != run_id:
         return before
     failures = before.failures if before else 0
@@ -123,13 +118,12 @@ class Circuits:
             return None
 
     def answered(self, engine: str, run_id: str) -> None:
-        """A run was answered, if it is not done yet: others need not wait for its end."""
+        """A run was answered but is not done: others need not wait for its end."""
         with self._lock:
             for key in self._keys(engine):
                 self._circuits[key] = self._circuits[key].answered(run_id)
 
     def left(self, engine: str, run_id: str) -> None:
-        """A run that was entered is over, however it ended."""
         with self._lock:
             for key in self._keys(engine):
                 self._circuits[key] = self._circuits[key].left(run_id)
@@ -214,7 +208,7 @@ def says_something(outcome: Outcome) -> bool:
 
 
 class EngineProbe:
-    """Asks an engine, on threads of its own, whether what it lacks is there again."""
+    """Asks an engine in the background whether what it lacks is there again."""
 
     def __init__(self, engine: ProbedEngine, clock: Clock) -> None:
         self._engine, self._clock = engine, clock
@@ -224,9 +218,9 @@ class EngineProbe:
         self._thread: BoundedThread | None = None
 
     def is_back(self, want: EngineWant, of: datetime | None) -> bool:
-        """Whether it is there now and was not before, of the trouble that rests until `of`.
+        """Whether it is there now and was not before; `of`: the probe time of the trouble.
 
-        An engine that looks well while it turns runs away proves nothing: this is true only once.
+        True only once.
         """
         if of != self._of:
             self._of, self._was_ill, self._is_well = of, False, False

@@ -31,7 +31,7 @@ OnOutput: TypeAlias = Callable[[Stream, bytes], None]
 Tick: TypeAlias = Callable[[], float]
 
 FLOOD = 10
-"""Times the output that is shown after which an endless printer is ended."""
+"""A program that prints so many times the shown output is ended."""
 _PASSED_ON = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _CHUNK_BYTES = 65536
@@ -73,11 +73,7 @@ def run(
 ) -> ProgramOutcome:
     """Run a program to its end; `on_output` is called in this thread.
 
-    busy: whether it may be silent now, as it waits for a tool.
-    tick: called often; returns the seconds after which it wants to be called again.
-
-    Raises:
-        EngineError: it cannot be started.
+    Raises EngineError if it cannot start.
     """
     if cancel.reason:
         return ProgramOutcome(None, cancel.reason)
@@ -262,7 +258,7 @@ class _Run:
             self._signal_group(signal.SIGTERM)
 
     def _limit(self, now: float) -> str | None:
-        """Why the run may not go on."""
+        """Why the run must end."""
         if self.cancel.reason:
             return self.cancel.reason
         if now >= self._begun + self.program.timeout_s:
@@ -293,7 +289,7 @@ class _Run:
                 os.killpg(self._child.pid, signum)
 
     def _read(self, name: Stream, pipe: IO[bytes]) -> bool:
-        """Pass on what has come on a stream; False when nothing has."""
+        """False when there was nothing."""
         try:
             data = os.read(pipe.fileno(), _CHUNK_BYTES)
         except BlockingIOError:
@@ -349,11 +345,7 @@ def _close(stdin: IO[bytes]) -> None:
 def start(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], mark: str, stdin: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a program in a session of its own, marked.
-
-    Raises:
-        EngineError: it cannot be started; the message says why.
-    """
+    """Start a program in its own session, marked. Raises EngineError."""
     try:
         return subprocess.Popen(
             list(argv),

@@ -26,7 +26,6 @@ class ProgramFeed:
         self._ring()
 
     def attach(self, ring: Callable[[], None]) -> None:
-        """`ring` is called on each write."""
         self._ring = ring
 
     def take(self) -> bytes:
@@ -45,7 +44,7 @@ class Program:
     mark: str
     timeout_s: float
     idle_timeout_s: float | None = None
-    """How long it may be silent; None: as long as it likes."""
+    """None: no idle timeout."""
     kill_after_s: float = 5
     output_bytes: int = 10_000_000
     """A program that prints more is ended."""
@@ -58,8 +57,6 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutcome:
-    """How a program ended."""
-
     exit_code: int | None
     """Negative for a signal; None when it never ran."""
     stopped: str | None

@@ -1,7 +1,4 @@
-"""Setting up engines: trying an endpoint, and changing a `config.toml` as text.
-
-What the file's owner wrote around the changes stays as it is.
-"""
+"""Sets up engines: tries an endpoint, and edits config.toml, keeping the owner's comments."""
 
 from __future__ import annotations
 
@@ -30,9 +27,9 @@ if TYPE_CHECKING:
 
 EndpointFact: TypeAlias = str | float | bool | dict[str, float]
 Table: TypeAlias = Any
-"""What tomlkit calls one: it tells its types only where it is used."""
+"""A tomlkit table."""
 Facts: TypeAlias = dict[str, EndpointFact]
-"""What `[engines.NAME]` is to say."""
+"""The keys of `[engines.NAME]`."""
 _TRY_S = 60.0
 _EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
 SEATS = {
@@ -42,16 +39,11 @@ SEATS = {
     "specialist": "profiles",
     "deferred": "profiles",
 }
-"""The roles and profiles that may have engines of their own, and the table they stand in."""
+"""Roles and profiles that may have their own engines, with their table."""
 
 
 def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
-    """Have these engines serve, the best first: a role or profile, or whatever names none.
-
-    Raises:
-        BadSettings: the text is no settings.
-        BadInput: what comes of it is none.
-    """
+    """Set the engines, best first, of a role or profile or of all. Raises BadSettings, BadInput."""
 
     def change(document: Table) -> None:
         table = document
@@ -68,11 +60,7 @@ def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
 
 
 def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> str:
-    """Add an endpoint, or change what is known of one.
-
-    Raises:
-        BadSettings, BadInput: the same as above.
-    """
+    """Add or change an endpoint. Raises BadSettings, BadInput."""
 
     def change(document: Table) -> None:
         table = _below(_below(document, "engines"), name)
@@ -85,11 +73,7 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> st
 
 
 def with_caps(text: str, caps: Mapping[str, int | None]) -> str:
-    """Set the keys of `[budget]`; None takes one away.
-
-    Raises:
-        BadSettings, BadInput: the same as above.
-    """
+    """Set the keys of `[budget]`; None removes one. Raises BadSettings, BadInput."""
 
     def change(document: Table) -> None:
         table = _below(document, "budget")
@@ -102,11 +86,7 @@ def with_caps(text: str, caps: Mapping[str, int | None]) -> str:
 
 
 def without_endpoint(text: str, name: str) -> str:
-    """Remove an endpoint, and its name wherever it was to serve.
-
-    Raises:
-        BadSettings, BadInput: the same as above.
-    """
+    """Remove an endpoint everywhere. Raises BadSettings, BadInput."""
 
     def change(document: Table) -> None:
         engines = document.get("engines", {})
@@ -132,17 +112,13 @@ def without_endpoint(text: str, name: str) -> str:
 
 
 def check_seat(seat: str | None) -> None:
-    """Raises a BadInput where an order is meant for what has none of its own."""
+    """Raises BadInput."""
     if seat is not None and seat not in SEATS:
         raise BadInput(f"expected one of {', '.join(SEATS)}; got {seat[:40]!r}", field="seat")
 
 
 def checked_name(name: str) -> str:
-    """`name`, which an endpoint may have.
-
-    Raises:
-        BadInput: it is none.
-    """
+    """Raises BadInput."""
     if not config.is_own_name(name):
         said = "expected a free name of lower-case letters, digits, - and _, at most 32"
         raise BadInput(f"{said}, that begins with a letter; got {name[:40]!r}", field="name")
@@ -150,11 +126,7 @@ def checked_name(name: str) -> str:
 
 
 def settings_text(files: Files) -> str:
-    """The settings as they were written.
-
-    Raises:
-        BadSettings: they are no text.
-    """
+    """Raises BadSettings if it is no text."""
     try:
         return (files.read(paths.CONFIG) or b"").decode()
     except UnicodeDecodeError as error:
@@ -162,11 +134,7 @@ def settings_text(files: Files) -> str:
 
 
 def checked_key(given: str) -> str:
-    """A key as it may be kept.
-
-    Raises:
-        BadInput: it is none.
-    """
+    """Raises BadInput."""
     key = given.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         said = "expected a key of visible ASCII characters in one line, got something else"
@@ -175,18 +143,14 @@ def checked_key(given: str) -> str:
 
 
 def key_file(name: str) -> str:
-    """Where the key of an endpoint is kept, in `secrets/`."""
+    """In `secrets/`."""
     return f"engine-{name}.key"
 
 
 def key_facts(
     name: str, base_url: str, key: str | None, variable: str | None, known: EndpointSettings | None
 ) -> Facts:
-    """Where its key is: given, in a variable, or as it was.
-
-    Raises:
-        BadInput: the key that is kept would go to another address than it was given for.
-    """
+    """Where its key is kept. Raises BadInput: a known key would go to another address."""
     if variable:
         return {"api_key_env": variable}
     if key is not None:
@@ -199,7 +163,7 @@ def key_facts(
 
 
 def orders(settings: Settings) -> dict[str, list[str]]:
-    """Who serves what, the best first: `all`, and each seat that says so itself."""
+    """Engines, best first: `all`, and each role or profile with its own."""
     found = {"all": settings.engine_order}
     for seat, room in SEATS.items():
         order = getattr(getattr(settings, room), seat).order
@@ -246,7 +210,7 @@ def _below(table: Table, key: str) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class EndpointTest:
-    """What came of a turn that was tried."""
+    """A trial turn."""
 
     api: str
     text: str
@@ -255,29 +219,21 @@ class EndpointTest:
 
 
 class EndpointTrial:
-    """An endpoint as it would be set up: asked before anything is written."""
+    """Asks an endpoint before anything is written."""
 
     def __init__(
         self, name: str, facts: Mapping[str, EndpointFact], key: str | None, state: Path
     ) -> None:
-        """`key`: one that is not kept yet; None: as the facts say."""
+        """`key`: one that is not stored yet; None: as the facts say."""
         self.name, self.facts, self._key, self._state = name, dict(facts), key, state
 
     def models(self) -> list[str]:
-        """The models it lists.
-
-        Raises:
-            BadInput: why it can not be asked.
-        """
+        """Raises BadInput if it cannot be asked."""
         with self._asked() as (_, client):
             return [str(model["id"]) for model in client.models()]
 
     def turn(self) -> EndpointTest:
-        """Ask for a word by a tool, in the API it has.
-
-        Raises:
-            BadInput: why it gave none.
-        """
+        """A short turn with a tool call. Raises BadInput if there is no answer."""
         from mimikit.engines.openai.dialogue import PATHS, AnswerReader, ModelDialogue
         from mimikit.engines.openai.profile import api_of
 
@@ -333,7 +289,7 @@ _FIELDS = {
     "absent": "baseUrl",
     "unknown_model": "model",
 }
-"""What a trouble is likely to be about."""
+"""The field of the form that a trouble is likely about."""
 
 
 class _SayArguments(BaseModel):

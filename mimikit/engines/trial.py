@@ -1,8 +1,6 @@
-"""Tries an endpoint in a process of its own, for one that shall neither wait long nor grow by it.
+"""Tries an endpoint in a child process: the client takes 30 MB, and an address may never answer.
 
-The page asks so: what speaks with endpoints takes 30 MB, and an address may never answer. Run as
-`python -m mimikit.engines.trial STATE`, it reads what is to be tried from its input, the key among
-it, and writes what came of it; neither stands in an argument, a file or the environment.
+The key goes by stdin.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _one = threading.Lock()
 
 
 class TrialRequest(BaseModel):
-    """An endpoint as it would be set up; without a model in `facts` its models are listed alone."""
+    """Without a model in `facts` its models are listed alone."""
 
     name: str
     facts: dict[str, EndpointFact]
@@ -32,7 +30,7 @@ class TrialRequest(BaseModel):
 
 
 class TrialReport(BaseModel):
-    """What came of it: `message` and the `field` it is about where it could not be tried."""
+    """`message` and `field`: why it could not be tried."""
 
     models: list[str] = []
     test: EndpointTest | None = None
@@ -41,11 +39,7 @@ class TrialReport(BaseModel):
 
 
 def tried_apart(request: TrialRequest, state: Path) -> TrialReport:
-    """Try it in a child, which is ended after `LONGEST_S`.
-
-    Raises:
-        Conflict: another one is tried.
-    """
+    """Try it in a child, ended after `LONGEST_S`. Raises Conflict if another trial is running."""
     if not _one.acquire(blocking=False):
         raise Conflict("another endpoint is being tried; wait for it")
     try:
@@ -67,7 +61,7 @@ def tried_apart(request: TrialRequest, state: Path) -> TrialReport:
 
 
 def tried(request: TrialRequest, state: Path) -> TrialReport:
-    """Try it here: list its models, and ask the one that is meant, if one is, for a turn."""
+    """List its models and ask the given one."""
     trial = EndpointTrial(request.name, request.facts, request.key, state)
     model = request.facts.get("model")
     models: list[str] = []
@@ -75,7 +69,7 @@ def tried(request: TrialRequest, state: Path) -> TrialReport:
         try:
             models = trial.models()[:_MOST_MODELS]
         except BadInput:
-            if model is None:  # many an endpoint can not list what it has, and answers
+            if model is None:  # many an endpoint cannot list what it has, and answers
                 raise
         return TrialReport(models=models, test=trial.turn() if model else None)
     except BadInput as error:
@@ -83,7 +77,7 @@ def tried(request: TrialRequest, state: Path) -> TrialReport:
 
 
 def main() -> None:
-    """The child: who started it may be gone before it ends, so it ends by itself."""
+    """The child ends by itself, as its parent may be gone."""
     signal.alarm(int(LONGEST_S) + 5)
     request = TrialRequest.model_validate_json(sys.stdin.buffer.read())
     sys.stdout.write(tried(request, Path(sys.argv[1])).model_dump_json())

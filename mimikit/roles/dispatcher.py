@@ -1,4 +1,4 @@
-"""A claimed task goes to its role: the Planner makes it a plan, the Worker gives it a result."""
+"""Runs a claimed task: the Planner turns it into a plan, the Worker into a result."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             outcome = Failed("error", "the planner gave no plan")
 
     def facts(status: EndStatus) -> dict[str, object]:
-        """What is planned, or the question that comes first, as fields of a PlanResult."""
+        """Fields of the PlanResult."""
         told: dict[str, object] = {
             "summary": cut_to_side(context, task.id, outcome.text.strip()) or None,
             "usage": outcome.usage,
@@ -154,7 +154,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
 
 
 def _upstream(context: RunContext, task: Task) -> tuple[TaskResult, ...]:
-    """What the tasks came to that this one builds on; of a plan its summary."""
+    """Results of the tasks that this one builds on; a plan's summary."""
     found: list[TaskResult] = []
     for task_id in filter(None, dict.fromkeys([*task.upstream, task.retry_of])):
         view = queue.show(context.files, task_id)
@@ -186,7 +186,7 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     outcome, task = run.outcome, task.but(engine_session=run.session)
 
     def facts(status: EndStatus) -> dict[str, object]:
-        """What only the Worker knows."""
+        """Fields of the TaskResult."""
         short = cut_to_side(context, task.id, outcome.text, note=False)
         text: dict[str, object] = {"text": short}
         if short != outcome.text:
@@ -254,22 +254,20 @@ def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _WorkerRun:
-    """How one attempt went."""
-
     outcome: Outcome
     engine: str = ""
     final: bool = False
-    """Trying again could not help."""
+    """A retry cannot help."""
     diff: TaskDiff | None = None
     looked: bool = False
     """It ran commands or used tools."""
     session: EngineSession | None = None
-    """What another attempt goes on with."""
+    """For the next attempt to resume."""
 
 
 @dataclass
 class _SessionKeeper:
-    """Keeps the session of an engine where the next attempt finds it."""
+    """Stores the engine's session for the next attempt."""
 
     context: RunContext
     task: Task
@@ -277,12 +275,12 @@ class _SessionKeeper:
 
     @property
     def known(self) -> str | None:
-        """That of an earlier attempt, where this engine had it."""
+        """The session of an earlier attempt with this engine."""
         session = self.task.engine_session
         return session.id if session is not None and session.engine == self.engine else None
 
     def keep(self, session_id: str) -> None:
-        """Crash: it stands in the running file, with which recovery begins the next attempt."""
+        """Crash: it is in the running file, from which recovery starts the next attempt."""
         if session_id == self.known:
             return
         session = EngineSession(engine=self.engine, id=session_id)
@@ -341,7 +339,7 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
 def _recorded(
     context: RunContext, task: Task, engine: str
 ) -> contextlib.AbstractContextManager[RunRecording | None]:
-    """While a run works: what it changes is seen; of the owner's own lines only that they work."""
+    """Records what a run changes; of the owner's own commands only that they run."""
     if task.internal or engine == "builtin":  # they change nothing
         return contextlib.nullcontext()
     closed = [context.state, *hidden_paths(context.settings.sandbox)]

@@ -1,4 +1,4 @@
-"""Runs an engine within the budget: checked before it, followed on the way, written down after."""
+"""Runs an engine within the token budget, and writes its usage line."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ from mimikit.tasks.usage import RunMeter
 _TURNED_AWAY: frozenset[FailureReason] = frozenset(
     {"rate_limited", "engine_unavailable", "refused"}
 )
-"""Such a run has used nothing, unless it tells otherwise."""
+"""Such a run used nothing, unless it says otherwise."""
 
 
 def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
-    """Run one engine as `run_engine` does, if there are tokens for it.
+    """Run the engine if there are tokens for it, else fail as `budget` until `retry_at`.
 
-    Else it waits as `budget`, and `retry_at` says until when; without one no tokens are left for
-    its task, ever.
     Crash: see `tasks/usage.py`.
     """
     book, cancel, engine = context.usage, attempt.cancel, attempt.choice.engine.name
@@ -70,7 +68,6 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
 
 
 def held_words(hold: BudgetHold) -> str:
-    """Why a run waits, or has to end, in plain words; those of pages are in the catalogue."""
     what = {
         "day": f"the {hold.cap:,} tokens of today are used up (`daily_tokens`)",
         "trigger": f"its trigger has used its {hold.cap:,} tokens of today "
@@ -84,10 +81,7 @@ def held_words(hold: BudgetHold) -> str:
 def _settle(
     context: RunContext, meter: RunMeter, outcome: Outcome | None, cancel: CancelToken
 ) -> None:
-    """Write down what a run has used; where its engine told nothing, about how much that was.
-
-    At a stop on a disk that refuses nothing is written.
-    """
+    """Write the usage line, estimated where the engine reports none."""
     usage, estimated = used_by(meter, outcome, has_begun=cancel.has_begun)
     if usage is not None:
         with contextlib.suppress(StorageError):
@@ -98,7 +92,7 @@ def _settle(
 def used_by(
     meter: RunMeter, outcome: Outcome | None, *, has_begun: bool
 ) -> tuple[Usage | None, bool]:
-    """What a run has used (None: nothing), and whether that is estimated. Pure."""
+    """Usage of a run (None: nothing), and whether it is estimated. Pure."""
     if outcome is None:
         return (meter.told, True) if meter.told.tokens else (None, False)
     if outcome.usage.tokens:

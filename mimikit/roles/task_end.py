@@ -1,4 +1,4 @@
-"""How a task ends with its run: for good, with another attempt, or in a wait for its engine."""
+"""How a task ends after a run: for good, with another attempt, or waiting for its engine."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ def end_or_retry(
     retry_delay_s: float,
     final: bool = False,
 ) -> bool:
-    """Write a task's end, or give it back for its next attempt; True when it ended.
+    """True when it ended.
 
-    facts: what only the role knows of the result, by its fields.
-    engine: who carried it out, or is waited for.
-    final: trying again could not help.
+    `facts`: result fields only the role knows; `final`: a retry cannot help.
     """
     now = context.clock.now()
     failed = outcome if isinstance(outcome, Failed) else None
@@ -65,6 +63,6 @@ def end_or_retry(
 
 
 def _other_serves(context: RunContext, task: Task, engine: str) -> bool:
-    """Whether another engine than the one that turned the task away can take it now."""
+    """Whether another engine can take the task now."""
     choice = context.engines.for_role(task.role, task.profile)
     return choice.waiting is None and choice.engine.name != engine

@@ -1,7 +1,4 @@
-"""Where the programs lie that are started outside the box: found once, never below a workspace.
-
-A Worker writes the workspace: a `bwrap` or `codex` put there must not be what the next run starts.
-"""
+"""Finds the programs that run outside the box: once, and never below a workspace."""
 
 from __future__ import annotations
 
@@ -13,16 +10,15 @@ from pathlib import Path
 
 _workspaces = set[Path]()
 _found = dict[tuple[str, str], str]()
-"""By name and PATH."""
 
 
 def refuse_below(workspace: Path) -> None:
-    """From now on no program of this workspace is found."""
+    """Find no program of this workspace from now on."""
     _workspaces.add(Path(os.path.realpath(workspace)))
 
 
 def find(name: str) -> str | None:
-    """The absolute path of a program, a name or a path; the same for the life of this process."""
+    """The absolute path of a program; fixed for the life of this process."""
     key = name, os.environ.get("PATH", os.defpath)
     if (known := _found.get(key)) is None or not os.access(known, os.X_OK):
         known = next((path for path in _candidates(*key) if not _is_in_workspace(path)), None)
@@ -32,7 +28,6 @@ def find(name: str) -> str | None:
 
 
 def why_missing(name: str) -> str:
-    """Why `find` gives nothing for a name."""
     path = os.environ.get("PATH", os.defpath)
     if (refused := next(_candidates(name, path), None)) is not None:
         return f"{refused} lies in the workspace, where Workers write; install it elsewhere"
@@ -40,7 +35,7 @@ def why_missing(name: str) -> str:
 
 
 def find_bwrap() -> str | None:
-    """The bubblewrap program: the system's, else the one that comes with codex's package."""
+    """The system's, else the one of codex's package."""
     return find("bwrap") or packaged("codex-resources", "bwrap")
 
 
@@ -65,7 +60,7 @@ def _is_installed(folder: Path) -> bool:
 
 
 def folders_of(program: str) -> list[Path]:
-    """What has to be seen in a box so that a program starts there: itself, and its package."""
+    """What a box must show so that the program starts there."""
     real = Path(os.path.realpath(program))
     if "codex_cli_bin" in real.parts:
         return [real.parents[len(real.parts) - 2 - real.parts.index("codex_cli_bin")]]

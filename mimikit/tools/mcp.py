@@ -84,7 +84,7 @@ class ToolServer(ThreadingHTTPServer):
         self._thread.begin(lambda: self.serve_forever(0.5))
 
     def stop(self) -> None:
-        """Serve no more; the port is free afterwards."""
+        """The port is free afterwards."""
         if self._thread.thread is not None:
             self.shutdown()
             self._thread.join()
@@ -105,7 +105,7 @@ class ToolServer(ThreadingHTTPServer):
         return token
 
     def unregister(self, token: str) -> None:
-        """Make a token worthless; a call that has begun still ends."""
+        """A call that has begun still ends."""
         self._turns.pop(_digest(token), None)
 
     @contextlib.contextmanager
@@ -129,8 +129,6 @@ def _digest(token: str) -> str:
 
 
 class _Refusal(Exception):
-    """A request is answered with this status and reason."""
-
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status

@@ -1,9 +1,4 @@
-"""The engine `openai`: an endpoint named in the settings, asked in this process, for every role.
-
-The loop is ours: ask, carry out what is called, ask again, until a text or a final tool ends it.
-Teller and Planner have their own tools and nothing else; a Worker has a shell and files, each call
-inside the sandbox. What broke off is asked again a few times, each request by itself.
-"""
+"""The engine `openai`: an endpoint named in the settings, with a tool loop of our own."""
 
 from __future__ import annotations
 
@@ -85,7 +80,7 @@ class OpenAIEngine:
         return self._name
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """Why it can not serve now; for the Worker also why there is no sandbox."""
+        """For the Worker also: why there is no sandbox."""
         if not endpoints.is_installed():
             return EngineAbsence(endpoints.MISSING, "missing")
         try:
@@ -97,7 +92,7 @@ class OpenAIEngine:
     def look_anew(self) -> None: ...
 
     def is_mended(self, want: EngineWant) -> bool:
-        """Whether there is another key, or somebody takes connections."""
+        """Whether there is another key, or the port accepts connections."""
         if want == "logged_out":
             with contextlib.suppress(EngineError):
                 key = key_of(self._name, self._settings, self._state)
@@ -149,27 +144,18 @@ class OpenAIEngine:
         return replace(outcome, usage=run.usage, requests=run.requests)
 
     def _work(self, request: RunSpec, left_s: Callable[[], float]) -> WorkTools:
-        """The tools of a Worker, in a box that was proved to hold.
-
-        Raises:
-            EngineError: it does not hold.
-        """
+        """The Worker's tools. Raises EngineError if its sandbox does not hold."""
         network = self._settings.network and not request.read_only
         return WorkTools(request, self._sandbox, self._limits, network=network, left_s=left_s)
 
     def _known(self, client: EndpointClient) -> EndpointProfile:
-        """What this endpoint can; asked once, and kept.
-
-        Raises:
-            EndpointError: it can not be asked.
-        """
+        """The endpoint's cached profile. Raises EndpointError."""
         with self._lock:
             if self._profile is None:
                 self._profile = learn(self._name, self._settings, self._state, client)
             return self._profile
 
     def _failed(self, run: _Run, error: EndpointError, key: str | None) -> Outcome:
-        """The outcome of what the endpoint did not answer."""
         if (stopped := run.stopped()) is not None:
             return stopped
         said, text = str(error), run.text
@@ -190,7 +176,7 @@ class OpenAIEngine:
                 return Failed("error", said, text)
 
     def _advice(self, error: EndpointError) -> str:
-        """What is wrong, and what to do where that is known."""
+        """The error, with a remedy where one is known."""
         cure = {
             "logged_out": f"give the right key by `mimikit engine add {self._name}`",
             "unknown_model": "name one it has: `mimikit engine test " + self._name + "` lists them",
@@ -200,7 +186,7 @@ class OpenAIEngine:
 
 
 class _Run:
-    """One run's dialogue with the endpoint, in its own thread."""
+    """One run's dialogue, in its own thread."""
 
     def __init__(self, request: RunSpec, settings: EndpointSettings, *, deadline_s: float) -> None:
         self.request = request
@@ -208,7 +194,7 @@ class _Run:
         self._stop = CancelToken()
         self.usage, self.text, self.requests = Usage(), "", 0
         self._tries = 0
-        """How often one request was made again."""
+        """Retries of the current request."""
         self.acted = False
         """Whether a tool was called."""
 
@@ -216,11 +202,10 @@ class _Run:
         return max(0.0, self._deadline_s - time.monotonic())
 
     def stopped(self) -> Outcome | None:
-        """The outcome of a run that was told to stop."""
         return stop_outcome(self._stop.reason, self.text) if self._stop.reason else None
 
     def watched(self, client: EndpointClient) -> contextlib.AbstractContextManager[None]:
-        """Cut the connection when the run is told to stop, or its time is over."""
+        """Abort requests when the run is canceled or its time is over."""
         return client.cut_in_time(self.request.cancel, self.left_s(), self._stop)
 
     def carry_out(
@@ -230,11 +215,7 @@ class _Run:
         specs: tuple[ToolSpec, ...],
         call_tool: Call,
     ) -> Outcome:
-        """Ask and carry out until it ends.
-
-        Raises:
-            EndpointError: the endpoint gave no answer.
-        """
+        """Ask and call tools until it ends. Raises EndpointError."""
         request = self.request
         dialogue = ModelDialogue(request.instructions, request.prompt, specs, profile.window)
         known_ids: set[str] = set()
@@ -274,7 +255,7 @@ class _Run:
         dialogue: ModelDialogue,
         known_ids: set[str],
     ) -> ModelAnswer:
-        """The answer to what was said so far; what broke off is asked again a few times."""
+        """The next answer, retried a few times if the connection breaks."""
         settings, request = self._settings, self.request
         effort = request.effort or settings.effort
         model = request.model or settings.model
@@ -298,7 +279,7 @@ class _Run:
         raise AssertionError  # the last try has raised or given an answer
 
     def _helps(self, error: EndpointError, dialogue: ModelDialogue) -> bool:
-        """Whether asking again may help, after a wait, or with less of what tools said."""
+        """Waits, or drops tool outputs, and tells whether a retry may help."""
         if error.trouble == "too_long":
             return self.acted and dialogue.make_room(anyhow=True)
         if not error.may_pass or error.until is not None or error.trouble == "silent":
@@ -310,7 +291,7 @@ class _Run:
         return not stop.wait(min(wait_s, self.left_s()))
 
     def _told_again(self, error: EndpointError) -> str:
-        """What stands beside a reply that is waited for; a task's owner reads what was said."""
+        """Shown to the user beside a reply, in English to a task's owner."""
         if self.request.role != "teller":
             return f"asked again: {error}"
         given = self.request.input
@@ -330,7 +311,7 @@ class _Run:
             self.request.callbacks.on_event("message", plain(answer.text), {})
 
     def _call(self, call: ModelCall, call_tool: Call) -> ToolReply:
-        """Have one call carried out; what is no object of arguments is told to the model."""
+        """Invalid arguments are reported to the model."""
         if self._stop.reason:
             return ToolReply(False, "the run is over")
         given = parsed_arguments(call.arguments)

@@ -1,4 +1,4 @@
-"""What is known of an endpoint: its key, which API it has, and how much its model takes."""
+"""What is known of an endpoint: its key, its API, its context window."""
 
 from __future__ import annotations
 
@@ -20,25 +20,21 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Record
 
 _WINDOWS = ("context_length", "max_model_len", "context_window", "n_ctx", "max_context_length")
-"""What endpoints call the size of a model's window in their lists."""
+"""Names of the context window in model lists."""
 
 
 class EndpointProfile(Record):
-    """`cache/endpoint-{name}.json`: what an endpoint can. Losing it costs two requests."""
+    """`cache/endpoint-{name}.json`; losing it costs two requests."""
 
     base_url: str
     model: str
     api: Literal["responses", "chat"]
     window: int | None = Field(default=None, ge=256)
-    """Tokens that its model takes, where it says so."""
+    """Tokens, where the endpoint says so."""
 
 
 def key_of(name: str, settings: EndpointSettings, state: Path) -> str | None:
-    """The key of an endpoint; None where none is set, as a model on this machine needs none.
-
-    Raises:
-        EngineError: it is set and not there.
-    """
+    """None where none is configured. Raises EngineError if it is configured and missing."""
     if variable := settings.api_key_env:
         if key := os.environ.get(variable, "").strip():
             return key
@@ -58,11 +54,7 @@ def key_of(name: str, settings: EndpointSettings, state: Path) -> str | None:
 def learn(
     name: str, settings: EndpointSettings, state: Path, client: EndpointClient
 ) -> EndpointProfile:
-    """What the endpoint can, as it was kept, else as it says now.
-
-    Raises:
-        EndpointError: it can not be asked, or has neither API.
-    """
+    """The cached profile, else a new one. Raises EndpointError."""
     place = f"{paths.CACHE}/endpoint-{name}.json"
     window = settings.context_tokens
     with contextlib.closing(RealDisk(state)) as disk:
@@ -79,11 +71,7 @@ def learn(
 
 
 def api_of(settings: EndpointSettings, client: EndpointClient) -> Api:
-    """The API that the endpoint has; empty requests look for it.
-
-    Raises:
-        EndpointError: it can not be asked, or has neither.
-    """
+    """The API of the endpoint, probed by empty requests. Raises EndpointError."""
     if settings.api != "auto":
         return settings.api
     is_openai = settings.base_url.split("/")[2].endswith(("openai.com", "openai.azure.com"))
@@ -96,7 +84,7 @@ def api_of(settings: EndpointSettings, client: EndpointClient) -> Api:
 
 
 def _window(settings: EndpointSettings, client: EndpointClient) -> int | None:
-    """The window that its list of models gives for ours, where it gives one."""
+    """From the endpoint's list of models."""
     try:
         listed = client.models()
     except EndpointError:
