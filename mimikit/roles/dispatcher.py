@@ -31,7 +31,6 @@ from mimikit.roles.run import (
     Attempt,
     RunContext,
     cut_to_side,
-    not_begun,
 )
 from mimikit.roles.task_end import end_or_retry
 from mimikit.roles.turn_context import with_context
@@ -64,10 +63,6 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         if shortage_of(error) or (isinstance(error, StorageError) and context.stopping.is_set()):
             raise  # recovery decides
         context.log.write("error", "run_fault", taskId=claimed.id, error=repr(error))
-        if (outcome := not_begun(context, cancel, error)) is not None:
-            waits = claimed.but(role=queue_name, released=True, not_before=outcome.retry_at)
-            context.insist(lambda: queue.release(context.files, waits))
-            return False
         end = TaskEnd("failed", "error", claimed.attempts + 1)
         said = f"a fault of mimikit's own: {error}"
         now = context.clock.now()

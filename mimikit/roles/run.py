@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -301,7 +300,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
         # An EngineError says that nothing began; of what else an engine raises nobody knows.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
-        outcome = not_begun(context, cancel, error) or _failed_by(error)
+        outcome = Failed("error", f"the engine failed: {error}")
     finally:
         if server is not None and token is not None:
             server.unregister(token)
@@ -315,10 +314,6 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
         trail.keep(context.files, request, outcome, context.clock.now())
     return outcome
-
-
-def _failed_by(error: Exception) -> Outcome:
-    return Failed("error", f"the engine failed: {error}")
 
 
 def _prompts(
@@ -422,16 +417,6 @@ def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
     upstream = request.scratch / UPSTREAM
     prompt = prompt_of(request.role, request.input, BudgetSettings(**half), upstream)
     return replace(request, prompt=prompt) if len(prompt) < len(request.prompt) else None
-
-
-def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Failed | None:
-    """For a run that could not start, as another run closed the workspace: retried soon."""
-    is_shut = isinstance(error, PermissionError) and not os.access(context.workspace, os.X_OK)
-    if not is_shut or cancel.has_begun:
-        return None
-    reason = f"{context.workspace} cannot be looked into: `chmod u+rwx` gives that back"
-    retry_at = context.clock.now() + timedelta(seconds=1)
-    return Failed("engine_unavailable", reason, retry_at=retry_at)
 
 
 def _timeouts(attempt: Attempt, limits: LimitSettings) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import LastingThread
 from mimikit.roles.metering import run_metered
-from mimikit.roles.run import Attempt, RunContext, cut_to_side, not_begun
+from mimikit.roles.run import Attempt, RunContext, cut_to_side
 from mimikit.roles.turn_context import with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
@@ -160,8 +160,6 @@ def outcome_of(context: RunContext, job: TurnJob) -> TurnOutcome:
         if shortage_of(error):
             raise
         context.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
-        if (short := not_begun(context, job.cancel, error)) is not None:
-            return TurnOutcome(job, None, short.error, short.reason, short.retry_at)
         return TurnOutcome(job, None, str(error), "error")
 
 
