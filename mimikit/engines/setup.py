@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
+import sys
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -17,7 +21,7 @@ from mimikit.clock import SystemClock
 from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import tool_spec
-from mimikit.errors import BadInput, BadSettings, EngineError
+from mimikit.errors import BadInput, BadSettings, Conflict, EngineError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import bad_record
@@ -31,6 +35,10 @@ Table: TypeAlias = Any
 Facts: TypeAlias = dict[str, EndpointFact]
 """The keys of `[engines.NAME]`."""
 _TRY_S = 60.0
+LONGEST_S = 45.0
+"""A trial in a child is ended then."""
+_MOST_MODELS = 500
+_one = threading.Lock()
 _EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
 SEATS = {
     "teller": "roles",
@@ -235,7 +243,7 @@ class EndpointTrial:
     def turn(self) -> EndpointTest:
         """A short turn with a tool call. Raises BadInput if there is no answer."""
         from mimikit.engines.openai.dialogue import PATHS, AnswerReader, ModelDialogue
-        from mimikit.engines.openai.profile import api_of
+        from mimikit.engines.openai.engine import api_of
 
         began = time.monotonic()
         with self._asked() as (settings, client):
@@ -252,7 +260,7 @@ class EndpointTrial:
 
     @contextlib.contextmanager
     def _asked(self) -> Generator[tuple[EndpointSettings, EndpointClient]]:
-        from mimikit.engines.openai import endpoint, profile
+        from mimikit.engines.openai import endpoint, engine
 
         if not endpoint.is_installed():
             raise BadInput(endpoint.MISSING)
@@ -261,7 +269,7 @@ class EndpointTrial:
         except ValidationError as error:
             raise bad_record(error) from None
         try:
-            key = self._key or profile.key_of(self.name, settings, self._state)
+            key = self._key or engine.key_of(self.name, settings, self._state)
             now = SystemClock().now
             with endpoint.EndpointClient(settings.base_url, key, idle_s=_TRY_S, now=now) as client:
                 yield settings, client
@@ -296,3 +304,75 @@ class _SayArguments(BaseModel):
     """Say a word."""
 
     word: str
+
+
+# ---- the same in a child process
+#
+# The page asks so: the client takes 30 MB, and an address may never answer. The child reads the
+# request, with the key in it, from stdin: never from an argument, a file or a variable.
+
+
+class TrialRequest(BaseModel):
+    """Without a model in `facts` its models are listed alone."""
+
+    name: str
+    facts: dict[str, EndpointFact]
+    key: str | None = None
+
+
+class TrialReport(BaseModel):
+    """`message` and `field`: why it could not be tried."""
+
+    models: list[str] = []
+    test: EndpointTest | None = None
+    message: str = ""
+    field: str | None = None
+
+
+def tried_apart(request: TrialRequest, state: Path) -> TrialReport:
+    """Try it in a child, ended after `LONGEST_S`. Raises Conflict if another trial is running."""
+    if not _one.acquire(blocking=False):
+        raise Conflict("another endpoint is being tried; wait for it")
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-P", "-m", "mimikit.engines.setup", str(state)],
+            input=request.model_dump_json().encode(),
+            capture_output=True,
+            timeout=LONGEST_S,
+            check=True,
+        )
+        return TrialReport.model_validate_json(ended.stdout)
+    except subprocess.TimeoutExpired:
+        late = f"it gave no whole answer within {LONGEST_S:.0f} s"
+        return TrialReport(message=late, field="baseUrl")
+    except (subprocess.CalledProcessError, OSError, ValueError):
+        return TrialReport(message="it could not be tried: the trial ended without a word")
+    finally:
+        _one.release()
+
+
+def tried(request: TrialRequest, state: Path) -> TrialReport:
+    """List its models and ask the given one."""
+    trial = EndpointTrial(request.name, request.facts, request.key, state)
+    model = request.facts.get("model")
+    models: list[str] = []
+    try:
+        try:
+            models = trial.models()[:_MOST_MODELS]
+        except BadInput:
+            if model is None:  # many an endpoint cannot list what it has, and answers
+                raise
+        return TrialReport(models=models, test=trial.turn() if model else None)
+    except BadInput as error:
+        return TrialReport(models=models, message=str(error), field=error.field)
+
+
+def main() -> None:
+    """The child ends by itself, as its parent may be gone."""
+    signal.alarm(int(LONGEST_S) + 5)
+    request = TrialRequest.model_validate_json(sys.stdin.buffer.read())
+    sys.stdout.write(tried(request, Path(sys.argv[1])).model_dump_json())
+
+
+if __name__ == "__main__":
+    main()
