@@ -239,7 +239,7 @@ class _RunEnd:
     usage: Usage = field(default_factory=Usage)
     requests: int | None = None
     """How often a model was asked, where the engine counts it."""
-    asked: int = 0
+    prompt_tokens: int = 0
     """Estimated prompt tokens of a run whose engine reports no usage."""
     session_id: str | None = None
     exit_code: int | None = None
@@ -368,7 +368,7 @@ class Engine(Protocol):
 class ProbedEngine(Engine, Protocol):
     """An engine with a cheap health check."""
 
-    def look_anew(self) -> None:
+    def recheck(self) -> None:
         """Forget cached availability."""
         ...
 

@@ -45,7 +45,7 @@ class EngineChoice:
     engine: Engine
     seat: ProfileSettings
     waiting: str | None = None
-    passed_over: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     """`name: reason` of each engine that would have been preferred."""
     instead_of: str | None = None
     """The preferred engine, which cannot serve now."""
@@ -78,7 +78,7 @@ class EngineRegistry:
         self._settings, self._make, self._clock = settings, make, clock or SystemClock()
         self._lock = threading.Lock()
         self._served = {*known, *settings.engines}
-        self._stand_ins = {name: kept.stand_in for name, kept in known.items() if kept.stand_in}
+        self._fallbacks = {name: kept.stand_in for name, kept in known.items() if kept.stand_in}
         """The fallback of each engine that cannot serve."""
         self.circuits = Circuits(self._clock)
         for status in known.values():
@@ -95,7 +95,7 @@ class EngineRegistry:
             for name in set(self._settings.engines) - set(settings.engines):
                 self._engines.pop(name, None)
                 self._served.discard(name)
-                self._stand_ins.pop(name, None)
+                self._fallbacks.pop(name, None)
                 self.circuits.forget(name)
             same = {
                 name
@@ -137,7 +137,7 @@ class EngineRegistry:
                 state="waiting" if choice.waiting else "ready",
                 want=want_of(choice.waiting),
                 until=getattr(choice.waiting, "until", None),
-                reason=choice.waiting or "; ".join(choice.passed_over) or None,
+                reason=choice.waiting or "; ".join(choice.skipped) or None,
             )
             for name, choice in choices.items()
         }
@@ -162,13 +162,15 @@ class EngineRegistry:
 
     # ---- how each mind is
 
-    def minds(self) -> dict[str, EngineStatus]:
+    def engine_status(self) -> dict[str, EngineStatus]:
         """Status of each engine that serves here, or once did."""
         with self._lock:
             served, waiting = set(self._served), [wait.engine for wait in self._tasks.values()]
-            stand_ins = dict(self._stand_ins)
+            fallbacks = dict(self._fallbacks)
         found: dict[str, EngineStatus] = {}
-        for name in (name for name in self._minds() if name in served and name in self._engines):
+        for name in (
+            name for name in self._auto_order() if name in served and name in self._engines
+        ):
             status = EngineStatus(engine=name)
             if reason := self._engines[name].unavailable():
                 if not self._is_kept(name, self._settings.engine_order, reason):
@@ -177,7 +179,7 @@ class EngineRegistry:
                     engine=name, state="waiting", want=want_of(reason), reason=reason
                 )
             status = self.circuits.status(name) or status
-            found[name] = status.but(tasks=waiting.count(name), stand_in=stand_ins.get(name))
+            found[name] = status.but(tasks=waiting.count(name), stand_in=fallbacks.get(name))
         return found
 
     def begin(self, engine: str, role: Role, run_id: str) -> Outcome | None:
@@ -185,7 +187,7 @@ class EngineRegistry:
         reason = self.circuits.begin(engine, role, run_id)
         return reason and Failed.unavailable(reason.want, reason, retry_at=reason.until)
 
-    def heard(
+    def record_outcome(
         self, engine: str, role: Role, run_id: str, outcome: Outcome, instead_of: str | None = None
     ) -> None:
         """Learn from an outcome; `instead_of`: the engine that would have been preferred."""
@@ -197,9 +199,9 @@ class EngineRegistry:
             if is_away:
                 self._served.add(engine)
             elif says_something(outcome):
-                self._stand_ins.pop(engine, None)
+                self._fallbacks.pop(engine, None)
                 if instead_of is not None:
-                    self._stand_ins[instead_of] = engine
+                    self._fallbacks[instead_of] = engine
 
     def try_now(self, engine: str | None = None) -> list[str]:
         """Probe an engine, or all, without waiting; returns their names.
@@ -211,10 +213,10 @@ class EngineRegistry:
         names = [engine] if engine else [*self._engines]
         for one in (self._engines[name] for name in names):
             if isinstance(one, ProbedEngine):
-                one.look_anew()
+                one.recheck()
         return self.circuits.probe_now(engine)
 
-    def look_whether_mended(self, engine: str) -> None:
+    def check_if_back(self, engine: str) -> None:
         """Check cheaply whether it is back; then it is probed at once."""
         status, one = self.circuits.status(engine), self._engines.get(engine)
         if status is None or status.want is None or not isinstance(one, ProbedEngine):
@@ -248,7 +250,7 @@ class EngineRegistry:
 
     # ---- the choice
 
-    def _minds(self) -> list[str]:
+    def _auto_order(self) -> list[str]:
         """In the order of `auto`."""
         return [CODEX, OPENCODE, *self._settings.engines, LOCAL]
 
@@ -258,23 +260,23 @@ class EngineRegistry:
         code, has_code = self._engines.get(CODE), not {"auto", LOCAL}.isdisjoint(order)
         if by_code and has_code and code is not None:
             return EngineChoice(code, seat)
-        minds = [
-            name for given in order for name in (self._minds() if given == "auto" else [given])
+        names = [
+            name for given in order for name in (self._auto_order() if given == "auto" else [given])
         ]
-        if role == "worker" or (role == "planner" and self._has_other(minds, order)):
-            minds = [name for name in minds if name != LOCAL]
+        if role == "worker" or (role == "planner" and self._has_other(names, order)):
+            names = [name for name in names if name != LOCAL]
         passed: dict[str, str] = {}
         """Why each cannot serve."""
         kept: list[str] = []
         resting: EngineChoice | None = None
         awaited: EngineChoice | None = None
-        for name in dict.fromkeys(minds):
+        for name in dict.fromkeys(names):
             if (engine := self._engines.get(name)) is None:
                 continue
             seen = engine.unavailable(role)
             reason = seen or self.circuits.reason(name, role)
             if reason is None:
-                if name in self._minds():
+                if name in self._auto_order():
                     self._served.add(name)
                 missed = tuple(passed[one] for one in (passed if name == LOCAL else kept))
                 return EngineChoice(engine, seat, None, missed, kept[0] if kept else None)
@@ -291,9 +293,9 @@ class EngineRegistry:
             raise BadSettings(f"none of the engines {', '.join(order)} is there; set another")
         return EngineChoice(code, seat, None, tuple(passed.values()))
 
-    def _has_other(self, minds: list[str], order: list[str]) -> bool:
+    def _has_other(self, names: list[str], order: list[str]) -> bool:
         """Whether a better engine than the small model is set up."""
-        others = (name for name in minds if name not in (LOCAL, CODE) and name in self._engines)
+        others = (name for name in names if name not in (LOCAL, CODE) and name in self._engines)
         return any(name in self._served or name in order for name in others)
 
     def _is_kept(self, name: str, order: list[str], reason: str | None) -> bool:

@@ -56,7 +56,9 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         task = claimed
         if claimed.released:
             task = claimed.but(released=False, waits_for=None)
-            context.insist(lambda: context.files.save(paths.running(queue_name, task.id), task))
+            context.retry_on_storage_error(
+                lambda: context.files.save(paths.running(queue_name, task.id), task)
+            )
         run = run_planner if queue_name == "planner" else run_worker
         return run(context, task, cancel)
     except Exception as error:
@@ -67,7 +69,7 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         said = f"a fault of mimikit's own: {error}"
         now = context.clock.now()
         result = result_of(claimed.but(role=queue_name), end, started, now, error=said)
-        context.insist(lambda: queue.finish(context.files, result))
+        context.retry_on_storage_error(lambda: queue.finish(context.files, result))
         return True
     finally:
         context.live.end(claimed.id)
@@ -93,7 +95,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         timezone = task.timezone or context.settings.zone.key
         locale = task.locale or "en"
         bare = TurnInput(now=started, timezone=timezone, locale=locale, task=task)
-        turn_input = context.insist(lambda: with_context(context, bare))
+        turn_input = context.retry_on_storage_error(lambda: with_context(context, bare))
         caller = ToolCaller(
             task.id,
             task.trace_id,
@@ -220,11 +222,11 @@ def _kept_diff(context: RunContext, task: Task, recording: RunRecording) -> Task
         found = recording.diff(task.id, task.attempts + 1)
     except (OSError, ValueError, RecursionError) as error:  # the work itself is done
         context.log.write("error", "changes_not_seen", taskId=task.id, error=repr(error))
-    earlier = context.insist(lambda: context.files.load(path, TaskDiff))
+    earlier = context.retry_on_storage_error(lambda: context.files.load(path, TaskDiff))
     if found is None:
         return earlier
     whole = (earlier.then(found) if earlier else found).but(interrupted=task.interruptions)
-    context.insist(lambda: context.files.save(path, whole))
+    context.retry_on_storage_error(lambda: context.files.save(path, whole))
     return whole
 
 
@@ -289,8 +291,10 @@ class _SessionKeeper:
 
 
 def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelToken) -> _WorkerRun:
-    upstream = context.insist(lambda: _upstream(context, task))
-    refusal = context.insist(partial(task_refusal, task, context.settings, context.files))
+    upstream = context.retry_on_storage_error(lambda: _upstream(context, task))
+    refusal = context.retry_on_storage_error(
+        partial(task_refusal, task, context.settings, context.files)
+    )
     if refusal is not None:
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _WorkerRun(Failed("refused", refusal), final=True)

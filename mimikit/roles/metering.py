@@ -35,14 +35,14 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
     model = attempt.choice.model or context.settings.model_of(engine)
     facts = attempt.run_id, attempt.number, attempt.role, engine, model, attempt.input.task
     try:
-        meter = context.insist(lambda: book.begin(*facts))
+        meter = context.retry_on_storage_error(lambda: book.begin(*facts))
     except StorageError as error:
         return Failed("engine_unavailable", str(error))
     if isinstance(meter, BudgetHold):
         said = held_words(meter)
         return Failed("budget", said, retry_at=meter.until)
 
-    def heard(kind: EventKind, text: str, data: dict[str, object]) -> None:
+    def on_event(kind: EventKind, text: str, data: dict[str, object]) -> None:
         if kind == "usage" and meter is not None:
             with contextlib.suppress(ValidationError):
                 meter.told = Usage.model_validate(data, strict=False)
@@ -53,7 +53,7 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
 
     told: Outcome | None = None
     try:
-        told = outcome = run_engine(context, replace(attempt, on_event=heard))
+        told = outcome = run_engine(context, replace(attempt, on_event=on_event))
     finally:
         if meter is not None:
             _settle(context, meter, told, cancel)
@@ -85,7 +85,9 @@ def _settle(
     usage, estimated = used_by(meter, outcome, has_begun=cancel.has_begun)
     if usage is not None:
         with contextlib.suppress(StorageError):
-            context.insist(lambda: context.usage.settle(meter, usage, estimated=estimated))
+            context.retry_on_storage_error(
+                lambda: context.usage.settle(meter, usage, estimated=estimated)
+            )
     context.feed.tell("usage")
 
 
@@ -101,4 +103,4 @@ def used_by(
         return meter.told, True
     if not has_begun or outcome.reason in _TURNED_AWAY:
         return None, False
-    return Usage(input_tokens=outcome.asked, output_tokens=tokens.count(outcome.text)), True
+    return Usage(input_tokens=outcome.prompt_tokens, output_tokens=tokens.count(outcome.text)), True

@@ -49,7 +49,7 @@ _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 class Prompts:
     def __init__(self, files: Files) -> None:
         """Read and check every template. Raises BadSettings."""
-        self.passed_over: list[str] = []
+        self.skipped: list[str] = []
         """Skipped files with their reasons; the shipped ones are used."""
         self._templates = {name: self._read(files, name) for name in NAMES}
 
@@ -76,7 +76,7 @@ class Prompts:
                 return _checked(f".mimikit/{own}", name, data.decode())
         except (UnsafeFile, UnicodeDecodeError) as error:
             why = str(error) if isinstance(error, UnsafeFile) else f"{own}: {error}"
-            self.passed_over.append(f"{why}; the shipped one serves in its place")
+            self.skipped.append(f"{why}; the shipped one serves in its place")
         where = f"prompts/{name}.md (shipped)"
         if not shipped.is_file():
             raise BadSettings(

@@ -58,12 +58,12 @@ _WITHOUT_TOKENS = CODE_ENGINES | {TEST_ENGINE}
 """Engines that use no tokens."""
 _ANSWERS = frozenset({"message", "tool", "command", "file"})
 """Events that prove a complete answer."""
-_TOLD_OF_A_TURN: dict[FailureReason | None, str] = {
+_TURN_ERRORS: dict[FailureReason | None, str] = {
     "error": "engine_failed",
     "timeout": "engine_silent",
 }
 """The user reads a sentence; the engine's words are in the log."""
-TRY_AGAIN_S = (0.5, 1.0, 2.0)
+BACKOFF_S = (0.5, 1.0, 2.0)
 """Back-off before a transient failure is retried, in seconds."""
 
 
@@ -158,7 +158,7 @@ class RunContext:
             ),
         )
 
-    def insist(self, do: Callable[[], T]) -> T:
+    def retry_on_storage_error(self, do: Callable[[], T]) -> T:
         """Retry a read or write while the disk refuses, until the stop."""
         while True:
             try:
@@ -292,8 +292,10 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             # An internal task is asked for a word; nobody asked it to work.
             read_only=turn_input.task is not None and turn_input.task.internal,
         )
-        outcome = _served(context, attempt.choice, request)
-        outcome = outcome if engine.name in _WITHOUT_TOKENS else _with_asked(request, outcome)
+        outcome = _run_guarded(context, attempt.choice, request)
+        outcome = (
+            outcome if engine.name in _WITHOUT_TOKENS else _with_prompt_tokens(request, outcome)
+        )
     except Exception as error:
         if shortage_of(error):
             raise
@@ -332,7 +334,7 @@ def _prompts(
     return instructions, prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
 
 
-def _served(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outcome:
+def _run_guarded(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outcome:
     """Run an engine unless its circuit is open, and learn from the outcome."""
     engines, name, run_id = context.engines, choice.engine.name, request.run_id
     away = engines.begin(name, request.role, run_id)
@@ -345,22 +347,22 @@ def _served(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outc
         request.callbacks.on_event(kind, text, data)
 
     try:
-        outcome = _asked(
+        outcome = _run_with_retries(
             context,
             choice.engine,
             replace(request, callbacks=replace(request.callbacks, on_event=on_event)),
         )
         request.cancel.has_begun = True
-        engines.heard(name, request.role, run_id, outcome, choice.instead_of)
+        engines.record_outcome(name, request.role, run_id, outcome, choice.instead_of)
     finally:
         engines.circuits.left(name, run_id)
     return outcome
 
 
-def _asked(context: RunContext, engine: Engine, request: RunSpec) -> Outcome:
+def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> Outcome:
     """Run an engine with retries: after a back-off, or with half the context."""
     outcome = engine.run(request)
-    for wait_s in TRY_AGAIN_S:
+    for wait_s in BACKOFF_S:
         if not (isinstance(outcome, Failed) and outcome.retry_now):
             break
         if not _pause(request.cancel, wait_s):
@@ -382,7 +384,7 @@ def _asked(context: RunContext, engine: Engine, request: RunSpec) -> Outcome:
         said = phrases.say("context_too_long", language, engine=engine.name)
         outcome = replace(outcome, error=said)
     elif request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
-        key = _TOLD_OF_A_TURN.get(outcome.reason)
+        key = _TURN_ERRORS.get(outcome.reason)
         said = phrases.say(key, language, engine=engine.name) if key else outcome.error
         outcome = replace(outcome, error=said)
     return outcome
@@ -402,12 +404,12 @@ def _pause(cancel: CancelToken, seconds: float) -> bool:
     return not stop.wait(seconds)
 
 
-def _with_asked(request: RunSpec, outcome: Outcome) -> Outcome:
+def _with_prompt_tokens(request: RunSpec, outcome: Outcome) -> Outcome:
     """With the estimated prompt tokens, where the engine reports no usage."""
     if outcome.usage.tokens:
         return outcome
-    asked = tokens.count(request.instructions) + tokens.count(request.prompt)
-    return replace(outcome, asked=asked)
+    prompt_tokens = tokens.count(request.instructions) + tokens.count(request.prompt)
+    return replace(outcome, prompt_tokens=prompt_tokens)
 
 
 def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
@@ -441,6 +443,6 @@ def cut_to_side(context: RunContext, record_id: str, text: str, *, note: bool = 
     limit = context.settings.limits.result_bytes
     if len(data) <= limit:
         return text
-    context.insist(lambda: context.files.write(whole, data))
+    context.retry_on_storage_error(lambda: context.files.write(whole, data))
     cut = data[:limit].decode(errors="ignore")
     return f"{cut}\n\n… ({whole})" if note else cut

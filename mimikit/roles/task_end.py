@@ -45,7 +45,9 @@ def end_or_retry(
         case TaskEnd() as end:
             error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
             result = result_of(task, end, started, now, error=error)
-            context.insist(lambda: queue.finish(context.files, result.but(**facts(end.status))))
+            context.retry_on_storage_error(
+                lambda: queue.finish(context.files, result.but(**facts(end.status)))
+            )
             return True
         case release:
             if for_tokens:
@@ -55,7 +57,7 @@ def end_or_retry(
                 is_over = failed is not None and failed.want is not None and waits is None
                 is_over = is_over or _other_serves(context, task, engine)
                 release = release.but(not_before=now) if is_over else release.but(waits_for=engine)
-            context.insist(lambda: queue.release(context.files, release))
+            context.retry_on_storage_error(lambda: queue.release(context.files, release))
             if waits is not None and release.waits_for == engine:
                 # Only now: what is not in its queue counts as taken away.
                 context.engines.waits(task.role, task.id, engine, task.profile)

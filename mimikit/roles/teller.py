@@ -51,7 +51,7 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
     """Run the engine and make a record; nothing is written. A failing disk costs no attempt."""
     started = context.clock.now()
     try:
-        turn_input = context.insist(lambda: with_context(context, job.input))
+        turn_input = context.retry_on_storage_error(lambda: with_context(context, job.input))
     except StorageError as error:
         return TurnOutcome(job, None, str(error), "engine_unavailable")
     question = job.input.question

@@ -56,7 +56,7 @@ class EngineWatch:
             self._is_new = False
         self._look_at_tasks()
         serves = False
-        minds = self._engines.minds()
+        minds = self._engines.engine_status()
         self._forget_removed(set(minds))
         for name, found in minds.items():
             messages = self._inputs.for_mind if name == awaited else 0
@@ -84,7 +84,7 @@ class EngineWatch:
         elif is_over:
             self._tell_end(status, before, now)
         if waits and status.state == "waiting":
-            self._engines.look_whether_mended(status.engine)
+            self._engines.check_if_back(status.engine)
         self._tell_back(status, before, now)
         self._keep(status, before, now)
         self._tell_wait(self.shown[status.engine], now)

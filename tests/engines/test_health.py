@@ -21,7 +21,7 @@ class PulledAway(ScriptedEngine):
     is_there = False
     looks = 0
 
-    def look_anew(self) -> None:
+    def recheck(self) -> None:
         self.looks += 1
 
     def is_mended(self, want: EngineWant) -> bool:
@@ -45,12 +45,12 @@ class Bench:
         """Carry a run out; whether it was begun."""
         if self.registry.begin("codex", role, run_id) is not None:
             return False
-        self.registry.heard("codex", role, run_id, outcome)
+        self.registry.record_outcome("codex", role, run_id, outcome)
         self.registry.circuits.left("codex", run_id)
         return True
 
     def status(self) -> EngineStatus:
-        return self.registry.minds()["codex"]
+        return self.registry.engine_status()["codex"]
 
     def rest_s(self) -> float:
         at = self.status().next_try_at
@@ -93,7 +93,7 @@ def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
     assert bench.registry.for_role("worker").waiting is None
     assert bench.registry.begin("codex", "teller", "turn1") is None
     assert bench.registry.circuits.is_doubted("codex")
-    bench.registry.heard("codex", "worker", "t1", DONE)
+    bench.registry.record_outcome("codex", "worker", "t1", DONE)
     assert not bench.registry.circuits.is_doubted("codex")
 
 
@@ -154,7 +154,7 @@ def test_a_limit_outlives_the_process_anything_else_is_tried_with_what_comes() -
 def looked(bench: Bench, times: int) -> None:
     """Let it be looked at so often, each look to its end."""
     for _ in range(times):
-        bench.registry.look_whether_mended("codex")
+        bench.registry.check_if_back("codex")
         look = bench.registry._probes["codex"]
         if look._thread is not None:
             look._thread.join(20)

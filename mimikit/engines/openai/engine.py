@@ -55,7 +55,7 @@ from mimikit.sandbox.worker import WorkerSandbox
 
 _MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
 _TRIES = 4
-TRY_AGAIN_S = (0.5, 1.0, 2.0)
+BACKOFF_S = (0.5, 1.0, 2.0)
 _SANDBOX_REMEMBER_S = 120.0
 _SHOWN_CHARACTERS = 4000
 _ARGUMENT_CHARACTERS = 2000
@@ -98,7 +98,7 @@ class OpenAIEngine:
             return EngineAbsence(str(error), "logged_out")
         return self._sandbox.unavailable() if role == "worker" else None
 
-    def look_anew(self) -> None: ...
+    def recheck(self) -> None: ...
 
     def is_mended(self, want: EngineWant) -> bool:
         """Whether there is another key, or the port accepts connections."""
@@ -279,27 +279,31 @@ class _Run:
                 with contextlib.closing(events):
                     answer = reader.read(profile.api, events, client.told_error)
             except EndpointError as error:
-                if self._stop.reason or number == _TRIES - 1 or not self._helps(error, dialogue):
+                if (
+                    self._stop.reason
+                    or number == _TRIES - 1
+                    or not self._wait_to_retry(error, dialogue)
+                ):
                     raise
-                request.callbacks.on_event("note", self._told_again(error), {})
+                request.callbacks.on_event("note", self._retry_note(error), {})
                 continue
-            self._heard(answer)
+            self._record_answer(answer)
             return answer
         raise AssertionError  # the last try has raised or given an answer
 
-    def _helps(self, error: EndpointError, dialogue: ModelDialogue) -> bool:
+    def _wait_to_retry(self, error: EndpointError, dialogue: ModelDialogue) -> bool:
         """Waits, or drops tool outputs, and tells whether a retry may help."""
         if error.trouble == "too_long":
             return self.acted and dialogue.make_room(anyhow=True)
         if not error.may_pass or error.until is not None or error.trouble == "silent":
             return False
-        wait_s = TRY_AGAIN_S[min(self._tries, len(TRY_AGAIN_S) - 1)]
+        wait_s = BACKOFF_S[min(self._tries, len(BACKOFF_S) - 1)]
         self._tries += 1
         stop = threading.Event()
         self._stop.on_cancel(lambda _reason: stop.set())
         return not stop.wait(min(wait_s, self.left_s()))
 
-    def _told_again(self, error: EndpointError) -> str:
+    def _retry_note(self, error: EndpointError) -> str:
         """Shown to the user beside a reply, in English to a task's owner."""
         if self.request.role != "teller":
             return f"asked again: {error}"
@@ -307,7 +311,7 @@ class _Run:
         language = phrases.language("\n".join(item.text for item in given.inputs), given.locale)
         return phrases.say("note_again", language)
 
-    def _heard(self, answer: ModelAnswer) -> None:
+    def _record_answer(self, answer: ModelAnswer) -> None:
         self._tries = 0
         self.usage = self.usage + answer.usage
         if self.usage.tokens:
