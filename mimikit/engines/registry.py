@@ -185,7 +185,9 @@ class EngineRegistry:
     def begin(self, engine: str, role: Role, run_id: str) -> Outcome | None:
         """Enter a run; or its outcome, if the circuit is open."""
         reason = self.circuits.begin(engine, role, run_id)
-        return reason and Failed.unavailable(reason.want, reason, retry_at=reason.until)
+        if reason is None:
+            return None
+        return Failed.unavailable(reason.want, reason, retry_at=reason.until)
 
     def record_outcome(
         self, engine: str, role: Role, run_id: str, outcome: Outcome, instead_of: str | None = None

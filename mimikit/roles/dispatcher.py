@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from mimikit import permission
 from mimikit.config import Settings
 from mimikit.engines.base import CancelToken, Done, Failed, Outcome, TurnInput
 from mimikit.engines.changes import RunRecording
+from mimikit.engines.circuit import MAX_REST_S
 from mimikit.errors import BadSettings, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff
@@ -32,13 +34,14 @@ from mimikit.roles.run import (
     RunContext,
     cut_to_side,
 )
-from mimikit.roles.task_end import end_or_retry
 from mimikit.roles.turn_context import with_context
 from mimikit.sandbox.worker import hidden_paths
 from mimikit.tasks import queue, reminders
-from mimikit.tasks.retry import TaskEnd, result_of
+from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import Effects, ToolCaller
+
+MAX_ERROR_CHARACTERS = 100_000
 
 
 def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
@@ -343,3 +346,61 @@ def _recorded(
         return contextlib.nullcontext()
     closed = [context.state, *hidden_paths(context.settings.sandbox)]
     return context.changes.recording(context.workspace, closed, looks=engine != "command")
+
+
+# ---- the end of a run: for good, with another attempt, or waiting for its engine
+
+
+def end_or_retry(
+    context: RunContext,
+    task: Task,
+    outcome: Outcome,
+    started: datetime,
+    facts: Callable[[EndStatus], Mapping[str, object]],
+    *,
+    engine: str,
+    retry_delay_s: float,
+    final: bool = False,
+) -> bool:
+    """True when it ended.
+
+    `facts`: result fields only the role knows; `final`: a retry cannot help.
+    """
+    now = context.clock.now()
+    failed = outcome if isinstance(outcome, Failed) else None
+    retry_at = failed and failed.retry_at
+    for_tokens = outcome.reason == "budget"
+    final = final or (for_tokens and retry_at is None)
+    is_waiting = outcome.reason in WAITING and not for_tokens
+    waits = context.engines.wait_of(engine, task.role) if is_waiting else None
+    if waits is not None:  # the supervisor ends its wait; should it not, it comes by itself
+        retry_at = max(waits.until or now, now) + timedelta(seconds=MAX_REST_S)
+    ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final)
+    engine_retry_s = context.settings.limits.engine_retry_s
+    match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
+        case TaskEnd() as end:
+            error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
+            result = result_of(task, end, started, now, error=error)
+            context.retry_on_storage_error(
+                lambda: queue.finish(context.files, result.but(**facts(end.status)))
+            )
+            return True
+        case release:
+            if for_tokens:
+                release = release.but(waits_for=context.usage.waits_for(task.id))
+            elif is_waiting:
+                # It serves again by now, or another does: nothing is to be waited for.
+                is_over = failed is not None and failed.want is not None and waits is None
+                is_over = is_over or _other_serves(context, task, engine)
+                release = release.but(not_before=now) if is_over else release.but(waits_for=engine)
+            context.retry_on_storage_error(lambda: queue.release(context.files, release))
+            if waits is not None and release.waits_for == engine:
+                # Only now: what is not in its queue counts as taken away.
+                context.engines.waits(task.role, task.id, engine, task.profile)
+            return False
+
+
+def _other_serves(context: RunContext, task: Task, engine: str) -> bool:
+    """Whether another engine can take the task now."""
+    choice = context.engines.for_role(task.role, task.profile)
+    return choice.waiting is None and choice.engine.name != engine
