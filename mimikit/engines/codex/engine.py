@@ -59,7 +59,7 @@ class CodexEngine:
         self._state = state
         self._clock = clock or SystemClock()
         self._sandbox = WorkerSandbox(settings.sandbox, state)
-        self.look_anew()
+        self.recheck()
         self._refused: object = None
         """The login with which it was turned away as logged out."""
         self._warm = WarmServer(settings, state, self._clock)
@@ -74,12 +74,12 @@ class CodexEngine:
             return reason
         return self._sandbox.unavailable() if role == "worker" else None
 
-    def look_anew(self) -> None:
+    def recheck(self) -> None:
         self._reason = _remembered(lambda: codex_cli.unavailable(self._codex), _REMEMBER_S)
 
     def is_mended(self, want: EngineWant) -> bool:
         """Whether the program is there, or another login; for the rest a run has to try."""
-        self.look_anew()
+        self.recheck()
         if want == "logged_out" and self._refused == self._login():
             return False
         return want in ("missing", "logged_out") and self.unavailable() is None

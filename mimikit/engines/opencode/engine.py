@@ -75,13 +75,13 @@ class OpencodeEngine:
             return reason
         return self._sandbox.unavailable()
 
-    def look_anew(self) -> None:
+    def recheck(self) -> None:
         with self._lock:
             self._known.clear()
 
     def is_mended(self, want: EngineWant) -> bool:
         """Whether the program is there, or another login; for the rest a run has to try."""
-        self.look_anew()
+        self.recheck()
         if want == "logged_out" and self._refused == self._stamps():
             return False
         return want in ("missing", "logged_out") and self.unavailable() is None
