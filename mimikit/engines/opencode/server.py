@@ -208,7 +208,8 @@ class OpencodeProcess(KeptProcess):
                 follower.join(_ASK_S)
                 answer.close()
         except (OSError, http.client.HTTPException) as error:
-            raise EngineError(f"opencode sends no events: {error}") from None
+            self.stop()
+            raise ServerGone(f"opencode sends no events: {error}") from None
         finally:
             link.close()
 
