@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple, NoReturn, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from mimikit.errors import StorageError, UnsafeFile
 
@@ -302,23 +302,6 @@ class RealDisk:
             if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
                 raise UnsafeFile(f"expected a plain file, got something else, at {path}") from None
             raise
-
-
-class ReadOnlyDisk(RealDisk):
-    """A disk that makes no folder and refuses every other write."""
-
-    def make_dir(self, path: str) -> None:
-        pass
-
-    def lock(self, path: str) -> Lock | None:
-        if path and self.stat(path) is None:
-            return Lock(lambda: None)
-        return super().lock(path)
-
-    def _refuse(self, path: str, *_args: object, **_options: object) -> NoReturn:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-
-    write_new = append_line = rename = rename_exclusive = unlink = _refuse
 
 
 def _plain_size(descriptor: int, path: str) -> int:

@@ -363,18 +363,6 @@ class CommandResult(Record):
     applied_at: Instant
 
 
-class ClockDoubt(Record):
-    """Which times are trusted after a jump of the clock."""
-
-    leapt_at: Instant
-    """The time after the last jump; trusted again a day later."""
-    believed: Instant
-    """It is at least this late."""
-    proving: Instant
-    """Trusted once the consumer has run for a day in all without seeing an earlier time."""
-    lived_s: float = 0.0
-
-
 EngineWant: TypeAlias = Literal[
     "missing", "logged_out", "limited", "unreachable", "broken", "unready"
 ]

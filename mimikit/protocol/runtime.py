@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from mimikit.protocol.models import ClockDoubt, EngineStatus, Id, Instant, LiveRun, Record
+from mimikit.protocol.models import EngineStatus, Id, Instant, LiveRun, Record
 
 
 class BudgetNote(Record):
@@ -36,7 +36,7 @@ class RuntimeState(Record):
     last_flush_at: Instant | None = None
     last_retention_at: Instant | None = None
     seen_at: Instant | None = None
-    clock_doubt: ClockDoubt | None = None
+    clock_jumped_at: Instant | None = None
     paused: bool = False
     starts: list[Instant] = Field(default_factory=list[datetime])
     """Recent starts without a clean end: three within five minutes make tasks wait."""

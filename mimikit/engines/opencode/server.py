@@ -190,14 +190,18 @@ class OpencodeProcess(KeptProcess):
         found = queue.SimpleQueue[Body | None]()
         link = self._link(None)
         try:
-            link.connect()
-            handle = link.sock
-            handle.settimeout(_ASK_S)
-            link.request("GET", "/event", None, self._headers(folder))
-            answer = link.getresponse()
+            try:
+                link.connect()
+                handle = link.sock
+                handle.settimeout(_ASK_S)
+                link.request("GET", "/event", None, self._headers(folder))
+                answer = link.getresponse()
+                handle.settimeout(None)
+            except (OSError, http.client.HTTPException) as error:
+                self.stop()
+                raise ServerGone(f"opencode sends no events: {error}") from None
             if answer.status != HTTPStatus.OK:
                 raise EngineError(f"opencode sends no events: {answer.status}")
-            handle.settimeout(None)
             follower = threading.Thread(target=_follow, args=(answer, found), daemon=True)
             follower.start()
             try:
@@ -207,9 +211,6 @@ class OpencodeProcess(KeptProcess):
                     handle.shutdown(socket.SHUT_RDWR)
                 follower.join(_ASK_S)
                 answer.close()
-        except (OSError, http.client.HTTPException) as error:
-            self.stop()
-            raise ServerGone(f"opencode sends no events: {error}") from None
         finally:
             link.close()
 
