@@ -11,7 +11,7 @@ import pytest
 
 from mimikit import config
 from mimikit.clock import JUMP, ClockWatch, SystemClock, jump_at_start
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import Failed, Outcome, RunSpec
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Question, Task
@@ -283,11 +283,11 @@ def test_a_stopped_turn_uses_its_number_and_costs_no_attempt(client: Client) -> 
         product = Product(client.files, FakeClock(START), Mind(client.oracle.runs))
         product.start()
 
-        def stopped(request: EngineRequest, product: Product = product) -> Outcome:
+        def stopped(request: RunSpec, product: Product = product) -> Outcome:
             numbers.append(request.attempt)
             product.context.stopping.set()
             product.store.live.stop_all()
-            return Outcome("failed", failure_reason="killed")
+            return Failed("killed", "")
 
         product.mind.run = stopped
         if not numbers:

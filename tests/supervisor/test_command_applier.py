@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import RunSpec
 from mimikit.protocol import paths
 from mimikit.supervisor import command_applier
 from mimikit.supervisor.command_applier import MOST_AT_ONCE
@@ -28,7 +28,7 @@ def test_a_waiting_task_is_canceled_before_it_runs(judged: Client) -> None:
 
 
 def test_a_running_task_is_stopped_and_its_order_waits_for_that(judged: Client) -> None:
-    def meanwhile(request: EngineRequest) -> None:
+    def meanwhile(request: RunSpec) -> None:
         judged.order("o1", "cancel", "t1")
         judged.product.tick()
         assert request.cancel.reason == "canceled"
@@ -196,7 +196,7 @@ def test_a_canceled_task_is_told_by_code_and_costs_no_turn(judged: Client) -> No
 def test_a_turn_in_progress_is_stopped_and_its_message_kept(judged: Client) -> None:
     teller = judged.product.mind._teller
 
-    def stop(request: EngineRequest):
+    def stop(request: RunSpec):
         judged.product.store.live.cancel(request.run_id)
         return teller(request)
 
@@ -224,7 +224,7 @@ def test_orders_that_wait_for_runs_hold_up_no_later_ones(
     monkeypatch.setattr(command_applier, "MOST_AT_ONCE", 2)
     began: list[int] = []
 
-    def meanwhile(_request: EngineRequest) -> None:
+    def meanwhile(_request: RunSpec) -> None:
         if not began:
             began.append(1)
             for number in range(5):

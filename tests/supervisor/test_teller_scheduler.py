@@ -10,7 +10,7 @@ import pytest
 
 from mimikit.config import ProfileSettings
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineRequest, TurnInput
+from mimikit.engines.base import RunSpec, TurnInput
 from mimikit.engines.registry import EngineChoice
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
@@ -137,7 +137,7 @@ def test_a_turn_takes_what_was_there_when_it_began(judged: Client) -> None:
     late = InboxItem(id="m2", text="late", created_at=START)
     teller = judged.product.mind._teller
 
-    def slow(request: EngineRequest):
+    def slow(request: RunSpec):
         judged.files.save_new(paths.inbox("m2"), late)
         return teller(request)
 
