@@ -14,7 +14,7 @@ from mimikit.errors import BadInput, shortage_of
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.models import QueueName, Role, Task
-from mimikit.state import State, hold_little, make_search
+from mimikit.state import State, limit_malloc_arenas, make_search
 
 if TYPE_CHECKING:
     from mimikit.engines.base import Engine
@@ -256,7 +256,7 @@ class ConsumerApp:
 
     def __init__(self, state: State, lock: Lock, engines: list[Engine] | None = None) -> None:
         """Wire everything; nothing runs before `run`. `engines`: instead of the product's."""
-        hold_little()
+        limit_malloc_arenas()
         from mimikit.protocol.watch import FolderWatch
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.teller import TellerThread
@@ -421,7 +421,7 @@ def serve_page(
     """Serve the page until a signal ends it. Never returns: leaves by SystemExit."""
     from mimikit.web.serve import serve
 
-    hold_little()
+    limit_malloc_arenas()
     serve(state.path, state.workspace, state.settings, host, port, on_ready)
 
 

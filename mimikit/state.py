@@ -1,7 +1,4 @@
-"""An opened state folder: where it lies, its files and settings, and the search in its memory.
-
-And what every process that serves one does first: it holds little memory.
-"""
+"""An opened state folder: where it lies, its files and settings, and the search in its memory."""
 
 from __future__ import annotations
 
@@ -155,12 +152,8 @@ def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
     return State(state, workspace, files, settings, clock, log)
 
 
-def hold_little() -> None:
-    """Have the C library give memory back, where it is one that can be told so.
-
-    By default each thread may get a heap of its own, and what one thread has freed no other uses:
-    with threads that come and go a process grew to three times what it holds.
-    """
+def limit_malloc_arenas() -> None:
+    """Have glibc return freed memory: by default each thread gets an arena of its own."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_THRESHOLD, 2**17)

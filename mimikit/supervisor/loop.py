@@ -142,6 +142,7 @@ class Supervisor:
     def _watch_clock(self, now: datetime) -> bool:
         if by := self._clock_watch.jump():
             self._clock_jumped(by, now)
+            self._clock_watch.settle()
         return False
 
     def _clock_jumped(self, by: timedelta, now: datetime) -> None:
@@ -151,10 +152,10 @@ class Supervisor:
         """
         self.store.log.write("audit", "clock_jumped", seconds=by.total_seconds())
         self.store.save_runtime(clock_jumped_at=now)
-        self._teller.clock_jumped(by)
         self.triggers.replan(now)
         if by < timedelta():
             queue.shorten_waits(self.store.files, -by, self.store.held)
+        self._teller.clock_jumped(by)  # last: it moves a question once
 
     def _wait_s(self) -> float:
         due = self.triggers.index.next_due()
