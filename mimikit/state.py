@@ -40,14 +40,14 @@ class State:
         return make_search(self)
 
     def read_only(self) -> ReadOnlyState:
-        """The same for whoever is not its keeper; its log still writes."""
+        """For every process but the consumer; its log still writes."""
         files = ReadOnlyFiles(self.files)
         return ReadOnlyState(self.path, self.workspace, files, self.settings, self.clock, self.log)
 
 
 @dataclass(frozen=True)
 class ReadOnlyState(State):
-    """A state whose files are created and read, never judged: a broken one stays where it is."""
+    """A state whose broken files stay where they are."""
 
     files: ReadOnlyFiles
 
@@ -92,7 +92,7 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Mem
 def find_state(state: Path | None = None, workspace: Path | None = None) -> tuple[Path, Path]:
     """State folder and workspace: as given, from the environment, or the current folder's.
 
-    Both by their real place, which they keep for the life of the process and of those it starts.
+    Both as real paths.
 
     Raises:
         BadInput: a link in the workspace leads to the state folder.
@@ -111,7 +111,7 @@ def find_state(state: Path | None = None, workspace: Path | None = None) -> tupl
 
 
 def _links_on_the_way(path: Path) -> set[Path]:
-    """Every link that is followed to come to `path`, by the place it really lies in."""
+    """Every link on the way to `path`, by its real place."""
     links: set[Path] = set()
     ways = [path]
     while ways:
