@@ -270,7 +270,9 @@ class Product:
     def _next_wait(self) -> float | None:
         """Seconds until something waiting may go on: a rest, a retry, an engine."""
         now, steady = self.clock.now(), self.clock.monotonic()
-        waits = [until - steady for until in self.supervisor._resting.values() if until > steady]
+        waits = [
+            it.retry_at - steady for it in self.supervisor.failures.values() if it.retry_at > steady
+        ]
         if not self.store.runtime.paused:
             for seat in paths.QUEUES:
                 waits += [
