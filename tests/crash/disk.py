@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import NamedTuple, TypeAlias
 
-from mimikit.protocol.disk import FileKind
+from mimikit.protocol.disk import FileKind, FileStat
 from mimikit.protocol.files import TEMP_PREFIX
 from tests.crash.sites import SHARED
 from tests.support.memory_disk import DiskStep, MemoryDisk, _File, _Names, _Unsynced
@@ -219,14 +219,6 @@ class WatchedDisk(MemoryDisk):
             for name, file in names.items()
         )
 
-    def take_away(self, folders: Collection[str]) -> None:
-        """What somebody else does at once: no step of the product's."""
-        for image in (self._folders, self._durable):
-            for path in [p for p in image for f in folders if p == f or p.startswith(f"{f}/")]:
-                del image[path]
-        gone = {f for change in self._pending for f in change.folders if f not in self._folders}
-        self._pending = [change for change in self._pending if not change.folders & gone]
-
     # ---- watching -----------------------------------------------------------------------
 
     def _step(self, operation: str, path: str) -> None:
@@ -251,6 +243,12 @@ class WatchedDisk(MemoryDisk):
         """Bytes of a file; a fault may come here too."""
         self._maybe_fail("read", path)
         return super().read(path, offset=offset, limit=limit, most=most)
+
+    def stat(self, path: str) -> FileStat | None:
+        """What stands there; a fault may come here too."""
+        if self.fault is not None and (error := self.fault("stat", path)) is not None:
+            raise error
+        return super().stat(path)
 
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
         """Names and kinds; a fault may come here too."""

@@ -15,7 +15,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
@@ -51,9 +51,7 @@ from tests.support.product import START, Product
 from tests.support.twins import FakeClock
 
 Action: TypeAlias = "Callable[[Client], object]"
-TOLD_ERRORS = frozenset(
-    {"turn_failed", "trigger_fault", "archive_backlog", "history_overflow", "folders_changed"}
-)
+TOLD_ERRORS = frozenset({"turn_failed", "trigger_fault", "archive_backlog", "history_overflow"})
 """What a flow may bring about on purpose."""
 START_NS = int(START.timestamp()) * 10**9
 _GATHERED_S = 61.0
@@ -151,13 +149,6 @@ class Client:
         if self.oracle.note(f"put folder {path}", self) is self:
             self.oracle.renote(f"put folder {path}", True)
             self.files.make_folders([path])
-
-    def take_away(self, *folders: str) -> None:
-        """Remove folders with what is in them by hand, once."""
-        if self.oracle.note(f"take away {folders}", self) is self:
-            self.oracle.renote(f"take away {folders}", True)
-            assert isinstance(self.files.fs, WatchedDisk)
-            self.files.fs.take_away(folders)
 
     def edit(self, path: str, line: str) -> None:
         """Add a line to a file of memory, as the page does; whoever sees it there is content."""
@@ -524,8 +515,3 @@ def warm_folder() -> Contents:
     product.start()
     product.idle()
     return disk.kill_image().folders
-
-
-def explore_all(flows: Iterable[Flow], **options: Any) -> list[Report]:
-    """Every flow's report."""
-    return [Explorer(flow, **options).run() for flow in flows]

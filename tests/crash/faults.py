@@ -33,19 +33,50 @@ class Fault:
     burst: int
     clock: FakeClock
     count: int = 0
+    began_s: float = 0.0
     ended_s: float | None = None
     """When it was over, by the steady clock."""
     hit: list[str] = field(default_factory=list)
 
     def __call__(self, operation: str, path: str) -> OSError | None:
-        if operation in ("read", "list") and self.code in WRITES_ONLY:
+        if operation == "stat" or (operation in ("read", "list") and self.code in WRITES_ONLY):
             return None
         number, self.count = self.count, self.count + 1
         if not self.first <= number < self.first + self.burst:
             return None
         self.hit.append(f"{operation} {path}")
-        self.ended_s = self.clock.monotonic()
+        self.began_s = self.ended_s = self.clock.monotonic()
         return OSError(self.code, os.strerror(self.code), path)
+
+
+@dataclass
+class ClosedFolder(Fault):
+    """The folder of the `first` operation is closed (EACCES) for `burst` fifths of a second.
+
+    A single file that may not be read is set aside by design: it is no record of ours.
+    """
+
+    folder: str | None = None
+
+    def __call__(self, operation: str, path: str) -> OSError | None:
+        folders = {path} if operation == "list" else {_parent(one) for one in path.split(" → ")}
+        if self.ended_s is None:
+            if operation == "stat":
+                return None
+            number, self.count = self.count, self.count + 1
+            if number < self.first:
+                return None
+            self.folder = path if operation == "list" else _parent(path.split(" → ")[0])
+            self.began_s = self.clock.monotonic()
+            self.ended_s = self.began_s + self.burst / 5
+        if self.folder not in folders or self.clock.monotonic() >= self.ended_s:
+            return None
+        self.hit.append(f"{operation} {path}")
+        return OSError(self.code, os.strerror(self.code), path)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 @dataclass
@@ -85,7 +116,8 @@ def _one(
     """One run with one fault; False when the flow was over before the fault came."""
     disk = WatchedDisk.of(Image("warm", base), start_ns=START_NS)
     clock, oracle = FakeClock(START), Oracle()
-    fault = Fault(code, first, burst, clock)
+    kind = ClosedFolder if code == errno.EACCES else Fault
+    fault = kind(code, first, burst, clock)
     where = f"{flow.name}: {errno.errorcode[code]} × {burst} from operation {first}"
     DICE.life(0)
     files = Files(disk)
@@ -106,8 +138,11 @@ def _one(
         return True
     if fault.ended_s is None:
         return False
+    if clock.monotonic() < fault.ended_s:
+        clock.advance(fault.ended_s - clock.monotonic())
+        client.product.idle()
     report.runs += 1
-    waited = clock.monotonic() - fault.ended_s - client.passed_since(fault.ended_s)
+    waited = clock.monotonic() - fault.ended_s - client.passed_since(fault.began_s)
     waited = max(waited - flow.waits_s, 0.0)
     report.slowest_s = max(report.slowest_s, waited)
     found = judge(disk.kill_image().folders, oracle, replace(flow.expected, faulty=True))

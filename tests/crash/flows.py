@@ -309,16 +309,6 @@ FLOWS = (
         expected=Expected(forgets=True),
     ),
     Flow(
-        "folders are removed",
-        (
-            lambda c: (c.submit("t1", "long"), c.say("m1", "remember tea")),
-            lambda c: (c.at(10), c.take_away("inbox", "commands", "side", "turns", "worker/queue")),
-            lambda c: (c.at(12), c.product.tick()),
-            lambda c: (c.submit("t2", "long"), c.say("m2", "hello"), c.order("o1", "retry", "x")),
-        ),
-        expected=Expected(forgets=True),
-    ),
-    Flow(
         "days to come",
         (
             lambda c: (c.submit("t1", "one"), c.say("m1", "hello")),

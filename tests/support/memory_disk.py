@@ -298,8 +298,8 @@ class MemoryDisk:
         with self:
             if path in self._locks:
                 return None
-            self._locks.add(path)
             found = self.stat(path)
+            self._locks.add(path)
             inode = found.inode if found else 0
             return Lock(functools.partial(self._locks.discard, path), inode)
 
