@@ -11,7 +11,6 @@ from typing import Any
 from tests.process.load import Load
 from tests.process.world import World
 
-_MAX_INTERRUPTIONS = 3
 _FAULTS = frozenset({"operation_failed", "turn_fault", "engine_fault", "run_fault", "web_failed",
                      "supervisor_hung", "cli_fault", "quarantined", "command_refused"})  # fmt: skip
 _EMPTY = ("inbox", "turns/new", "commands", "planner/queue", "planner/running", "planner/results",
