@@ -11,7 +11,8 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -149,6 +150,20 @@ def make_product(workspace: Path, settings: str = "") -> Product:
     )
     product.files.make_folders()
     return product
+
+
+@contextmanager
+def running(
+    workspace: Path, settings: str = "", lay: Callable[[Product], object] = lambda _: None
+) -> Generator[Product]:
+    """A product with what `lay` puts into it before its start."""
+    product = make_product(workspace, settings)
+    lay(product)
+    try:
+        product.start()
+        yield product
+    finally:
+        product.stop()
 
 
 def lay_history(product: Product, count: int) -> None:

@@ -24,7 +24,6 @@ from tests.support.reading import transcript
 from tests.support.twins import FakeClock
 
 SHANGHAI = {"timezone": "Asia/Shanghai"}
-NEXT = "next on Wednesday, 2026-12-02 at 02:00 (Asia/Shanghai)"
 LAST = "last run on Wednesday, 2026-12-02 at 02:00 (Asia/Shanghai): failed"
 
 

@@ -460,40 +460,6 @@ def test_who_asked_for_a_plan_that_can_not_be_is_told(files: Files, state: Path)
     stays_as_it_is(client, state)
 
 
-def test_a_run_that_can_not_be_tried_again_stops_no_start(files: Files, state: Path) -> None:
-    """It was as large as it may be, and is larger with its next attempt."""
-    task = {"id": "odd", **TASK, "maxAttempts": 3}
-    data = full(json.dumps(task).encode(), most_bytes(Task) - 5)
-    (state / "worker/running/odd.json").write_bytes(data)
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-        goes_on(client, 1)
-    assert not (state / "worker/running/odd.json").exists()
-    assert "expected at most" in reasons(state)["worker/running/odd.json"]
-    stays_as_it_is(client, state)
-
-
-def test_a_wait_that_can_not_be_shortened_holds_up_no_other(files: Files, state: Path) -> None:
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-    wait = {**TASK, "role": "worker", "released": True, "notBefore": "2026-12-01T12:00:00.000Z"}
-    for name in ("a", "b", "c"):
-        data = json.dumps({"id": name, **wait}).encode()
-        if name == "b":
-            data = full(data, most_bytes(Task) - 5)
-        (state / f"worker/queue/{name}.json").write_bytes(data)
-    with as_owner(state):
-        client.product.clock.jump(START - timedelta(hours=4))
-        client.product.tick()
-    waits = {task.id: task.not_before for task in client.product.queued("worker")}
-    assert waits == dict.fromkeys("ac", START - timedelta(hours=1))
-    assert "expected at most" in reasons(state)["worker/running/b.json"]
-    assert client.product.log.errors == []
-    stays_as_it_is(client, state)
-
-
 @pytest.mark.parametrize("at_start", [True, False], ids=["at start", "while running"])
 @pytest.mark.parametrize("folder", OTHERS)
 def test_what_lies_where_no_records_are_stops_nothing_and_stays(
@@ -630,43 +596,6 @@ def test_a_folder_that_can_not_be_moved_is_told_once_and_passed_over(
     assert not shut.exists()
     (kept,) = (state / "corrupt").glob("*-inbox_shut.json")
     assert (kept / "x").read_text() == "kept"
-
-
-@pytest.mark.parametrize("at_start", [True, False], ids=["at start", "while running"])
-def test_files_by_hand_may_be_of_any_year(files: Files, state: Path, *, at_start: bool) -> None:
-    """What is filled in from a file's time is a time that a record may have."""
-
-    def plant() -> None:
-        by_hand = {
-            "inbox/hand.json": {"text": "hello"},
-            "worker/queue/hand-task.json": {"prompt": "work"},
-            "triggers/hand-trigger.json": {"prompt": "x", "schedule": {"interval": 60}},
-        }
-        for path, record in by_hand.items():
-            (state / path).write_text(json.dumps(record))
-            os.utime(state / path, (10**10, 10**10))
-
-    if at_start:
-        plant()
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-    if not at_start:
-        plant()
-        client.product.store.events.changed_triggers.put(None)
-    with as_owner(state):
-        client.product.clock.advance(61)
-        client.product.idle()
-        client.product.clock.advance(61)
-        client.product.idle()
-    assert [m.text for m in client.product.store.conversation.messages][:2] == [
-        "hello",
-        "heard hello",
-    ]
-    assert files.exists("worker/results/hand-task.json")
-    assert files.exists("triggers/state/hand-trigger.json")
-    assert reasons(state) == {}
-    assert client.product.log.errors == []
 
 
 def test_the_time_of_a_file_is_one_that_a_record_may_have(files: Files, state: Path) -> None:

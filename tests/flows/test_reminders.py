@@ -111,23 +111,6 @@ def test_a_daily_one_follows_its_zone_over_the_change_of_clocks(judged: Client) 
     assert texts(judged.files) == ["Reminder: tea"] * 2
 
 
-def test_run_now_tells_it_now_and_leaves_its_times(judged: Client) -> None:
-    judged.trigger("g1", 60, "stretch", profile="reminder")
-    judged.product.idle()
-    judged.order("o1", "trigger_run", "g1")
-    judged.product.idle()
-    assert texts(judged.files) == ["Reminder: stretch"]
-    at(judged, 60)
-    assert texts(judged.files) == ["Reminder: stretch"] * 2
-
-
-def test_one_put_into_the_queue_by_hand_is_told_by_no_engine_either(judged: Client) -> None:
-    judged.submit("t1", "stretch", profile="reminder")
-    judged.product.idle()
-    assert texts(judged.files) == ["Reminder: stretch"]
-    assert judged.oracle.runs == []
-
-
 def test_its_words_stay_as_they_are_whatever_is_in_them(judged: Client) -> None:
     text = "5 - 3 at 09:13.  The **rest**\n- `x`\n\n    done"
     once(judged, "g1", text, 60)

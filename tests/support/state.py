@@ -1,4 +1,4 @@
-"""A whole consumer in one thread over a folder in memory, and a client in front of it."""
+"""A state folder in memory, and a whole consumer over it in one thread with a client in front."""
 
 from __future__ import annotations
 
