@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mimikit.config import CodexSettings, Settings
-from mimikit.engines.base import CancelToken, EngineRequest, ToolReply, ToolSpec, TurnInput
+from mimikit.engines.base import (
+    Callbacks,
+    CancelToken,
+    RunSpec,
+    ToolReply,
+    Tools,
+    ToolSpec,
+    TurnInput,
+)
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.tools.mcp import ToolServer
@@ -69,16 +77,15 @@ def ours(url: str, folder: Path, tools: ToolServer, *, app_server: bool) -> Ours
     def turn() -> None:
         scratch = Path(tempfile.mkdtemp(dir=folder))
         token = tools.register([_REPLY], reply)
-        request = EngineRequest(
+        request = RunSpec(
             run_id="bench",
             attempt=1,
             role="teller",
             instructions="You are the teller.",
             prompt="hello",
             input=TurnInput(now=NOW),
-            tools=(_REPLY,),
-            call_tool=reply,
-            on_event=lambda _kind, _text, _data: None,
+            tools=Tools(reply, (_REPLY,), url=tools.url, token=token),
+            callbacks=Callbacks(lambda _kind, _text, _data: None),
             cancel=CancelToken(),
             workspace=state.parent,
             scratch=scratch,
@@ -86,8 +93,6 @@ def ours(url: str, folder: Path, tools: ToolServer, *, app_server: bool) -> Ours
             timeout_s=60,
             idle_timeout_s=60,
             model=_MODEL,
-            tools_url=tools.url,
-            tools_token=token,
         )
         outcome = engine.run(request)
         if outcome.status != "done":

@@ -6,15 +6,13 @@ import functools
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from mimikit.config import Settings
 from mimikit.errors import BadInput, shortage_of
-from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
-from mimikit.protocol.disk import Lock, LookingDisk
-from mimikit.protocol.files import Files
+from mimikit.protocol.disk import Lock
 from mimikit.protocol.models import QueueName, Role, Task
 from mimikit.state import State, hold_little, make_search
 
@@ -65,22 +63,21 @@ def endpoint_engines(state: State, settings: Settings) -> list[Engine]:
 
 
 def check_consumer_starts(state: State) -> None:
-    """Put a consumer together as one that starts, and let go of it; nothing is run, moved or told.
+    """Check what would end a starting consumer at once; nothing is written or run.
 
     Raises:
-        MimikitError: why one would end at once.
+        MimikitError: why one would end.
     """
+    from mimikit.roles.prompts import Prompts
+    from mimikit.roles.run import LiveRuns
     from mimikit.supervisor import consumer_lock
+    from mimikit.supervisor.store import Store
 
-    disk = LookingDisk(state.path)
-    state = replace(state, files=Files(disk))
-    state = replace(state, log=EventLog(state.files, state.clock))
-    try:
-        lock = consumer_lock.free_lock(state.read_only())
-        lock.release()  # at once: a consumer that starts meanwhile is not to be kept from it
-        ConsumerApp(state.read_only(), lock).close()
-    finally:
-        disk.close()
+    state = state.read_only()
+    if state.files.exists(paths.CONSUMER_LOCK):
+        consumer_lock.free_lock(state).release()
+    Store.open(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
+    Prompts(state.files)
 
 
 class Pool(Protocol):
@@ -186,10 +183,10 @@ class WiredConsumer:
         from mimikit.supervisor.archiver import Archiver
         from mimikit.supervisor.command_applier import CommandApplier
         from mimikit.supervisor.commit_applier import CommitApplier
+        from mimikit.supervisor.consumer_lock import StateGuard
         from mimikit.supervisor.llm_eval import LlmEvalBatch
         from mimikit.supervisor.loop import HeartbeatWriter, Supervisor
         from mimikit.supervisor.retention import Retention
-        from mimikit.supervisor.state_guard import StateGuard
         from mimikit.supervisor.teller_scheduler import TellerScheduler
         from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 
@@ -198,13 +195,7 @@ class WiredConsumer:
         triggers = TriggerScheduler(store, parts.workspace, parts.file_watch)
         self.llm_eval = LlmEvalBatch(store, triggers, context)
         self.archiver = Archiver(store, context, parts.rules or RULES)
-        self.commits = CommitApplier(
-            store,
-            task_ended=triggers.task_ended,
-            steps_after=triggers.steps_after,
-            answers_came=self.llm_eval.take_in,
-            summary_came=self.archiver.take_in,
-        )
+        self.commits = CommitApplier(store, triggers, self.llm_eval, self.archiver)
         self.commands = CommandApplier(
             store, self.commits, context.engines, pause_changed=self.apply_pause
         )
@@ -352,7 +343,6 @@ class ConsumerApp:
         if ended := sweep_leftovers(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
-        state.log.pack_soon()  # what an end or an earlier version has left
         self._rest_after_crashes(say)
         for reason in self.context.prompts.passed_over:
             state.log.write("error", "prompt_passed_over", reason=reason)
@@ -361,7 +351,7 @@ class ConsumerApp:
         # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
         # by the tick of each second.
         inputs = core.teller.inputs
-        inputs.is_told = self.watch.watch(paths.INBOX, inputs.hear)
+        inputs.is_watched = self.watch.watch(paths.INBOX, inputs.hear)
         for folder in (paths.INBOX, paths.COMMANDS):
             self.watch.watch(folder, lambda _names: store.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)

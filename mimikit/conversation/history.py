@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from array import array
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -15,11 +13,10 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from mimikit.clock import A_DAY, Clock
 from mimikit.errors import BadInput, BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import END_OF_TIME, History, Message
+from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
 _CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
@@ -39,14 +36,12 @@ class HistoryCaps:
 class HistoryStore:
     """Adds messages; the supervisor's alone. Readers use the functions below."""
 
-    def __init__(self, files: Files, clock: Clock | None = None) -> None:
-        """Without a `clock` what is said of a time to come is believed."""
-        self._files, self.caps, self._clock = files, HistoryCaps(), clock
+    def __init__(self, files: Files) -> None:
+        self._files, self.caps = files, HistoryCaps()
         history = files.load(paths.HISTORY, History) or History()
         self.messages: list[Message] = list(history.messages)
         self.schema_version = history.schema_version
-        self._days: dict[date, array[int]] = {}
-        """Of the days looked at last: what tells the ids that stand there, in its order."""
+        self._days: dict[date, set[str]] = {}
         self._newest = _newest_day(files)
 
     def add(self, messages: Iterable[Message]) -> list[Message]:
@@ -57,10 +52,10 @@ class HistoryStore:
         """
         fresh, added = list(messages), list[Message]()
         for message in fresh:
-            # They stand as they came, whatever the clock said; none begins a day to come.
-            at = min(message.created_at, self._clock.now() + A_DAY if self._clock else END_OF_TIME)
-            day = max(at.date(), self._newest)
-            if any(self._stands(message.id, d) for d in {day, at.date()}):
+            # In order of arrival, whatever the clock said.
+            said_on = message.created_at.date()
+            day = max(said_on, self._newest)
+            if any(self._stands(message.id, d) for d in {day, said_on}):
                 continue
             try:
                 self._files.append(paths.transcript(day), message.to_dict())
@@ -68,7 +63,7 @@ class HistoryStore:
                 # The line may be there all the same (its flush failed): look before trying again.
                 self._days.pop(day, None)
                 raise
-            insort(self._day(day), hash(message.id))
+            self._day(day).add(message.id)
             self._newest = day
             added.append(message)
         have = {message.id for message in self.messages}
@@ -117,19 +112,13 @@ class HistoryStore:
         return is_recent or any(self._stands(message_id, d) for d in days)
 
     def _stands(self, message_id: str, day: date) -> bool:
-        known, mark = self._day(day), hash(message_id)
-        at = bisect_left(known, mark)
-        if at == len(known) or known[at] != mark:
-            return False
-        found = self._files.lines_back(paths.transcript(day), holding=message_id.encode())
-        return any(line.get("id") == message_id for _, line in found)
+        return message_id in self._day(day)
 
-    def _day(self, day: date) -> array[int]:
-        """A number for each id there, sorted: of a hundred thousand in less than a megabyte."""
+    def _day(self, day: date) -> set[str]:
+        """The ids in a day's transcript; those of a few days are kept."""
         if day not in self._days:
             lines = self._files.lines_back(paths.transcript(day))
-            marks = array("q", (hash(str(line.get("id"))) for _, line in lines))
-            self._days[day] = array("q", sorted(marks))
+            self._days[day] = {str(line.get("id")) for _, line in lines}
             for old in sorted(self._days.keys() - {day})[:-3]:
                 del self._days[old]
         return self._days[day]

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -37,7 +37,7 @@ OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
 OnSession = Callable[[str], None]
 
 
-OfferTools: TypeAlias = Callable[
+ServeTools: TypeAlias = Callable[
     [Sequence["ToolSpec"], Callable[[str, dict[str, Any]], "ToolReply"]],
     AbstractContextManager[tuple[str, str]],
 ]
@@ -187,9 +187,34 @@ class TurnInput:
     """More of the tasks, by what `list_tasks` calls a scope; for who finds them not in `tasks`."""
 
 
+def _nothing(*_facts: object) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
-class EngineRequest:
-    """Everything one run needs. Units: `_s` are seconds."""
+class Tools:
+    """What a run may call."""
+
+    call: Callable[[str, dict[str, Any]], ToolReply]
+    specs: tuple[ToolSpec, ...] = ()
+    url: str | None = None
+    """Where `/mcp` is served; with `token` as bearer."""
+    token: str | None = None
+    serve: ServeTools | None = None
+    """Serves other tools there while it lasts, for an engine with tools of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """What a run reports while it goes on."""
+
+    on_event: OnEvent
+    on_session: OnSession = _nothing
+    """Called with the run's session as soon as a later attempt could resume it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """What one run is to do. Units: `_s` are seconds."""
 
     run_id: str
     """The task's id, or the turn's."""
@@ -200,9 +225,8 @@ class EngineRequest:
     prompt: str
     """The turn's own text: labelled blocks, a shell line for `command`."""
     input: TurnInput
-    tools: tuple[ToolSpec, ...]
-    call_tool: Callable[[str, dict[str, Any]], ToolReply]
-    on_event: OnEvent
+    tools: Tools
+    callbacks: Callbacks
     cancel: CancelToken
     workspace: Path
     scratch: Path
@@ -213,81 +237,104 @@ class EngineRequest:
     idle_timeout_s: float
     model: str | None = None
     effort: str | None = None
-    tools_url: str | None = None
-    """Where `/mcp` is served; with `tools_token` as bearer."""
-    tools_token: str | None = None
-    offer: OfferTools | None = None
-    """Serves other tools there while it lasts, for an engine with tools of its own."""
     resume: str | None = None
-    """The session of an earlier attempt, to be gone on with."""
-    on_session: OnSession = lambda _session: None
-    """Told of the run's session as soon as it can be taken up again."""
+    """The session of an earlier attempt to resume."""
     read_only: bool = False
-    """It may look at the workspace and change nothing, whatever the settings allow a Worker."""
+    """The workspace is read-only for this run, whatever the settings allow a Worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended."""
-
-    status: Literal["done", "failed", "canceled"]
-    text: str = ""
-    error: str | None = None
-    failure_reason: FailureReason | None = None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RunEnd:
     usage: Usage = field(default_factory=Usage)
     requests: int | None = None
     """How often a model was asked, where the engine counts it."""
     asked: int = 0
-    """Of a run whose engine tells no usage: about how many tokens it was asked with."""
+    """Estimated prompt tokens of a run whose engine reports no usage."""
     session_id: str | None = None
     exit_code: int | None = None
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+    """More of the result: the size of truncated output, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Done(_RunEnd):
+    """The run came to its end."""
+
+    status: ClassVar[Literal["done"]] = "done"
+    reason: ClassVar[None] = None
+    error: ClassVar[None] = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Canceled(_RunEnd):
+    """The user stopped the run."""
+
+    status: ClassVar[Literal["canceled"]] = "canceled"
+    reason: ClassVar[FailureReason] = "canceled"
+    error: ClassVar[str] = "canceled"
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(_RunEnd):
+    """The run failed, or its engine could not serve it."""
+
+    status: ClassVar[Literal["failed"]] = "failed"
+    reason: FailureReason
+    error: str
+    text: str = ""
+    """What was said before."""
     retry_at: datetime | None = None
     """When a limit is known to end."""
     want: EngineWant | None = None
-    """What the engine lacks, of a run that it turned away: see `turned_away`."""
-    may_pass: bool = False
-    """Nothing was done yet, and the engine has not asked again itself: that may help at once."""
+    """What the engine lacks, where it could not serve: see `unavailable`."""
+    retry_now: bool = False
+    """Nothing was done yet, and the engine has not retried itself: a retry at once may help."""
     too_long: bool = False
-    """It was more than the model takes: `run_engine` says so in words, when no less goes either."""
+    """The prompt was more than the model takes."""
     acted: bool = False
-    """Something was done already: the run is not to be repeated with a shorter prompt."""
-    data: dict[str, Any] = field(default_factory=dict[str, Any])
-    """More of the result: files changed, truncated output's size…"""
+    """Something was done already: the run is not repeated with a shorter prompt."""
 
     @classmethod
-    def turned_away(
+    def unavailable(
         cls,
         want: EngineWant,
-        said: str,
+        error: str,
         *,
         text: str = "",
         retry_at: datetime | None = None,
-        may_pass: bool = False,
-    ) -> Outcome:
-        """Of a run that the engine could not serve, whatever was asked: it costs no attempt.
+        retry_now: bool = False,
+    ) -> Failed:
+        """The engine could not serve, whatever was asked: this costs no attempt.
 
-        said: in the engine's own words; people are told by the kind alone.
+        error: in the engine's own words; users are told by `want` alone.
         """
         reason: FailureReason = "rate_limited" if want == "limited" else "engine_unavailable"
-        return cls("failed", text, said, reason, retry_at=retry_at, want=want, may_pass=may_pass)
+        return cls(reason, error, text, retry_at, want, retry_now)
 
-    @classmethod
-    def stopped(cls, reason: str, text: str = "") -> Outcome:
-        """Of a run that was told to stop: `canceled`, `timeout`, `budget`, any other: `killed`."""
-        if reason == "canceled":
-            return cls("canceled", text, "canceled", "canceled")
-        if reason == "timeout":
-            return cls("failed", text, "ended: not done in time", "timeout")
-        if reason == "budget":
-            return cls("failed", text, "ended: its task has no tokens left", "budget")
-        return cls("failed", text, "ended because the consumer stops", "killed")
+
+Outcome: TypeAlias = Done | Failed | Canceled
+
+
+def stop_outcome(reason: str, text: str = "") -> Outcome:
+    """How a run ends that was told to stop: `canceled`, `timeout`, `budget`, else `killed`."""
+    match reason:
+        case "canceled":
+            return Canceled(text)
+        case "timeout":
+            return Failed("timeout", "ended: not done in time", text)
+        case "budget":
+            return Failed("budget", "ended: its task has no tokens left", text)
+        case _:
+            return Failed("killed", "ended because the consumer stops", text)
 
 
 FAULTS = (EngineError, StorageError, ProgramLost, OSError, MemoryError, RuntimeError)
 """What this machine may end a run with: `fault_outcome` says what comes of it."""
 
 
-def fault_outcome(name: str, request: EngineRequest, error: Exception, want: EngineWant) -> Outcome:
+def fault_outcome(name: str, request: RunSpec, error: Exception, want: EngineWant) -> Outcome:
     """What a run comes to that this machine ended; `want`: what it lacks, if nothing had begun.
 
     Raises:
@@ -299,9 +346,9 @@ def fault_outcome(name: str, request: EngineRequest, error: Exception, want: Eng
             raise error
         raise EngineError(f"{name} can not be asked: {error}") from error
     if isinstance(error, EngineError) and not request.cancel.has_begun:
-        return Outcome.turned_away(want, said)
+        return Failed.unavailable(want, said)
     # Its end is what went wrong: it is not repeated for that.
-    return Outcome("failed", error=said, failure_reason="error")
+    return Failed("error", said)
 
 
 class EngineAbsence(str):
@@ -334,7 +381,7 @@ class Engine(Protocol):
         """
         ...
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         """Carry it out. Never raises for what happens in the run: that is an outcome."""
         ...
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from mimikit.clock import Clock
 from mimikit.engines import circuit
-from mimikit.engines.base import EngineAbsence, Outcome, ProbedEngine
+from mimikit.engines.base import EngineAbsence, Failed, Outcome, ProbedEngine
 from mimikit.engines.circuit import Circuit
 from mimikit.protocol.models import EngineStatus, EngineWant, Role
 from mimikit.protocol.watch import BoundedThread
@@ -61,13 +61,14 @@ class EngineHealth:
 
     def ended(self, engine: str, role: Role, run_id: str, outcome: Outcome) -> None:
         """Learn from how a run went."""
-        want = outcome.want or _want_of(outcome)
+        failed = outcome if isinstance(outcome, Failed) else None
+        want = failed and _want_of(failed)
         with self._lock:
-            if want is not None:
+            if failed is not None and want is not None:
                 key = engine, role if want == "unready" else None
-                facts = want, outcome.error or "", outcome.retry_at, self._clock.now()
+                facts = want, failed.error, failed.retry_at, self._clock.now()
                 self._circuits[key] = circuit.turned_away(self._circuits.get(key), run_id, *facts)
-            elif outcome.failure_reason not in _SAYS_NOTHING:
+            elif outcome.reason not in _SAYS_NOTHING:
                 for key in self._keys(engine, role):
                     if circuit.done(self._circuits[key], run_id) is None:
                         del self._circuits[key]
@@ -170,7 +171,9 @@ class EngineLook:
             self._was_ill = self._was_ill or not is_mended
 
 
-def _want_of(outcome: Outcome) -> EngineWant | None:
-    if outcome.failure_reason == "rate_limited":
+def _want_of(failed: Failed) -> EngineWant | None:
+    if failed.want is not None:
+        return failed.want
+    if failed.reason == "rate_limited":
         return "limited"
-    return "unready" if outcome.failure_reason == "engine_unavailable" else None
+    return "unready" if failed.reason == "engine_unavailable" else None

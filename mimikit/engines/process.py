@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from mimikit.engines.base import CancelToken, Outcome
+from mimikit.engines.base import CancelToken, Failed, Outcome, stop_outcome
 from mimikit.engines.process_marks import MARK, mark
 from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost, shortage_of
@@ -113,10 +113,10 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
     if ended.stopped is None:
         return None
     if ended.stopped in ("canceled", "killed"):
-        return Outcome.stopped(ended.stopped, text)
+        return stop_outcome(ended.stopped, text)
     if ended.stopped == "flood":
         said = f"ended: it printed more than {program.output_bytes} bytes"
-        return Outcome("failed", text, said, "error")
+        return Failed("error", said, text)
     silent = ended.stopped == "idle"
     limit_s = program.idle_timeout_s if silent else program.timeout_s
     return late_outcome(limit_s or 0.0, text, silent=silent)
@@ -125,7 +125,7 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
 def late_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
     """The outcome of a run that took too long, or was silent for so long."""
     said = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
-    return Outcome("failed", text, said, "timeout")
+    return Failed("timeout", said, text)
 
 
 def signal_name(exit_code: int) -> str:

@@ -20,6 +20,7 @@ from mimikit.engines.base import (
     CodeEngine,
     Engine,
     EngineAbsence,
+    Failed,
     Outcome,
     ProbedEngine,
     WarmEngine,
@@ -200,7 +201,7 @@ class EngineRegistry:
         reason = self._health.begin(engine, role, run_id)
         if reason is None:
             return None
-        return Outcome.turned_away(reason.want, reason, retry_at=reason.until)
+        return Failed.unavailable(reason.want, reason, retry_at=reason.until)
 
     def answered(self, engine: str, run_id: str) -> None:
         """A run was answered, which is a sign that others may go, too."""
@@ -219,7 +220,7 @@ class EngineRegistry:
 
         instead_of: the engine that would have been preferred.
         """
-        is_turned_away = outcome.failure_reason in ("rate_limited", "engine_unavailable")
+        is_turned_away = outcome.reason in ("rate_limited", "engine_unavailable")
         known = self._engines.get(engine)
         if engine in CODE_ENGINES or known is None or (is_turned_away and known.unavailable(role)):
             return
@@ -227,7 +228,7 @@ class EngineRegistry:
         with self._lock:
             if is_turned_away:
                 self._served.add(engine)
-            elif outcome.failure_reason not in ("killed", "canceled", "timeout"):
+            elif outcome.reason not in ("killed", "canceled", "timeout"):
                 self._stand_ins.pop(engine, None)
                 if instead_of is not None:
                     self._stand_ins[instead_of] = engine

@@ -16,7 +16,7 @@ import time
 
 from mimikit.config import Settings
 from mimikit.engines import process, process_marks
-from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
+from mimikit.engines.base import UPSTREAM, Done, Failed, OnEvent, Outcome, RunSpec
 from mimikit.engines.program import Program, Stream
 from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail
@@ -52,11 +52,11 @@ class ShellEngine:
             return None
         return f"expected a shell at {SHELL}, got none; install one"
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         size = len(request.prompt.encode(errors="replace"))
         if size > MAX_LINE_BYTES:
             said = f"expected a shell line of at most {MAX_LINE_BYTES} bytes, got {size}"
-            return Outcome("failed", error=f"{said}; put it into a script", failure_reason="error")
+            return Failed("error", f"{said}; put it into a script")
         upstream = request.scratch / UPSTREAM
         of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
         argv = [SHELL, "-c", request.prompt]
@@ -71,13 +71,15 @@ class ShellEngine:
             output_bytes=process.FLOOD * self._limits.output_bytes,
             boxed=boxed is not None,
         )
-        output = _Output(request.on_event, self._limits.result_bytes, self._limits.output_bytes)
+        output = _Output(
+            request.callbacks.on_event, self._limits.result_bytes, self._limits.output_bytes
+        )
         try:
             ended = process.run(program, output.take, request.cancel, tick=output.tick)
         except EngineError as error:
             if shortage_of(error):
                 raise
-            return Outcome("failed", error=str(error), failure_reason="error")
+            return Failed("error", str(error))
         output.close()
         text = output.text()
         if stopped := process.stopped_outcome(ended, program, text):
@@ -85,14 +87,14 @@ class ShellEngine:
         data = {"unshownCharacters": output.unshown} if output.unshown else {}
         code = ended.exit_code or 0
         if code == 0:
-            return Outcome("done", text, exit_code=0, data=data)
+            return Done(text, exit_code=0, data=data)
         if boxed is not None and code - 128 in signal.valid_signals():  # bubblewrap says it so
             code = 128 - code
         said = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
         if last := output.errors.text().strip().splitlines()[-_ERROR_LINES:]:
             said = "\n".join([said, *last])
         shown_code = code if code > 0 else 128 - code
-        return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
+        return Failed("error", said, text, exit_code=shown_code, data=data)
 
 
 class _Output:

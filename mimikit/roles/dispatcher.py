@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
 from mimikit import permission
 from mimikit.config import Settings
-from mimikit.engines.base import CancelToken, Outcome, TurnInput
+from mimikit.engines.base import CancelToken, Done, Failed, Outcome, TurnInput
 from mimikit.engines.changes import RunRecording
 from mimikit.errors import BadSettings, StorageError, shortage_of
 from mimikit.protocol import paths
@@ -28,6 +28,7 @@ from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.metering import run_metered
 from mimikit.roles.result_type import typed_result
 from mimikit.roles.run import (
+    Attempt,
     RunContext,
     cut_to_side,
     not_begun,
@@ -77,10 +78,6 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         context.live.end(claimed.id)
 
 
-def _failed(error: str, reason: FailureReason) -> Outcome:
-    return Outcome("failed", error=error, failure_reason=reason)
-
-
 # ---- the Planner: one request, from its task to a whole plan, written as one record
 
 
@@ -94,8 +91,9 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     by_code = task.origin == "builtin" and task.parent_task_id is None
     choice = context.engines.for_role("planner", by_code=by_code)
     effects = Effects()
+    outcome: Outcome
     if choice.waiting:
-        outcome = _failed(choice.waiting, "engine_unavailable")
+        outcome = Failed("engine_unavailable", choice.waiting)
     else:
         timezone = task.timezone or context.settings.zone.key
         locale = task.locale or "en"
@@ -115,21 +113,15 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             locale=task.locale,
         )
         session = context.open_session(PlannerSession, caller)
-        outcome = run_metered(
-            context,
-            "planner",
-            turn_input,
-            choice,
-            session,
-            run_id=task.id,
-            attempt=task.attempts + 1,
-            cancel=cancel,
+        attempt = Attempt(
+            task.id, task.attempts + 1, "planner", turn_input, choice, cancel, session
         )
+        outcome = run_metered(context, attempt)
         effects = session.close()
         acts = effects.tasks or effects.triggers or effects.cancels or effects.commands
         says_or_asks = outcome.text.strip() or effects.question
         if outcome.status == "done" and not acts and not says_or_asks:
-            outcome = _failed("the planner gave no plan", "error")
+            outcome = Failed("error", "the planner gave no plan")
 
     def facts(status: EndStatus) -> dict[str, object]:
         """What is planned, or the question that comes first, as fields of a PlanResult."""
@@ -308,41 +300,39 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
     refusal = context.insist(partial(task_refusal, task, context.settings, context.files))
     if refusal is not None:
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
-        return _WorkerRun(_failed(refusal, "refused"), final=True)
+        return _WorkerRun(Failed("refused", refusal), final=True)
     if task.profile == REMINDER:  # put into the queue by hand: others never come here
-        return _WorkerRun(
-            Outcome("done", task.prompt, data=reminders.lateness(task.not_before, now))
-        )
+        return _WorkerRun(Done(task.prompt, data=reminders.lateness(task.not_before, now)))
     try:
         by_code = task.profile == "deferred" and task.covers is not None
         choice = context.engines.for_role("worker", task.profile, by_code=by_code)
     except BadSettings as error:
-        return _WorkerRun(_failed(str(error), "refused"), final=True)
+        return _WorkerRun(Failed("refused", str(error)), final=True)
     engine = choice.engine.name
     sessions = _SessionKeeper(context, task, engine)
     if choice.waiting:
         lasts = engine == "command"  # what it lacks comes by the owner alone
         reason: FailureReason = "refused" if lasts else "engine_unavailable"
-        failed = _failed(choice.waiting, reason)
+        failed = Failed(reason, choice.waiting)
         return _WorkerRun(failed, engine, lasts, session=task.engine_session)
     timezone, locale = task.timezone or context.settings.zone.key, task.locale or "en"
     turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream)
     with _recorded(context, task, engine) as recording:
-        outcome = run_metered(
-            context,
+        attempt = Attempt(
+            task.id,
+            task.attempts + 1,
             "worker",
             turn_input,
             choice,
-            None,
-            run_id=task.id,
-            attempt=task.attempts + 1,
-            cancel=cancel,
-            watch=recording and recording.event,
-            resume=sessions.known,
+            cancel,
             on_session=sessions.keep,
+            resume=sessions.known,
         )
+        if recording is not None:
+            attempt = replace(attempt, on_event=recording.event)
+        outcome = run_metered(context, attempt)
         diff = recording and _kept_diff(context, task, recording)
-    is_unavailable = outcome.failure_reason == "engine_unavailable"
+    is_unavailable = isinstance(outcome, Failed) and outcome.reason == "engine_unavailable"
     final = engine == "builtin" and is_unavailable and outcome.retry_at is None
     looked = engine != "command" and recording is not None and recording.looked
     return _WorkerRun(outcome, engine, final, diff, looked, sessions.task.engine_session)

@@ -10,19 +10,15 @@ from pydantic import ValidationError
 from mimikit.engines.base import (
     CancelToken,
     EventKind,
-    OnEvent,
-    OnSession,
+    Failed,
     Outcome,
-    TurnInput,
 )
-from mimikit.engines.registry import EngineChoice
 from mimikit.errors import StorageError
 from mimikit.memory import tokens
-from mimikit.protocol.models import FailureReason, Role, Usage
-from mimikit.roles.run import RunContext, run_engine
+from mimikit.protocol.models import FailureReason, Usage
+from mimikit.roles.run import Attempt, RunContext, run_engine
 from mimikit.tasks.budget import BudgetHold
 from mimikit.tasks.usage import RunMeter
-from mimikit.tools.session import ToolSession
 
 _TURNED_AWAY: frozenset[FailureReason] = frozenset(
     {"rate_limited", "engine_unavailable", "refused"}
@@ -30,36 +26,23 @@ _TURNED_AWAY: frozenset[FailureReason] = frozenset(
 """Such a run has used nothing, unless it tells otherwise."""
 
 
-def run_metered(
-    context: RunContext,
-    role: Role,
-    turn_input: TurnInput,
-    choice: EngineChoice,
-    session: ToolSession | None,
-    *,
-    run_id: str,
-    attempt: int,
-    cancel: CancelToken,
-    watch: OnEvent | None = None,
-    resume: str | None = None,
-    on_session: OnSession = lambda _session: None,
-) -> Outcome:
+def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
     """Run one engine as `run_engine` does, if there are tokens for it.
 
     Else it waits as `budget`, and `retry_at` says until when; without one no tokens are left for
     its task, ever.
     Crash: see `tasks/usage.py`.
     """
-    task, book = turn_input.task, context.usage
-    model = choice.model or context.settings.model_of(choice.engine.name)
-    facts = run_id, attempt, role, choice.engine.name, model, task
+    book, cancel, engine = context.usage, attempt.cancel, attempt.choice.engine.name
+    model = attempt.choice.model or context.settings.model_of(engine)
+    facts = attempt.run_id, attempt.number, attempt.role, engine, model, attempt.input.task
     try:
         meter = context.insist(lambda: book.begin(*facts))
     except StorageError as error:
-        return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
+        return Failed("engine_unavailable", str(error))
     if isinstance(meter, BudgetHold):
         said = held_words(meter)
-        return Outcome("failed", error=said, failure_reason="budget", retry_at=meter.until)
+        return Failed("budget", said, retry_at=meter.until)
 
     def heard(kind: EventKind, text: str, data: dict[str, object]) -> None:
         if kind == "usage" and meter is not None:
@@ -67,16 +50,12 @@ def run_metered(
                 meter.told = Usage.model_validate(data, strict=False)
             if meter.is_over:
                 cancel.cancel("budget")
-        elif watch is not None:
-            watch(kind, text, data)
+        else:
+            attempt.on_event(kind, text, data)
 
     told: Outcome | None = None
     try:
-        told = outcome = run_engine(
-            context, role, turn_input, choice, session,
-            run_id=run_id, attempt=attempt, cancel=cancel, watch=heard,
-            resume=resume, on_session=on_session,
-        )  # fmt: skip
+        told = outcome = run_engine(context, replace(attempt, on_event=heard))
     finally:
         if meter is not None:
             _settle(context, meter, told, cancel)
@@ -84,7 +63,9 @@ def run_metered(
         outcome = replace(outcome, usage=outcome.usage if outcome.usage.tokens else meter.told)
         if cancel.reason == "budget":
             said = held_words(BudgetHold("task", meter.cap, meter.cap))
-            outcome = replace(outcome, status="failed", failure_reason="budget", error=said)
+            outcome = Failed(
+                "budget", said, outcome.text, usage=outcome.usage, session_id=outcome.session_id
+            )
     return outcome
 
 
@@ -124,6 +105,6 @@ def used_by(
         return outcome.usage, False
     if meter.told.tokens:  # it was cut short: what it was at by then is not known
         return meter.told, True
-    if not has_begun or outcome.failure_reason in _TURNED_AWAY:
+    if not has_begun or outcome.reason in _TURNED_AWAY:
         return None, False
     return Usage(input_tokens=outcome.asked, output_tokens=tokens.count(outcome.text)), True

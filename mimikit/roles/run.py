@@ -18,14 +18,17 @@ from mimikit.clock import Clock
 from mimikit.config import TEST_ENGINE, BudgetSettings, LimitSettings, Settings
 from mimikit.engines.base import (
     UPSTREAM,
+    Callbacks,
     CancelToken,
     Engine,
-    EngineRequest,
     EventKind,
+    Failed,
     OnEvent,
     OnSession,
     Outcome,
+    RunSpec,
     ToolReply,
+    Tools,
     ToolSpec,
     TurnInput,
 )
@@ -38,7 +41,7 @@ from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import FailureReason, Instant, LiveRun, Record, Role, Task
+from mimikit.protocol.models import FailureReason, Instant, LiveRun, Record, Role
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
 from mimikit.roles.scratch import lay_out_upstream, make_scratch, remove_scratch
@@ -56,7 +59,6 @@ _WITHOUT_TOKENS = CODE_ENGINES | {TEST_ENGINE}
 """Engines that have no use for the prompt's tokens."""
 _ANSWERS = frozenset({"message", "tool", "command", "file"})
 """Events that follow from an answer which came whole."""
-_STOPPED = frozenset({"killed", "canceled"})
 _TOLD_OF_A_TURN: dict[FailureReason | None, str] = {
     "error": "engine_failed",
     "timeout": "engine_silent",
@@ -197,9 +199,7 @@ class RunOutput:
     Output is for following, not for keeping: a disk that refuses a line never ends the run.
     """
 
-    def __init__(
-        self, context: RunContext, run_id: str, *, is_turn: bool, watch: OnEvent | None = None
-    ) -> None:
+    def __init__(self, context: RunContext, run_id: str, *, is_turn: bool, watch: OnEvent) -> None:
         """`is_turn` streams its deltas to the page as they come; `watch` is told of each event."""
         self._context, self._run_id, self._watch = context, run_id, watch
         self._left = context.settings.limits.output_bytes
@@ -207,8 +207,7 @@ class RunOutput:
         self._lock = threading.Lock()
 
     def event(self, kind: EventKind, text: str, data: Mapping[str, object]) -> None:
-        if self._watch is not None:
-            self._watch(kind, text, dict(data))
+        self._watch(kind, text, dict(data))
         if kind == "delta" and self._is_turn:
             self._context.feed.tell("delta", turnId=self._run_id, text=text)
         if kind in ("command", "tool", "note", "file"):
@@ -241,30 +240,37 @@ class RunOutput:
                 self._left = 0
 
 
-def run_engine(
-    context: RunContext,
-    role: Role,
-    turn_input: TurnInput,
-    choice: EngineChoice,
-    session: ToolSession | None,
-    *,
-    run_id: str,
-    attempt: int,
-    cancel: CancelToken,
-    watch: OnEvent | None = None,
-    resume: str | None = None,
-    on_session: OnSession = lambda _session: None,
-) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a task or turn, before its prompt is made."""
+
+    run_id: str
+    """The task's id, or the turn's."""
+    number: int
+    role: Role
+    input: TurnInput
+    choice: EngineChoice
+    cancel: CancelToken
+    session: ToolSession | None = None
+    """The role's tools."""
+    on_event: OnEvent = lambda _kind, _text, _data: None
+    on_session: OnSession = lambda _session: None
+    resume: str | None = None
+    """The engine's session of an earlier attempt."""
+
+
+def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     """Run one engine with its tools served, its output followed, its scratch removed.
 
     Whatever an engine raises becomes a failed outcome, but want of memory, threads, descriptors.
     """
-    engine, task, server = choice.engine, turn_input.task, context.tool_server
-    output = RunOutput(context, run_id, is_turn=role == "teller", watch=watch)
-    output.write("started", engine.name, {"attempt": attempt})
+    role, run_id, turn_input, cancel = attempt.role, attempt.run_id, attempt.input, attempt.cancel
+    engine, session, server = attempt.choice.engine, attempt.session, context.tool_server
+    output = RunOutput(context, run_id, is_turn=role == "teller", watch=attempt.on_event)
+    output.write("started", engine.name, {"attempt": attempt.number})
     specs = session.specs() if session else ()
     trail = RunTrail(engine.name, session.call if session else _no_tools)
-    timeout_s, idle_timeout_s = _timeouts(role, task, choice, context.settings.limits)
+    timeout_s, idle_timeout_s = _timeouts(attempt, context.settings.limits)
     scratch = token = request = None
     try:
         scratch = make_scratch(context.state)
@@ -272,32 +278,34 @@ def run_engine(
         if server is not None and session is not None:
             token = server.register(specs, trail.call)
         instructions, prompt = _prompts(context, engine, role, turn_input, specs, scratch)
-        request = EngineRequest(
+        request = RunSpec(
             run_id=run_id,
-            attempt=attempt,
+            attempt=attempt.number,
             role=role,
             instructions=instructions,
             prompt=prompt,
             input=turn_input,
-            tools=specs,
-            call_tool=trail.call,
-            on_event=output.event,
+            tools=Tools(
+                trail.call,
+                specs,
+                url=server.url if server and token else None,
+                token=token,
+                serve=server.offered if server else None,
+            ),
+            callbacks=Callbacks(output.event, attempt.on_session),
             cancel=cancel,
             workspace=context.workspace,
             scratch=scratch,
             state=context.state,
             timeout_s=timeout_s,
             idle_timeout_s=idle_timeout_s,
-            model=choice.model,
-            effort=choice.seat.effort,
-            tools_url=server.url if server and token else None,
-            tools_token=token,
-            offer=server.offered if server else None,
-            resume=resume,
-            on_session=on_session,
-            read_only=task is not None and task.internal,  # asked for a word; nobody asked for work
+            model=attempt.choice.model,
+            effort=attempt.choice.seat.effort,
+            resume=attempt.resume,
+            # An internal task is asked for a word; nobody asked it to work.
+            read_only=turn_input.task is not None and turn_input.task.internal,
         )
-        outcome = _served(context, choice, request)
+        outcome = _served(context, attempt.choice, request)
         outcome = outcome if engine.name in _WITHOUT_TOKENS else _with_asked(request, outcome)
     except Exception as error:
         if shortage_of(error):
@@ -312,7 +320,7 @@ def run_engine(
         if scratch is not None:
             remove_scratch(scratch)
     if cancel.reason == "killed" and outcome.status != "done":
-        outcome = Outcome("failed", error="mimikit was stopped meanwhile", failure_reason="killed")
+        outcome = Failed("killed", "mimikit was stopped meanwhile")
     with contextlib.suppress(OSError, RuntimeError):  # the outcome stands
         output.write("ended", outcome.error or "", {"status": outcome.status})
         if engine.name not in _WITHOUT_TOKENS:
@@ -322,7 +330,7 @@ def run_engine(
 
 
 def _failed_by(error: Exception) -> Outcome:
-    return Outcome("failed", error=f"the engine failed: {error}", failure_reason="error")
+    return Failed("error", f"the engine failed: {error}")
 
 
 def _prompts(
@@ -341,7 +349,7 @@ def _prompts(
     return instructions, prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
 
 
-def _served(context: RunContext, choice: EngineChoice, request: EngineRequest) -> Outcome:
+def _served(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outcome:
     """Run an engine, unless it is to be left alone just now; what comes of it counts for others."""
     engines, name, run_id = context.engines, choice.engine.name, request.run_id
     away = engines.begin(name, request.role, run_id)
@@ -351,10 +359,14 @@ def _served(context: RunContext, choice: EngineChoice, request: EngineRequest) -
     def on_event(kind: EventKind, text: str, data: dict[str, Any]) -> None:
         if kind in _ANSWERS:
             engines.answered(name, run_id)
-        request.on_event(kind, text, data)
+        request.callbacks.on_event(kind, text, data)
 
     try:
-        outcome = _asked(context, choice.engine, replace(request, on_event=on_event))
+        outcome = _asked(
+            context,
+            choice.engine,
+            replace(request, callbacks=replace(request.callbacks, on_event=on_event)),
+        )
         request.cancel.has_begun = True
         engines.heard(name, request.role, run_id, outcome, choice.instead_of)
     finally:
@@ -362,19 +374,24 @@ def _served(context: RunContext, choice: EngineChoice, request: EngineRequest) -
     return outcome
 
 
-def _asked(context: RunContext, engine: Engine, request: EngineRequest) -> Outcome:
+def _asked(context: RunContext, engine: Engine, request: RunSpec) -> Outcome:
     """Run an engine; what may pass is asked again, what is too long again in short."""
     outcome = engine.run(request)
     for wait_s in TRY_AGAIN_S:
-        if not outcome.may_pass or not _pause(request.cancel, wait_s):
+        if not (isinstance(outcome, Failed) and outcome.retry_now):
             break
-        request.on_event("note", f"asked again: {outcome.error}", {})
+        if not _pause(request.cancel, wait_s):
+            break
+        request.callbacks.on_event("note", f"asked again: {outcome.error}", {})
         outcome = engine.run(request)
-    is_too_long = outcome.too_long and not outcome.acted
-    if is_too_long and (shorter := _shorter(context, request)) is not None:
-        request.on_event("note", "asked again with half of the context", {})
-        outcome = engine.run(shorter)
-    if outcome.error and outcome.failure_reason not in _STOPPED and engine.name not in CODE_ENGINES:
+    if isinstance(outcome, Failed) and outcome.too_long and not outcome.acted:
+        shorter = _shorter(context, request)
+        if shorter is not None:
+            request.callbacks.on_event("note", "asked again with half of the context", {})
+            outcome = engine.run(shorter)
+    if not isinstance(outcome, Failed):
+        return outcome
+    if outcome.reason != "killed" and engine.name not in CODE_ENGINES:
         facts = {"runId": request.run_id, "engine": engine.name, "want": outcome.want}
         context.log.write("audit", "engine_failed", said=outcome.error, **facts)
     language = _language(request)
@@ -382,13 +399,13 @@ def _asked(context: RunContext, engine: Engine, request: EngineRequest) -> Outco
         said = phrases.say("context_too_long", language, engine=engine.name)
         outcome = replace(outcome, error=said)
     elif request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
-        key = _TOLD_OF_A_TURN.get(outcome.failure_reason)
+        key = _TOLD_OF_A_TURN.get(outcome.reason)
         said = phrases.say(key, language, engine=engine.name) if key else outcome.error
         outcome = replace(outcome, error=said)
     return outcome
 
 
-def _language(request: EngineRequest) -> phrases.Language:
+def _language(request: RunSpec) -> phrases.Language:
     """The language of who is to be told."""
     task, given = request.input.task, request.input
     said = task.prompt if task else "\n".join(item.text for item in given.inputs)
@@ -402,7 +419,7 @@ def _pause(cancel: CancelToken, seconds: float) -> bool:
     return not stop.wait(seconds)
 
 
-def _with_asked(request: EngineRequest, outcome: Outcome) -> Outcome:
+def _with_asked(request: RunSpec, outcome: Outcome) -> Outcome:
     """Where an engine has told no usage: with the tokens it was asked with, about."""
     if outcome.usage.tokens:
         return outcome
@@ -410,7 +427,7 @@ def _with_asked(request: EngineRequest, outcome: Outcome) -> Outcome:
     return replace(outcome, asked=asked)
 
 
-def _shorter(context: RunContext, request: EngineRequest) -> EngineRequest | None:
+def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
     """The same with half the budgets; None where that says no less."""
     budgets = context.settings.budgets
     half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
@@ -419,7 +436,7 @@ def _shorter(context: RunContext, request: EngineRequest) -> EngineRequest | Non
     return replace(request, prompt=prompt) if len(prompt) < len(request.prompt) else None
 
 
-def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Outcome | None:
+def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Failed | None:
     """The outcome of a run that could not begin as its workspace is closed, by another run.
 
     None: it had begun, or the error was another. It costs no attempt, and is tried again soon.
@@ -429,13 +446,12 @@ def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Out
         return None
     reason = f"{context.workspace} cannot be looked into: `chmod u+rwx` gives that back"
     retry_at = context.clock.now() + timedelta(seconds=1)
-    return Outcome("failed", error=reason, failure_reason="engine_unavailable", retry_at=retry_at)
+    return Failed("engine_unavailable", reason, retry_at=retry_at)
 
 
-def _timeouts(
-    role: Role, task: Task | None, choice: EngineChoice, limits: LimitSettings
-) -> tuple[float, float]:
+def _timeouts(attempt: Attempt, limits: LimitSettings) -> tuple[float, float]:
     """How long a run may take, and how long it may be silent, in seconds."""
+    role, task, choice = attempt.role, attempt.input.task, attempt.choice
     longest = {"teller": 180, "planner": 600, "worker": limits.worker_timeout_s}[role]
     timeout_s = (task and task.timeout) or choice.seat.timeout_s or longest
     if role == "teller":

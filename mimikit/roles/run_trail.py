@@ -14,7 +14,7 @@ from mimikit.conversation.turn_prompts import (
     ToolUse,
     TurnPrompt,
 )
-from mimikit.engines.base import EngineRequest, Outcome, ToolReply
+from mimikit.engines.base import Outcome, RunSpec, ToolReply
 from mimikit.engines.registry import CODE_ENGINES
 from mimikit.language.plain_text import as_json
 from mimikit.memory.tokens import cut
@@ -48,14 +48,12 @@ class RunTrail:
             )
         return reply
 
-    def keep(
-        self, files: Files, request: EngineRequest | None, outcome: Outcome, now: datetime
-    ) -> None:
+    def keep(self, files: Files, request: RunSpec | None, outcome: Outcome, now: datetime) -> None:
         """Write down what the run was told; None: it did not come to that.
 
         Of one that was turned away nothing: it was told nothing, and begins again.
         """
-        was_told = outcome.failure_reason not in WAITING
+        was_told = outcome.reason not in WAITING
         if request is None or self._engine in CODE_ENGINES or not was_told:
             return
         made = TurnPrompt(
@@ -68,7 +66,7 @@ class RunTrail:
             at=now,
             instructions=_kept(request.instructions, MOST_CHARACTERS),
             prompt=_kept(request.prompt, MOST_CHARACTERS),
-            tools=[spec.name for spec in request.tools],
+            tools=[spec.name for spec in request.tools.specs],
             calls=self._calls,
             hits=list(request.input.memory),
             requests=outcome.requests,

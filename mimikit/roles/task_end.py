@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from mimikit.engines.base import Outcome
+from mimikit.engines.base import Failed, Outcome
 from mimikit.engines.circuit import MAX_REST_S
 from mimikit.protocol.models import EndStatus, Task
 from mimikit.roles.run import RunContext
@@ -33,14 +33,15 @@ def end_or_retry(
     final: trying again could not help.
     """
     now = context.clock.now()
-    for_tokens = outcome.failure_reason == "budget"
-    final = final or (for_tokens and outcome.retry_at is None)
-    is_waiting = outcome.failure_reason in WAITING and not for_tokens
+    failed = outcome if isinstance(outcome, Failed) else None
+    retry_at = failed and failed.retry_at
+    for_tokens = outcome.reason == "budget"
+    final = final or (for_tokens and retry_at is None)
+    is_waiting = outcome.reason in WAITING and not for_tokens
     waits = context.engines.wait_of(engine, task.role) if is_waiting else None
-    retry_at = outcome.retry_at
     if waits is not None:  # the supervisor ends its wait; should it not, it comes by itself
         retry_at = max(waits.until or now, now) + timedelta(seconds=MAX_REST_S)
-    ended = RunEnd(outcome.status, outcome.failure_reason, retry_at, final=final)
+    ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final)
     engine_retry_s = context.settings.limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
         case TaskEnd() as end:
@@ -53,7 +54,7 @@ def end_or_retry(
                 release = release.but(waits_for=context.usage.waits_for(task.id))
             elif is_waiting:
                 # It serves again by now, or another does: nothing is to be waited for.
-                is_over = outcome.want is not None and waits is None
+                is_over = failed is not None and failed.want is not None and waits is None
                 is_over = is_over or _other_serves(context, task, engine)
                 release = release.but(not_before=now) if is_over else release.but(waits_for=engine)
             context.insist(lambda: queue.release(context.files, release))

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mimikit import permission
-from mimikit.engines.base import CancelToken, Outcome, TurnInput
+from mimikit.engines.base import CancelToken, Failed, Outcome, TurnInput
 from mimikit.engines.registry import EngineChoice
 from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import LastingThread
 from mimikit.roles.metering import run_metered
-from mimikit.roles.run import RunContext, cut_to_side, not_begun
+from mimikit.roles.run import Attempt, RunContext, cut_to_side, not_begun
 from mimikit.roles.turn_context import with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
@@ -72,13 +72,7 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
     session = context.open_session(TellerSession, caller)
     outcome = run_metered(
         context,
-        "teller",
-        turn_input,
-        job.choice,
-        session,
-        run_id=job.id,
-        attempt=job.attempt,
-        cancel=job.cancel,
+        Attempt(job.id, job.attempt, "teller", turn_input, job.choice, job.cancel, session),
     )
     effects = session.close()
     said = cut_to_side(context, derived_id("msg", job.id, "0"), outcome.text.strip())
@@ -89,8 +83,8 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         replies = [effects.question.question]
     if outcome.status != "done" or not replies:
         error = outcome.error or "the model gave no reply"
-        reason = "canceled" if outcome.status == "canceled" else outcome.failure_reason
-        return TurnOutcome(job, None, error, reason or "error", outcome.retry_at)
+        retry_at = outcome.retry_at if isinstance(outcome, Failed) else None
+        return TurnOutcome(job, None, error, outcome.reason or "error", retry_at)
     record = _record(job, turn_input, outcome, effects, replies, started, context.clock.now())
     return TurnOutcome(job, record)
 
@@ -170,7 +164,7 @@ def outcome_of(context: RunContext, job: TurnJob) -> TurnOutcome:
             raise
         context.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
         if (short := not_begun(context, job.cancel, error)) is not None:
-            return TurnOutcome(job, None, short.error or "", short.failure_reason, short.retry_at)
+            return TurnOutcome(job, None, short.error, short.reason, short.retry_at)
         return TurnOutcome(job, None, str(error), "error")
 
 

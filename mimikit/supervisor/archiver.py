@@ -1,19 +1,15 @@
-"""Moves what was said into memory, and lets memory age: decided in `memory.archive`, done here.
+"""Moves messages into memory and lets memory age: decided in `memory.archive`, done here.
 
 Nothing is marked as archived before it stands in a file of memory. Young days are written by code,
-some messages at a time; older ones go to internal runs, of which nobody is told, and whose
-summaries are taken in here. What these are made from stays.
+a batch at a time; older ones are summarised by internal runs. What these are made from stays.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import itertools
 import threading
-from array import array
 from collections import Counter, deque
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 
 from mimikit.errors import StorageError, UnsafeFile
@@ -32,9 +28,9 @@ from mimikit.tasks import queue
 SUMMARY_CHARACTERS = 20_000
 PROFILE = "standard"
 LIVE_RUNS = 10
-"""So many runs that let memory age are under way at once."""
+"""Summary runs in progress at once."""
 SETTLED_AT_ONCE = 50
-"""So many summaries that lack nothing are passed over at one step."""
+"""Complete summaries that one step skips."""
 _MOST_ATTEMPTS = 1000
 
 
@@ -47,13 +43,13 @@ class Archiver:
         self._store, self._rules = store, rules
         self.summaries = SummaryScheduler(store, context, every=rules.every)
         self._groups: list[MessageGroup] = []
-        """All that the pass under way is about, or was the last."""
+        """Those of the current pass, or the last one."""
         self._todo: deque[MessageGroup] = deque()
         self._is_flush = False
-        """Of the pass: its groups go to the file of their day, whatever their age."""
+        """Whether the pass writes its groups to the file of their day, whatever their age."""
         self._is_over = False
-        self._known: dict[str, tuple[FileStat, array[int]]] = {}
-        """The raw files of the day that was written last: as they were, and what tells the ids."""
+        self._known: dict[str, tuple[FileStat, frozenset[str]]] = {}
+        """The raw files of the day written last, with the ids in them."""
 
     def recover(self, now: datetime) -> None:
         """Give back what a crash left pending, unless a run that lives or has ended covers it."""
@@ -158,34 +154,26 @@ class Archiver:
         self._mark(group.messages)
 
     def _raw_of(self, day: date, messages: Sequence[Message]) -> tuple[dict[str, int], set[str]]:
-        """The raw files of a day with their sizes (-1: not ours), and which of these are in them.
-
-        Of an id eight bytes are kept: a day may have very many. What may be there is read again.
-        """
+        """The raw files of a day with their sizes (-1: not ours), and which messages they have."""
         files, before = self._store.files, self._known
         self._known = {}
         sizes: dict[str, int] = {}
-        have: set[str] = set()
-        wanted = {message.id for message in messages}
-        marks = set(map(hash, wanted))
         for name in files.names(paths.MEMORY_FOLDER, suffix=".md"):
             path = paths.memory_file(name)
             stat = files.stat(path) if name.startswith(day.isoformat()) else None
             if stat is None:
                 continue
             known = before.get(name)
-            if known is None or known[0] != stat or not marks.isdisjoint(known[1]):
+            if known is None or known[0] != stat:
                 try:
-                    with _met_bad_spots():
-                        data = files.read(path, most=MAX_RECORD_BYTES) or b""
+                    data = files.read(path, most=MAX_RECORD_BYTES) or b""
                 except UnsafeFile:
-                    data = b""  # a link of the user's: not ours to follow, and in nobody's way
-                found = markdown.ids(data.decode("utf-8", "replace"))
-                known = stat, array("q", map(hash, found))
-                have |= wanted & found
+                    data = b""  # a link of the user's: not followed, and in nobody's way
+                known = stat, markdown.ids(data.decode("utf-8", "replace"))
             self._known[name] = known
             sizes[name] = stat.size if known[1] else -1
-        return sizes, have
+        found = set[str]().union(*(ids for _, ids in self._known.values()))
+        return sizes, found & {message.id for message in messages}
 
     def _mark(self, messages: Sequence[Message]) -> None:
         self._change(messages, archived=True, archive_task=None)
@@ -282,17 +270,6 @@ class Archiver:
         ]
 
 
-@contextlib.contextmanager
-def _met_bad_spots() -> Generator[None]:
-    """A bad spot of the disk is a ValueError: what is read there waits, as it is not known."""
-    try:
-        yield
-    except StorageError as error:
-        if getattr(error.__cause__, "errno", None) != errno.EIO:
-            raise
-        raise ValueError(str(error)) from error
-
-
 def _task_id(group: MessageGroup) -> str:
     sources = [message.id for message in group.messages]
     return archive.summary_task_id(group.kind, group.name, sources, group.attempt)
@@ -378,19 +355,15 @@ class SummaryScheduler:
             name, state = (target.kind, target.name), self._state_of(target)
             is_settled = self._settled.get(name) == state
             if not is_settled:
-                pieces, is_left = list[SummaryInput](), False
+                pieces = list[SummaryInput]()
                 try:
                     pieces = self._lacking(target)
-                except (UnsafeFile, ValueError) as error:  # a file that can not be read is left
+                except (UnsafeFile, ValueError) as error:  # until one of its files changes
                     facts = {"summary": target.name, "error": str(error)}
                     self._store.log.write("audit", "archive_failed", **facts)
-                    is_left = isinstance(error, ValueError)
-                    if is_left:  # the disk may be well again
-                        again_at = now + archive.BACK_OFF[0]
-                        self._look_at = min(self._look_at or again_at, again_at)
                 for pack in archive.packed(pieces):
                     self._submit_if_due(target, pack, now)
-                if not pieces and not is_left:
+                if not pieces:
                     self._settled[name] = state
             self._targets.popleft()
             if not is_settled:
@@ -466,6 +439,5 @@ class SummaryScheduler:
 
     def _text(self, path: str) -> str:
         """A file of memory; empty when there is none."""
-        with _met_bad_spots():
-            note = notes.read(self._store.files, path)
+        note = notes.read(self._store.files, path)
         return note.text if note else ""

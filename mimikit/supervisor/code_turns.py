@@ -1,14 +1,9 @@
-"""The turns that code takes by itself, and who is to tell a result.
-
-Pure: who commits them stands elsewhere.
-"""
+"""The turns that code takes by itself. Pure: who commits them stands elsewhere."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 from mimikit.engines.registry import CODEX, OPENCODE, want_words
@@ -27,16 +22,29 @@ from mimikit.protocol.models import (
     to_utc,
 )
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import LastRun, PlanResult, TriggerState
-
-Told = Literal["teller", "message"]
-MOST_OF_AN_ERROR = 200
-"""Characters of it that are kept beside a trigger."""
+from mimikit.protocol.triggers import PlanResult
 
 
 def code_record(turn_id: str, now: datetime) -> TurnRecord:
     """A turn of code's in which nothing is said yet."""
     return TurnRecord(id=turn_id, author="code", started_at=now, completed_at=now)
+
+
+def text_turn(turn_id: str, text: str, now: datetime) -> TurnRecord:
+    """A turn in which code says something to the user."""
+    base = code_record(turn_id, now)
+    return base.but(messages=[system_message(base, text, task_ids=[])])
+
+
+def waiting_counts(messages: int, tasks: int, language: Language) -> str:
+    """`2 messages and 1 task`."""
+    counts = (("messages", messages), ("tasks", tasks))
+    found = [
+        phrases.say(f"{name}_one" if count == 1 else f"{name}_some", language, n=count)
+        for name, count in counts
+        if count
+    ]
+    return phrases.say("engine_and", language).join(found)
 
 
 def question_message(question: Question, record: TurnRecord) -> Message:
@@ -52,11 +60,6 @@ def question_message(question: Question, record: TurnRecord) -> Message:
 
 def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneInfo) -> str:
     """Why an engine is waited for, how much waits, and what may be done."""
-    what = [
-        phrases.say(f"{name}_one" if count == 1 else f"{name}_some", language, n=count)
-        for name, count in (("messages", status.messages), ("tasks", status.tasks))
-        if count
-    ]
     own = "zh" if language == "zh" else "en"
     mend = f"engine_mend_{status.want}"
     if status.want == "logged_out" and status.engine != CODEX:
@@ -65,7 +68,7 @@ def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneI
         "engine_waits",
         language,
         why=want_words(status, now, zone)[own],
-        what=phrases.say("engine_and", language).join(what),
+        what=waiting_counts(status.messages, status.tasks, language),
         mend=phrases.say(mend, language, engine=status.engine)
         if mend in phrases.TABLE["en"]
         else "",
@@ -188,47 +191,3 @@ def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Mes
         turn_id=record.id,
         task_ids=task_ids,
     )
-
-
-def telling(
-    task: Task, result: TaskResult, before: TriggerState | None, *, waited_for: bool = False
-) -> Told | None:
-    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0.
-
-    waited_for: it is an inner step of a chain, which goes on with it or ends.
-    """
-    if task.profile == REMINDER:
-        return "message"
-    if task.internal or task.notify == "none" or result.failure_reason == "upstream":
-        return None
-    if waited_for and result.status == "canceled":
-        return "message"
-    notify = "failure" if waited_for and not task.notify_given else task.notify
-    if notify == "teller":
-        return "message" if result.status == "canceled" else "teller"
-    if notify == "failure":
-        return "message" if result.status == "failed" else None
-    if notify == "change":
-        if result.status == "canceled":
-            return None
-        # No outcome yet: the first run, which is a change.
-        changed = before is None or before.last_outcome != outcome_hash(result)
-        return "message" if changed or result.status == "failed" else None
-    return "message"
-
-
-def last_run(result: TaskResult) -> LastRun:
-    """What is kept beside a trigger of a run that ended."""
-    error = " ".join((result.error or "").split())
-    return LastRun(
-        task_id=result.id,
-        status=result.status,
-        at=result.completed_at,
-        failure_reason=result.failure_reason,
-        error=error[:MOST_OF_AN_ERROR] or None,
-    )
-
-
-def outcome_hash(result: TaskResult) -> str:
-    """What `notify: change` compares: status and text."""
-    return hashlib.sha256(f"{result.status}\x00{result.text}".encode()).hexdigest()[:16]

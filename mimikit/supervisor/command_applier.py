@@ -54,8 +54,6 @@ class CommandApplier:
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
         self._engines = engines
-        self._held: dict[str, Task] = {}
-        """What was taken out of its queue to wait no longer, and could not be brought back yet."""
         self._upto = ""
         """Of very many commands: the name of the last file that was looked at."""
         self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
@@ -186,7 +184,7 @@ class CommandApplier:
         change = settings_writer.apply(self._files, command)
         self._engines.renew(change.settings)
         self._engines.try_now()
-        queue.end_waits(self._files, self._held)
+        queue.end_waits(self._files, self._store.held)
         self._feed.tell("status")
         return _Outcome(change.message)
 

@@ -28,15 +28,15 @@ from mimikit.protocol.models import (
 from mimikit.protocol.records import encode
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import EndIntent, PlanResult
-from mimikit.supervisor.circuit_breaker import break_circuit, plan_end, settled_end
-from mimikit.supervisor.run_end import BREAKS_AT
-from mimikit.supervisor.store import Store
+from mimikit.supervisor.archiver import Archiver
+from mimikit.supervisor.llm_eval import LlmEvalBatch
+from mimikit.supervisor.run_end import BREAKS_AT, break_circuit, plan_end, settled_end
+from mimikit.supervisor.store import SLICE_S, Store
+from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 
-SLICE_S = 0.05
-"""So long runs are ended, and triggers looked at, in one go, however many there are."""
 _MOST_STEPS = 20
 
 
@@ -46,27 +46,27 @@ class CommitApplier:
     def __init__(
         self,
         store: Store,
-        *,
-        task_ended: Callable[[str], None],
-        answers_came: Callable[[Task, TaskResult], None],
-        summary_came: Callable[[Task, TaskResult], None],
-        steps_after: Callable[[Task], list[str]],
+        triggers: TriggerScheduler,
+        llm_eval: LlmEvalBatch,
+        archiver: Archiver,
     ) -> None:
-        """Who is told of what has become true.
-
-        task_ended: the end of a task that is not internal stands in the ledger.
-        answers_came: a model has answered questions of conditions.
-        summary_came: a run has made a summary of memory.
-
-        And who is asked: steps_after gives the titles of the steps that wait for a task to be done.
-        """
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
-        self._task_ended = task_ended
-        self._answers_came = answers_came
-        self._summary_came, self._steps_after = summary_came, steps_after
+        self._triggers, self._llm_eval, self._archiver = triggers, llm_eval, archiver
         self._to_end: dict[tuple[QueueName, str], None] = {}
         """Runs that have finished, in that order."""
+        self._turn_steps: tuple[Callable[[TurnRecord], None], ...] = (
+            self._check_turn,
+            self._add_messages,
+            self._publish_tasks,
+            self._remember,
+            self._close_question,
+            self._route_answers,
+            self._ask_question,  # after the old one is closed: only one is open
+            self._consume,
+            self._mark_applied,
+        )
+        """What makes a turn true, in this order; each step may be repeated."""
 
     def end_runs(self, now: datetime) -> bool:
         """Bring finished runs to their end; one whose end fails is tried again later.
@@ -104,37 +104,70 @@ class CommitApplier:
         return bool(unapplied)
 
     def apply_turn(self, record: TurnRecord) -> bool:
-        """Make a committed turn true; False when it can not be, and is set aside.
+        """Make a committed turn true; False when it cannot be, and is set aside.
 
         Crash: the record stays in turns/new until the last step; a replay repeats what is missing.
         """
         with self._files.carried_out(paths.turn_new(record.id)):
-            self._apply_turn(record)
+            for step in self._turn_steps:
+                step(record)
             return True
         return False
 
-    def _apply_turn(self, record: TurnRecord) -> None:
+    def _check_turn(self, record: TurnRecord) -> None:
         for part in (*record.tasks, *filter(None, [record.question])):
             encode(part)  # all of it can be written, or none of it is
+
+    def _add_messages(self, record: TurnRecord) -> None:
         for message in self._store.conversation.add(record.messages):
             self._feed.tell("message", id=message.id)
+
+    def _publish_tasks(self, record: TurnRecord) -> None:
         for task in record.tasks:
             self._publish(task, record.completed_at)
         self._give_cancels(record.id, record.cancels, record.completed_at)
-        self._keep(record)
+
+    def _remember(self, record: TurnRecord) -> None:
+        """Write notes and backlog; a link in the way of one of them stops no other."""
+        said_at = record.completed_at.astimezone(self._store.settings.zone)
+        for note in record.remembered:
+            # The day's file is better than nowhere: the user was told that it is remembered.
+            for place in (note, note.but(long_term=False)) if note.long_term else (note,):
+                if self._is_kept(record, partial(notes.remember, self._files, place, said_at)):
+                    break
+        for change in record.backlog:
+            self._is_kept(record, partial(notes.apply_backlog, self._files, change))
+
+    def _is_kept(self, record: TurnRecord, write: Callable[[], object]) -> bool:
+        try:
+            write()
+        except UnsafeFile as error:
+            self._store.log.write("error", "not_remembered", turnId=record.id, error=str(error))
+            return False
+        return True
+
+    def _close_question(self, record: TurnRecord) -> None:
         if record.closes_question is not None:
             inbox.close_question(self._files, record.closes_question)
             self._feed.tell("question")
+
+    def _route_answers(self, record: TurnRecord) -> None:
         for answer in record.answers:
             self._route_answer(answer, record.completed_at)
-        if record.question is not None:  # after the old one is closed: only one is open
+
+    def _ask_question(self, record: TurnRecord) -> None:
+        if record.question is not None:
             inbox.ask(self._files, record.question)
             self._feed.tell("question")
+
+    def _consume(self, record: TurnRecord) -> None:
         if record.settles_plan is not None:
             self._settle_plan(record.settles_plan)
         for item_id in record.consumed:
             inbox.take_out(self._files, item_id)
             self._feed.tell("inbox", id=item_id, gone=True)
+
+    def _mark_applied(self, record: TurnRecord) -> None:
         turns.mark_applied(self._files, record.id)
         self._store.log.write("task", "turn_applied", turnId=record.id, author=record.author)
 
@@ -200,7 +233,7 @@ class CommitApplier:
         again.
         """
         task = queue.read(self._files, "worker", paths.running("worker", result.id))
-        steps = self._steps_after(task) if task and not task.internal else []
+        steps = self._triggers.steps_after(task) if task and not task.internal else []
         end = settled_end(self._store, task, result, waited_for=bool(steps)) if task else None
         self._end_in_ledger(result, "worker", task)
         if task is not None and end is not None:
@@ -210,9 +243,9 @@ class CommitApplier:
                 lost = steps if result.status != "done" else []
                 self._put_result(task, end, result.completed_at, lost)
             if task.source_trigger_ids:
-                self._answers_came(task, result)
+                self._llm_eval.take_in(task, result)
             if task.covers is not None:
-                self._summary_came(task, result)
+                self._archiver.take_in(task, result)
         queue.leave_running(self._files, "worker", result.id)
         self._feed.tell("task", id=result.id, seat="worker")
 
@@ -282,25 +315,6 @@ class CommitApplier:
                 id=id_, action="cancel", target=target, created_at=now, origin="supervisor"
             )
             queue.give_command(self._files, command)
-
-    def _keep(self, record: TurnRecord) -> None:
-        """Write what is to be remembered; a link in the way of one thing is in no other's."""
-        said_at = record.completed_at.astimezone(self._store.settings.zone)
-        for note in record.remembered:
-            # Rather in the file of the day than nowhere: the user was told that it is remembered.
-            for place in (note, note.but(long_term=False)) if note.long_term else (note,):
-                if self._is_kept(record, partial(notes.remember, self._files, place, said_at)):
-                    break
-        for change in record.backlog:
-            self._is_kept(record, partial(notes.apply_backlog, self._files, change))
-
-    def _is_kept(self, record: TurnRecord, write: Callable[[], object]) -> bool:
-        try:
-            write()
-        except UnsafeFile as error:
-            self._store.log.write("error", "not_remembered", turnId=record.id, error=str(error))
-            return False
-        return True
 
     def _route_answer(self, answer: RoutedAnswer, now: datetime) -> None:
         """Have a new Planner task go on with the answer, if a plan asked; close the question.
@@ -377,7 +391,9 @@ class CommitApplier:
             self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
             self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
         if task is None or not task.internal:
-            self._task_ended(outcome.id)  # a line that stood there may be all that came of it
+            self._triggers.task_ended(
+                outcome.id
+            )  # a line that stood there may be all that came of it
 
     def _put_result(
         self, task: Task, end: EndIntent, now: datetime, steps: Sequence[str] = ()

@@ -38,16 +38,16 @@ class LlmEvalBatch:
 
     def __init__(self, store: Store, triggers: TriggerScheduler, context: RunContext) -> None:
         self._store, self._triggers, self._context = store, triggers, context
-        self._look_at: datetime | None = None
+        self._looked_at: datetime | None = None
         self._happened: dict[str, int] = {}
         """Trigger → how much had happened when it was asked last."""
 
     def step(self, now: datetime) -> bool:
         """Ask what is due; gives whether anything was asked."""
-        looked = self._look_at
-        if not self._triggers.asks or (looked is not None and timedelta() <= looked - now <= _LOOK):
+        looked_at = self._looked_at
+        if not self._triggers.asks or (looked_at is not None and abs(now - looked_at) < _LOOK):
             return False
-        self._look_at = now + _LOOK
+        self._looked_at = now
         asking, files = self._store.runtime.asking, self._store.files
         is_asking = asking and queue.where(files, "worker", asking) in ("queued", "running")
         if is_asking or self.unavailable() is not None:

@@ -12,19 +12,19 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import mimikit
-from mimikit.clock import Clock, ClockWatch, leap_at_start
+from mimikit.clock import Clock, ClockWatch, jump_at_start
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, QueueName, Task
+from mimikit.protocol.models import EngineStatus, QueueName
 from mimikit.protocol.runtime import Health
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.llm_eval import LlmEvalBatch
-from mimikit.supervisor.retention import Retention, after_leap
-from mimikit.supervisor.state_guard import StateGuard
+from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -64,8 +64,6 @@ class Supervisor:
         self._rest, self._heartbeat = rest, heartbeat
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
-        self._held: dict[str, Task] = {}
-        """What waits, and is out of its queue only until its time is put right."""
         self._resting: dict[str, float] = {}
         self._told: dict[str, tuple[str, int]] = {}
         """The last error of an operation, and how often it came in a row."""
@@ -81,7 +79,7 @@ class Supervisor:
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
             ("apply commands", commands.step),
-            ("look for strays", recovery.StrayTasks(store, is_claimed, self._held).step),
+            ("look for strays", recovery.StrayTasks(store, is_claimed).step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
             ("wake", teller.step),  # before what may be much: the user does not wait behind it
             ("look at triggers", triggers.refresh_changed),
@@ -95,10 +93,10 @@ class Supervisor:
     def start(self) -> None:
         """Recover, then read the triggers. Before it nothing else may look at the state."""
         now = self.store.clock.now()
-        newest = recovery.newest_record(self.store, now)
+        last_seen = recovery.last_seen(self.store)
         recovery.recover(self.store, self._applier, now)
-        self._leapt(leap_at_start(newest, now), now, ran=False)
-        self._teller.questions.lived_until = newest
+        if by := jump_at_start(last_seen, now):
+            self._clock_jumped(by, now)
         self.archiver.recover(now)
         self.triggers.load(now)
         self.triggers.clear_away(now)
@@ -129,22 +127,21 @@ class Supervisor:
         return worked
 
     def _watch_clock(self, now: datetime) -> bool:
-        if by := self._clock_watch.leap():
-            self._leapt(by, now, ran=True)
-            self._clock_watch.settle()
+        if by := self._clock_watch.jump():
+            self._clock_jumped(by, now)
         return False
 
-    def _leapt(self, by: timedelta, now: datetime, *, ran: bool) -> None:
-        """Bring in line with the clock what was decided by how it stood before.
+    def _clock_jumped(self, by: timedelta, now: datetime) -> None:
+        """Log the jump, pause deletion, recompute the waits that stand on disk or in memory.
 
-        Crash: it is noticed again at the start; a wait that is shortened twice only ends early.
+        Crash: the next start sees a jump back again; a wait that is shortened twice ends early.
         """
-        if by != timedelta():
-            self.store.log.write("audit", "clock_leapt", seconds=by.total_seconds())
-            doubt = after_leap(self.store.runtime.clock_doubt, now - by, now, ran=ran)
-            self.store.save_runtime(clock_doubt=doubt)
+        self.store.log.write("audit", "clock_jumped", seconds=by.total_seconds())
+        self.store.save_runtime(clock_jumped_at=now)
+        self._teller.clock_jumped(by)
+        self.triggers.replan(now)
         if by < timedelta():
-            queue.shorten_waits(self.store.files, -by, self._held)
+            queue.shorten_waits(self.store.files, -by, self.store.held)
 
     def _wait_s(self) -> float:
         due = self.triggers.index.next_due()
@@ -230,7 +227,7 @@ class HeartbeatWriter:
         tokens = budget.but(used=0)
         shown = (seats, paused, degraded, waits and waits.reason, minds, tokens)
         changed = shown != self._shown
-        if not changed and self._last is not None and timedelta() <= now - self._last < BEAT:
+        if not changed and self._last is not None and abs(now - self._last) < BEAT:
             return
         self._last, self._shown = now, shown
         health = Health(

@@ -9,7 +9,7 @@ Source: spec 7, recovery.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from mimikit.errors import UnsafeFile
@@ -67,14 +67,9 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
 class StrayTasks:
     """Finds what lies in `running/` and nobody runs: somebody put it there."""
 
-    def __init__(
-        self, store: Store, is_claimed: Callable[[QueueName, str], bool], held: Collection[str]
-    ) -> None:
-        """`is_claimed(seat, name)`: from before a file is claimed until its run is over.
-
-        held: the ids of tasks that the supervisor has there itself.
-        """
-        self._store, self._is_claimed, self._held = store, is_claimed, held
+    def __init__(self, store: Store, is_claimed: Callable[[QueueName, str], bool]) -> None:
+        """`is_claimed(seat, name)`: from before a file is claimed until its run is over."""
+        self._store, self._is_claimed = store, is_claimed
         self._look_at = 0.0
         self._since: dict[tuple[QueueName, str], float] = {}
 
@@ -97,7 +92,7 @@ class StrayTasks:
 
     def _strays(self, seat: QueueName) -> list[str]:
         names, store = self._store.files.names(f"{seat}/running"), self._store
-        known = {*store.canceling, *self._held, *(run.id for run in store.live.list())}
+        known = {*store.canceling, *store.held, *(run.id for run in store.live.list())}
         return [
             name
             for name in names  # which were looked up first: one that comes meanwhile is claimed
@@ -115,15 +110,10 @@ class StrayTasks:
             self._store.log.write("audit", "stray_put_back", path=path)
 
 
-def newest_record(store: Store, now: datetime) -> datetime | None:
-    """When a consumer of this folder was last there: by its health if it was killed.
-
-    A power cut may have taken that. A message of a time to come was said before an earlier leap.
-    """
-    health, said = store.files.peek(paths.HEALTH, Health), store.conversation.messages[-1:]
-    times = [health.beat_at if health else store.runtime.seen_at]
-    times += [message.created_at for message in said if message.created_at <= now]
-    return max(filter(None, times), default=None)
+def last_seen(store: Store) -> datetime | None:
+    """When a consumer of this folder last ran: its heartbeat stays only when it was killed."""
+    health = store.files.peek(paths.HEALTH, Health)
+    return health.beat_at if health else store.runtime.seen_at
 
 
 def back_off(starts: list[datetime], now: datetime) -> timedelta:

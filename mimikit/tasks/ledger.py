@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
-from mimikit.clock import A_DAY, Clock
 from mimikit.errors import BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -56,9 +55,8 @@ class TaskStatus(NamedTuple):
 class Ledger:
     """Appends events and knows every end. The supervisor's alone."""
 
-    def __init__(self, files: Files, clock: Clock | None = None) -> None:
-        """Without a `clock` what is said of a time to come is believed."""
-        self._files, self._clock = files, clock
+    def __init__(self, files: Files) -> None:
+        self._files = files
         self._ends: dict[str, TaskStatus] = {}
         """The newest MOST_RESULTS of each trigger, and MOST_ENDS others."""
         self._queued: dict[str, str] = {}
@@ -88,12 +86,9 @@ class Ledger:
         for entry in checkpoint.entries.values():
             self._has_ended(entry)
         self._at_it, self._queued = dict(checkpoint.at_it), dict(checkpoint.queued)
-        for trace, size in (checkpoint.traces or self._counted()).items():
+        for trace, size in checkpoint.traces.items():
             self._count(trace, size)
         first, offset = checkpoint.ledger_file, checkpoint.ledger_offset
-        names = self._files.names(paths.LEDGER, suffix=".jsonl")
-        if names and first > names[-1]:  # its lines were taken into the newest file
-            first, offset = names[-1], 0
         unread = lines(self._files, first, offset)
         for name, offset, line in unread:
             self._file, self._offset = name, offset
@@ -166,9 +161,8 @@ class Ledger:
             if value is not None
         }
         self._catch_up()
-        # The position only ever grows, whatever the clock said; none begins a month to come.
-        at = min(now, self._clock.now() + A_DAY) if self._clock else now
-        self._file = max(self._file, paths.ledger(at).rpartition("/")[2])
+        # The position only ever grows, whatever the clock said.
+        self._file = max(self._file, paths.ledger(now).rpartition("/")[2])
         try:
             self._offset = self._files.append(f"{paths.LEDGER}/{self._file}", line)
         except StorageError:
@@ -210,9 +204,9 @@ class Ledger:
     def keep_up(self, now: datetime) -> bool:
         """Save the index when something has ended since, but not too often; gives False."""
         last = self._checkpoint_at
-        # It takes longer with its size; a time to come says that the clock was set back.
+        # It takes longer with its size.
         every = max(CHECKPOINT_EVERY, timedelta(milliseconds=len(self._ends)))
-        if self._since_checkpoint and (last is None or not timedelta() <= now - last < every):
+        if self._since_checkpoint and (last is None or abs(now - last) >= every):
             self._checkpoint_at = now
             self.checkpoint()
         return False
@@ -257,11 +251,6 @@ class Ledger:
             for old in list(self._sizes)[:-MOST_TRACES]:
                 if old not in live:
                     del self._sizes[old]
-
-    def _counted(self) -> Counter[str]:
-        """The sizes of traces as far as an index tells that was written without them."""
-        ended = {id_: end.trace_id for id_, end in self._ends.items() if not end.source_trigger_id}
-        return Counter((ended | self._queued).values())
 
     def _has_begun(self, subject: str, task_id: object) -> None:
         if isinstance(task_id, str) and task_id not in self._ends:

@@ -22,7 +22,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import Role, Task, Usage
-from mimikit.protocol.usage import RunUsage, UsageMonth, UsageSum
+from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
 from mimikit.tasks.budget import BudgetHold, WindowSums, day_of, hold_for
 
 WITHOUT_TOKENS = frozenset({"builtin", "command"})

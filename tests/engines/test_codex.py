@@ -301,7 +301,7 @@ def test_without_a_sandbox_there_is_no_worker_but_a_teller(
         refused = engine.run(here.ask("do it"))
         assert llm.requests == []
         told = engine.run(here.ask("hello", role="teller"))
-    assert (refused.status, refused.failure_reason) == ("failed", "engine_unavailable")
+    assert (refused.status, refused.reason) == ("failed", "engine_unavailable")
     assert told.status == "done"
 
 
@@ -324,10 +324,10 @@ def test_the_owner_may_do_without_the_box_and_is_told_so(
 
 def test_no_server_and_no_key_are_no_engine(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = here.engine(None).run(here.ask("hello", role="teller"))
-    assert nobody.failure_reason == "engine_unavailable"
+    assert nobody.reason == "engine_unavailable"
     monkeypatch.delenv("FAKE_KEY")
     keyless = here.engine(None).run(here.ask("hello", role="teller"))
-    assert (keyless.failure_reason, keyless.error) == (
+    assert (keyless.reason, keyless.error) == (
         "engine_unavailable",
         "Missing environment variable: `FAKE_KEY`.",
     )
@@ -371,7 +371,7 @@ def test_however_a_worker_ends_nothing_stays(here: Here, how: str) -> None:
         thread.join(30)
     assert not thread.is_alive()
     reasons = {"cancel": "canceled", "deadline": "timeout", "kill": "error"}
-    assert result[0].failure_reason == reasons[how]
+    assert result[0].reason == reasons[how]
     assert how != "kill" or "SIGKILL" in (result[0].error or "")
     assert alive(name) == []
     assert zombies() == []
@@ -427,7 +427,7 @@ def test_another_version_is_said(here: Here, tmp_path: Path, line: str, said: st
     engine = here.engine(None, path=program(tmp_path, line))
     assert said in (engine.unavailable() or "")
     outcome = engine.run(here.ask("hello", role="teller"))
-    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
+    assert (outcome.status, outcome.reason) == ("failed", "engine_unavailable")
 
 
 def test_a_missing_program_is_said(here: Here, tmp_path: Path) -> None:

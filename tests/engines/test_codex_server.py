@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.engines.base import CancelToken, Outcome, ToolReply, ToolSpec
+from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply, ToolSpec
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.codex.failures import typed_failure, used_up_until
 from mimikit.engines.codex.server_turn import calls_once
@@ -199,6 +199,7 @@ class TestFailures:
     )
     def test_each_has_its_type(self, warm: Warm, step: Step, want: str | None) -> None:
         outcome = warm.turn(step)
+        assert isinstance(outcome, Failed)
         assert (outcome.status, outcome.want) == ("failed", want)
         assert len(warm.llm.requests) == 1
         assert outcome.error
@@ -212,12 +213,14 @@ class TestFailures:
             "x-codex-primary-reset-at": str(at),
         }
         outcome = warm.turn({"status": 429, "body": {"error": error}, "headers": headers})
-        assert outcome.failure_reason == "rate_limited"
+        assert outcome.reason == "rate_limited"
+        assert isinstance(outcome, Failed)
         assert outcome.retry_at == datetime.fromtimestamp(at, UTC)
 
     def test_a_prompt_that_does_not_fit_may_be_asked_again_shorter(self, warm: Warm) -> None:
         outcome = warm.turn({"failed": {"code": "context_length_exceeded", "message": "x"}})
-        assert (outcome.failure_reason, outcome.too_long) == ("error", True)
+        assert isinstance(outcome, Failed)
+        assert (outcome.reason, outcome.too_long) == ("error", True)
 
     def test_silence_and_cancel_end_the_turn_and_not_the_server(self, warm: Warm) -> None:
         server = warm.processes()
@@ -227,7 +230,7 @@ class TestFailures:
         warm.llm.asked.clear()
         threading.Thread(target=lambda: warm.llm.asked.wait() and cancel.cancel("canceled")).start()
         canceled = warm.turn({"hang": 30}, cancel=cancel)
-        assert (silent.failure_reason, late.failure_reason) == ("timeout", "timeout")
+        assert (silent.reason, late.reason) == ("timeout", "timeout")
         assert "silent for 0.5 s" in (silent.error or "")
         assert canceled.status == "canceled"
         assert warm.turn({"text": "well"}).text == "well"
@@ -256,6 +259,7 @@ class TestFailures:
 
         desk = Desk(answer)
         outcome = warm.turn({"call": NOTE}, {"text": "well"}, desk=desk)
+        assert isinstance(outcome, Failed)
         assert (outcome.status, outcome.want) == ("failed", "broken")
         assert len(desk.calls) == 1
 

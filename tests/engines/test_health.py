@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.base import Outcome
+from mimikit.engines.base import Done, Failed, Outcome, stop_outcome
 from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import BadInput
 from mimikit.protocol.models import EngineStatus, EngineWant, Role
@@ -57,12 +57,12 @@ class Bench:
         return (at - self.clock.now()).total_seconds() if at else 0
 
 
-BROKEN = Outcome.turned_away("broken", "500")
-DONE = Outcome("done", "hi")
+BROKEN = Failed.unavailable("broken", "500")
+DONE = Done("hi")
 
 
 def limited(after_s: float) -> Outcome:
-    return Outcome.turned_away("limited", "429", retry_at=START + timedelta(seconds=after_s))
+    return Failed.unavailable("limited", "429", retry_at=START + timedelta(seconds=after_s))
 
 
 def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
@@ -97,7 +97,7 @@ def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
     assert bench.registry.begin("codex", "worker", "t1") is None
     away = bench.registry.begin("codex", "teller", "turn1")
     assert away is not None
-    assert (away.want, away.failure_reason) == ("broken", "engine_unavailable")
+    assert (away.want, away.reason) == ("broken", "engine_unavailable")
     bench.registry.answered("codex", "another")
     assert bench.registry.for_role("worker").waiting == "500"
     bench.registry.answered("codex", "t1")
@@ -123,7 +123,7 @@ def test_a_run_that_is_stopped_says_nothing_and_the_next_tries_it() -> None:
     bench = Bench()
     bench.run(BROKEN)
     bench.clock.advance(5)
-    assert bench.run(Outcome.stopped("canceled"))
+    assert bench.run(stop_outcome("canceled"))
     assert bench.status().state == "waiting"
     assert bench.run(DONE)
     assert bench.status().state == "ready"
@@ -143,7 +143,7 @@ def test_somebody_may_have_it_tried_now_which_makes_no_rest_longer() -> None:
 
 def test_a_trouble_of_this_machine_is_that_of_one_role() -> None:
     bench = Bench()
-    bench.run(Outcome.turned_away("unready", "no sandbox"))
+    bench.run(Failed.unavailable("unready", "no sandbox"))
     assert bench.registry.for_role("worker").waiting == "no sandbox"
     assert bench.registry.for_role("teller").waiting is None
     assert bench.run(DONE, "turn1", "teller")
@@ -153,7 +153,7 @@ def test_a_trouble_of_this_machine_is_that_of_one_role() -> None:
 def test_what_can_be_seen_of_it_needs_no_rest() -> None:
     bench = Bench()
     bench.mind.reason_unavailable = "logged out"
-    bench.run(Outcome("failed", error="logged out", failure_reason="engine_unavailable"))
+    bench.run(Failed("engine_unavailable", "logged out"))
     assert bench.registry.for_role("worker").waiting == "logged out"
     bench.mind.reason_unavailable = None
     assert bench.run(DONE)

@@ -16,7 +16,15 @@ from typing import Any
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.base import CancelToken, EngineAbsence, Outcome, ToolReply, TurnInput
+from mimikit.engines.base import (
+    CancelToken,
+    EngineAbsence,
+    Failed,
+    Outcome,
+    ToolReply,
+    TurnInput,
+    stop_outcome,
+)
 from mimikit.engines.local import dialogue, weights
 from mimikit.engines.local.dialogue import PlannerAction, ReplyStream
 from mimikit.engines.local.engine import NO_WEIGHTS, LocalEngine
@@ -115,7 +123,7 @@ def test_an_answer_without_an_end_is_taken_as_far_as_it_goes(make: Make) -> None
 def test_what_is_no_answer_fails_that_run_alone(make: Make) -> None:
     engine = make()
     outcome = told(engine, "nonsense", Desk())
-    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+    assert (outcome.status, outcome.reason) == ("failed", "error")
     assert told(engine, "hello", Desk()).status == "done"
 
 
@@ -192,8 +200,9 @@ def test_one_process_serves_all_runs_and_another_comes_when_it_has_died(make: Ma
     assert first is not None
     assert engine.server.pid == first
     outcome = told(engine, "die", Desk())
+    assert isinstance(outcome, Failed)
     assert (outcome.status, outcome.want) == ("failed", "broken")
-    assert outcome.may_pass
+    assert outcome.retry_now
     assert told(engine, "hello", Desk()).status == "done"
     assert engine.server.pid not in (None, first)
 
@@ -218,13 +227,13 @@ def test_a_run_is_stopped_in_the_midst_of_an_answer(make: Make, reason: str) -> 
     run.start()
     cancel.cancel(reason)
     run.join(20)
-    assert found[0] == Outcome.stopped(reason)
+    assert found[0] == stop_outcome(reason)
 
 
 def test_a_run_ends_at_its_time(make: Make) -> None:
     turn = TurnInput(now=NOW, inputs=inputs("hang"))
     outcome = make().run(make_request("teller", turn, timeout_s=0.5))
-    assert outcome.failure_reason == "timeout"
+    assert outcome.reason == "timeout"
 
 
 def test_it_ends_with_whoever_started_it_even_when_that_is_killed(tmp_path: Path) -> None:
@@ -275,7 +284,8 @@ def test_a_model_that_can_not_be_loaded_is_told_and_waited_for(make: Make, tmp_p
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF no rules")
     outcome = told(make(path), "hello", Desk())
-    assert (outcome.want, outcome.failure_reason) == ("broken", "engine_unavailable")
+    assert isinstance(outcome, Failed)
+    assert (outcome.want, outcome.reason) == ("broken", "engine_unavailable")
     assert "broken.gguf can not be served: no model" in str(outcome.error)
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import RunSpec
 from mimikit.protocol import paths
 from tests.crash.driver import Client
 from tests.support.product import START
@@ -152,7 +152,7 @@ def test_a_long_result_is_cut_and_kept_whole_beside(judged: Client) -> None:
 
 
 def test_a_fault_of_an_engine_is_that_runs_failure(judged: Client) -> None:
-    def burst(_request: EngineRequest) -> None:
+    def burst(_request: RunSpec) -> None:
         raise RuntimeError("pop")
 
     judged.product.mind.hook = burst

@@ -9,7 +9,7 @@ import pytest
 
 from mimikit.config import Settings
 from mimikit.engine_settings import CodexSettings
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import RunSpec
 from mimikit.engines.codex.engine import CodexEngine
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import FakeLLM
@@ -31,7 +31,7 @@ class Here(Ground):
         codex = CodexSettings.model_validate({"env": ["FAKE_KEY"], "config": config, **settings})
         return CodexEngine(Settings(codex=codex), self.state)
 
-    def ask(self, prompt: str, desk: Desk | None = None, **fields: Any) -> EngineRequest:
+    def ask(self, prompt: str, desk: Desk | None = None, **fields: Any) -> RunSpec:
         fields = {"instructions": "You are the role.", "model": "gpt-5.5", **fields}
         return self.request(prompt, desk=desk, **fields)
 

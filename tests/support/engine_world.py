@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from mimikit.config import Settings
-from mimikit.engines.base import EngineAbsence, EngineRequest, Outcome
+from mimikit.engines.base import EngineAbsence, Failed, Outcome, RunSpec
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol.files import Files
 from tests.crash.driver import Client
@@ -29,12 +29,10 @@ class LimitedMind(Mind):
         self.until_s: float | None = None
         """When its limit ends, in seconds after the start; one that is over: not known."""
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         if self.until_s is not None:
             until = START + timedelta(seconds=self.until_s)
-            return Outcome(
-                "failed", error="usage limit", failure_reason="rate_limited", retry_at=until
-            )
+            return Failed("rate_limited", "usage limit", retry_at=until)
         self.served += 1
         return super().run(request)
 

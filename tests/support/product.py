@@ -279,7 +279,7 @@ class Product:
                     for task in self.queued(seat)
                     if task.not_before is not None and task.not_before > now
                 ]
-        until = self.teller._not_before
+        until = self.teller.not_before
         if self.teller.inputs and until is not None and until > now:
             waits.append((until - now).total_seconds())
         circuits = self.context.engines._health._circuits

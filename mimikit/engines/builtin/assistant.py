@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from mimikit import permission
-from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply
+from mimikit.engines.base import Done, Outcome, RunSpec, TaskLine, ToolReply, stop_outcome
 from mimikit.engines.builtin import grammar, intents
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence, Shown
 from mimikit.engines.builtin.planner import (
@@ -48,7 +48,7 @@ _HIT = 320
 class Turn:
     """One turn: what each input asks for is done in order, then results are told."""
 
-    def __init__(self, request: EngineRequest, is_program: IsProgram) -> None:
+    def __init__(self, request: RunSpec, is_program: IsProgram) -> None:
         self._request = request
         self._input = request.input
         self._is_program = is_program
@@ -66,15 +66,15 @@ class Turn:
         inputs, results, language = self._input.inputs, self._input.results, self._language
         parts: list[str] = []
         if inputs:
-            self._request.on_event("note", say("note_reading", language), {})
+            self._request.callbacks.on_event("note", say("note_reading", language), {})
         for item in inputs:
             if self._request.cancel.reason is not None:
-                return Outcome.stopped(self._request.cancel.reason)
+                return stop_outcome(self._request.cancel.reason)
             parts.append(self._answer(item))
         if results:
-            self._request.on_event("note", say("note_telling", language), {})
+            self._request.callbacks.on_event("note", say("note_telling", language), {})
             parts.append(phrases.results(results, language))
-        return Outcome("done", paragraphs(*parts) or self._show("status"))
+        return Done(paragraphs(*parts) or self._show("status"))
 
     def _answer(self, item: InboxItem) -> str:
         """Do what one input asks for; gives what to say about it."""

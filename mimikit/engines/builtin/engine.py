@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from mimikit.engines.base import EngineRequest, Outcome, TaskLine
+from mimikit.engines.base import Done, Failed, Outcome, RunSpec, TaskLine, stop_outcome
 from mimikit.language import phrases
 from mimikit.language.phrases import say
 from mimikit.protocol.models import Question, Role
@@ -48,9 +48,9 @@ class BuiltinEngine:
         options = question.options if question else ()
         return assistant.is_answered(text, tasks, options, self._is_program)
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         if request.cancel.reason is not None:
-            return Outcome.stopped(request.cancel.reason)
+            return stop_outcome(request.cancel.reason)
         if request.role != "worker":
             # Only here: to read in its sentences takes a tenth of a start, and where another engine
             # serves these roles nobody needs them.
@@ -62,8 +62,8 @@ class BuiltinEngine:
         task = request.input.task
         if self._summarise is not None and task is not None and task.covers is not None:
             # The text's own sentences, as no mind is there to write others.
-            return Outcome("done", self._summarise(task.prompt) or "- (nothing of note)")
+            return Done(self._summarise(task.prompt) or "- (nothing of note)")
         prompt = task.prompt if task else request.prompt
         error = say("worker_unavailable", phrases.language(prompt, request.input.locale))
-        request.on_event("note", error, {})
-        return Outcome("failed", error=error, failure_reason="engine_unavailable")
+        request.callbacks.on_event("note", error, {})
+        return Failed("engine_unavailable", error)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
+from mimikit.engines.base import Done, Failed, Outcome, RunSpec, TaskLine, ToolReply, TurnInput
 from mimikit.engines.builtin import grammar, intents
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence
 from mimikit.engines.builtin.references import (
@@ -125,29 +125,29 @@ def sentence_language(text: str, intent: Intent, locale: str) -> Language:
 # ---- Planner
 
 
-def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
+def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
     """Have the command of a plan carried out when it asks for it; its outcome says what was not."""
     task, locale = request.input.task, request.input.locale
     if task is None:
         error = say("plan_no_task", phrases.language("", locale))
-        return Outcome("failed", error=error, failure_reason="error")
+        return Failed("error", error)
     intent = grammar.parse(task.prompt, is_program)
     language = sentence_language(task.prompt, intent, locale)
-    request.on_event("note", say("note_planning", language), {})
+    request.callbacks.on_event("note", say("note_planning", language), {})
     if task.parent_task_id is not None and task.source_trigger_id is None:
         # It goes on from a question another engine asked: no longer the user's bare sentence.
         intent = PlainSentence(task.prompt)
     if isinstance(intent, BadSentence):
-        return Outcome("done", say(intent.reason, language))
+        return Done(say(intent.reason, language))
     if isinstance(intent, intents.SwitchIntent):
         found = triggers(intent.reference, request.input.tasks)
         switch = {"id": found[0].id if found else intent.reference, "action": intent.action}
         return _planned(call_tool(request, "change_trigger", switch), language)
     if not isinstance(intent, Commanding | RemindIntent):
-        return Outcome("done", say("plan_unknown", language, connect=say("connect", language)))
+        return Done(say("plan_unknown", language, connect=say("connect", language)))
     plan = plan_of(intent, request.input, task.created_at, language)
     if isinstance(plan, str):
-        return Outcome("done", plan)
+        return Done(plan)
     is_reminder = isinstance(intent, RemindIntent)
     text, profile = (intent.text, REMINDER) if is_reminder else (intent.command, "command")
     work = {"prompt": text, "title": title_of(text), "profile": profile}
@@ -158,17 +158,19 @@ def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
 
 def _planned(reply: ToolReply, language: Language) -> Outcome:
     if reply.ok:
-        return Outcome("done")
+        return Done()
     error = say("plan_refused", language, reason=reply.text)
-    return Outcome("failed", error=error, failure_reason="refused")
+    return Failed("refused", error)
 
 
 # ---- parts
 
 
-def call_tool(request: EngineRequest, name: str, arguments: dict[str, Any]) -> ToolReply:
-    reply = request.call_tool(name, arguments)
-    request.on_event("tool", name, {"arguments": arguments, "ok": reply.ok, "reply": reply.text})
+def call_tool(request: RunSpec, name: str, arguments: dict[str, Any]) -> ToolReply:
+    reply = request.tools.call(name, arguments)
+    request.callbacks.on_event(
+        "tool", name, {"arguments": arguments, "ok": reply.ok, "reply": reply.text}
+    )
     return reply
 
 

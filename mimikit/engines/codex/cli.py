@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mimikit.engine_settings import CodexSettings
 from mimikit.engines import process
-from mimikit.engines.base import EngineAbsence, EngineRequest
+from mimikit.engines.base import EngineAbsence, RunSpec
 from mimikit.engines.process_marks import MARK
 from mimikit.sandbox import programs
 
@@ -179,7 +179,7 @@ def models(place: CodexLocation) -> bytes | None:
     return json.dumps(catalogue).encode()
 
 
-def is_confined(settings: CodexSettings, request: EngineRequest) -> bool:
+def is_confined(settings: CodexSettings, request: RunSpec) -> bool:
     """Whether a Worker's shell runs in codex's own sandbox, inside the outer one."""
     return request.read_only or settings.sandbox != "danger-full-access"
 
@@ -187,7 +187,7 @@ def is_confined(settings: CodexSettings, request: EngineRequest) -> bool:
 def confinement(
     settings: CodexSettings,
     place: CodexLocation,
-    request: EngineRequest,
+    request: RunSpec,
     writable: Sequence[Path] = (),
 ) -> dict[str, str]:
     """The keys of codex's own sandbox: what its shells may read and write.
@@ -206,9 +206,7 @@ def confinement(
     return {f"permissions.{PROFILE}": profile, "default_permissions": f'"{PROFILE}"'}
 
 
-def confined_argv(
-    settings: CodexSettings, place: CodexLocation, request: EngineRequest
-) -> list[str]:
+def confined_argv(settings: CodexSettings, place: CodexLocation, request: RunSpec) -> list[str]:
     """The start of a command line that runs another as a Worker's shell would."""
     keys = confinement(settings, place, request)
     head = [place.program, "sandbox", *_keys(keys), "-P", PROFILE]
@@ -236,7 +234,7 @@ def server_argv(settings: CodexSettings, place: CodexLocation) -> list[str]:
 
 
 def talk_argv(
-    settings: CodexSettings, place: CodexLocation, request: EngineRequest, catalogue: Path | None
+    settings: CodexSettings, place: CodexLocation, request: RunSpec, catalogue: Path | None
 ) -> list[str]:
     """The command line for a Teller or Planner, prompt on stdin. Writes the role's text."""
     empty = request.scratch / "empty"
@@ -249,7 +247,7 @@ def talk_argv(
 def work_argv(
     settings: CodexSettings,
     place: CodexLocation,
-    request: EngineRequest,
+    request: RunSpec,
     catalogue: Path | None,
     *,
     mark: str,
@@ -278,7 +276,7 @@ def work_argv(
     return [place.program, *_EXEC, *head, *rest, *tail]
 
 
-def _of_the_work(request: EngineRequest) -> dict[str, str]:
+def _of_the_work(request: RunSpec) -> dict[str, str]:
     """What a Worker is told, and offered: all of codex's own for a specialist alone.
 
     That is five times as much, and about software: everyday work has no use for it.
@@ -290,7 +288,7 @@ def _of_the_work(request: EngineRequest) -> dict[str, str]:
     return off | _instead_of_its_own(request, f"{request.instructions.strip()}\n\n{_TOOLS_TOLD}")
 
 
-def _instead_of_its_own(request: EngineRequest, said: str) -> dict[str, str]:
+def _instead_of_its_own(request: RunSpec, said: str) -> dict[str, str]:
     """Our text in the place of codex's own, which is a programmer's; it takes no empty file."""
     instructions = request.scratch / "instructions.md"
     text = said or "Do what the prompt asks."
@@ -298,7 +296,7 @@ def _instead_of_its_own(request: EngineRequest, said: str) -> dict[str, str]:
     return {"model_instructions_file": _toml(str(instructions))}
 
 
-def _temporary(request: EngineRequest) -> Path:
+def _temporary(request: RunSpec) -> Path:
     return request.scratch / "tmp"
 
 
@@ -309,7 +307,7 @@ def _toml(text: str) -> str:
 
 def _rest(
     settings: CodexSettings,
-    request: EngineRequest,
+    request: RunSpec,
     config: dict[str, str],
     catalogue: Path | None,
     last: dict[str, str] | None = None,
@@ -318,9 +316,9 @@ def _rest(
     config |= _QUICK
     if request.effort:
         config["model_reasoning_effort"] = _toml(request.effort)
-    if request.tools and request.tools_url and request.tools_token:
+    if request.tools.specs and request.tools.url and request.tools.token:
         config["mcp_servers.mimikit"] = (
-            f"{{url={_toml(request.tools_url)},bearer_token_env_var={_toml(TOOLS_TOKEN)},"
+            f"{{url={_toml(request.tools.url)},bearer_token_env_var={_toml(TOOLS_TOKEN)},"
             'required=true,default_tools_approval_mode="approve",'
             f"tool_timeout_sec={max(1, int(request.timeout_s))}}}"
         )

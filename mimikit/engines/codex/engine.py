@@ -21,7 +21,7 @@ from pathlib import Path
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engines import process, process_marks
-from mimikit.engines.base import UPSTREAM, EngineRequest, Outcome
+from mimikit.engines.base import UPSTREAM, Done, Failed, Outcome, RunSpec
 from mimikit.engines.cache import write_cache
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation
@@ -97,17 +97,17 @@ class CodexEngine:
         place = codex_cli.find(self._codex)
         return "codex is not installed" if place is None else self._warm.look(place)
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         login = self._login()
         outcome = self._run(request)
-        if outcome.want == "logged_out":
+        if isinstance(outcome, Failed) and outcome.want == "logged_out":
             self._refused = login
         return outcome
 
-    def _run(self, request: EngineRequest) -> Outcome:
+    def _run(self, request: RunSpec) -> Outcome:
         place = codex_cli.find(self._codex)
         if (reason := self.unavailable(request.role)) or place is None:
-            return Outcome("failed", error=reason, failure_reason="engine_unavailable")
+            return Failed("engine_unavailable", reason or "codex is gone")
         try:
             if request.role == "worker":
                 return self._work(request, place)
@@ -122,20 +122,20 @@ class CodexEngine:
             return self._carry_out(request, place, boxed or argv, mark)
         except EngineError as error:
             if request.cancel.has_begun:  # its end is what went wrong: it is not repeated for that
-                return Outcome("failed", error=str(error), failure_reason="error")
+                return Failed("error", str(error))
             if shortage_of(error):
                 raise
-            return Outcome("failed", error=str(error), failure_reason="engine_unavailable")
+            return Failed("engine_unavailable", str(error))
         except (StorageError, OSError, MemoryError) as error:
             if shortage_of(error) and not request.cancel.has_begun:
                 raise EngineError(f"codex can not be started: {error}") from error
             if isinstance(error, StorageError | MemoryError):
                 said = str(error) or repr(error)
-                return Outcome("failed", error=said, failure_reason="error")
+                return Failed("error", said)
             said = f"{error.filename or request.scratch}: {error.strerror or error}"
-            return Outcome("failed", error=said, failure_reason="error")
+            return Failed("error", said)
 
-    def _work(self, request: EngineRequest, place: CodexLocation) -> Outcome:
+    def _work(self, request: RunSpec, place: CodexLocation) -> Outcome:
         workspace = Path(os.path.realpath(request.workspace))
         earlier = _usage_before(place.home, request.resume) if request.resume else Usage()
         with self._lock:
@@ -162,18 +162,18 @@ class CodexEngine:
                         with contextlib.suppress(OSError):  # not empty: somebody works with it
                             path.rmdir()
         if request.resume and (said := _no_way_on(outcome.error or "")):
-            request.on_event("note", f"its earlier session is {said}: it begins anew", {})
+            request.callbacks.on_event("note", f"its earlier session is {said}: it begins anew", {})
             outcome, earlier = self._work(replace(request, resume=None), place), Usage()
         return replace(outcome, usage=minus(outcome.usage, earlier))
 
-    def _work_in_box(self, request: EngineRequest, place: CodexLocation) -> Outcome:
+    def _work_in_box(self, request: RunSpec, place: CodexLocation) -> Outcome:
         """Work in the box, after the proof that it holds.
 
         Raises:
             EngineError: there is none, or it does not hold.
         """
         if self._sandbox.is_off:
-            request.on_event("note", "it runs without the box: the settings say so", {})
+            request.callbacks.on_event("note", "it runs without the box: the settings say so", {})
         inner: list[str] = []
         if codex_cli.is_confined(self._codex, request):
             inner = codex_cli.confined_argv(self._codex, place, request)
@@ -209,9 +209,9 @@ class CodexEngine:
         )
         return self._carry_out(request, place, argv, mark)
 
-    def _models(self, request: EngineRequest, place: CodexLocation) -> Path | None:
+    def _models(self, request: RunSpec, place: CodexLocation) -> Path | None:
         """The catalogue that shows our tools to every model; None when it is not needed."""
-        if not request.tools or "model_catalog_json" in self._codex.config:
+        if not request.tools.specs or "model_catalog_json" in self._codex.config:
             return None
         with self._lock:
             if self._catalogue is None and (data := codex_cli.models(place)):
@@ -220,7 +220,7 @@ class CodexEngine:
             return self._catalogue
 
     def _carry_out(
-        self, request: EngineRequest, place: CodexLocation, argv: list[str], mark: str
+        self, request: RunSpec, place: CodexLocation, argv: list[str], mark: str
     ) -> Outcome:
         program = Program(
             argv=argv,
@@ -229,7 +229,7 @@ class CodexEngine:
                 self._codex,
                 place,
                 talks=request.role != "worker",
-                tools_token=request.tools_token,
+                tools_token=request.tools.token,
             ),
             mark=mark,
             timeout_s=request.timeout_s,
@@ -249,7 +249,7 @@ class CodexEngine:
         )
 
     def _judge(
-        self, request: EngineRequest, program: Program, ended: ProgramOutcome, output: _Output
+        self, request: RunSpec, program: Program, ended: ProgramOutcome, output: _Output
     ) -> Outcome:
         """How the turn ended, from what codex said and how it went."""
         turn = output.turn
@@ -258,9 +258,9 @@ class CodexEngine:
         if turn.completed and not canceled:
             # Who has tools of ours says what there is to say through them.
             if turn.message or (turn.acted and request.role != "worker"):
-                return Outcome("done", text, exit_code=0)
+                return Done(text, exit_code=0)
             said = "codex ended the turn without a word; ask again"
-            return Outcome("failed", error=said, failure_reason="error", exit_code=0)
+            return Failed("error", said, exit_code=0)
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         code = ended.exit_code or 0
@@ -268,7 +268,7 @@ class CodexEngine:
         signum = -code if code < 0 else max(0, code - 128)
         if signum and not turn.failed:
             said = f"codex was ended by {process.signal_name(-signum)} before it was done"
-            return Outcome("failed", text, said, "error", exit_code=128 + signum)
+            return Failed("error", said, text, exit_code=128 + signum)
         said = turn.failed or output.complaint() or turn.trouble or "codex ended without a word"
         failure = told_failure(said, self._clock.now())
         if said.rpartition("\n")[2].startswith("bwrap: ") and not turn.session_id:
@@ -279,8 +279,8 @@ class CodexEngine:
 class _Output:
     """Sorts what codex prints: events to the turn, complaints kept for the case of a failure."""
 
-    def __init__(self, request: EngineRequest) -> None:
-        self.turn = TurnReader(request.on_event, request.on_session)
+    def __init__(self, request: RunSpec) -> None:
+        self.turn = TurnReader(request.callbacks.on_event, request.callbacks.on_session)
         self._lines = LineReader(_LINE_BYTES)
         self._stderr = PlainStream()
         self._complaints = TextTail(_STDERR_CHARACTERS)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pydantic.alias_generators import to_camel
 
-from mimikit.engines.base import EngineRequest, Outcome, ToolReply, ends_turn
+from mimikit.engines.base import Done, Failed, Outcome, RunSpec, ToolReply, ends_turn, stop_outcome
 from mimikit.engines.codex.app_server import AppServer, Message, ServerTrouble, ToolRequest
 from mimikit.engines.codex.exec_events import text_of, value_of
 from mimikit.engines.process import late_outcome
@@ -69,7 +69,7 @@ class TurnEnd:
 class ServerTurn:
     """Made for one turn, and carried out once."""
 
-    def __init__(self, server: AppServer, request: EngineRequest, *, kill_after_s: float) -> None:
+    def __init__(self, server: AppServer, request: RunSpec, *, kill_after_s: float) -> None:
         self._server, self._request, self._kill_after_s = server, request, kill_after_s
         self._thread = self._turn = ""
         self._stop: str | None = None
@@ -98,7 +98,7 @@ class ServerTurn:
             if effort:
                 asked["effort"] = effort
             if request.cancel.reason is not None:  # perhaps while the server was started
-                return TurnEnd(Outcome.stopped(request.cancel.reason))
+                return TurnEnd(stop_outcome(request.cancel.reason))
             request.cancel.has_begun = True
             started = server.request("turn/start", asked)
             self._turn = text_of(started.get("turn"), "id")
@@ -116,7 +116,7 @@ class ServerTurn:
                 "description": spec.description,
                 "inputSchema": spec.schema,
             }
-            for spec in request.tools
+            for spec in request.tools.specs
         ]
         return {
             "model": request.model,
@@ -177,7 +177,7 @@ class ServerTurn:
     def _take(self, message: Message) -> TurnEnd | None:
         """What is said of the turn; gives its end when it has come."""
         params = message.get("params")
-        on_event = self._request.on_event
+        on_event = self._request.callbacks.on_event
         match message.get("method"):
             case "item/agentMessage/delta" if delta := text_of(params, "delta"):
                 on_event("delta", delta, {})
@@ -214,7 +214,7 @@ class ServerTurn:
         kind = text_of(item, "type")
         if kind == "agentMessage":
             self._message = plain(text_of(item, "text"))
-            self._request.on_event("message", self._message, {})
+            self._request.callbacks.on_event("message", self._message, {})
         elif kind == "reasoning":
             summary = value_of(item, "summary")
             texts = (
@@ -224,7 +224,7 @@ class ServerTurn:
             )
             if said := plain("\n".join(texts)).strip():
                 facts = {"reasoning": True}
-                self._request.on_event("note", said[:_SHOWN_CHARACTERS], facts)
+                self._request.callbacks.on_event("note", said[:_SHOWN_CHARACTERS], facts)
 
     def _call(self, message: Message) -> None:
         """Carry out one call, unless the turn is to end."""
@@ -235,14 +235,14 @@ class ServerTurn:
         if self._stop is not None or self._request.cancel.reason is not None or self._is_done:
             return
         facts: dict[str, object] = {"id": text_of(params, "callId"), "tool": call.tool}
-        self._request.on_event("tool", call.tool, {**facts, "status": "in_progress"})
+        self._request.callbacks.on_event("tool", call.tool, {**facts, "status": "in_progress"})
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
-        reply = self._request.call_tool(call.tool, dict(arguments))
+        reply = self._request.tools.call(call.tool, dict(arguments))
         self.acted = True
         facts["status"] = "completed" if reply.ok else "failed"
         if not reply.ok:
             facts["error"] = plain(reply.text)[:_SHOWN_CHARACTERS]
-        self._request.on_event("tool", call.tool, facts)
+        self._request.callbacks.on_event("tool", call.tool, facts)
         self._answer.replies.append(reply)
         if self._answer.may_be_over:
             self._held = call, reply.text
@@ -263,14 +263,14 @@ class ServerTurn:
     def _ended(self, status: str, error: Json, *, hung: bool = False) -> TurnEnd:
         request, text = self._request, self._message
         if self._is_done:
-            outcome: Outcome | None = Outcome("done", text, exit_code=0)
+            outcome: Outcome | None = Done(text, exit_code=0)
         elif self._stop in ("canceled", "killed"):
-            outcome = Outcome.stopped(self._stop, text)
+            outcome = stop_outcome(self._stop, text)
         elif status == "completed":
-            outcome = Outcome("done", text, exit_code=0)
+            outcome = Done(text, exit_code=0)
             if not text and not self.acted:
                 said = "codex ended the turn without a word; ask again"
-                outcome = Outcome("failed", error=said, failure_reason="error", exit_code=0)
+                outcome = Failed("error", said, exit_code=0)
         elif self._stop is not None:
             silent = self._stop == "idle"
             limit_s = request.idle_timeout_s if silent else request.timeout_s

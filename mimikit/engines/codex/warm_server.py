@@ -19,7 +19,7 @@ import mimikit
 from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.engines import process_marks
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import Failed, Outcome, RunSpec, stop_outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.app_server import AppServer, ServerTrouble
 from mimikit.engines.codex.cli import CodexLocation
@@ -52,7 +52,7 @@ class WarmServer:
         self._rests_until, self._why = 0.0, ""
         self._is_closed = False
 
-    def run(self, request: EngineRequest, place: CodexLocation) -> Outcome | None:
+    def run(self, request: RunSpec, place: CodexLocation) -> Outcome | None:
         """The turn's outcome; None where `codex exec` is to carry it out, which is told."""
         if not self._codex.app_server:  # the owner's choice is no news
             return None
@@ -69,11 +69,11 @@ class WarmServer:
                 if server is not None:
                     server.retire()
                 if request.cancel.reason is not None:
-                    return Outcome.stopped(request.cancel.reason)
+                    return stop_outcome(request.cancel.reason)
                 said = f"codex app-server: {trouble}"
-                request.on_event("note", said, {})
+                request.callbacks.on_event("note", said, {})
                 if turn is not None and turn.acted:  # what was called once is not called again
-                    outcome = Outcome.turned_away("broken", said, text=turn.text)
+                    outcome = Failed.unavailable("broken", said, text=turn.text)
                     return replace(outcome, usage=turn.usage)
                 self._why = said
                 continue
@@ -82,7 +82,7 @@ class WarmServer:
             return replace(self._judged(request, turn, end, server), usage=turn.usage)
         else:
             self._rests_until, reason = time.monotonic() + _REST_S, self._why
-        request.on_event("note", f"this turn goes through `codex exec`: {reason}", {})
+        request.callbacks.on_event("note", f"this turn goes through `codex exec`: {reason}", {})
         return None
 
     def look(self, place: CodexLocation) -> str | None:
@@ -176,17 +176,17 @@ class WarmServer:
             raise ServerTrouble(f"it has no folder to work in: {error}") from error
         return self._folder
 
-    def _effort(self, request: EngineRequest) -> str | None:
+    def _effort(self, request: RunSpec) -> str | None:
         return None if "model_reasoning_effort" in self._codex.config else request.effort
 
     def _judged(
-        self, request: EngineRequest, turn: ServerTurn, end: TurnEnd, server: AppServer
+        self, request: RunSpec, turn: ServerTurn, end: TurnEnd, server: AppServer
     ) -> Outcome:
         if end.outcome is not None:
             text = end.outcome.text[: self._limits.result_bytes]
             return replace(end.outcome, text=text)
         said = text_of(end.failed, "message") or "the turn failed"
-        request.on_event("error", said, {})
+        request.callbacks.on_event("error", said, {})
         info, resets = value_of(end.failed, "codexErrorInfo"), used_up_until(server.limits)
         failure = typed_failure(said, info, resets, self._clock.now())
         return failure.outcome(turn.text, acted=end.acted, code=1)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.engines.base import CancelToken, EngineAbsence, EngineRequest, Outcome
+from mimikit.engines.base import CancelToken, EngineAbsence, Failed, Outcome, RunSpec, stop_outcome
 from mimikit.engines.local import model_server, weights
 from mimikit.engines.local.server import PROGRAM, ModelServer, ServedModel
 from mimikit.engines.openai import endpoint as endpoints
@@ -81,31 +81,32 @@ class LocalEngine:
         known = (one.title for one in weights.KNOWN if one.file == path.name)
         return next(known, str(path))
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         if request.cancel.reason is not None:
-            return Outcome.stopped(request.cancel.reason)
+            return stop_outcome(request.cancel.reason)
         # Only here: to read in the sentences that code knows takes a tenth of a start.
         from mimikit.engines.local.run import LocalRun
 
         run = LocalRun(request, self._is_program, self._ask)
+        outcome: Outcome
         try:
             outcome = run.tell() if request.role == "teller" else run.plan()
         except EndpointError as error:
-            outcome = _failed(error, may_pass=not run.acted)
-            if outcome.want is not None:  # the next request begins another
+            outcome = failed = _failed(error, may_pass=not run.acted)
+            if failed.want is not None:  # the next request begins another
                 self.server.close()
         except EngineError as error:
             if shortage_of(error) and not request.cancel.has_begun:
                 raise
-            outcome = Outcome.turned_away("broken", str(error))
+            outcome = Failed.unavailable("broken", str(error))
         if run.stop.reason is not None:
-            outcome = Outcome.stopped(run.stop.reason)
+            outcome = stop_outcome(run.stop.reason)
         return replace(outcome, usage=run.usage)
 
     def _ask(
         self,
         body: dict[str, object],
-        request: EngineRequest,
+        request: RunSpec,
         stop: CancelToken,
         show: Callable[[str], None],
     ) -> tuple[str, Usage]:
@@ -151,13 +152,13 @@ class LocalEngine:
         return path
 
 
-def _failed(error: EndpointError, *, may_pass: bool) -> Outcome:
+def _failed(error: EndpointError, *, may_pass: bool) -> Failed:
     match error.trouble:
         case "too_long":
-            return Outcome("failed", error=str(error), failure_reason="error", too_long=may_pass)
+            return Failed("error", str(error), too_long=may_pass)
         case "silent":
-            return Outcome("failed", error=str(error), failure_reason="timeout")
+            return Failed("timeout", str(error))
         case "error":
-            return Outcome("failed", error=str(error), failure_reason="error")
+            return Failed("error", str(error))
         case _:  # its process has died, or is about to
-            return Outcome.turned_away("broken", str(error), may_pass=may_pass)
+            return Failed.unavailable("broken", str(error), retry_now=may_pass)

@@ -19,13 +19,16 @@ from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import (
     CancelToken,
+    Done,
     EngineAbsence,
-    EngineRequest,
+    Failed,
     Outcome,
+    RunSpec,
     ToolReply,
     ToolSpec,
     ends_turn,
     fault_outcome,
+    stop_outcome,
 )
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import (
@@ -101,12 +104,12 @@ class OpenAIEngine:
                 return key != self._refused_key
         return want == "unreachable" and endpoints.accepts(self._settings.base_url)
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         if request.cancel.reason is not None:
-            return Outcome.stopped(request.cancel.reason)
+            return stop_outcome(request.cancel.reason)
         if reason := self.unavailable(request.role):
             want = reason.want if isinstance(reason, EngineAbsence) else "unready"
-            return Outcome.turned_away(want, reason)
+            return Failed.unavailable(want, reason)
         try:
             key = key_of(self._name, self._settings, self._state)
             return self._run(request, key)
@@ -120,12 +123,12 @@ class OpenAIEngine:
         ) as error:
             return fault_outcome(self._name, request, error, "unready")
 
-    def _run(self, request: EngineRequest, key: str | None) -> Outcome:
+    def _run(self, request: RunSpec, key: str | None) -> Outcome:
         settings = self._settings
         run = _Run(request, settings, deadline_s=time.monotonic() + request.timeout_s)
         with contextlib.ExitStack() as stack:
-            tools: Call = request.call_tool
-            specs = request.tools
+            tools: Call = request.tools.call
+            specs = request.tools.specs
             if request.role == "worker":
                 work = self._work(request, run.left_s)
                 tools, specs = work.call, work.specs
@@ -145,7 +148,7 @@ class OpenAIEngine:
                 outcome = self._failed(run, error, key)
         return replace(outcome, usage=run.usage, requests=run.requests)
 
-    def _work(self, request: EngineRequest, left_s: Callable[[], float]) -> WorkTools:
+    def _work(self, request: RunSpec, left_s: Callable[[], float]) -> WorkTools:
         """The tools of a Worker, in a box that was proved to hold.
 
         Raises:
@@ -178,13 +181,13 @@ class OpenAIEngine:
                     self._refused_key = key
                 want = _WANTS.get(error.trouble, "missing")
                 said = self._advice(error)
-                return Outcome.turned_away(want, said, text=text, retry_at=error.until)
+                return Failed.unavailable(want, said, text=text, retry_at=error.until)
             case "too_long":
-                return Outcome("failed", text, said, "error", too_long=True, acted=run.acted)
+                return Failed("error", said, text, too_long=True, acted=run.acted)
             case "silent":
-                return Outcome("failed", text, said, "timeout")
+                return Failed("timeout", said, text)
             case "error":
-                return Outcome("failed", text, said, "error")
+                return Failed("error", said, text)
 
     def _advice(self, error: EndpointError) -> str:
         """What is wrong, and what to do where that is known."""
@@ -199,9 +202,7 @@ class OpenAIEngine:
 class _Run:
     """One run's dialogue with the endpoint, in its own thread."""
 
-    def __init__(
-        self, request: EngineRequest, settings: EndpointSettings, *, deadline_s: float
-    ) -> None:
+    def __init__(self, request: RunSpec, settings: EndpointSettings, *, deadline_s: float) -> None:
         self.request = request
         self._settings, self._deadline_s = settings, deadline_s
         self._stop = CancelToken()
@@ -216,7 +217,7 @@ class _Run:
 
     def stopped(self) -> Outcome | None:
         """The outcome of a run that was told to stop."""
-        return Outcome.stopped(self._stop.reason, self.text) if self._stop.reason else None
+        return stop_outcome(self._stop.reason, self.text) if self._stop.reason else None
 
     def watched(self, client: EndpointClient) -> contextlib.AbstractContextManager[None]:
         """Cut the connection when the run is told to stop, or its time is over."""
@@ -251,20 +252,20 @@ class _Run:
             for call, reply in replies:
                 dialogue.add_output(call, reply.text if reply.ok else f"error: {reply.text}")
             if ends_turn([reply for _, reply in replies]):
-                return Outcome("done", answer.text)
+                return Done(answer.text)
         said = f"ended: still at work after {_MOST_ROUNDS[request.role]} rounds"
         if request.role == "teller" and self.text:
-            return Outcome("done", self.text)
-        return Outcome("failed", self.text, said, "error")
+            return Done(self.text)
+        return Failed("error", said, self.text)
 
     def _ended(self, answer: ModelAnswer) -> Outcome:
         text = answer.text or self.text
         if answer.is_cut:
-            self.request.on_event("note", "the endpoint's limit cut this answer off", {})
+            self.request.callbacks.on_event("note", "the endpoint's limit cut this answer off", {})
         if text or (self.acted and self.request.role != "worker"):
-            return Outcome("done", text)
+            return Done(text)
         said = "the model ended the turn without a word; ask again"
-        return Outcome("failed", error=said, failure_reason="error")
+        return Failed("error", said)
 
     def _ask(
         self,
@@ -280,7 +281,9 @@ class _Run:
         for number in range(_TRIES):
             body = dialogue.body(profile.api, model, effort, f"mimikit-{request.role}")
             self.requests += 1
-            reader = AnswerReader(lambda text: request.on_event("delta", text, {}), known_ids)
+            reader = AnswerReader(
+                lambda text: request.callbacks.on_event("delta", text, {}), known_ids
+            )
             try:
                 events = client.stream(PATHS[profile.api], body)
                 with contextlib.closing(events):
@@ -288,7 +291,7 @@ class _Run:
             except EndpointError as error:
                 if self._stop.reason or number == _TRIES - 1 or not self._helps(error, dialogue):
                     raise
-                request.on_event("note", self._told_again(error), {})
+                request.callbacks.on_event("note", self._told_again(error), {})
                 continue
             self._heard(answer)
             return answer
@@ -318,13 +321,13 @@ class _Run:
         self._tries = 0
         self.usage = self.usage + answer.usage
         if self.usage.tokens:
-            self.request.on_event("usage", "", self.usage.to_dict())
+            self.request.callbacks.on_event("usage", "", self.usage.to_dict())
         if answer.thoughts.strip():
             shown = plain(answer.thoughts.strip())[:_SHOWN_CHARACTERS]
-            self.request.on_event("note", shown, {"reasoning": True})
+            self.request.callbacks.on_event("note", shown, {"reasoning": True})
         if answer.text:
             self.text = answer.text
-            self.request.on_event("message", plain(answer.text), {})
+            self.request.callbacks.on_event("message", plain(answer.text), {})
 
     def _call(self, call: ModelCall, call_tool: Call) -> ToolReply:
         """Have one call carried out; what is no object of arguments is told to the model."""
@@ -342,5 +345,5 @@ class _Run:
         if is_shown:
             facts |= {"status": "completed" if reply.ok else "failed"}
             facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
-            self.request.on_event("tool", call.name[:100], facts)
+            self.request.callbacks.on_event("tool", call.name[:100], facts)
         return reply

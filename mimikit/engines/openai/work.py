@@ -25,7 +25,7 @@ from pydantic import (
 
 from mimikit.config import LimitSettings
 from mimikit.engines import file_tool, process, process_marks
-from mimikit.engines.base import UPSTREAM, EngineRequest, ToolReply, ToolSpec, tool_spec
+from mimikit.engines.base import UPSTREAM, RunSpec, ToolReply, ToolSpec, tool_spec
 from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost
 from mimikit.language.plain_text import PlainStream, TextTail
@@ -113,7 +113,7 @@ class WorkTools:
 
     def __init__(
         self,
-        request: EngineRequest,
+        request: RunSpec,
         sandbox: WorkerSandbox,
         limits: LimitSettings,
         *,
@@ -129,7 +129,7 @@ class WorkTools:
         self._request, self._limits, self._left_s = request, limits, left_s
         self._most_s = most_s
         if sandbox.is_off:
-            request.on_event("note", "it runs without the box: the settings say so", {})
+            request.callbacks.on_event("note", "it runs without the box: the settings say so", {})
         if reason := sandbox.unproved(
             request.workspace, request.scratch, read_only=request.read_only, network=network
         ):
@@ -171,7 +171,7 @@ class WorkTools:
         if len(args.command.encode(errors="replace")) > _LINE_BYTES:
             said = f"expected a command of at most {_LINE_BYTES} bytes; write a script and run that"
             return ToolReply(False, said)
-        tell, facts = self._request.on_event, {"id": f"shell-{self._count}"}
+        tell, facts = self._request.callbacks.on_event, {"id": f"shell-{self._count}"}
         tell("command", args.command, {**facts, "status": "in_progress"})
         shell = programs.find("bash") or "/bin/sh"
         output = _MiddleCut(_SHOWN_CHARACTERS)
@@ -208,9 +208,9 @@ class WorkTools:
             return ToolReply(False, str(answer["error"]))
         is_write = isinstance(args, WriteFileArguments | EditFileArguments)
         if is_write:
-            self._request.on_event("file", args.path, {"kind": "update"})
+            self._request.callbacks.on_event("file", args.path, {"kind": "update"})
         else:
-            self._request.on_event("tool", name, {"tool": name, "status": "completed"})
+            self._request.callbacks.on_event("tool", name, {"tool": name, "status": "completed"})
         return ToolReply(True, str(answer.get("text", "")))
 
     def _run(

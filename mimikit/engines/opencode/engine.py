@@ -20,13 +20,16 @@ from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engines import process
 from mimikit.engines.base import (
+    Done,
     EngineAbsence,
-    EngineRequest,
+    Failed,
     Outcome,
+    RunSpec,
     ToolReply,
     ToolSpec,
     ends_turn,
     fault_outcome,
+    stop_outcome,
 )
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
@@ -95,17 +98,17 @@ class OpencodeEngine:
     def close(self) -> None:
         self._server.close()
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         if request.cancel.reason is not None:
-            return Outcome.stopped(request.cancel.reason)
+            return stop_outcome(request.cancel.reason)
         place = cli.find(self._opencode)
         if (reason := self.unavailable(request.role)) or place is None:
             want = reason.want if isinstance(reason, EngineAbsence) else "unready"
-            return Outcome.turned_away(want, reason or "opencode is gone")
+            return Failed.unavailable(want, reason or "opencode is gone")
         try:
             model = cli.model_of(request.model)
         except EngineError as error:
-            return Outcome.turned_away("unready", str(error))
+            return Failed.unavailable("unready", str(error))
         try:
             try:
                 return self._run(request, place, model)
@@ -122,27 +125,27 @@ class OpencodeEngine:
             RuntimeError,
         ) as error:
             if isinstance(error, EngineError) and request.cancel.reason is not None:
-                return Outcome.stopped(request.cancel.reason)
+                return stop_outcome(request.cancel.reason)
             return fault_outcome(self.name, request, error, "broken")
 
     def _run(
-        self, request: EngineRequest, place: OpencodeLocation, model: dict[str, str] | None
+        self, request: RunSpec, place: OpencodeLocation, model: dict[str, str] | None
     ) -> Outcome:
         until = time.monotonic() + request.timeout_s
         with contextlib.ExitStack() as stack:
-            specs, call = request.tools, request.call_tool
+            specs, call = request.tools.specs, request.tools.call
             if request.role == "worker":
                 work = self._work(request, until)
                 specs, call = work.specs, work.call
             serving = stack.enter_context(self._server.used(place, request.cancel))
             run = _Run(request, serving, model, until, self._clock)
             outcome = run.carry_out(stack, specs, call)
-        if outcome.want == "logged_out":
+        if isinstance(outcome, Failed) and outcome.want == "logged_out":
             self._refused = self._stamps()
         text = outcome.text[: self._limits.result_bytes]
         return replace(outcome, text=text, usage=run.reader.usage)
 
-    def _work(self, request: EngineRequest, until: float) -> WorkTools:
+    def _work(self, request: RunSpec, until: float) -> WorkTools:
         """The tools of a Worker, in a box that was proved to hold.
 
         Raises:
@@ -173,7 +176,7 @@ class _Run:
 
     def __init__(
         self,
-        request: EngineRequest,
+        request: RunSpec,
         serving: OpencodeProcess,
         model: dict[str, str] | None,
         until: float,
@@ -185,7 +188,7 @@ class _Run:
         self._made: dict[str, list[ToolReply]] = {}
         """What calls gave that were made before they came over `/mcp`."""
         self.reader = SessionReader(
-            "", request.on_event, clock.now, shows_tools=request.role != "worker"
+            "", request.callbacks.on_event, clock.now, shows_tools=request.role != "worker"
         )
 
     def carry_out(
@@ -199,9 +202,9 @@ class _Run:
         request, reader = self._request, self.reader
         place = stack.enter_context(self._serving.place_for(request.role))
         if specs:
-            if request.offer is None:
+            if request.tools.serve is None:
                 raise EngineError("no tools can be served to opencode here")
-            url, token = stack.enter_context(request.offer(specs, self._heard(call)))
+            url, token = stack.enter_context(request.tools.serve(specs, self._heard(call)))
             place.connect(url, token, request.timeout_s)
         events = stack.enter_context(self._serving.events(place.folder))
         asks = [{"permission": f"{cli.AGENT}_*", "pattern": "*", "action": "ask"}]
@@ -248,7 +251,7 @@ class _Run:
             facts: Body = {"tool": due.name[:100], "id": due.id}
             facts |= {"status": "completed"} if reply.ok else {"status": "failed"}
             facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
-            request.on_event("tool", due.name[:100], facts)
+            request.callbacks.on_event("tool", due.name[:100], facts)
             self._made.setdefault(_key(due.name, due.given), []).append(reply)
         is_over = ends_turn(reader.replies)
         for number, (due, _) in enumerate(made, 1):
@@ -258,7 +261,7 @@ class _Run:
             except ServerGone:
                 raise
             except EngineError as error:  # refused with another of the same answer
-                request.on_event("note", f"opencode asks no more: {error}"[:200], {})
+                request.callbacks.on_event("note", f"opencode asks no more: {error}"[:200], {})
 
     def _follow(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> Outcome:
         """Take events until the session is idle, or is not to go on."""
@@ -269,7 +272,7 @@ class _Run:
             silent_s = 0.0 if reader.working else now - heard
             if request.cancel.reason is not None or now >= self._until:
                 self._abort(place, events)
-                return Outcome.stopped(request.cancel.reason or "timeout", reader.text)
+                return stop_outcome(request.cancel.reason or "timeout", reader.text)
             if silent_s >= request.idle_timeout_s:
                 self._abort(place, events)
                 return process.late_outcome(request.idle_timeout_s, reader.text, silent=True)
@@ -280,10 +283,14 @@ class _Run:
                 continue
             if event is None:
                 if request.cancel.reason is not None:
-                    return Outcome.stopped(request.cancel.reason, reader.text)
+                    return stop_outcome(request.cancel.reason, reader.text)
                 self._serving.give_up()
-                said, may_pass = "opencode ended meanwhile", not reader.acted
-                return Outcome.turned_away("broken", said, text=reader.text, may_pass=may_pass)
+                return Failed.unavailable(
+                    "broken",
+                    "opencode ended meanwhile",
+                    text=reader.text,
+                    retry_now=not reader.acted,
+                )
             if reader.take(event):
                 heard = time.monotonic()
             if reader.trouble is not None and not reader.is_idle:
@@ -299,9 +306,9 @@ class _Run:
         if trouble is not None:
             return failed(reader, trouble)
         if reader.text or (reader.acted and self._request.role != "worker"):
-            return Outcome("done", reader.text)
+            return Done(reader.text)
         said = "opencode ended the turn without a word; ask again"
-        return Outcome("failed", error=said, failure_reason="error")
+        return Failed("error", said)
 
     def _abort(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> None:
         """End the session's turn; the folder is used again if it is idle soon."""

@@ -19,7 +19,7 @@ import pytest
 from mimikit.clock import SystemClock
 from mimikit.config import Settings
 from mimikit.engine_settings import CodexSettings, OpencodeSettings
-from mimikit.engines.base import Engine, Outcome
+from mimikit.engines.base import Engine, Outcome, Tools
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.openai.engine import OpenAIEngine
 from mimikit.engines.opencode.engine import OpencodeEngine
@@ -132,10 +132,13 @@ class EngineDriver:
         request = replace(
             request,
             instructions="You are the role.",
-            tools=session.specs() if session else (),
-            offer=self.door.offered,
-            tools_url=self.door.url,
-            tools_token=self.door.register(session.specs() if session else (), request.call_tool),
+            tools=Tools(
+                request.tools.call,
+                specs := session.specs() if session else (),
+                url=self.door.url,
+                token=self.door.register(specs, request.tools.call),
+                serve=self.door.offered,
+            ),
         )
         outcome = (engine or self.engine()).run(request)
         return Played(outcome, list(self.llm.requests), desk, session)
