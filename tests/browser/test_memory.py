@@ -145,17 +145,6 @@ def test_files_stand_in_groups_and_are_read_without_the_names_of_entries(chat: C
     expect(row).to_be_focused()
 
 
-def test_a_document_of_the_workspace_is_read_only_and_its_html_is_text(chat: Chat) -> None:
-    page = open_memory(chat)
-    page.get_by_role("link", name="guide/setup").click()
-    expect(page.locator(".note-text")).to_contain_text("Install <b>pnpm</b>, then run make.")
-    expect(page.locator(".note-head")).to_contain_text("Read only")
-    expect(page.get_by_role("link", name="Edit", exact=True)).to_have_count(0)
-    page.goto(f"{chat.product.url}/#/memory/docs/guide/setup.md?edit")
-    expect(page.locator(".note-page")).to_contain_text("Read only")
-    expect(page.get_by_role("textbox", name="Text")).to_have_count(0)
-
-
 # ---- searching
 
 
@@ -309,24 +298,6 @@ def test_what_is_typed_outlives_a_reload_and_another_hand(chat: Chat) -> None:
     page.get_by_role("link", name="Edit", exact=True).click()
     expect(text).to_have_value("Another.\n")
     assert read(product, path) == "Another.\n"
-
-
-def test_a_note_is_made_and_one_of_the_same_name_beside_it(chat: Chat) -> None:
-    chat.complaints.expect("409")
-    page = open_memory(chat)
-    for number, name in ((1, "plan-b.md"), (2, "plan-b-2.md")):
-        page.get_by_role("link", name="New note").click()
-        expect(page.get_by_role("heading", name="New note")).to_be_focused()
-        page.keyboard.press("Tab")
-        page.keyboard.type("Plan B")
-        page.keyboard.press("Tab")
-        page.keyboard.type(f"计划 {number}")
-        page.get_by_role("button", name="Keep note").click()
-        expect(page.locator(".note-text p")).to_have_text(f"计划 {number}")
-        expect(page.locator(".row-path")).to_have_text(re.compile(f"^memory/[0-9-]+{name}$"))
-        page.get_by_role("link", name="All of memory").click()
-    made = [path.read_text() for path in chat.product.state.glob("memory/*plan-b*.md")]
-    assert sorted(made) == ["# Plan B\n\n计划 1\n", "# Plan B\n\n计划 2\n"]
 
 
 # ---- behind a reply, and put off

@@ -136,30 +136,6 @@ def test_one_is_made_by_the_keyboard_alone(chat: Chat) -> None:
     assert stored(chat.product, "by hand")["condition"] == exists("by-hand.flag")
 
 
-def test_one_is_edited_and_what_was_not_touched_stays(chat: Chat) -> None:
-    make_trigger(
-        chat.product,
-        "trig-edited",
-        "echo edited",
-        schedule={"interval": 10800},
-        title="Every so often",
-        overlap="queue",
-    )
-    page = chat.page
-    page.get_by_role("link", name="Triggers").click()
-    card = page.locator(".trigger", has_text="Every so often")
-    card.get_by_role("link", name="Edit").click()
-    form = page.locator("#trigger-form")
-    expect(form.get_by_role("textbox", name="Every")).to_have_value("3")
-    expect(form.locator("#everyUnit")).to_have_value("hour")
-    form.get_by_role("textbox", name="Every").fill("5")
-    form.get_by_role("button", name="Save").click()
-    expect(page.locator(".trigger-full .trigger-words")).to_contain_text("every 5 hours")
-    after = stored(chat.product, "echo edited")
-    assert after["schedule"]["interval"] == 18000
-    assert (after["title"], after["overlap"]) == ("Every so often", "queue")
-
-
 def test_one_is_paused_run_and_deleted_where_it_is_shown_and_its_past_stays(chat: Chat) -> None:
     make_trigger(
         chat.product, "trig-whole", "echo whole-life", schedule={"interval": 2}, title="Whole"

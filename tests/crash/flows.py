@@ -642,6 +642,14 @@ FLOWS = (
         "a long prompt, and an answer",
         (lambda c: c.say("m1", _VERY_LONG), lambda c: c.answer("a1", "blue")),
     ),
+    Flow(
+        "a question over a jump of the clock",
+        (
+            lambda c: c.say("m1", "ask: colour? | default"),
+            lambda c: c.set_clock(_HOURS),
+            lambda c: c.at(_HOURS + 700),
+        ),
+    ),
     # triggers
     Flow(
         "trigger",

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.timeout(0)
 
 NEVER_REACHED = {
     ("mimikit.supervisor.consumer_lock", "take_consumer_lock"): "a flow has one consumer",
-    ("mimikit.supervisor.consumer_lock", "_both_locks"): "a flow has one consumer",
+    ("mimikit.supervisor.consumer_lock", "_lock"): "a flow has one consumer",
+    ("mimikit.supervisor.loop", "beat"): "the heartbeat is a hint: nothing is decided by it",
+    ("mimikit.conversation.turn_prompts", "keep"): "only the oldest of very many are removed",
     ("mimikit.supervisor.recovery", "recover"): "only after a crash: half-made files are swept",
     ("mimikit.supervisor.command_applier", "step"): "only after a crash: an order that was done",
     ("mimikit.memory.documents", "_all_stats"): "where a consumer runs, its guard was faster",

@@ -77,10 +77,6 @@ def basic(tmp_path: Path) -> Iterator[Basic]:
     made.engine.server.close()
 
 
-def test_talk_is_the_models(basic: Basic) -> None:
-    assert basic.say("hello") == "Hello!"
-
-
 def test_what_code_understands_is_done_without_the_model(basic: Basic) -> None:
     basic.say("run: date")
     assert [task.prompt for task in basic.ran] == ["date"]
@@ -114,14 +110,6 @@ def test_a_yes_typed_as_a_message_counts_as_chosen(basic: Basic, words: str) -> 
     basic.say("how many words are in a.md")
     basic.say(words)
     assert [task.prompt for task in basic.ran] == ["wc -w a.md"]
-
-
-def test_of_a_batch_code_takes_its_part_and_the_model_the_rest(basic: Basic) -> None:
-    basic.client.say("m1", "run: date")
-    basic.client.say("m2", "hello")
-    basic.product.idle()
-    assert "Hello!" in [text for _, text in transcript(basic.files)]
-    assert [task.prompt for task in basic.ran] == ["date"]
 
 
 def test_weights_that_are_removed_leave_code_in_their_place(basic: Basic, tmp_path: Path) -> None:
