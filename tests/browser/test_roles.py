@@ -1,4 +1,4 @@
-"""What a mind does, as the page shows it: a scripted one, so that it does it on cue."""
+"""What an engine does, as the page shows it: a scripted one, so that it does it on cue."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_stop_ends_the_reply_that_is_being_made(
     expect(chat.page.locator(".is-draft")).to_have_count(0)
 
 
-def test_what_waits_for_a_mind_stands_on_top_with_the_way_out(
+def test_what_waits_for_an_engine_stands_on_top_with_the_way_out(
     fresh: Callable[..., Product], open_chat: OpenChat
 ) -> None:
     product = fresh()

@@ -27,7 +27,7 @@ HINTS = frozenset({"events.jsonl", "events.1.jsonl", "log.jsonl", "health.json"}
 
 
 class Endless(BaseException):
-    """The product goes round and round. A BaseException: no handler for errors may catch it."""
+    """The product never becomes idle. A BaseException: no error handler may catch it."""
 
 
 class Site(NamedTuple):
@@ -67,7 +67,7 @@ class Open(NamedTuple):
     files: dict[int, tuple[bytes, int]]
     """Inode → its bytes, and how many of them are flushed."""
     linked: tuple[frozenset[str], ...]
-    """Folders whose changes hang together."""
+    """Folders whose changes become durable together."""
 
     def durable(self) -> Contents:
         """What is left when all that is not flushed is lost."""
@@ -258,7 +258,7 @@ class WatchedDisk(MemoryDisk):
             return files + self._subfolders().get(path, [])
 
     def _subfolders(self) -> dict[str, list[tuple[str, FileKind]]]:
-        """The folders in each folder; asked for ten times as often as anything else."""
+        """Subfolders by folder; cached, as this is asked ten times as often as anything else."""
         if self._tree is None or self._tree[0] != len(self._folders):
             tree: dict[str, list[tuple[str, FileKind]]] = {}
             for folder in filter(None, self._folders):
@@ -277,7 +277,7 @@ class WatchedDisk(MemoryDisk):
 
 DISK_ROOM = "mimikit.protocol."
 LIFE = "_go"
-"""The driver's frame in which the product lives: above it nobody asks for a change."""
+"""The driver's frame below which the product runs."""
 
 
 def site(frame: FrameType | None) -> Site:
@@ -293,7 +293,7 @@ def site(frame: FrameType | None) -> Site:
 
 
 def asker(frame: FrameType | None) -> Site:
-    """As `site`, but of a shared file: who had it changed."""
+    """As `site`, but for a file shared with the user: who had it changed."""
     while frame is not None and frame.f_code.co_name != LIFE and not _is_shared(frame):
         frame = frame.f_back
     while frame is not None and _is_shared(frame):
@@ -309,7 +309,7 @@ def _is_shared(frame: FrameType) -> bool:
 def _restore(
     group: frozenset[str], folders: dict[str, _Names]
 ) -> Callable[[dict[str, _Names]], None]:
-    """The change that makes these folders as they were when the process was killed."""
+    """A change that restores these folders as they were at the kill."""
     kept = {folder: dict(folders[folder]) for folder in group}
 
     def apply(image: dict[str, _Names]) -> None:

@@ -52,10 +52,10 @@ from tests.support.twins import FakeClock
 
 Action: TypeAlias = "Callable[[Client], object]"
 TOLD_ERRORS = frozenset({"turn_failed", "trigger_fault", "archive_backlog", "history_overflow"})
-"""What a flow may bring about on purpose."""
+"""Errors in the log that a flow may cause on purpose."""
 START_NS = int(START.timestamp()) * 10**9
-_GATHERED_S = 61.0
-"""After so long nothing is gathered any more."""
+_COALESCED_S = 61.0
+"""Seconds after which no results are coalesced any more."""
 
 
 class Client:
@@ -65,9 +65,9 @@ class Client:
         self.product, self.oracle = product, oracle
         self.files = product.files
         self.action = 0
-        """Which action of its flow the client is at."""
+        """Index of the flow's current action."""
         self._passed: list[tuple[float, float]] = []
-        """(steady time, seconds) of each time it let pass on purpose."""
+        """(monotonic time, seconds) of each pause the client made on purpose."""
 
     @property
     def now(self) -> datetime:
@@ -89,7 +89,7 @@ class Client:
         self.oracle.ack("task", id_)
 
     def order(self, id_: str, action: Any, target: str = "", **args: Any) -> None:
-        """Give an order."""
+        """Give a command."""
         at = self.oracle.note(f"time of {id_}", self.now)
         order = Command(id=id_, action=action, target=target, args=args, created_at=at)
         queue.give_command(self.files, order)
@@ -139,7 +139,7 @@ class Client:
             self.product.workspace.write(name, *entry)
 
     def put(self, path: str, data: bytes) -> None:
-        """Put a file there by hand; whoever does so does not repeat it."""
+        """Put a file there by hand, once."""
         if self.oracle.note(f"put {path}", self) is self:
             self.oracle.renote(f"put {path}", True)
             self.files.write(path, data)
@@ -151,7 +151,7 @@ class Client:
             self.files.make_folders([path])
 
     def edit(self, path: str, line: str) -> None:
-        """Add a line to a file of memory, as the page does; whoever sees it there is content."""
+        """Add a line to a memory file as the page does, unless it is there."""
         note = notes.read(self.files, path)
         text = note.text if note else ""
         if line not in text:
@@ -166,12 +166,12 @@ class Client:
         self.put(paths.DROPPED_INBOX, data)
 
     def stop(self) -> None:
-        """What the app does when it ends well."""
+        """What the app does on a clean stop."""
         self.product.store.ledger.checkpoint()
         self.product.store.save_runtime(starts=[], seen_at=self.now)
 
     def restart(self) -> None:
-        """Start a new product where the old one has stopped; again, where the disk refuses."""
+        """Start a new product after a clean stop; retry while the disk refuses."""
         old = self.product
         for _ in range(100):
             try:
@@ -204,7 +204,7 @@ class Client:
             self.product.clock.jump(START + timedelta(seconds=seconds))
 
     def passed_since(self, steady_s: float) -> float:
-        """Seconds this client let pass on purpose."""
+        """Seconds this client let pass on purpose since then."""
         return sum(seconds for at, seconds in self._passed if at >= steady_s)
 
 
@@ -226,10 +226,10 @@ class Flow:
     caps: HistoryCaps | None = None
     settings: Settings | None = None
     waits_s: float = 0.0
-    """So long it waits of itself, in what time its client does not let pass: for a mind."""
+    """Seconds the flow waits by itself, for an engine, beside what its client lets pass."""
 
     def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
-        """What lives through it; `quiet` writes neither log nor events."""
+        """The product under test; `quiet` writes neither log nor events."""
         return Product(
             files,
             clock,
@@ -241,7 +241,7 @@ class Flow:
         )
 
     def counting(self, product: Product) -> Product:
-        """The same; what its runs use is counted in the flows about that alone, as it costs."""
+        """The same; token usage is counted only in flows about it, as that is slow."""
         if not self.expected.counts:
             product.context.usage.begin = lambda *_facts: None  # pyright: ignore[reportAttributeAccessIssue]
         return product
@@ -427,7 +427,7 @@ class Explorer:
                 found += kept_as_expected(left, self.flow.expected)
                 found += planned_as_expected(left, self.flow.expected)
                 if told_as_expected(left) and not found:
-                    client.product.clock.advance(_GATHERED_S)
+                    client.product.clock.advance(_COALESCED_S)
                     client.product.idle()
                     found += told_as_expected(disk.kill_image().folders)
         if not found:
@@ -441,7 +441,7 @@ class Explorer:
         return found + [f"the product logged: {error}" for error in errors]
 
     def add(self, node: Node, collect: list[Node], *, inner: bool) -> None:
-        """Count a crash, and live through it later if no equal one was met; or leave it out."""
+        """Count a crash; recover from it later unless an equal one was met."""
         key = node.key()
         is_new = key not in self._known
         if is_new:
@@ -453,7 +453,7 @@ class Explorer:
 
 
 class _Watching:
-    """Turns each change of a life into the crashes before it."""
+    """Records the crashes that are possible before each change of a life."""
 
     def __init__(
         self,

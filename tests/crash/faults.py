@@ -1,4 +1,4 @@
-"""Lets the disk refuse, at every operation of a flow in turn, and looks whether all goes on after.
+"""Lets the disk refuse at every operation of a flow in turn, and checks that all goes on after.
 
 The client repeats what was refused, as a user presses the button again; nothing else helps.
 """
@@ -35,7 +35,7 @@ class Fault:
     count: int = 0
     began_s: float = 0.0
     ended_s: float | None = None
-    """When it was over, by the steady clock."""
+    """When it was over, by the monotonic clock."""
     hit: list[str] = field(default_factory=list)
 
     def __call__(self, operation: str, path: str) -> OSError | None:
@@ -81,7 +81,7 @@ def _parent(path: str) -> str:
 
 @dataclass
 class FaultReport:
-    """What came of all faults in a flow."""
+    """The result of all faults in a flow."""
 
     flow: str
     runs: int = 0
@@ -126,12 +126,12 @@ def _one(
     client = Client(product, oracle)
     if flow.hook is not None:
         hook = flow.hook
-        product.mind.hook = lambda request: _insist(client, flow, lambda c: hook(c, request))
+        product.mind.hook = lambda request: _retry(client, flow, lambda c: hook(c, request))
     product.start()
     disk.fault = fault
     try:
         for action in flow.actions:
-            _insist(client, flow, action)
+            _retry(client, flow, action)
             client.product.idle()
     except (Exception, Endless) as error:  # noqa: BLE001 - whatever it is, the report says where
         report.violations.append(f"{where} {fault.hit}: {type(error).__name__}: {error}")
@@ -155,7 +155,7 @@ def _one(
     return True
 
 
-def _insist(client: Client, flow: Flow, action) -> None:
+def _retry(client: Client, flow: Flow, action) -> None:
     for _ in range(100):
         try:
             return action(client)

@@ -14,7 +14,7 @@ from tests.crash.flows import FLOWS
 from tests.crash.sites import Place, places
 
 pytestmark = pytest.mark.timeout(0)
-"""Work for a processor: how long it takes is the machine's business."""
+"""CPU-bound: no timeout."""
 
 NEVER_REACHED = {
     ("mimikit.supervisor.consumer_lock", "take_consumer_lock"): "a flow has one consumer",

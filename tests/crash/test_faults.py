@@ -12,7 +12,7 @@ from tests.crash.flows import FLOWS
 from tests.crash.test_twelve_flows import TWELVE
 
 pytestmark = pytest.mark.timeout(0)
-"""Work for a processor: how long it takes is the machine's business."""
+"""CPU-bound: no timeout."""
 
 CODES = (errno.ENOSPC, errno.EIO, errno.EROFS)
 BURSTS = (1, 5)
@@ -20,7 +20,7 @@ BURSTS = (1, 5)
 WHOLE = ("task",)
 """Flows whose every operation is refused at any size; of the others every few."""
 WAITS = ("turned away",)
-"""Flows that wait of themselves: how soon they go on says nothing."""
+"""Flows that wait by themselves: how soon they go on proves nothing."""
 
 
 @pytest.mark.slow

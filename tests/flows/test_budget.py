@@ -30,7 +30,7 @@ def record(files: Files, path: str, kind: type[R]) -> R:
 
 
 class World(EngineWorld):
-    """A mind whose runs use 100 tokens each, within a budget."""
+    """An engine whose runs use 100 tokens each, within a budget."""
 
     def __init__(self, **caps: int) -> None:
         super().__init__(budget=caps)
@@ -46,7 +46,7 @@ class World(EngineWorld):
         self.live_through(2)
 
 
-def test_each_run_of_a_mind_is_counted_once_and_a_command_not_at_all() -> None:
+def test_each_run_of_an_engine_is_counted_once_and_a_command_not_at_all() -> None:
     world = World()
     world.client.say("m1", "plan: one; flaky")
     world.client.submit("t1", "date", profile="command")

@@ -155,7 +155,7 @@ def test_an_edit_changes_what_it_names_keeps_the_rest_and_what_was_seen(judged: 
     ({"condition": cond("not", condition=cond("file_changed", path="a"))}, "event"),
     ({"prompt": " "}, "prompt"),
 ])  # fmt: skip
-def test_an_edit_that_can_not_be_is_refused_and_changes_nothing(
+def test_an_edit_that_cannot_be_is_refused_and_changes_nothing(
     judged: Client, change: dict[str, Any], complaint: str
 ) -> None:
     judged.trigger("g1", 60, "tick")

@@ -1,4 +1,4 @@
-"""Several minds in an order: the first that serves is used, and each switch is told once."""
+"""Several engines in an order: the first that serves is used, and each switch is told once."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_better_one_is_tried_again_when_its_limit_ends(pair: Pair) -> None:
     assert len(pair.told("serves again")) == 1
 
 
-def test_where_both_can_not_serve_everything_waits_and_nothing_is_lost(pair: Pair) -> None:
+def test_where_both_cannot_serve_everything_waits_and_nothing_is_lost(pair: Pair) -> None:
     pair.first.waiting = LOGGED_OUT
     pair.second.until_s = -1
     pair.client.say("m1", "how are you, my friend?")

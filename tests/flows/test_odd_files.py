@@ -114,7 +114,7 @@ OTHERS = {
     "worker": ".json", paths.CORRUPT: ".json",
 }  # fmt: skip
 """The folders that hold no records, or people's own files, with an ending that is looked at. Of a
-page whose word can not be read the worst is taken: nothing there may be set aside."""
+page whose word cannot be read the worst is taken: nothing there may be set aside."""
 
 READ = frozenset(
     {paths.INBOX, paths.COMMANDS, paths.TURNS, paths.TURNS_NEW, "planner/results", paths.TRIGGERS}
@@ -195,7 +195,7 @@ def plant_kinds(planted: Planted) -> None:
 
 
 def plant_contents(planted: Planted) -> None:
-    """Files under proper names that can not be used."""
+    """Files under proper names that cannot be used."""
 
     def put(
         kind: str, data: Callable[[str], bytes], change: Callable[[Path], None] = lambda _: None
@@ -395,7 +395,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "",
     ),
 }
-"""Records that can be read, and ask for what can not be written: folder, record, what is long."""
+"""Records that can be read, and ask for what cannot be written: folder, record, what is long."""
 
 
 def lengthened(record: Any, key: str) -> Any:
@@ -412,7 +412,7 @@ def lengthened(record: Any, key: str) -> Any:
 
 @pytest.mark.parametrize("at_start", [True, False], ids=["at start", "while running"])
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_record_that_asks_for_what_can_not_be_is_set_aside(
+def test_a_record_that_asks_for_what_cannot_be_is_set_aside(
     kind: str, files: Files, state: Path, *, at_start: bool
 ) -> None:
     folder, record, long = REFUSED[kind]
@@ -440,7 +440,7 @@ def test_a_record_that_asks_for_what_can_not_be_is_set_aside(
     stays_as_it_is(client, state)
 
 
-def test_who_asked_for_a_plan_that_can_not_be_is_told(files: Files, state: Path) -> None:
+def test_who_asked_for_a_plan_that_cannot_be_is_told(files: Files, state: Path) -> None:
     tasks = [LARGE | {"id": "fine"}, LARGE | {"odd": "x" * 5_000_000}]
     plan = {"id": "odd", **ENDED, "tasks": tasks}
     (state / "planner/results/odd.json").write_text(json.dumps(plan))
@@ -570,7 +570,7 @@ def stays_as_it_is(client: Client, state: Path) -> None:
     assert (reasons(state), fired) == (kept, [])
 
 
-def test_a_folder_that_can_not_be_moved_is_told_once_and_passed_over(
+def test_a_folder_that_cannot_be_moved_is_told_once_and_passed_over(
     files: Files, state: Path
 ) -> None:
     with as_owner(state):

@@ -116,7 +116,7 @@ def test_a_diff_goes_when_its_result_goes_and_no_earlier(client: Client) -> None
     assert not client.files.exists(paths.diff("t1"))
 
 
-def test_a_diff_that_can_not_be_made_changes_nothing_of_the_result(
+def test_a_diff_that_cannot_be_made_changes_nothing_of_the_result(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -85,7 +85,7 @@ _INSTALLED = threading.Lock()
 
 
 def _install() -> None:
-    """An audit hook can not be removed again: one for all tests, deaf while it is not needed."""
+    """An audit hook cannot be removed again: one for all tests, deaf while it is not needed."""
     if _INSTALLED.acquire(blocking=False):
         sys.addaudithook(WATCH.hear)
 

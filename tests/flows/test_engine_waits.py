@@ -1,4 +1,4 @@
-"""Where a mind served once, no code takes its place: what needs it waits, and goes on by itself."""
+"""After an engine was used once, builtin does not replace it: work waits, and goes on by itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def world() -> World:
     return world
 
 
-def test_what_needs_a_mind_waits_for_it_and_goes_on_by_itself(world: World) -> None:
+def test_what_needs_an_engine_waits_for_it_and_goes_on_by_itself(world: World) -> None:
     world.client.say("m1", "what is the meaning of it?")
     world.client.submit("t1", "paint")
     world.live_through(120)
@@ -103,7 +103,7 @@ def test_nothing_else_falls_through_to_code(world: World, text: str) -> None:
     assert [role for role, _ in world.said if role == "agent"] == ["agent"]
 
 
-def test_that_a_mind_has_served_outlives_the_consumer(world: World) -> None:
+def test_that_an_engine_has_served_outlives_the_consumer(world: World) -> None:
     kept = world.files.load(paths.RUNTIME, RuntimeState)
     assert kept is not None
     assert list(kept.engines) == ["codex"]
@@ -239,7 +239,7 @@ def test_the_owner_may_go_on_without_it(world: World) -> None:
         (b"x = [\n", "builtin", "expected settings that can be added to"),
     ],
 )
-def test_what_can_not_be_used_is_refused_in_words(
+def test_what_cannot_be_used_is_refused_in_words(
     world: World, config: bytes, name: str, said: str
 ) -> None:
     world.files.write(paths.CONFIG, config)
