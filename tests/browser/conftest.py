@@ -104,8 +104,8 @@ def fresh(tmp_path: Path) -> Iterator[Callable[..., Product]]:
             '[roles.teller]\nengine = "scripted"\n[roles.planner]\nengine = "scripted"\n'
             '[profiles.standard]\nengine = "scripted"'
         )
-        workspace = tmp_path / f"workspace-{len(made)}"
-        product = make_product(workspace, settings if script is not None else "")
+        root = tmp_path / f"product-{len(made)}"
+        product = make_product(root, settings if script is not None else "")
         if script is not None:
             product.script = tmp_path / "script.json"
             product.script.write_text(json.dumps(script))

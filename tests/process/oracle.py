@@ -172,7 +172,7 @@ class _Judge:
             if line["event"] in _FAULTS:
                 yield f"log: {line}"
         for name in ("consumer", "web"):
-            said = self._world.said(name)
+            said = self._world.output(name)
             if "Traceback" in said:
                 yield f"{name} said: {said[said.index('Traceback') :][:2000]}"
         yield from self._load.odd

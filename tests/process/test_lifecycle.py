@@ -37,7 +37,7 @@ def measure(record_property: Callable[[str, object], None]) -> Measure:
 def start_up(world: World) -> subprocess.Popen[bytes]:
     """Start page and consumer under one parent."""
     up = world.spawn("up", "--port", str(world.port))
-    until(lambda: LAST_LINE in world.said("up"), "up is up", facts=lambda: world.said("up"))
+    until(lambda: LAST_LINE in world.output("up"), "up is up", facts=lambda: world.output("up"))
     until(world.is_serving, "the page is served")
     return up
 
@@ -85,7 +85,7 @@ def test_a_signal_before_the_consumer_serves_ends_it_cleanly(world: World) -> No
     until((world.state / "consumer.lock").exists, "the consumer has its lock")
     consumer.terminate()
     assert consumer.wait(30) == 0
-    assert "Traceback" not in world.said("consumer")
+    assert "Traceback" not in world.output("consumer")
     world.start_consumer()
 
 
@@ -137,7 +137,7 @@ def test_both_processes_end_when_their_parent_is_killed(world: World, measure: M
     begun = time.monotonic()
     up.kill()
     up.wait()
-    assert wait_ended(below, 30), world.said("up")
+    assert wait_ended(below, 30), world.output("up")
     measure(
         "both ended after their parent was killed, 1 s given to a run", time.monotonic() - begun
     )
@@ -172,7 +172,7 @@ def test_three_crashes_make_tasks_rest_while_messages_are_answered(world: World)
     why = "asks wait for 30 s after 3 crashes within 5 minutes; messages are answered"
     assert why in world.ask("GET", "/api/status").body["degraded"]
     assert why in " ".join(world.run("status").stdout.split())
-    assert why in world.said("consumer")
+    assert why in world.output("consumer")
     assert world.result("job") is None
     begun = time.monotonic()
     resting.terminate()
@@ -317,4 +317,4 @@ def test_a_consumer_starts_at_once_while_doctor_looks_again_and_again(world: Wor
         over.set()
         for doctor in doctors:
             doctor.join()
-    assert "locked by a program" not in world.said("consumer")
+    assert "locked by a program" not in world.output("consumer")
