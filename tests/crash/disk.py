@@ -225,7 +225,7 @@ class WatchedDisk(MemoryDisk):
         if self.watch is not None:
             folder, _, name = path.rpartition("/")
             if self.hints or not is_hint(folder, name):
-                self.watch(DiskStep(operation, path, ""), site(sys._getframe(1)))
+                self.watch(DiskStep(operation, path), site(sys._getframe(1)))
         if self.fault is not None and (error := self.fault(operation, path)) is not None:
             raise error
         super()._step(operation, path)

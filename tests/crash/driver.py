@@ -478,7 +478,7 @@ class _Watching:
         """
         if at_rest and self._collect is not None:
             for image in self._disk.power_images():
-                self._add(image, DiskStep("rest", "", ""), Site("client", "rest", 0))
+                self._add(image, DiskStep("rest", ""), Site("client", "rest", 0))
         self._collect = self._disk.watch = None
 
     def see(self, step: DiskStep, site: Site) -> None:

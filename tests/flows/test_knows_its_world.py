@@ -9,19 +9,17 @@ import pytest
 from mimikit.config import BudgetSettings, Settings
 from mimikit.engines.base import TaskLine, TurnInput
 from mimikit.engines.builtin.engine import BuiltinEngine
-from mimikit.protocol.files import Files, ReadOnlyFiles
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Task
 from mimikit.roles.prompts import prompt_of
 from mimikit.tasks import queue
 from mimikit.tools.session import TellerSession, ToolCaller
 from mimikit.views import triggers as views
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
-from tests.support.product import NOWHERE, START, Product
+from tests.support.product import NOWHERE, START
 from tests.support.reading import transcript
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 SHANGHAI = {"timezone": "Asia/Shanghai"}
 LAST = "last run on Wednesday, 2026-12-02 at 02:00 (Asia/Shanghai): failed"
@@ -31,20 +29,15 @@ class World:
     """A product without a model in Shanghai, with a shell that fails what is `bad`."""
 
     def __init__(self) -> None:
-        self.files = Files(MemoryDisk())
-        self.files.make_folders()
-        self.clock, self.oracle = FakeClock(START), Oracle()
-        shell = Mind(self.oracle.runs)
+        shell = Mind([])
         shell.name = "command"
-        self.product = Product(
-            self.files,
-            self.clock,
-            BuiltinEngine(is_program=lambda word: word == "date"),
+        self.client = start_client(
+            engine=lambda _: BuiltinEngine(is_program=lambda word: word == "date"),
             settings=Settings.model_validate(SHANGHAI),
             more_engines=(shell,),
         )
-        self.product.start()
-        self.client = Client(self.product, self.oracle)
+        self.product, self.files = self.client.product, self.client.files
+        self.clock = self.product.clock
         self.asked = 0
 
     def pass_hours(self, hours: float) -> None:

@@ -12,10 +12,9 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.supervisor.llm_eval import parse_answers
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.product import START, Product
+from tests.support.product import START
 from tests.support.reading import loaded, slots, transcript
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 
 def ask(prompt: str) -> dict[str, Any]:
@@ -89,13 +88,11 @@ def test_it_is_not_asked_while_the_others_decide(judged: Client) -> None:
 
 
 def test_without_a_model_nobody_is_asked(files: Files) -> None:
-    product = Product(files, FakeClock(START), BuiltinEngine(), settings=Settings(timezone="UTC"))
-    product.start()
-    client = Client(product, Oracle())
+    client = start_client(files, lambda _: BuiltinEngine(), settings=Settings(timezone="UTC"))
     client.when("g1", "go", ask("yes"))
     live(client, 100, step=10)
     assert asked(client) == 0
-    assert product.llm_eval.unavailable()
+    assert client.product.llm_eval.unavailable()
     assert files.names("worker/queue") == []
 
 

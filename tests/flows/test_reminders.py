@@ -12,10 +12,9 @@ from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, time_text
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.product import START, Product
+from tests.support.product import START
 from tests.support.reading import loaded, results, slots
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 
 def at(client: Client, seconds: float) -> None:
@@ -126,13 +125,10 @@ def test_its_words_stay_as_they_are_whatever_is_in_them(judged: Client) -> None:
 @pytest.fixture
 def talk(files: Files) -> Client:
     """A client of a product that is served by code alone."""
-    oracle = Oracle()
     settings = Settings(timezone="Asia/Shanghai")
-    engine = BuiltinEngine(is_program=lambda _: False)
-    product = Product(files, FakeClock(START), engine, settings=settings)
-    product.start()
-    product.idle()
-    return Client(product, oracle)
+    return start_client(
+        files, lambda _: BuiltinEngine(is_program=lambda _: False), settings=settings
+    )
 
 
 @pytest.mark.parametrize(

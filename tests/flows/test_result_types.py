@@ -13,10 +13,8 @@ from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
 from mimikit.protocol.results import TaskResult
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
-from tests.support.product import START, Product
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 
 class Worker(Mind):
@@ -44,10 +42,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(files: Files, workspace: Path) -> Client:
-    oracle = Oracle()
-    product = Product(files, FakeClock(START), Worker(oracle.runs), workspace=workspace)
-    product.start()
-    return Client(product, oracle)
+    return start_client(files, Worker, workspace=workspace)
 
 
 def result(client: Client, task_id: str = "t1") -> TaskResult:
