@@ -298,6 +298,25 @@ def goes_on(client: Client, number: int) -> None:
     assert product.log.errors == []
 
 
+def lived_through(
+    files: Files, state: Path, plant: Callable[[], None], *, at_start: bool
+) -> Client:
+    """A product that met what `plant` puts there, before its start or while it ran."""
+    if at_start:
+        plant()
+    with as_owner(state):
+        client = begin(files)
+        client.product.start()
+        goes_on(client, 1)
+    if not at_start:
+        plant()
+        client.product.store.events.changed_triggers.put(None)
+        client.product.store.events.ended_runs.put(("planner", "odd"))
+        with as_owner(state):
+            goes_on(client, 2)
+    return client
+
+
 def reasons(state: Path) -> dict[str, str]:
     """Why each thing lies in `corrupt/`, by where it lay."""
     found: dict[str, str] = {}
@@ -336,17 +355,7 @@ def test_one_odd_thing_never_stops_the_rest(
         plant_contents(planted)
 
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if at_start:
-        plant()
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-        goes_on(client, 1)
-    if not at_start:
-        plant()
-        client.product.store.events.changed_triggers.put(None)
-        with as_owner(state):
-            goes_on(client, 2)
+    client = lived_through(files, state, plant, at_start=at_start)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 100_000
 
     why = reasons(state)
@@ -421,21 +430,11 @@ def test_a_record_that_asks_for_what_cannot_be_is_set_aside(
     def plant() -> None:
         path.write_text(json.dumps({"id": "odd", **lengthened(record, long)}))
 
-    if at_start:
-        plant()
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-        goes_on(client, 1)
-    if not at_start:
-        plant()
-        client.product.store.events.ended_runs.put(("planner", "odd"))
-        with as_owner(state):
-            goes_on(client, 2)
+    client = lived_through(files, state, plant, at_start=at_start)
     assert not path.exists()
     why = reasons(state)
     assert list(why) == [f"{folder}/odd.json"]
-    assert "it can not be carried out: " in why[f"{folder}/odd.json"]
+    assert "it cannot be carried out: " in why[f"{folder}/odd.json"]
     assert not files.names("worker/queue")  # nothing of it was done
     stays_as_it_is(client, state)
 
@@ -446,10 +445,7 @@ def test_who_asked_for_a_plan_that_cannot_be_is_told(files: Files, state: Path) 
     (state / "planner/results/odd.json").write_text(json.dumps(plan))
     task = {"id": "odd", **TASK, "role": "planner", "notify": "message"}
     (state / "planner/running/odd.json").write_text(json.dumps(task))
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-        goes_on(client, 1)
+    client = lived_through(files, state, lambda: None, at_start=True)
     assert "expected at most" in reasons(state)["planner/results/odd.json"]
     assert not files.exists("worker/ended/fine.json")
     assert files.exists("planner/ended/odd.json")
