@@ -218,8 +218,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         facts = {"reason": reason, "status": str(int(status))}
         facts |= {"method": str(self.command)[:20], "path": str(getattr(self, "path", ""))[:200]}
-        headers = getattr(self, "headers", None) or {}
-        facts |= {name: str(headers.get(name))[:200] for name in ("host", "origin")}
+        if (headers := getattr(self, "headers", None)) is not None:
+            facts |= {"host": str(headers.get("host"))[:200]}
+            facts |= {"origin": str(headers.get("origin"))[:200]}
         with contextlib.suppress(MimikitError):  # a full disk does not open the door
             self.server.on_refused(facts)
         self._send(status, json.dumps({"error": reason}).encode())

@@ -17,6 +17,7 @@ from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import (
+    FAULTS,
     CancelToken,
     Done,
     EngineAbsence,
@@ -44,7 +45,7 @@ from mimikit.engines.openai.dialogue import (
 )
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Trouble
 from mimikit.engines.openai.work import WorkTools
-from mimikit.errors import EngineError, MimikitError, ProgramLost, StorageError
+from mimikit.errors import EngineError, MimikitError
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
@@ -56,7 +57,6 @@ from mimikit.sandbox.worker import WorkerSandbox
 _MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
 _TRIES = 4
 BACKOFF_S = (0.5, 1.0, 2.0)
-_SANDBOX_REMEMBER_S = 120.0
 _SHOWN_CHARACTERS = 4000
 _ARGUMENT_CHARACTERS = 2000
 
@@ -117,14 +117,7 @@ class OpenAIEngine:
         try:
             key = key_of(self._name, self._settings, self._state)
             return self._run(request, key)
-        except (
-            EngineError,
-            StorageError,
-            ProgramLost,
-            OSError,
-            MemoryError,
-            RuntimeError,
-        ) as error:
+        except FAULTS as error:
             return fault_outcome(self._name, request, error, "unready")
 
     def _run(self, request: RunSpec, key: str | None) -> Outcome:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from mimikit.engines.base import Failed, OnEvent, Outcome, ToolReply
+from mimikit.engines.base import Failed, OnEvent, ToolReply
 from mimikit.engines.limits import retry_at
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode.cli import AGENT
@@ -216,7 +216,7 @@ class SessionReader:
         self.trouble = SessionTrouble(said, name, code, again)
 
 
-def failed(reader: SessionReader, trouble: SessionTrouble) -> Outcome:
+def failed(reader: SessionReader, trouble: SessionTrouble) -> Failed:
     """The outcome of a session that did not go on, by what opencode says of it."""
     said, status, text = trouble.said, trouble.status, reader.text
     if trouble.name == "ContextOverflowError" or _TOO_LONG.search(said):
