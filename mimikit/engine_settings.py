@@ -43,8 +43,6 @@ class CodexSettings(SettingsSection):
     """More `-c key=value` pairs (values as TOML text), for instance a model provider."""
     env: list[str] = []
     """Names of environment variables codex itself may see (an API key's, say)."""
-    app_server: bool = True
-    """Teller and Planner share one codex that stays running; False: each turn starts its own."""
     sandbox: Literal["workspace-write", "danger-full-access"] = "workspace-write"
     network: bool = False
     price: PriceSettings | None = None

@@ -319,19 +319,6 @@ FLOWS = (
         expected=Expected(forgets=True),
     ),
     Flow(
-        "days to come",
-        (
-            lambda c: (c.submit("t1", "one"), c.say("m1", "hello")),
-            lambda c: c.stop(),
-            lambda c: (
-                c.put("history/2199-12-31.jsonl", b"no line\n"),
-                c.put("tasks/2199-12.jsonl", b"no line\n"),
-                c.restart(),
-            ),
-            lambda c: (c.submit("t2", "two"), c.say("m2", "hello")),
-        ),
-    ),
-    Flow(
         "a chain that breaks",
         (
             lambda c: (_chain(c, "bad", "two", "three"),),
@@ -664,17 +651,6 @@ FLOWS = (
     Flow(
         "a long prompt, and an answer",
         (lambda c: c.say("m1", _VERY_LONG), lambda c: c.answer("a1", "blue")),
-    ),
-    Flow(
-        "a question over a leap of the clock",
-        (
-            lambda c: c.say("m1", "ask: colour? | default"),
-            lambda c: c.set_clock(_HOURS),
-            lambda c: c.at(_HOURS + 300),
-            lambda c: c.set_clock(-_HOURS),
-            lambda c: c.answer("a1", "blue"),
-        ),
-        expected=Expected(never=("paint red",)),
     ),
     # triggers
     Flow(

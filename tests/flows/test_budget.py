@@ -11,8 +11,7 @@ from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Record, Usage
-from mimikit.protocol.results import TaskResult
-from mimikit.protocol.usage import RunUsage, UsageMonth
+from mimikit.protocol.results import RunUsage, TaskResult, UsageMonth
 from mimikit.tasks.budget import BudgetHold
 from mimikit.tasks.usage import RunMeter, runs_of_day, sums_of
 from tests.flows.test_waiting_for_a_mind import World as MindWorld

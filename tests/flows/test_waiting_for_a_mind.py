@@ -189,7 +189,6 @@ def test_where_none_ever_served_code_answers() -> None:
 def test_commands_behind_a_thousand_messages_are_answered(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox, "MOST_HELD", dict.fromkeys(inbox.MOST_HELD, 10))
     monkeypatch.setattr(inbox, "MOST_AT_ONCE", 7)
     world.start()
     for number in range(60):
