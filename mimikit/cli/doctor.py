@@ -196,7 +196,7 @@ def page(state: State) -> Iterator[Finding]:
 
 
 def prompts(state: State) -> Iterator[Finding]:
-    skipped = Prompts(state.files).passed_over
+    skipped = Prompts(state.files).skipped
     yield ok("prompts", "all templates are there and can be filled")
     mend = "put a text file there, or remove it; then restart"
     yield from (warning("prompts", reason, mend) for reason in skipped)

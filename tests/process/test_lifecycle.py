@@ -434,7 +434,7 @@ import ctypes, sys, threading
 from mimikit import state
 
 if "little" in sys.argv:
-    state.hold_little()
+    state.limit_malloc_arenas()
 together = threading.Barrier(20)
 
 def work():

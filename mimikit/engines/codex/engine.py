@@ -63,7 +63,7 @@ class CodexEngine:
         self._state = state
         self._clock = clock or SystemClock()
         self._sandbox = WorkerSandbox(settings.sandbox, state)
-        self.look_anew()
+        self.recheck()
         self._refused: object = None
         """The stamp of the login with which codex was logged out."""
         self._talk = TalkServer(settings, state, self._clock)
@@ -78,7 +78,7 @@ class CodexEngine:
             return reason
         return self._sandbox.unavailable() if role == "worker" else self._talk.unavailable()
 
-    def look_anew(self) -> None:
+    def recheck(self) -> None:
         @functools.lru_cache(maxsize=1)
         def reason(_slot: float) -> str | None:
             return codex_cli.unavailable(self._codex)
@@ -87,7 +87,7 @@ class CodexEngine:
 
     def is_mended(self, want: EngineWant) -> bool:
         """Whether the program, or another login, is there; for the rest a run has to try."""
-        self.look_anew()
+        self.recheck()
         if want == "logged_out" and self._refused == self._login():
             return False
         return want in ("missing", "logged_out") and self.unavailable() is None

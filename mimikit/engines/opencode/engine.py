@@ -63,7 +63,7 @@ class OpencodeEngine:
         self._clock = clock or SystemClock()
         self._server = KeptServer[OpencodeProcess]()
         self._sandbox = WorkerSandbox(settings.sandbox, state)
-        self.look_anew()
+        self.recheck()
         self._refused: list[tuple[int, int]] | None = None
         """The stamps of login and settings with which it was logged out."""
 
@@ -74,7 +74,7 @@ class OpencodeEngine:
             return reason
         return self._sandbox.unavailable()
 
-    def look_anew(self) -> None:
+    def recheck(self) -> None:
         @functools.lru_cache(maxsize=1)
         def reason(_slot: float) -> str | None:
             return cli.unavailable(self._opencode)
@@ -83,7 +83,7 @@ class OpencodeEngine:
 
     def is_mended(self, want: EngineWant) -> bool:
         """Whether the program, or another login, is there; for the rest a run has to try."""
-        self.look_anew()
+        self.recheck()
         if want == "logged_out" and self._refused == self._stamps():
             return False
         return want in ("missing", "logged_out") and self.unavailable() is None
