@@ -189,11 +189,8 @@ def _nothing(*_facts: object) -> None: ...
 class Tools:
     call: Callable[[str, dict[str, Any]], ToolReply]
     specs: tuple[ToolSpec, ...] = ()
-    url: str | None = None
-    """Where `/mcp` is served; with `token` as bearer."""
-    token: str | None = None
     serve: ServeTools | None = None
-    """Serves other tools there while it lasts, for an engine with tools of its own."""
+    """Serves tools over MCP while it lasts, for an engine that cannot call them in process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,12 +258,10 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     specs = session.specs() if session else ()
     trail = RunTrail(engine.name, session.call if session else _no_tools)
     timeout_s, idle_timeout_s = _timeouts(attempt, context.settings.limits)
-    scratch = token = request = None
+    scratch = request = None
     try:
         scratch = make_scratch(context.state)
         lay_out_upstream(context.files, turn_input.upstream, scratch)
-        if server is not None and session is not None:
-            token = server.register(specs, trail.call)
         instructions, prompt = _prompts(context, engine, role, turn_input, specs, scratch)
         request = RunSpec(
             run_id=run_id,
@@ -275,8 +273,6 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             tools=Tools(
                 trail.call,
                 specs,
-                url=server.url if server and token else None,
-                token=token,
                 serve=server.offered if server else None,
             ),
             callbacks=Callbacks(output.event, attempt.on_session),
@@ -304,8 +300,6 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
         outcome = Failed("error", f"the engine failed: {error}")
     finally:
-        if server is not None and token is not None:
-            server.unregister(token)
         if scratch is not None:
             remove_scratch(scratch)
     if cancel.reason == "killed" and outcome.status != "done":

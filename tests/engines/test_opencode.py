@@ -229,7 +229,7 @@ def test_a_server_error_is_given_up_after_a_few_times(turn: Turn, llm: FakeLLM) 
     assert (outcome.reason, outcome.want) == ("engine_unavailable", "broken")
     assert len(llm.requests) == 3
     notes = [text for kind, text, _ in desk.events if kind == "note"]
-    assert notes[0] == "opencode asks again: scripted error"
+    assert notes[0] == "opencode retries: scripted error"
 
 
 @pytest.mark.nightly

@@ -20,14 +20,22 @@ from pathlib import Path
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engines import process, process_marks
-from mimikit.engines.base import UPSTREAM, Done, Failed, Outcome, RunSpec
+from mimikit.engines.base import (
+    FAULTS,
+    UPSTREAM,
+    Done,
+    Failed,
+    Outcome,
+    RunSpec,
+    fault_outcome,
+)
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
 from mimikit.engines.codex.failures import told_failure, told_too_long
 from mimikit.engines.codex.talk import TalkServer, stamp
 from mimikit.engines.program import Program, ProgramOutcome, Stream
-from mimikit.errors import EngineError, StorageError, shortage_of
+from mimikit.errors import EngineError
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol.models import EngineWant, Role, Usage
 from mimikit.sandbox.worker import WorkerSandbox
@@ -111,19 +119,8 @@ class CodexEngine:
             if request.role == "worker":
                 return self._work(request, place)
             return self._talk.run(request, place)
-        except EngineError as error:
-            if request.cancel.has_begun:  # the failure came at its end: it is not repeated
-                return Failed("error", str(error))
-            if shortage_of(error):
-                raise
-            return Failed("engine_unavailable", str(error))
-        except (StorageError, OSError) as error:
-            if shortage_of(error) and not request.cancel.has_begun:
-                raise EngineError(f"codex cannot be started: {error}") from error
-            if isinstance(error, StorageError):
-                return Failed("error", str(error))
-            where = error.filename or request.scratch
-            return Failed("error", f"{where}: {error.strerror or error}")
+        except FAULTS as error:
+            return fault_outcome(self.name, request, error, "unready")
 
     def _work(self, request: RunSpec, place: CodexLocation) -> Outcome:
         earlier = _usage_of_session(place.home, request.resume) if request.resume else Usage()
