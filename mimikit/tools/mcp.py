@@ -41,20 +41,13 @@ class _Turn:
         self.specs = {spec.name: spec for spec in specs}
         self._call = call
         self._lock = threading.Lock()
-        self._replies: dict[str, ToolReply] = {}
 
-    def call(self, name: str, arguments: _Object, key: str | None) -> ToolReply:
-        """Make a call; a repeat, which has the key of an earlier one, gets the earlier's reply."""
+    def call(self, name: str, arguments: _Object) -> ToolReply:
         with self._lock:
-            if key in self._replies:
-                return self._replies[key]
             try:
-                reply = self._call(name, arguments)
+                return self._call(name, arguments)
             except Exception as error:  # noqa: BLE001 - a tool's fault is told to the model
-                reply = ToolReply(ok=False, text=f"{name} failed: {type(error).__name__}")
-            if key is not None:
-                self._replies[key] = reply
-            return reply
+                return ToolReply(ok=False, text=f"{name} failed: {type(error).__name__}")
 
 
 class ToolServer(ThreadingHTTPServer):
@@ -259,13 +252,13 @@ def respond(turn: _Turn, body: bytes) -> _Object | None:
         } if not isinstance(number, bool):
             params = message.get("params", {})
             if isinstance(params, dict):
-                return _answer(turn, method, number, params, body)
+                return _answer(turn, method, number, params)
             return _error(number, _INVALID_PARAMS, "params: expected an object")
         case _:
             return _error(None, _INVALID_REQUEST, "expected a request of JSON-RPC 2.0")
 
 
-def _answer(turn: _Turn, method: str, number: str | int, params: _Object, body: bytes) -> _Object:
+def _answer(turn: _Turn, method: str, number: str | int, params: _Object) -> _Object:
     result: _Object = {}
     match method:
         case "initialize":
@@ -289,11 +282,7 @@ def _answer(turn: _Turn, method: str, number: str | int, params: _Object, body: 
                 said = "params: expected a name and an object of arguments"
                 return _error(number, _INVALID_PARAMS, said)
             if name in turn.specs:
-                # A model's own call has an id: when it is repeated, the same body comes again.
-                meta = params.get("_meta")
-                has_id = isinstance(meta, dict) and "callId" in meta
-                key = hashlib.sha256(body).hexdigest() if has_id else None
-                reply = turn.call(name, arguments or {}, key)
+                reply = turn.call(name, arguments or {})
             else:
                 known = ", ".join(turn.specs) or "none"
                 reply = ToolReply(ok=False, text=f"expected one of {known}; got {name[:100]!r}")

@@ -210,16 +210,6 @@ def test_what_is_no_message_is_a_400_with_the_reason(
     assert (status, answer["error"]["code"]) == (400, code)
 
 
-def test_a_repeat_of_a_models_call_is_answered_but_not_made_again(served: Served) -> None:
-    params = {"name": "reply", "arguments": {"text": "hi"}, "_meta": {"callId": "call-1"}}
-    first = served.say("tools/call", params, number=5)
-    assert served.say("tools/call", params, number=5) == first
-    assert len(served.calls) == 1
-    served.say("tools/call", params, number=6)
-    served.say("tools/call", {**params, "_meta": {"callId": "call-2"}}, number=5)
-    assert len(served.calls) == 3
-
-
 def test_the_calls_of_a_turn_are_made_one_at_a_time() -> None:
     inside, most, lock = [0], [0], threading.Lock()
     go = threading.Barrier(4)
