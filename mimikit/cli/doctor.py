@@ -234,7 +234,7 @@ def box(state: State) -> Iterator[Finding]:
     settings = state.settings.sandbox
     if settings.mode == "off":
         advice = "an agent can then read and change all that you can"
-        yield warning("sandbox", "Workers run without it: the settings say so", advice)
+        yield warning("sandbox", "Workers run without it, as the settings say", advice)
         return
     with tempfile.TemporaryDirectory() as place:
         (masked := Path(place, paths.STATE_FOLDER)).mkdir()

@@ -292,7 +292,7 @@ class EngineRegistry:
         if (choice := resting or awaited) is not None:
             return choice
         if code is None or not has_code:
-            raise BadSettings(f"none of the engines {', '.join(order)} is there; set another")
+            raise BadSettings(f"none of the engines {', '.join(order)} is available; set another")
         return EngineChoice(code, seat, None, tuple(passed.values()))
 
     def _has_other(self, names: list[str], order: list[str]) -> bool:

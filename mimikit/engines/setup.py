@@ -346,7 +346,7 @@ def tried_apart(request: TrialRequest, state: Path) -> TrialReport:
         late = f"it gave no whole answer within {LONGEST_S:.0f} s"
         return TrialReport(message=late, field="baseUrl")
     except (subprocess.CalledProcessError, OSError, ValueError):
-        return TrialReport(message="it could not be tried: the trial ended without a word")
+        return TrialReport(message="it could not be tried: the trial ended without output")
     finally:
         _one.release()
 

@@ -287,7 +287,7 @@ class _SessionKeeper:
         self.task = self.task.but(engine_session=session)
         try:
             self.context.files.save(paths.running("worker", self.task.id), self.task)
-        except StorageError as error:  # then the next attempt begins anew
+        except StorageError as error:  # then the next attempt starts afresh
             self.context.log.write(
                 "error", "session_not_kept", taskId=self.task.id, error=str(error)
             )

@@ -361,12 +361,12 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
             break
         if not _pause(request.cancel, wait_s):
             break
-        request.callbacks.on_event("note", f"asked again: {outcome.error}", {})
+        request.callbacks.on_event("note", f"retrying: {outcome.error}", {})
         outcome = engine.run(request)
     if isinstance(outcome, Failed) and outcome.too_long and not outcome.acted:
         shorter = _shorter(context, request)
         if shorter is not None:
-            request.callbacks.on_event("note", "asked again with half of the context", {})
+            request.callbacks.on_event("note", "retrying with half of the context", {})
             outcome = engine.run(shorter)
     if not isinstance(outcome, Failed):
         return outcome

@@ -169,7 +169,9 @@ class CodexEngine:
             EngineError: there is no box, or the canary failed.
         """
         if self._sandbox.is_off:
-            request.callbacks.on_event("note", "it runs without the box: the settings say so", {})
+            request.callbacks.on_event(
+                "note", "it runs without the sandbox, as the settings say", {}
+            )
         inner: list[str] = []
         if codex_cli.is_confined(self._codex, request):
             inner = codex_cli.confined_argv(self._codex, place, request)
@@ -224,7 +226,7 @@ class CodexEngine:
         if turn.completed and not canceled:
             if turn.message:
                 return Done(text, exit_code=0)
-            return Failed("error", "codex ended the turn without a word; ask again", exit_code=0)
+            return Failed("error", "codex ended the turn without an answer; try again", exit_code=0)
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         code = ended.exit_code or 0

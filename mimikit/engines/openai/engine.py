@@ -247,7 +247,7 @@ class _Run:
             self.request.callbacks.on_event("note", "the endpoint's limit cut this answer off", {})
         if text or (self.acted and self.request.role != "worker"):
             return Done(text)
-        said = "the model ended the turn without a word; ask again"
+        said = "the model ended the turn without an answer; try again"
         return Failed("error", said)
 
     def _ask(
@@ -299,7 +299,7 @@ class _Run:
     def _retry_note(self, error: EndpointError) -> str:
         """Shown to the user beside a reply, in English to a task's owner."""
         if self.request.role != "teller":
-            return f"asked again: {error}"
+            return f"retrying: {error}"
         given = self.request.input
         language = phrases.language("\n".join(item.text for item in given.inputs), given.locale)
         return phrases.say("note_again", language)
@@ -384,7 +384,7 @@ def learn(
     found = EndpointProfile(
         base_url=settings.base_url, model=settings.model, api=api, window=_window(settings, client)
     )
-    with contextlib.suppress(MimikitError):  # it is asked again, no more
+    with contextlib.suppress(MimikitError):  # it is probed again, no more
         write_cache(state, place, found.to_json())
     return found.but(window=window or found.window)
 

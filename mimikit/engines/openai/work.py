@@ -122,7 +122,9 @@ class WorkTools:
         self._request, self._limits, self._left_s = request, limits, left_s
         self._most_s = most_s
         if sandbox.is_off:
-            request.callbacks.on_event("note", "it runs without the box: the settings say so", {})
+            request.callbacks.on_event(
+                "note", "it runs without the sandbox, as the settings say", {}
+            )
         if reason := sandbox.unproved(
             request.workspace, request.scratch, read_only=request.read_only, network=network
         ):
