@@ -74,6 +74,12 @@ class CancelToken:
                 return
         callback(self.reason)
 
+    def wait(self, seconds: float) -> bool:
+        """Sleep, at most until asked to stop; whether that happened."""
+        stop = threading.Event()
+        self.on_cancel(lambda _reason: stop.set())
+        return stop.wait(seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:

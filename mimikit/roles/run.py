@@ -359,7 +359,7 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
     for wait_s in BACKOFF_S:
         if not (isinstance(outcome, Failed) and outcome.retry_now):
             break
-        if not _pause(request.cancel, wait_s):
+        if request.cancel.wait(wait_s):
             break
         request.callbacks.on_event("note", f"retrying: {outcome.error}", {})
         outcome = engine.run(request)
@@ -389,13 +389,6 @@ def _language(request: RunSpec) -> phrases.Language:
     task, given = request.input.task, request.input
     said = task.prompt if task else "\n".join(item.text for item in given.inputs)
     return phrases.language(said, given.locale)
-
-
-def _pause(cancel: CancelToken, seconds: float) -> bool:
-    """False when the run is to stop meanwhile."""
-    stop = threading.Event()
-    cancel.on_cancel(lambda _reason: stop.set())
-    return not stop.wait(seconds)
 
 
 def _with_prompt_tokens(request: RunSpec, outcome: Outcome) -> Outcome:

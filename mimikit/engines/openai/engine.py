@@ -292,9 +292,7 @@ class _Run:
             return False
         wait_s = BACKOFF_S[min(self._tries, len(BACKOFF_S) - 1)]
         self._tries += 1
-        stop = threading.Event()
-        self._stop.on_cancel(lambda _reason: stop.set())
-        return not stop.wait(min(wait_s, self.left_s()))
+        return not self._stop.wait(min(wait_s, self.left_s()))
 
     def _retry_note(self, error: EndpointError) -> str:
         """Shown to the user beside a reply, in English to a task's owner."""
