@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from mimikit.engines.builtin.grammar import parse
 from mimikit.engines.builtin.intents import AskIntent, BadSentence, FailedIntent, Intent
 from mimikit.language.phrases import interval_words
-from mimikit.language.time_vocabulary import MAX_INTERVAL_S
 from mimikit.language.times import parse_when
 from tests.support.engine_requests import NOW
 from tests.support.sentences import (
