@@ -38,7 +38,7 @@ from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol.models import EngineWant, Role, Usage
-from mimikit.sandbox.worker import WorkerSandbox
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox
 
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
@@ -175,32 +175,23 @@ class CodexEngine:
         inner: list[str] = []
         if codex_cli.is_confined(self._codex, request):
             inner = codex_cli.confined_argv(self._codex, place, request)
-        where = request.workspace, request.scratch
-        writable = [place.home]
-        shown = [*codex_cli.shown_to(place), request.scratch / UPSTREAM]
-        env = codex_cli.surroundings(self._codex, place, talks=False)
-        if reason := self._sandbox.unproved(
-            *where,
+        box = BoxSpec(
+            request.workspace,
+            request.scratch,
             read_only=request.read_only,
             network=True,
-            inner=inner,
-            env=env,  # as codex has it: the helper of its sandbox is in its home
-            writable=writable,
-            shown=shown,
-        ):
+            nests=True,
+            writable=[place.home],
+            shown=[*codex_cli.shown_to(place), request.scratch / UPSTREAM],
+        )
+        env = codex_cli.surroundings(self._codex, place, talks=False)
+        # In the environment that codex has: the helper of its sandbox is in its home.
+        if reason := self._sandbox.unproved(box, inner=inner, env=env):
             raise EngineError(reason)
         mark = process_marks.mark(request.state, request.run_id)
         commits_in = self._sandbox.commits_in(request.workspace)
         argv = codex_cli.work_argv(self._codex, place, request, mark=mark, writable=commits_in)
-        argv = self._sandbox.argv(
-            argv,
-            *where,
-            read_only=request.read_only,
-            network=True,
-            nests=True,
-            writable=writable,
-            shown=shown,
-        )
+        argv = self._sandbox.argv(argv, box)
         program = Program(
             argv=argv,
             cwd=request.workspace,

@@ -29,7 +29,7 @@ from mimikit.protocol.json import parse_object
 from mimikit.protocol.models import MAX_TEXT
 from mimikit.protocol.records import bad_record
 from mimikit.sandbox import programs
-from mimikit.sandbox.worker import WorkerSandbox, python_folders
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, python_folders
 
 _SHOWN_CHARACTERS = 16_000
 _EVENT_CHARACTERS = 4000
@@ -125,19 +125,17 @@ class WorkTools:
             request.callbacks.on_event(
                 "note", "it runs without the sandbox, as the settings say", {}
             )
-        if reason := sandbox.unproved(
-            request.workspace, request.scratch, read_only=request.read_only, network=network
-        ):
-            raise EngineError(reason)
-        # Made once: what the Worker makes between its calls changes nothing of where it may go.
-        self._box = sandbox.argv(
-            [],
+        box = BoxSpec(
             request.workspace,
             request.scratch,
             read_only=request.read_only,
             network=network,
             shown=[request.scratch / UPSTREAM, Path(file_tool.__file__), *python_folders()],
         )
+        if reason := sandbox.unproved(box):
+            raise EngineError(reason)
+        # Made once: what the Worker makes between its calls changes nothing of where it may go.
+        self._box = sandbox.argv([], box)
         self._temporary = request.scratch / "tmp"
         self._temporary.mkdir(exist_ok=True)
         self._count = 0
