@@ -133,9 +133,9 @@ class TriggerScheduler:
             for trigger_id in trigger_ids:
                 rests_until = self._rests.get(trigger_id)
                 if rests_until is not None and rests_until > self._store.clock.now():
-                    self.index.look_at(trigger_id, rests_until)
+                    self.index.set_due(trigger_id, rests_until)
                 elif self.index.listens(trigger_id):
-                    self.index.look_soon(trigger_id)
+                    self.index.mark_due(trigger_id)
 
     def refresh(self, trigger_id: str, now: datetime) -> None:
         """Read one definition again: made, edited, paused or removed.
@@ -193,11 +193,11 @@ class TriggerScheduler:
         self.index.listen(trigger.id, conditions.subjects(condition) if condition else None)
         self._watch.set(trigger.id, conditions.watched(condition) if condition else ())
         if condition is not None:
-            self.index.look_soon(trigger.id)
+            self.index.mark_due(trigger.id)
         else:
             self.asks.pop(trigger.id, None)
         is_clocked = trigger.schedule is not None and trigger.enabled
-        self.index.look_at(trigger.id, taken.state.next_run_at if is_clocked else None)
+        self.index.set_due(trigger.id, taken.state.next_run_at if is_clocked else None)
 
     def _forget(self, trigger_id: str) -> None:
         self.index.forget(trigger_id)
@@ -210,7 +210,7 @@ class TriggerScheduler:
         """Called when the end of a task is in the ledger: what waits for it is due."""
         self.happened += 1
         for subject in self._store.ledger.subjects_of(task_id):
-            self.index.tell(subject)
+            self.index.notify(subject)
 
     # ---- steps of a chain: each is a trigger that fires once, when what it waits for is done
 
@@ -293,7 +293,7 @@ class TriggerScheduler:
             store.files.quarantine(path, f"the trigger could not be looked at: {error!r}")
             store.events.changed_triggers.put(trigger_id)
         else:
-            self.index.look_at(trigger_id, now + LOOK_AGAIN)
+            self.index.set_due(trigger_id, now + LOOK_AGAIN)
 
     def replan(self, now: datetime) -> bool:
         """After a clock jump or a change of the zone: recompute due times that no longer fit."""
@@ -349,7 +349,7 @@ class TriggerScheduler:
             registry.save_state(store.files, trigger_id, firing)
             self._apply(trigger, firing, decided.firing)
             if decided.more:
-                self.index.look_soon(trigger_id)
+                self.index.mark_due(trigger_id)
 
     def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactReader:
         return FactReader(self._store, self._workspace, self._watch, trigger, state, now)
@@ -371,10 +371,10 @@ class TriggerScheduler:
         if decided.asks:
             self.asks[trigger.id] = decided.asks
         if state.blocked_by != before.blocked_by:
-            self.index.tell(trigger.id)
+            self.index.notify(trigger.id)
         if decided.waits_for is not None:
-            self.index.look_after(decided.waits_for, trigger.id)
-        self.index.look_at(trigger.id, decided.look_at)
+            self.index.wait_for(decided.waits_for, trigger.id)
+        self.index.set_due(trigger.id, decided.look_at)
 
     def _apply(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
         """Apply a firing.
@@ -394,10 +394,10 @@ class TriggerScheduler:
         else:
             registry.save_state(store.files, trigger.id, fired)
             facts = self._facts(trigger, fired, now)
-            self.index.look_at(trigger.id, look_after_firing(trigger, fired, facts, now))
+            self.index.set_due(trigger.id, look_after_firing(trigger, fired, facts, now))
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
-                self.index.look_soon(trigger.id)
+                self.index.mark_due(trigger.id)
         store.feed.tell("trigger", id=trigger.id)
 
     def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:
