@@ -205,7 +205,7 @@ class WiredConsumer:
             teller=self.teller,
             queued=lambda: self.pool.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
-            skipped=lambda: "; ".join(context.prompts.passed_over) or None,
+            skipped=lambda: "; ".join(context.prompts.skipped) or None,
         )
         return Supervisor(
             store,
@@ -340,7 +340,7 @@ class ConsumerApp:
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
         self._rest_after_crashes(say)
-        for reason in self.context.prompts.passed_over:
+        for reason in self.context.prompts.skipped:
             state.log.write("error", "prompt_passed_over", reason=reason)
             say(f"{reason}.")
         self.supervisor.start()

@@ -54,7 +54,7 @@ class EngineWatch:
             self._is_new = False
         self._look_at_tasks()
         serves = False
-        minds = self._engines.minds()
+        minds = self._engines.engine_status()
         self._forget_removed(set(minds))
         for name, found in minds.items():
             messages = self._inputs.for_teller if name == awaited else 0
@@ -69,7 +69,7 @@ class EngineWatch:
         if before is not None and status.stand_in and status.stand_in == before.stand_in:
             status = status.but(since=before.since)  # told by that
         is_over = before is not None and before.state == "waiting" and status.state == "ready"
-        if is_over and self._engines.is_doubted(status.engine):
+        if is_over and self._engines.circuits.is_doubted(status.engine):
             # It has answered, but no run is done yet: should that fail, it is the same outage.
             self.shown[status.engine] = status
             return True
@@ -82,7 +82,7 @@ class EngineWatch:
         elif before is not None and is_over:
             self._tell_end(status, before, now)
         if waits and status.state == "waiting":
-            self._engines.look_whether_mended(status.engine)
+            self._engines.check_if_back(status.engine)
         if status.stand_in is None:
             self._tell_fallback(status, before, now)
         self._keep(status, before, now)
@@ -117,7 +117,7 @@ class EngineWatch:
             name = choice.engine.name
             if choice.waiting or key in self._released:
                 continue
-            if self._engines.is_tried(name, key[0]):
+            if self._engines.circuits.is_tried(name, key[0]):
                 if name == awaited or (name, key[0]) in tried:
                     continue
                 tried.add((name, key[0]))

@@ -233,7 +233,7 @@ class TellerScheduler:
         question = inbox.pending_question(self._store.files)
         answers = [code.answers(item.text, tasks, question) for item in items]
         alike = list(takewhile(lambda number: answers[number] == answers[0], range(len(items))))
-        by_code = EngineChoice(code, choice.seat, None, choice.passed_over)
+        by_code = EngineChoice(code, choice.seat, None, choice.skipped)
         return items[: len(alike)], by_code if answers[0] else choice
 
     def _answer_commands(self, now: datetime) -> bool:

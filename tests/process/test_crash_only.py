@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import shutil
 import signal
@@ -12,7 +11,7 @@ import time
 import pytest
 
 from tests.process.test_lifecycle import part_of, start_up, world_answers
-from tests.process.world import World, children, until
+from tests.process.world import World, until
 
 pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.nightly]
 
@@ -152,7 +151,7 @@ def test_a_run_is_not_timed_out_for_the_time_nobody_ran(
     assert (result["status"], result["result"]["text"].strip()) == ("done", "well")
 
 
-def test_a_file_in_the_place_of_a_folder_is_told_until_it_is_put_right(world: World) -> None:
+def test_a_file_in_the_place_of_a_folder_is_waited_for(world: World) -> None:
     up, folder, away = start_up(world), world.state / "history", world.root / "away"
     folder.rename(away)
     folder.write_text("x")
