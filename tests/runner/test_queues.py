@@ -17,8 +17,7 @@ from mimikit.hueyfiles.folder import QueueEntry
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.claims import FileBytes
-from mimikit.runner.queues import TaskHuey, TaskStorage
+from mimikit.runner.queues import FileBytes, TaskHuey, TaskStorage
 from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until
 from tests.runner.helpers import by_rank, task_storage
 from tests.support.memory_disk import DiskStep, MemoryDisk
