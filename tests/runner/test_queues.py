@@ -113,25 +113,6 @@ def test_a_clock_set_forward_is_noticed_while_waiting() -> None:
     assert found[0] is not None
 
 
-def test_a_pause_sleeps_although_something_is_due() -> None:
-    asked = 0
-
-    class CountingClock(FakeClock):
-        def now(self) -> datetime:
-            nonlocal asked
-            asked += 1
-            return super().now()
-
-    files = memory_files()
-    storage = task_storage(files, clock=CountingClock(START), blocking=True, read_timeout=0.2)
-    drop(files, "a", at=START.timestamp() - 1)
-    storage.paused = True
-    assert storage.dequeue() is None
-    assert asked < 100
-    storage.paused = False
-    assert storage.dequeue() is not None
-
-
 # ---- changes by others --------------------------------------------------------------------------
 
 
