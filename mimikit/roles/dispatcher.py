@@ -36,7 +36,7 @@ from mimikit.roles.run import (
 )
 from mimikit.roles.turn_context import with_context
 from mimikit.sandbox.worker import hidden_paths
-from mimikit.tasks import queue, reminders
+from mimikit.tasks import queue
 from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import Effects, ToolCaller
@@ -302,7 +302,7 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _WorkerRun(Failed("refused", refusal), final=True)
     if task.profile == REMINDER:  # put into the queue by hand: others never come here
-        return _WorkerRun(Done(task.prompt, data=reminders.lateness(task.not_before, now)))
+        return _WorkerRun(Done(task.prompt, data=queue.lateness(task.not_before, now)))
     try:
         by_code = task.profile == "deferred" and task.covers is not None
         choice = context.engines.for_role("worker", task.profile, by_code=by_code)

@@ -17,8 +17,7 @@ from mimikit.errors import StorageError
 from mimikit.memory import tokens
 from mimikit.protocol.models import FailureReason, Usage
 from mimikit.roles.run import Attempt, RunContext, run_engine
-from mimikit.tasks.budget import BudgetHold
-from mimikit.tasks.usage import RunMeter
+from mimikit.tasks.usage import BudgetHold, RunMeter
 
 _TURNED_AWAY: frozenset[FailureReason] = frozenset(
     {"rate_limited", "engine_unavailable", "refused"}

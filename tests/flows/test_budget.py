@@ -12,8 +12,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Record, Usage
 from mimikit.protocol.results import RunUsage, TaskResult, UsageMonth
-from mimikit.tasks.budget import BudgetHold
-from mimikit.tasks.usage import RunMeter, runs_of_day, sums_of
+from mimikit.tasks.usage import BudgetHold, RunMeter, runs_of_day, sums_of
 from tests.flows.test_waiting_for_a_mind import World as MindWorld
 from tests.support.mind import USED
 from tests.support.product import START

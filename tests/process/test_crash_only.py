@@ -22,14 +22,14 @@ if "consumer" in sys.orig_argv:
     from mimikit.conversation import inbox
     from mimikit.runner import consumer
     consumer._END_AFTER_S = 4.0
-    take_in = inbox.take_in_dropped
+    take_in = inbox.read_drop_file
 
     def hang_once(files, now):
         if files.remove("hang"):
             threading.Event().wait()
         return take_in(files, now)
 
-    inbox.take_in_dropped = hang_once
+    inbox.read_drop_file = hang_once
 """
 """Run by Python at its start: it shortens the wait, and has an operation hang on demand."""
 
