@@ -19,14 +19,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Literal, TypeAlias
 
 from mimikit.engines.base import CancelToken, Failed, Outcome, stop_outcome
 from mimikit.engines.process_marks import MARK, mark
-from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost, shortage_of
 from mimikit.protocol.watch import BoundedThread
 
+Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
 Tick: TypeAlias = Callable[[], float]
 
@@ -37,6 +37,58 @@ _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECA
 _CHUNK_BYTES = 65536
 _LOOK_EVERY_S = 1.0
 _PATIENCE_S = 5.0
+
+
+class ProgramFeed:
+    """Input for a running program, written from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts = list[bytes]()
+        self._ring: Callable[[], None] = lambda: None
+
+    def write(self, data: bytes) -> None:
+        """Queue input; a program that has ended reads nothing."""
+        with self._lock:
+            self._parts.append(data)
+        self._ring()
+
+    def attach(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+
+    def take(self) -> bytes:
+        with self._lock:
+            taken, self._parts = b"".join(self._parts), []
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to start, and its limits. Units: seconds, bytes."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    mark: str
+    timeout_s: float
+    idle_timeout_s: float | None = None
+    """None: no idle timeout."""
+    kill_after_s: float = 5
+    output_bytes: int = 10_000_000
+    """A program that prints more is ended."""
+    stdin: bytes = b""
+    """Written to its input, which is then closed; empty: no input."""
+    feed: ProgramFeed | None = None
+    boxed: bool = False
+    """Whether it runs under bubblewrap, so that all it started ends with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramOutcome:
+    exit_code: int | None
+    """Negative for a signal; None when it never ran."""
+    stopped: str | None
+    """Why it was ended from here: the cancel's reason, `timeout`, `idle` or `flood`."""
 
 
 def environment(

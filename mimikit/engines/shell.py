@@ -17,7 +17,7 @@ import time
 from mimikit.config import Settings
 from mimikit.engines import process, process_marks
 from mimikit.engines.base import UPSTREAM, Done, Failed, OnEvent, Outcome, RunSpec
-from mimikit.engines.program import Program, Stream
+from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.models import Role

@@ -15,7 +15,7 @@ import pytest
 
 from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
-from mimikit.engines.program import Program, ProgramOutcome
+from mimikit.engines.process import Program, ProgramOutcome
 from mimikit.errors import EngineError
 from tests.support.runs import alive, open_files, tag, zombies
 
@@ -285,7 +285,7 @@ from types import FrameType
 from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
 state, line = Path(sys.argv[1]), sys.argv[2]
-from mimikit.engines.program import Program
+from mimikit.engines.process import Program
 program = Program(("/bin/sh", "-c", line), Path("/"), process.environment(),
                           process_marks.mark(state, "run-9"), timeout_s=60)
 process.run(program, lambda _, data: print(data.decode(), flush=True), CancelToken())

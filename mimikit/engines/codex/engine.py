@@ -34,7 +34,7 @@ from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
 from mimikit.engines.codex.failures import told_failure, told_too_long
 from mimikit.engines.codex.talk import TalkServer, stamp
-from mimikit.engines.program import Program, ProgramOutcome, Stream
+from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol.models import EngineWant, Role, Usage

@@ -24,7 +24,7 @@ from mimikit.engines.codex.exec_events import text_of, value_of
 from mimikit.engines.codex.failures import typed_failure, used_up_until
 from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
 from mimikit.engines.kept_server import KeptServer
-from mimikit.engines.program import Program
+from mimikit.engines.process import Program
 from mimikit.errors import EngineError
 from mimikit.sandbox import worker as sandbox
 from mimikit.sandbox.worker import real

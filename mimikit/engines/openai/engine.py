@@ -30,7 +30,6 @@ from mimikit.engines.base import (
     fault_outcome,
     stop_outcome,
 )
-from mimikit.engines.cache import write_cache
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import (
     PATHS,
@@ -372,19 +371,21 @@ def learn(
     name: str, settings: EndpointSettings, state: Path, client: EndpointClient
 ) -> EndpointProfile:
     """The cached profile, else a new one. Raises EndpointError."""
-    place = f"{paths.CACHE}/endpoint-{name}.json"
-    window = settings.context_tokens
+    place, window = f"{paths.CACHE}/endpoint-{name}.json", settings.context_tokens
     with contextlib.closing(RealDisk(state)) as disk:
-        kept = Files(disk).peek(place, EndpointProfile)
-    if kept and (kept.base_url, kept.model) == (settings.base_url, settings.model):
-        return kept.but(window=window or kept.window)
-    api = api_of(settings, client)
-    found = EndpointProfile(
-        base_url=settings.base_url, model=settings.model, api=api, window=_window(settings, client)
-    )
-    with contextlib.suppress(MimikitError):  # it is probed again, no more
-        write_cache(state, place, found.to_json())
-    return found.but(window=window or found.window)
+        files = Files(disk, durable=False)
+        known = files.peek(place, EndpointProfile)
+        if known is None or (known.base_url, known.model) != (settings.base_url, settings.model):
+            known = EndpointProfile(
+                base_url=settings.base_url,
+                model=settings.model,
+                api=api_of(settings, client),
+                window=_window(settings, client),
+            )
+            with contextlib.suppress(MimikitError):  # it is probed again, no more
+                files.make_folders()
+                files.write(place, known.to_json())
+    return known.but(window=window or known.window)
 
 
 def api_of(settings: EndpointSettings, client: EndpointClient) -> Api:

@@ -22,7 +22,7 @@ from pydantic import (
 from mimikit.config import LimitSettings
 from mimikit.engines import file_tool, process, process_marks
 from mimikit.engines.base import UPSTREAM, RunSpec, ToolReply, ToolSpec, tool_spec
-from mimikit.engines.program import Program, ProgramOutcome, Stream
+from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.json import parse_object
