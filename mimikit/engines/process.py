@@ -25,7 +25,6 @@ from mimikit.engines.base import CancelToken, Failed, Outcome, stop_outcome
 from mimikit.engines.process_marks import MARK, mark
 from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost, shortage_of
-from mimikit.protocol.watch import BoundedThread
 
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
 Tick: TypeAlias = Callable[[], float]
@@ -227,7 +226,7 @@ class _Run:
                 self._child.wait()
                 self._waker.ring()
 
-            BoundedThread(wait).start()
+            threading.Thread(target=wait, daemon=True).start()
         else:
             stack.callback(os.close, handle)
             self._selector.register(handle, selectors.EVENT_READ, self._noticed_exit)

@@ -21,7 +21,7 @@ from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES, written_at
-from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.watch import CriticalThread
 
 _logger = logging.getLogger(__name__)
 
@@ -196,9 +196,9 @@ class QueueFolder:
         self._heard: dict[str, None] = {}
         """Reported names that were not read yet."""
         self._needs_scan = False
-        self._intake = LastingThread(f"intake {path}")
+        self._intake = CriticalThread(f"intake {path}")
         self.closed = threading.Event()
-        self._janitor = LastingThread(f"janitor {path}")
+        self._janitor = CriticalThread(f"janitor {path}")
 
     def __len__(self) -> int:
         return len(self._index)

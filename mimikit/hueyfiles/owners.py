@@ -22,7 +22,7 @@ from mimikit.hueyfiles.folder import QueueFolder, WaitingFile
 from mimikit.hueyfiles.serializer import unwrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES
-from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.watch import CriticalThread
 
 _logger = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class OwnedClaims(Claims):
         self._local = threading.local()
         self._unpruned = 1  # a previous process may have left some
         self._prune = threading.Event()
-        self._pruner = LastingThread("pruner")
+        self._pruner = CriticalThread("pruner")
 
     def claim(self, waiting: WaitingFile) -> bytes | None:
         """Rename, then read.
