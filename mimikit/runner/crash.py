@@ -35,7 +35,7 @@ def end_process(reason: str, log: Callable[[str], object] = lambda _reason: None
 
 
 def end_with_threads(end: Callable[[str], object]) -> None:
-    """Call `end(reason)` when a lasting thread of this process dies, or any one of a shortage."""
+    """Call `end(reason)` when a CriticalThread dies, or any thread of a shortage."""
     otherwise = threading.excepthook
 
     def thread_died(args: threading.ExceptHookArgs) -> None:
