@@ -24,11 +24,10 @@ from mimikit.conversation import history, inbox
 from mimikit.engine_settings import CodexSettings
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Task
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import TaskDiff, TaskResult
 from tests.support.fake_llm import Body, FakeLLM
 from tests.support.runs import alive
 
