@@ -115,8 +115,10 @@ class TalkServer:
         """The server, with an empty file over the owner's config.toml.
 
         Raises:
-            EngineError: there is no folder to work in.
+            EngineError: that file cannot be hidden, or there is no folder to work in.
         """
+        if reason := self.unavailable():
+            raise EngineError(reason)
         folder = self._work_folder()
         config = place.home / _CONFIG
         covers = {real(config): folder / _CONFIG} if config.exists() else {}
