@@ -20,8 +20,6 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import Usage
 
-_LOOK_EVERY_S = 1.0
-"""A wake-up that is so late means that this process was suspended: limits are extended by it."""
 _SHOWN_CHARACTERS = 4000
 _TEXTS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\$])*`', re.DOTALL)
 _CALLS = re.compile(r"\btools\s*[.\[]")
@@ -127,41 +125,32 @@ class ServerTurn:
 
     def _follow(self, messages: queue.SimpleQueue[Message | None]) -> TurnEnd:
         request = self._request
-        begun = heard = looked = time.monotonic()
+        heard = time.monotonic()
+        until = heard + request.timeout_s
         leave_at: float | None = None
         while True:
-            limits = (begun + request.timeout_s, heard + request.idle_timeout_s)
-            wait_s = max(0.0, min(_LOOK_EVERY_S, (leave_at or min(limits)) - looked))
+            limit = leave_at or min(until, heard + request.idle_timeout_s)
             try:
-                message = messages.get(timeout=wait_s)
+                message = messages.get(timeout=max(0.0, limit - time.monotonic()))
             except queue.Empty:
                 message = {}
-            now = time.monotonic()
-            if (
-                not message
-                and message is not None
-                and (late_s := now - looked - wait_s) > _LOOK_EVERY_S
-            ):
-                begun, heard = begun + late_s, heard + late_s
-                leave_at = leave_at and leave_at + late_s
-            looked = now
             if message is None:
                 raise ServerTrouble(self._server.ended or "it ended")
             if message:
-                heard = now
                 if (end := self._take(message)) is not None:
                     return end
-                looked = heard = time.monotonic()  # a tool took its time
+                heard = time.monotonic()  # after a tool call, which may take its time
+            now = time.monotonic()
             if self._stop is None and not self._is_done:
                 self._stop = request.cancel.reason
-                if looked >= begun + request.timeout_s:
+                if now >= until:
                     self._stop = self._stop or "timeout"
-                elif looked >= heard + request.idle_timeout_s:
+                elif now >= heard + request.idle_timeout_s:
                     self._stop = self._stop or "idle"
             if leave_at is None and (self._stop is not None or self._is_done):
-                leave_at = looked + self._kill_after_s
+                leave_at = now + self._kill_after_s
                 self._interrupt()
-            if leave_at is not None and looked >= leave_at:
+            if leave_at is not None and now >= leave_at:
                 return self._ended("interrupted", None, hung=True)
 
     def _interrupt(self) -> None:
