@@ -152,7 +152,7 @@ def test_a_storage_that_nobody_holds_any_more_lets_go(tmp_path: Path) -> None:
         assert held.dequeue() == b"a"
         owned = held.owned()
         assert owned is not None
-        owned.keep_held()
+        owned.detach_current()
 
     thread = threading.Thread(target=claim_and_end)
     thread.start()
