@@ -153,7 +153,7 @@ class KeptServer(Generic[P]):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: P | None = None
+        self.process: P | None = None
         self._key: object = None
 
     @contextlib.contextmanager
@@ -167,13 +167,13 @@ class KeptServer(Generic[P]):
             EngineError: it cannot be started, or the run was stopped meanwhile.
         """
         with self._lock:
-            kept = self._process
+            kept = self.process
             if kept is None or key != self._key or not kept.enter():
                 if kept is not None:
                     kept.retire()
                 kept = make()
                 kept.enter()
-                self._process, self._key = kept, key  # `close` may end it while it starts
+                self.process, self._key = kept, key  # `close` may end it while it starts
                 try:
                     kept.start()
                 except EngineError:
@@ -187,6 +187,6 @@ class KeptServer(Generic[P]):
 
     def close(self) -> None:
         """End the process; a later run starts another."""
-        kept, self._process = self._process, None
+        kept, self.process = self.process, None
         if kept is not None:
             kept.end()
