@@ -16,7 +16,7 @@ import pytest
 from mimikit.clock import SystemClock
 from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply, ToolSpec
 from mimikit.engines.codex.engine import CodexEngine
-from mimikit.engines.codex.failures import typed_failure, used_up_until
+from mimikit.engines.codex.failures import exhausted_until, failure_of_type
 from mimikit.engines.codex.server_turn import calls_once
 from mimikit.sandbox import programs
 from tests.support.codex_ground import Here, codex_ground
@@ -308,7 +308,7 @@ class TestItsLife:
     ],
 )
 def test_a_typed_failure_says_what_is_wrong(info: Any, want: str | None) -> None:
-    assert typed_failure("it failed", info, [], NOW).want == want
+    assert failure_of_type("it failed", info, [], NOW).want == want
 
 
 def test_of_used_up_windows_the_last_end_counts() -> None:
@@ -317,10 +317,12 @@ def test_of_used_up_windows_the_last_end_counts() -> None:
 
     soon, later = NOW.replace(hour=11), NOW.replace(hour=12)
     limits: Any = {"primary": window(100, soon), "secondary": window(100, later)}
-    assert typed_failure("x", "usageLimitExceeded", used_up_until(limits), NOW).again == later
+    assert (
+        failure_of_type("x", "usageLimitExceeded", exhausted_until(limits), NOW).retry_at == later
+    )
     limits = {"primary": window(100, soon), "secondary": window(40, later)}
-    assert typed_failure("x", "usageLimitExceeded", used_up_until(limits), NOW).again == soon
-    assert used_up_until({"primary": {"usedPercent": "all"}, "secondary": None}) == []
+    assert failure_of_type("x", "usageLimitExceeded", exhausted_until(limits), NOW).retry_at == soon
+    assert exhausted_until({"primary": {"usedPercent": "all"}, "secondary": None}) == []
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class ServerTurn:
         self._thread = self._turn = ""
         self._stop: str | None = None
         self._answer, self._is_done = _Answer(), False
-        self._held: tuple[ToolRequest, str] | None = None
+        self._unanswered: tuple[ToolRequest, str] | None = None
         """A final call whose answer is held back: the turn may end without another request."""
         self._message = ""
         self.usage = Usage()
@@ -191,7 +191,7 @@ class ServerTurn:
                 return self._ended(text_of(turn, "status"), value_of(turn, "error"))
             case _:
                 pass
-        self._settle()
+        self._end_if_final()
         return None
 
     def _complete(self, item: Json) -> None:
@@ -229,17 +229,17 @@ class ServerTurn:
         self._request.callbacks.on_event("tool", call.tool, facts)
         self._answer.replies.append(reply)
         if self._answer.may_be_over:
-            self._held = call, reply.text
+            self._unanswered = call, reply.text
         else:
             self._server.answer_tool(call, reply.text, ok=reply.ok)
 
-    def _settle(self) -> None:
+    def _end_if_final(self) -> None:
         """End the turn after a final call, once the answer is complete and has no other call."""
-        if self._held is None:
+        if self._unanswered is None:
             return
         if not self._answer.may_be_over:
-            call, text = self._held
-            self._held = None
+            call, text = self._unanswered
+            self._unanswered = None
             self._server.answer_tool(call, text, ok=True)
         elif self._answer.is_whole:
             self._is_done = True
