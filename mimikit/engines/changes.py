@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from mimikit.engines.base import EventKind
-from mimikit.protocol.diffs import DiffHunk, FileAction, FileDiff, TaskDiff
+from mimikit.protocol.results import DiffHunk, FileAction, FileDiff, TaskDiff
 
 MAX_WORKSPACE_FILES = 20_000
 MAX_FILE_BYTES = 2**20

@@ -24,7 +24,6 @@ from typing import IO, Literal, TypeAlias
 from mimikit.engines.base import CancelToken, Failed, Outcome, stop_outcome
 from mimikit.engines.process_marks import MARK, mark
 from mimikit.errors import EngineError, ProgramLost, shortage_of
-from mimikit.protocol.watch import BoundedThread
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
@@ -279,7 +278,7 @@ class _Run:
                 self._child.wait()
                 self._waker.ring()
 
-            BoundedThread(wait).start()
+            threading.Thread(target=wait, daemon=True).start()
         else:
             stack.callback(os.close, handle)
             self._selector.register(handle, selectors.EVENT_READ, self._noticed_exit)

@@ -15,7 +15,6 @@ from mimikit.engines.changes import RunRecording
 from mimikit.engines.circuit import MAX_REST_S
 from mimikit.errors import BadSettings, StorageError, shortage_of
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
     REMINDER,
@@ -25,7 +24,7 @@ from mimikit.protocol.models import (
     QueueName,
     Task,
 )
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import TaskDiff, TaskResult
 from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.metering import run_metered
 from mimikit.roles.result_type import typed_result

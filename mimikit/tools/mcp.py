@@ -20,7 +20,7 @@ from mimikit import __version__
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadRecord, MimikitError
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.watch import CriticalThread
 
 PROTOCOLS = ("2025-11-25", "2025-06-18")
 """Versions of MCP that are spoken, newest first."""
@@ -65,7 +65,7 @@ class ToolServer(ThreadingHTTPServer):
         self._turns: dict[str, _Turn] = {}
         """By the digest of a token: how long a look-up takes tells nothing of it."""
         self.on_refused = on_refused
-        self._thread = LastingThread("tool-server")
+        self._thread = CriticalThread("tool-server")
         super().__init__(("127.0.0.1", port), _Handler)
         self.port = int(self.server_address[1])
 

@@ -12,7 +12,7 @@ import pytest
 
 from mimikit.engines import changes
 from mimikit.engines.changes import ChangeRecorder, RunRecording
-from mimikit.protocol.diffs import FileDiff, TaskDiff
+from mimikit.protocol.results import FileDiff, TaskDiff
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines import changes
-from mimikit.protocol.diffs import DiffHunk
+from mimikit.protocol.results import DiffHunk
 
 
 def shown(old: bytes, new: bytes) -> list[DiffHunk]:

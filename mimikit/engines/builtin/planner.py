@@ -109,7 +109,7 @@ def told_in_words(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
     schedule: Schedule | None = None
     if given["type"] == "recurring":
         schedule = Schedule(interval=given.get("interval"), cron=given.get("cron"))
-    usual = notify.usual("command", "builtin", schedule=schedule, is_standing=is_standing)
+    usual = notify.default_notify("command", "builtin", schedule=schedule, is_standing=is_standing)
     times = "each" if schedule else "gathered" if is_standing else "once"
     return notify.words(asked or usual, times)
 

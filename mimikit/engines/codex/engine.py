@@ -32,7 +32,7 @@ from mimikit.engines.base import (
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
-from mimikit.engines.codex.failures import told_failure, told_too_long
+from mimikit.engines.codex.failures import failure_of_message, is_context_overflow
 from mimikit.engines.codex.talk import TalkServer, stamp
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError
@@ -184,7 +184,7 @@ class CodexEngine:
             writable=[place.home],
             shown=[*codex_cli.shown_to(place), request.scratch / UPSTREAM],
         )
-        env = codex_cli.surroundings(self._codex, place, talks=False)
+        env = codex_cli.environment(self._codex, place, is_talk=False)
         # In the environment that codex has: the helper of its sandbox is in its home.
         if reason := self._sandbox.unproved(box, inner=inner, env=env):
             raise EngineError(reason)
@@ -227,7 +227,7 @@ class CodexEngine:
             reason = f"codex was ended by {process.signal_name(-signum)} before it was done"
             return Failed("error", reason, text, exit_code=128 + signum)
         reason = turn.failed or output.errors() or turn.trouble or "codex ended without a word"
-        failure = told_failure(reason, self._clock.now())
+        failure = failure_of_message(reason, self._clock.now())
         if reason.rpartition("\n")[2].startswith("bwrap: ") and not turn.session_id:
             failure = replace(failure, want="unready")  # a path to mount was gone
         return failure.outcome(text, acted=turn.acted, code=code)
@@ -259,7 +259,7 @@ def _why_not_resumed(error: str) -> str | None:
     """Why a session could not be resumed; None: another failure."""
     if "no rollout found" in error:
         return "gone"
-    return "too long" if told_too_long(error) else None
+    return "too long" if is_context_overflow(error) else None
 
 
 def _usage_of_session(home: Path, session: str) -> Usage:

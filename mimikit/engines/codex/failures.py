@@ -53,53 +53,55 @@ _STATUSES: dict[int, EngineWant] = {401: "logged_out", 403: "logged_out", 429: "
 class EngineFailure:
     """Why a turn failed."""
 
-    said: str
+    message: str
     want: EngineWant | None = None
     """Why codex is unavailable; None: the work itself failed."""
     too_long: bool = False
     """The prompt does not fit the model's context."""
-    again: datetime | None = None
+    retry_at: datetime | None = None
     """When a rate limit ends."""
 
     def outcome(self, text: str, *, acted: bool, code: int | None) -> Outcome:
         """`acted`: something was done already, so no shorter prompt is tried."""
         if self.want is not None:
-            return Failed.unavailable(self.want, self.said, text=text, retry_at=self.again)
+            return Failed.unavailable(self.want, self.message, text=text, retry_at=self.retry_at)
         too_long = self.too_long and not acted
-        return Failed("error", self.said, text, exit_code=code, too_long=too_long)
+        return Failed("error", self.message, text, exit_code=code, too_long=too_long)
 
 
-def told_too_long(said: str) -> bool:
-    return _TOO_LONG.search(said) is not None
+def is_context_overflow(message: str) -> bool:
+    return _TOO_LONG.search(message) is not None
 
 
-def told_failure(said: str, now: datetime) -> EngineFailure:
+def failure_of_message(message: str, now: datetime) -> EngineFailure:
     """A failure by its message alone."""
-    if told_too_long(said):
-        return EngineFailure(said, too_long=True)
-    wants: list[EngineWant] = [want for want, words in _WORDS.items() if words.search(said)]
+    if is_context_overflow(message):
+        return EngineFailure(message, too_long=True)
+    wants: list[EngineWant] = [want for want, words in _WORDS.items() if words.search(message)]
     want = wants[0] if wants else None
-    return EngineFailure(said, want, again=retry_at(said, now) if want == "limited" else None)
+    return EngineFailure(
+        message, want, retry_at=retry_at(message, now) if want == "limited" else None
+    )
 
 
-def typed_failure(
-    said: str, info: Json, resets: Iterable[datetime], now: datetime
+def failure_of_type(
+    message: str, info: Json, resets: Iterable[datetime], now: datetime
 ) -> EngineFailure:
     """A failure with its `codexErrorInfo`; `resets`: when exhausted rate limits end."""
     kind, status = _kind_of(info)
-    told = told_failure(said, now)
+    told = failure_of_message(message, now)
     if told.too_long or kind == "contextWindowExceeded":
-        return EngineFailure(said, too_long=True)
+        return EngineFailure(message, too_long=True)
     want = _STATUSES.get(status or 0) or _KINDS.get(kind) or told.want
     if want == "unreachable" and status is not None:  # the server did answer
         want = "broken" if status >= 500 else None
-    again = None
+    resets_at = None
     if want == "limited":  # the last of several windows counts; a message is less exact
-        again = max((at for at in resets if at > now), default=None) or retry_at(said, now)
-    return EngineFailure(said, want, again=again)
+        resets_at = max((at for at in resets if at > now), default=None) or retry_at(message, now)
+    return EngineFailure(message, want, retry_at=resets_at)
 
 
-def used_up_until(limits: Json) -> list[datetime]:
+def exhausted_until(limits: Json) -> list[datetime]:
     """The ends of the exhausted windows of `account/rateLimits/updated`."""
     found = list[datetime]()
     for name in ("primary", "secondary"):

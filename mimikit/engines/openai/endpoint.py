@@ -19,7 +19,6 @@ from mimikit.engines.base import CancelToken
 from mimikit.engines.limits import retry_at
 from mimikit.errors import shortage_of
 from mimikit.language.plain_text import plain
-from mimikit.protocol.watch import BoundedThread
 
 if TYPE_CHECKING:
     import httpx2
@@ -151,7 +150,7 @@ class EndpointClient:
 
         stop.on_cancel(lambda _reason: self.cut())
         cancel.on_cancel(end)
-        watch = BoundedThread(wait)
+        watch = threading.Thread(target=wait, daemon=True)
         watch.start()
         try:
             yield
