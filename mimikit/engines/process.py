@@ -159,8 +159,8 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
     if ended.stopped in ("canceled", "killed"):
         return stop_outcome(ended.stopped, text)
     if ended.stopped == "flood":
-        said = f"ended: it printed more than {program.output_bytes} bytes"
-        return Failed("error", said, text)
+        message = f"ended: it printed more than {program.output_bytes} bytes"
+        return Failed("error", message, text)
     silent = ended.stopped == "idle"
     limit_s = program.idle_timeout_s if silent else program.timeout_s
     return late_outcome(limit_s or 0.0, text, silent=silent)
@@ -168,8 +168,8 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
 
 def late_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
     """The outcome of a run that reached its deadline or its idle timeout."""
-    said = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
-    return Failed("timeout", said, text)
+    message = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
+    return Failed("timeout", message, text)
 
 
 def signal_name(exit_code: int) -> str:

@@ -128,8 +128,8 @@ def check_seat(seat: str | None) -> None:
 def checked_name(name: str) -> str:
     """Raises BadInput."""
     if not config.is_own_name(name):
-        said = "expected a free name of lower-case letters, digits, - and _, at most 32"
-        raise BadInput(f"{said}, that begins with a letter; got {name[:40]!r}", field="name")
+        message = "expected a free name of lower-case letters, digits, - and _, at most 32"
+        raise BadInput(f"{message}, that begins with a letter; got {name[:40]!r}", field="name")
     return name
 
 
@@ -145,8 +145,8 @@ def checked_key(given: str) -> str:
     """Raises BadInput."""
     key = given.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        said = "expected a key of visible ASCII characters in one line, got something else"
-        raise BadInput(said, field="key")
+        message = "expected a key of visible ASCII characters in one line, got something else"
+        raise BadInput(message, field="key")
     return key
 
 

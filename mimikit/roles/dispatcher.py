@@ -68,9 +68,9 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
             raise  # recovery decides
         context.log.write("error", "run_fault", taskId=claimed.id, error=repr(error))
         end = TaskEnd("failed", "error", claimed.attempts + 1)
-        said = f"a fault of mimikit's own: {error}"
+        message = f"a fault of mimikit's own: {error}"
         now = context.clock.now()
-        result = result_of(claimed.but(role=queue_name), end, started, now, error=said)
+        result = result_of(claimed.but(role=queue_name), end, started, now, error=message)
         context.retry_on_storage_error(lambda: queue.finish(context.files, result))
         return True
     finally:

@@ -375,12 +375,12 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
         context.log.write("audit", "engine_failed", said=outcome.error, **facts)
     language = _language(request)
     if outcome.too_long:
-        said = phrases.say("context_too_long", language, engine=engine.name)
-        outcome = replace(outcome, error=said)
+        message = phrases.say("context_too_long", language, engine=engine.name)
+        outcome = replace(outcome, error=message)
     elif request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
         key = _TURN_ERRORS.get(outcome.reason)
-        said = phrases.say(key, language, engine=engine.name) if key else outcome.error
-        outcome = replace(outcome, error=said)
+        message = phrases.say(key, language, engine=engine.name) if key else outcome.error
+        outcome = replace(outcome, error=message)
     return outcome
 
 

@@ -279,8 +279,8 @@ def _answer(turn: _Turn, method: str, number: str | int, params: _Object) -> _Ob
         case "tools/call":
             name, arguments = params.get("name"), params.get("arguments")
             if not isinstance(name, str) or not isinstance(arguments, dict | None):
-                said = "params: expected a name and an object of arguments"
-                return _error(number, _INVALID_PARAMS, said)
+                message = "params: expected a name and an object of arguments"
+                return _error(number, _INVALID_PARAMS, message)
             if name in turn.specs:
                 reply = turn.call(name, arguments or {})
             else:

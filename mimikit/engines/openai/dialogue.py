@@ -207,8 +207,8 @@ class AnswerReader:
         self._show.close()
         answer = self._answer
         if not answer.is_whole:
-            said = "the endpoint broke off before its answer was done"
-            raise EndpointError("broken", said, may_pass=True)
+            message = "the endpoint broke off before its answer was done"
+            raise EndpointError("broken", message, may_pass=True)
         for _, (call_id, name, *arguments) in sorted(self._parts.items()):
             self._call(call_id, name, "".join(arguments))
         thoughts, text = _apart("".join(self._text))

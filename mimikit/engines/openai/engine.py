@@ -235,10 +235,10 @@ class _Run:
                 dialogue.add_output(call, reply.text if reply.ok else f"error: {reply.text}")
             if ends_turn([reply for _, reply in replies]):
                 return Done(answer.text)
-        said = f"ended: still at work after {_MOST_ROUNDS[request.role]} rounds"
+        message = f"ended: still at work after {_MOST_ROUNDS[request.role]} rounds"
         if request.role == "teller" and self.text:
             return Done(self.text)
-        return Failed("error", said, self.text)
+        return Failed("error", message, self.text)
 
     def _ended(self, answer: ModelAnswer) -> Outcome:
         text = answer.text or self.text
@@ -246,8 +246,8 @@ class _Run:
             self.request.callbacks.on_event("note", "the endpoint's limit cut this answer off", {})
         if text or (self.acted and self.request.role != "worker"):
             return Done(text)
-        said = "the model ended the turn without an answer; try again"
-        return Failed("error", said)
+        message = "the model ended the turn without an answer; try again"
+        return Failed("error", message)
 
     def _ask(
         self,

@@ -162,8 +162,10 @@ class WorkTools:
 
     def _shell(self, args: ShellArguments) -> ToolReply:
         if len(args.command.encode(errors="replace")) > _LINE_BYTES:
-            said = f"expected a command of at most {_LINE_BYTES} bytes; write a script and run that"
-            return ToolReply(False, said)
+            message = (
+                f"expected a command of at most {_LINE_BYTES} bytes; write a script and run that"
+            )
+            return ToolReply(False, message)
         tell, facts = self._request.callbacks.on_event, {"id": f"shell-{self._count}"}
         tell("command", args.command, {**facts, "status": "in_progress"})
         shell = programs.find("bash") or "/bin/sh"
