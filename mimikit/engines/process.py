@@ -247,7 +247,7 @@ class _Run:
                 finally:
                     self._finish()
             except OSError as error:
-                # No EngineError: it had begun, whatever there was too little of afterwards.
+                # No EngineError, which would mean that nothing had started.
                 raise ProgramLost(f"{program.argv[0]} was ended: {error!r}") from None
         return ProgramOutcome(self._child.returncode, self._stopped)
 
@@ -269,7 +269,7 @@ class _Run:
                 self._selector.register(stdin, selectors.EVENT_WRITE, write)
             if (feed := self.program.feed) is not None:
                 feed.attach(self._waker.ring)
-                self._waker.ring()  # it may hold something already
+                self._waker.ring()  # input may be queued already
         try:
             handle = os.pidfd_open(self._child.pid)
         except (OSError, AttributeError):  # no pidfd here (macOS): a thread waits for it
@@ -360,7 +360,7 @@ class _Run:
             written = os.write(stdin.fileno(), self._unwritten[:_CHUNK_BYTES])
         except BlockingIOError:
             return
-        except OSError:  # it does not want to read: its own affair
+        except OSError:  # it does not read its input
             written = len(self._unwritten)
         self._unwritten = self._unwritten[written:]
         if not self._unwritten:

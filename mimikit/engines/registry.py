@@ -160,7 +160,7 @@ class EngineRegistry:
             if order not in (["auto"], ["command"])
         }
 
-    # ---- how each mind is
+    # ---- the status of each engine
 
     def engine_status(self) -> dict[str, EngineStatus]:
         """Status of each engine that serves here, or once did."""

@@ -63,7 +63,7 @@ def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
         table[key] = list(names) if len(names) > 1 else names[0]
 
     if seat is None and "engine" not in _loaded(text):
-        text = f'engine = ""\n{text}'  # at its end it would stand in the last table
+        text = f'engine = ""\n{text}'  # at its end it would belong to the last table
     return _changed(text, change)
 
 
@@ -72,7 +72,7 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> st
 
     def change(document: Table) -> None:
         table = _below(_below(document, "engines"), name)
-        for key in ("api_key_env", "api_key_file"):  # one of them
+        for key in ("api_key_env", "api_key_file"):  # they exclude each other
             table.pop(key, None)
         for key, value in facts.items():
             table[key] = value
@@ -360,7 +360,7 @@ def tried(request: TrialRequest, state: Path) -> TrialReport:
         try:
             models = trial.models()[:_MOST_MODELS]
         except BadInput:
-            if model is None:  # many an endpoint cannot list what it has, and answers
+            if model is None:  # some endpoints cannot list their models
                 raise
         return TrialReport(models=models, test=trial.turn() if model else None)
     except BadInput as error:

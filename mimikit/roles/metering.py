@@ -98,7 +98,7 @@ def used_by(
         return (meter.told, True) if meter.told.tokens else (None, False)
     if outcome.usage.tokens:
         return outcome.usage, False
-    if meter.told.tokens:  # it was cut short: what it was at by then is not known
+    if meter.told.tokens:  # cut short: the last report is a lower bound
         return meter.told, True
     if not has_begun or outcome.reason in _TURNED_AWAY:
         return None, False

@@ -285,7 +285,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             model=attempt.choice.model,
             effort=attempt.choice.seat.effort,
             resume=attempt.resume,
-            # An internal task is asked for a word; nobody asked it to work.
+            # An internal task judges or summarises; it changes nothing.
             read_only=turn_input.task is not None and turn_input.task.internal,
         )
         outcome = _run_guarded(context, attempt.choice, request)
@@ -296,7 +296,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
         if shortage_of(error):
             raise
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
-        # An EngineError says that nothing began; of what else an engine raises nobody knows.
+        # An EngineError means that nothing began; after any other error that is unknown.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
         outcome = Failed("error", f"the engine failed: {error}")
     finally:
@@ -304,10 +304,10 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             remove_scratch(scratch)
     if cancel.reason == "killed" and outcome.status != "done":
         outcome = Failed("killed", "mimikit was stopped meanwhile")
-    with contextlib.suppress(OSError, RuntimeError):  # the outcome stands
+    with contextlib.suppress(OSError, RuntimeError):  # does not change the outcome
         output.write("ended", outcome.error or "", {"status": outcome.status})
         if engine.name not in _WITHOUT_TOKENS:
-            tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
+            tokens.load_soon()  # count the tokens of later turns instead of estimating them
         trail.keep(context.files, request, outcome, context.clock.now())
     return outcome
 
@@ -415,7 +415,7 @@ def _timeouts(attempt: Attempt, limits: LimitSettings) -> tuple[float, float]:
     timeout_s = (task and task.timeout) or choice.seat.timeout_s or longest
     if role == "teller":
         return timeout_s, limits.teller_idle_timeout_s
-    if choice.engine.name == "command":  # it may be silent; an agent that says nothing is stuck
+    if choice.engine.name == "command":  # a command may be silent; a silent agent is stuck
         return timeout_s, timeout_s
     return timeout_s, limits.idle_timeout_s
 

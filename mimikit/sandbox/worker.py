@@ -117,7 +117,7 @@ class WorkerSandbox:
         pinned = [folder for folder in around if folder.is_relative_to(workspace)]
         pinned += [] if git.writable is None else [git.writable]
         opened = [real(path) for path in spec.writable]
-        # An engine's own home holds its login: it reads it, and closes it to its shells itself.
+        # An engine reads the login in its own home, and hides it from its shells itself.
         keys = [path for path in self.hidden() if not any(map(path.is_relative_to, opened))]
         box = Box(
             cwd=workspace,

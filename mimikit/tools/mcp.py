@@ -46,7 +46,7 @@ class _Turn:
         with self._lock:
             try:
                 return self._call(name, arguments)
-            except Exception as error:  # noqa: BLE001 - a tool's fault is told to the model
+            except Exception as error:  # noqa: BLE001 - reported to the model
                 return ToolReply(ok=False, text=f"{name} failed: {type(error).__name__}")
 
 
@@ -129,7 +129,7 @@ class _Refusal(Exception):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.1"  # what cannot be read is answered in full too
+    default_request_version = "HTTP/1.1"  # malformed requests get a full answer too
     server_version = "mimikit"
     sys_version = ""
     timeout = _CLIENT_TIMEOUT_S
@@ -214,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
         if (headers := getattr(self, "headers", None)) is not None:
             facts |= {"host": str(headers.get("host"))[:200]}
             facts |= {"origin": str(headers.get("origin"))[:200]}
-        with contextlib.suppress(MimikitError):  # a full disk does not open the door
+        with contextlib.suppress(MimikitError):  # a full disk must not admit anyone
             self.server.on_refused(facts)
         self._send(status, json.dumps({"error": reason}).encode())
 

@@ -169,7 +169,7 @@ class ModelDialogue:
                     }
                     for call in answer.calls
                 ]
-                if answer.thoughts:  # some think on from what they thought, and insist on it
+                if answer.thoughts:  # some models require their thoughts back
                     said["reasoning_content"] = answer.thoughts
             yield said
 
@@ -251,7 +251,7 @@ class AnswerReader:
         known[0] = known[0] or _text(call, "id")
         known[1] = known[1] or _text(function, "name")
         arguments = function.get("arguments")
-        if isinstance(arguments, dict):  # some give them as they are meant
+        if isinstance(arguments, dict):  # some endpoints send an object
             arguments = json.dumps(arguments)
         if isinstance(arguments, str):
             known.append(arguments)

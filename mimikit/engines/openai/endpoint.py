@@ -115,7 +115,7 @@ class EndpointClient:
             max_retries=0,
             http_client=http,
         )
-        # The client takes these from the environment, where they are meant for OpenAI itself.
+        # The client reads these from the environment, where they belong to OpenAI itself.
         self._client.organization = self._client.project = None
 
     def __enter__(self) -> EndpointClient:
@@ -258,9 +258,9 @@ class EndpointClient:
             if shortage_of(error):
                 raise
             raise self._of_connection(error) from error
-        except openai.APIError as error:  # told within a stream
+        except openai.APIError as error:  # an error event within a stream
             raise self.told_error(error.body or error.message) from error
-        except Exception as error:  # of the client: what came is nothing it can read
+        except Exception as error:  # the client could not parse the answer
             if shortage_of(error):
                 raise
             message = f"{self._url} answered with what is no answer ({type(error).__name__})"

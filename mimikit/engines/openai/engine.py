@@ -319,7 +319,7 @@ class _Run:
             return ToolReply(False, "the run is over")
         given = parsed_arguments(call.arguments)
         facts: dict[str, object] = {"tool": call.name[:100], "id": call.id}
-        is_shown = self.request.role != "worker"  # a Worker's tools tell of themselves
+        is_shown = self.request.role != "worker"  # a Worker's tools report their own events
         if given is None:
             reply = ToolReply(False, "arguments: expected one JSON object, got something else")
         else:

@@ -134,7 +134,7 @@ class WorkTools:
         )
         if reason := sandbox.unproved(box):
             raise EngineError(reason)
-        # Made once: what the Worker makes between its calls changes nothing of where it may go.
+        # Made once, so that files a Worker creates later cannot change its mounts.
         self._box = sandbox.argv([], box)
         self._temporary = request.scratch / "tmp"
         self._temporary.mkdir(exist_ok=True)
