@@ -86,9 +86,7 @@ class ShellEngine:
         code = ended.exit_code or 0
         if code == 0:
             return Done(text, exit_code=0, data=data)
-        if (
-            boxed is not None and code - 128 in signal.valid_signals()
-        ):  # bubblewrap's form of a signal
+        if boxed is not None and code - 128 in signal.valid_signals():  # bubblewrap's exit code
             code = 128 - code
         message = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
         if last := output.errors.text().strip().splitlines()[-_ERROR_LINES:]:
