@@ -124,7 +124,7 @@ def test_several_inputs_are_answered_in_order() -> None:
         ("run: ls\nrun: date", "more than one request"),
     ],
 )
-def test_a_sentence_that_can_not_be_done_starts_nothing_and_says_why(text: str, word: str) -> None:
+def test_a_sentence_that_cannot_be_done_starts_nothing_and_says_why(text: str, word: str) -> None:
     reply, desk = tell(text)
     assert word in reply
     assert desk.calls == []
@@ -218,7 +218,7 @@ def test_what_is_to_run_later_is_delegated_word_for_word_and_told_when(
         ("run date tomorrow", "Say the time first"),
     ],
 )
-def test_what_can_not_be_run_later_is_told_and_starts_nothing(sentence: str, words: str) -> None:
+def test_what_cannot_be_run_later_is_told_and_starts_nothing(sentence: str, words: str) -> None:
     text, desk = tell(sentence, tasks=TASKS)
     assert words in text
     assert desk.calls == []
@@ -533,7 +533,7 @@ def test_a_chain_is_planned_as_a_task_that_waits(prompt: str, upstream: str) -> 
 
 
 @pytest.mark.parametrize("prompt", ["write me a poem", "run away with me", "tasks", "remember: x"])
-def test_what_it_can_not_plan_it_says_and_plans_nothing(prompt: str) -> None:
+def test_what_it_cannot_plan_it_says_and_plans_nothing(prompt: str) -> None:
     outcome, desk = plan(prompt)
     assert outcome.status == "done"
     assert "no language model is connected" in outcome.text

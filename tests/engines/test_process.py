@@ -164,7 +164,7 @@ def test_without_input_a_reader_gets_the_end_at_once(tmp_path: Path) -> None:
     ],
     ids=["no program", "no folder", "null byte", "too long"],
 )
-def test_what_can_not_be_started_is_said(
+def test_what_cannot_be_started_is_said(
     tmp_path: Path, argv: tuple[str, ...], folder: str, said: str
 ) -> None:
     program = Program(argv, tmp_path / folder, process.environment(), "mark", timeout_s=5)

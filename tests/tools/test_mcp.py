@@ -144,7 +144,7 @@ def test_a_call_is_made_and_answered(served: Served) -> None:
     ],
     ids=["refused", "raises", "unknown"],
 )
-def test_what_a_tool_can_not_do_is_told_to_the_model(
+def test_what_a_tool_cannot_do_is_told_to_the_model(
     served: Served, params: dict[str, Any], said: str
 ) -> None:
     result = served.say("tools/call", params)["result"]
@@ -163,7 +163,7 @@ def test_what_a_tool_can_not_do_is_told_to_the_model(
         ("tools/list", "x", -32602),
     ],
 )
-def test_what_can_not_be_understood_is_a_json_rpc_error(
+def test_what_cannot_be_understood_is_a_json_rpc_error(
     served: Served, method: str, params: Any, code: int
 ) -> None:
     assert served.say(method, params)["error"]["code"] == code
