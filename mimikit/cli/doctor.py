@@ -37,7 +37,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
-from mimikit.sandbox.worker import WorkerSandbox, outside_of_path
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, outside_of_path
 from mimikit.state import State
 from mimikit.triggers import registry
 from mimikit.views.status import (
@@ -234,12 +234,12 @@ def box(state: State) -> Iterator[Finding]:
     settings = state.settings.sandbox
     if settings.mode == "off":
         advice = "an agent can then read and change all that you can"
-        yield warning("sandbox", "Workers run without it: the settings say so", advice)
+        yield warning("sandbox", "Workers run without it, as the settings say", advice)
         return
     with tempfile.TemporaryDirectory() as place:
         (masked := Path(place, paths.STATE_FOLDER)).mkdir()
         worker = WorkerSandbox(settings, masked)
-        reason = worker.unavailable() or worker.unproved(Path(place), Path(place))
+        reason = worker.unavailable() or worker.unproved(BoxSpec(Path(place), Path(place)))
     if reason is None:
         yield ok("sandbox", "a Worker can neither read nor write a state: tried")
     else:

@@ -25,7 +25,6 @@ import click
 import mimikit
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame
 from mimikit.clock import Clock
-from mimikit.protocol.watch import BoundedThread
 
 QUICK_DEATH_S = 60.0
 """A process that lived for less died quickly."""
@@ -96,7 +95,7 @@ class ProcessGroup:
                 process.stdin.close()
             self._events.put(ProcessEvent("died", child.name, code))
 
-        BoundedThread(wait).start()
+        threading.Thread(target=wait, daemon=True).start()
 
     def next_event(self, timeout_s: float | None) -> ProcessEvent | None:
         """The next thing that happens; None when nothing does in time."""
@@ -232,7 +231,7 @@ def end_with_parent() -> None:
         threading.Event().wait(_LONGEST_END_S)
         os._exit(1)
 
-    BoundedThread(wait).start()
+    threading.Thread(target=wait, daemon=True).start()
 
 
 @click.command(cls=LeafCommand)
@@ -271,7 +270,7 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
 
         def hurry(_number: int, _frame: FrameType | None) -> None:
             # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
-            BoundedThread(app.store.live.stop_all).start()
+            threading.Thread(target=app.store.live.stop_all, daemon=True).start()
 
         signal.signal(HURRY, hurry)
         if not with_parent:

@@ -29,7 +29,7 @@ from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.models import LiveRun, Question
-from mimikit.tasks.budget import day_of
+from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
 from mimikit.views.backlog import BacklogView
 from mimikit.views.base import View

@@ -27,7 +27,7 @@ from mimikit.cli.options import (
 from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import REMINDER, Record
-from mimikit.protocol.notify import told_words
+from mimikit.protocol.notify import notify_words
 from mimikit.protocol.triggers import Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests, world
@@ -214,6 +214,6 @@ def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
         shown_times = [terminal.moment(time, here.now, here.zone) for time in times]
         told.append(f"the next times: {', '.join(shown_times)}")
     if not is_reminder:
-        told.append(told_words(trigger)["en"])
+        told.append(notify_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
     return told + [note["en"] for note in shown.notes(trigger, here, asked_every_s=every_s)]

@@ -11,7 +11,7 @@ from mimikit.cli.client import change_settings, look_at_consumer
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame
 from mimikit.cli.options import parse_past
 from mimikit.errors import BadInput
-from mimikit.tasks.budget import day_of
+from mimikit.tasks.usage import day_of
 from mimikit.views.usage import UsageBy, UsageReader
 
 _CAPS = {

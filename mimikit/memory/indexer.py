@@ -31,7 +31,6 @@ from mimikit.memory.index import (
 )
 from mimikit.memory.passages import Passage, is_near, part_of
 from mimikit.memory.terms import ChineseDictionary, Cutter, has_wide
-from mimikit.protocol.watch import BoundedThread
 
 SMALL_FILES, SMALL_BYTES = 12, 40_000
 """So much is taken in by whoever searches; more by a thread of its own."""
@@ -250,7 +249,7 @@ class Indexer:
         with self._looking:
             worker = self._worker
             if worker is None or not worker.is_alive():
-                worker = BoundedThread(self._work, "index")
+                worker = threading.Thread(target=self._work, name="index", daemon=True)
                 # The interpreter must not end while the library's own code runs in a thread.
                 atexit.register(self.close)
                 worker.start()

@@ -7,6 +7,7 @@ decide what is true.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Container, Mapping, Sequence
 from datetime import date, datetime, tzinfo
@@ -23,7 +24,7 @@ from mimikit.memory.ranking import Match
 from mimikit.memory.terms import SEGMENTERS, ChineseDictionary, first_importable, terms
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
-from mimikit.protocol.watch import BoundedThread, FolderWatch
+from mimikit.protocol.watch import FolderWatch
 
 MOST_TERMS = 64
 """Of a query: its rarest ones."""
@@ -158,7 +159,7 @@ class MemorySearch:
             with contextlib.suppress(StorageError, OSError):  # the turn that needs it will say so
                 self.recall("mimikit")
 
-        BoundedThread(read, "warm-up").start()
+        threading.Thread(target=read, name="warm-up", daemon=True).start()
 
     def keep_up(self) -> None:
         """Have everything that has changed indexed meanwhile, so that no search finds it to do."""

@@ -20,8 +20,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from mimikit.protocol.watch import BoundedThread
-
 Cutter: TypeAlias = Callable[[str], list[str]]
 """Cuts a run of simplified Chinese into the words of a dictionary, overlapping ones too."""
 
@@ -265,5 +263,5 @@ class ChineseDictionary:
                 time.sleep(REST_S)
                 self.load()
 
-            BoundedThread(rest_and_load, "words").start()
+            threading.Thread(target=rest_and_load, name="words", daemon=True).start()
             self._is_wanted = True

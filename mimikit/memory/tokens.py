@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mimikit.errors import MimikitError
 from mimikit.protocol.models import Message
-from mimikit.protocol.watch import BoundedThread
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -215,7 +214,7 @@ class TokenCounter:
         """Load the ranks on a thread beside; the first call starts it, others do nothing."""
         if not self._started:
             self._started = True
-            BoundedThread(self.load, "tokens").start()
+            threading.Thread(target=self.load, name="tokens", daemon=True).start()
 
 
 _SHARED = TokenCounter()

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from mimikit.language.phrases import say_both
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import EngineStatus, Instant, Notify, to_utc
-from mimikit.protocol.notify import notify_of, told_words
+from mimikit.protocol.notify import notify_of, notify_words
 from mimikit.protocol.runtime import Health
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger
@@ -152,7 +152,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
             "last": told.last,
             "title": title(trigger),
             "notify": notify_of(trigger),
-            "told": told_words(trigger),
+            "told": notify_words(trigger),
             "words": told.words,
             "cooldown": cooldown_of(trigger),
         },

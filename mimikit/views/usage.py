@@ -22,8 +22,7 @@ from mimikit.protocol.models import Instant, TurnRecord, Usage
 from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
 from mimikit.protocol.runtime import BudgetStatus, Health
 from mimikit.protocol.triggers import Trigger
-from mimikit.tasks.budget import day_of
-from mimikit.tasks.usage import days_with_lines, read_lines, sums_of, total_of, usage_of_run
+from mimikit.tasks.usage import day_of, days_with_lines, read_lines, sums_of, total_of, usage_of_run
 from mimikit.views.base import Title, View
 from mimikit.views.tasks import find_view
 

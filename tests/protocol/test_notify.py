@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.protocol.notify import notify_of, settled, told_words, usual
+from mimikit.protocol.notify import default_notify, notify_of, notify_words, with_default_notify
 from mimikit.protocol.triggers import Trigger
 from mimikit.triggers import registry
 from tests.support.product import START
@@ -43,7 +43,7 @@ def trigger(**fields: Any) -> Trigger:
     ],
 )
 def test_who_is_told_of_work_that_is_done_once(profile: str, origin: Any, told: str) -> None:
-    assert usual(profile, origin) == told
+    assert default_notify(profile, origin) == told
     once = trigger(profile=profile, origin=origin, schedule={"runAt": "2026-12-01T09:00:00Z"})
     assert notify_of(once) == told
     step = trigger(profile=profile, origin=origin, condition=CHANGED, once=True)
@@ -112,11 +112,11 @@ def test_who_is_told_of_a_triggers_runs(fields: dict[str, Any], told: str) -> No
     ],
 )  # fmt: skip
 def test_the_words_for_who_is_told(fields: dict[str, Any], en: str, zh: str) -> None:
-    assert told_words(trigger(**fields)) == {"en": en, "zh": zh}
+    assert notify_words(trigger(**fields)) == {"en": en, "zh": zh}
 
 
 def test_what_is_usual_follows_a_new_schedule_and_what_was_asked_for_stays() -> None:
-    usual = settled(trigger(schedule=HOUR))
+    usual = with_default_notify(trigger(schedule=HOUR))
     assert (usual.notify, usual.notify_given) == ("message", False)
     often = registry.edited(usual, {"schedule": MINUTE})
     assert (often.notify, often.notify_given) == ("change", False)
