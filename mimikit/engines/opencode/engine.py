@@ -36,7 +36,7 @@ from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
-from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed
+from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed_outcome
 from mimikit.engines.opencode.server import OpencodeProcess, RunPlace, ServerGone
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import as_json, plain
@@ -169,7 +169,7 @@ class _Run:
     ) -> None:
         self._request, self._serving, self._model = request, serving, model
         self._until = until
-        self._call: Call = lambda _name, _given: ToolReply(False, "there are no tools")
+        self._call: Call = lambda _name, _pending: ToolReply(False, "there are no tools")
         self._made: dict[str, list[ToolReply]] = {}
         """Replies of calls that were made before they came over `/mcp`."""
         self.reader = SessionReader(
@@ -229,15 +229,15 @@ class _Run:
         The one that ends the turn is rejected: else the model would be asked once more.
         """
         request, reader = self._request, self.reader
-        made = [(due, self._call(due.name, due.given)) for due in reader.due()]
+        made = [(due, self._call(due.name, due.arguments)) for due in reader.due()]
         for due, reply in made:
             reader.replies.append(reply)
-            reader.told.add(due.id)
+            reader.reported.add(due.id)
             facts: Body = {"tool": due.name[:100], "id": due.id}
             facts |= {"status": "completed"} if reply.ok else {"status": "failed"}
             facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
             request.callbacks.on_event("tool", due.name[:100], facts)
-            self._made.setdefault(_key(due.name, due.given), []).append(reply)
+            self._made.setdefault(_key(due.name, due.arguments), []).append(reply)
         is_over = ends_turn(reader.replies)
         for number, (due, _) in enumerate(made, 1):
             answer: Body = {"reply": "reject" if is_over and number == len(made) else "once"}
@@ -281,7 +281,7 @@ class _Run:
                 heard = time.monotonic()
             if reader.trouble is not None and not reader.is_idle:
                 self._abort(place, events)
-                return failed(reader, reader.trouble)
+                return failed_outcome(reader, reader.trouble)
             if events.empty():  # else there may be more calls of the same answer
                 self._answer(place)
         place.is_clean = True
@@ -290,7 +290,7 @@ class _Run:
     def _ended(self, trouble: SessionTrouble | None) -> Outcome:
         reader = self.reader
         if trouble is not None:
-            return failed(reader, trouble)
+            return failed_outcome(reader, trouble)
         if reader.text or (reader.acted and self._request.role != "worker"):
             return Done(reader.text)
         said = "opencode ended the turn without a word; ask again"
