@@ -435,7 +435,7 @@ def test_a_record_that_asks_for_what_can_not_be_is_set_aside(
     assert not path.exists()
     why = reasons(state)
     assert list(why) == [f"{folder}/odd.json"]
-    assert "it can not be carried out: " in why[f"{folder}/odd.json"]
+    assert "it cannot be carried out: " in why[f"{folder}/odd.json"]
     assert not files.names("worker/queue")  # nothing of it was done
     stays_as_it_is(client, state)
 
