@@ -25,7 +25,7 @@ from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt  # noqa: E402
 from mimikit.engines.setup import EndpointTest  # noqa: E402
 from mimikit.engines.trial import TrialReport  # noqa: E402
 from mimikit.log import ChangeFeed, EventLog  # noqa: E402
-from mimikit.memory.index import RankIndex  # noqa: E402
+from mimikit.memory.index import MemoryIndex  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
 from mimikit.protocol import paths  # noqa: E402
 from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff  # noqa: E402
@@ -239,7 +239,7 @@ def make_client() -> tuple[Client, Files]:
     settings = Settings(timezone="UTC")
 
     def search() -> MemorySearch:
-        index = RankIndex()
+        index = MemoryIndex()
         return MemorySearch(files, workspace=None, index=index, zone=settings.zone, clock=clock)
 
     nowhere = Path("/nowhere")

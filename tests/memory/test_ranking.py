@@ -14,9 +14,9 @@ from mimikit.memory.ranking import (
     LEAST_SHARE,
     SNIPPET,
     Match,
-    among,
     excerpts,
-    may_hold,
+    may_contain,
+    neighbours,
     rank,
     recency,
     scan,
@@ -87,7 +87,7 @@ def test_a_snippet_shows_the_best_place() -> None:
 
 
 def hits(path: str, known: list[Passage], scores: dict[int, float]) -> list[Match]:
-    return [Match(path, known[n], score, n, among(known, n)) for n, score in scores.items()]
+    return [Match(path, known[n], score, n, neighbours(known, n)) for n, score in scores.items()]
 
 
 def test_an_excerpt_has_the_best_of_its_source_in_order_and_nothing_twice() -> None:
@@ -187,7 +187,7 @@ def test_notes_that_match_are_among_the_hits_however_much_was_said() -> None:
 )
 def test_the_plain_scan_looks_for_what_stands_there(query: str, text: str, found: bool) -> None:
     wanted = scanned_words(query)
-    assert may_hold(text.encode(), wanted) == found
+    assert may_contain(text.encode(), wanted) == found
     seen = scan("m.md", [Passage(text, 1)], wanted, Window()) if wanted else []
     assert bool(seen) == found
 
