@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -184,27 +182,6 @@ def test_a_link_of_the_users_is_neither_followed_nor_in_the_way(tmp_path: Path, 
     assert (tmp_path / "secret").read_text() == "secret"
 
 
-def test_a_folder_that_has_the_name_is_passed_by(tmp_path: Path) -> None:
-    folder = tmp_path / "state"
-    folder.mkdir()
-    files = Files(RealDisk(folder), durable=False)
-    files.make_folders()
-    (folder / "memory" / "2026-12-01-rivers.md").mkdir()
-    (folder / "memory" / "2026-11-01.md").mkdir()
-    rules = ArchiveRules(start_above=9, flush_at=3)
-    client = made(files, rules=rules, mind=BuiltinEngine(), settings=Settings(timezone="UTC"))
-    filled(client, [said(1, text="rivers")])
-    after(client, 6 * HOUR)
-    assert markdown.ids(text_of(files, "memory/2026-12-01-rivers-2.md")) == {"msg-1"}
-    old = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
-    waits = START + timedelta(hours=7)
-    late: dict[str, Any] = {"archive_attempts": 1, "archive_next_at": waits}
-    filled(client, [said(n, old, "mountains", **late) for n in range(5, 8)])
-    client.product.idle()
-    kept = markdown.ids(text_of(files, "memory/2026-11-01-mountains.md"))
-    assert kept == {"msg-5", "msg-6", "msg-7"}
-
-
 ODD_RAW = {
     "a pipe": os.mkfifo,
     "no text": lambda path: path.write_bytes(b"\xff\xfe\x00\x01"),
@@ -304,67 +281,6 @@ def test_what_can_not_be_written_costs_only_its_own_summary(tmp_path: Path) -> N
     link.unlink()
     after(client, 601)
     assert archived(client) == {"msg-1": True, "msg-2": True}
-
-
-OLD_DAYS = [said(1, START - timedelta(days=11)), said(3, START - timedelta(days=12)), said(2)]
-
-
-@pytest.mark.parametrize("is_running", [False, True], ids=["before its run", "while it is made"])
-@pytest.mark.parametrize("bad", ["disk", "mode"])
-def test_a_summary_that_can_not_be_read_holds_up_only_its_own_group(
-    tmp_path: Path, bad: str, is_running: bool
-) -> None:
-    folder = tmp_path / "state"
-    folder.mkdir()
-    disk = WornDisk(folder)
-    files = Files(disk, durable=False)
-    files.make_folders()
-    client = made(
-        files, mind=BuiltinEngine(summarise=summarise_prompt), settings=Settings(timezone="UTC")
-    )
-    filled(client, OLD_DAYS)
-    summary = folder / "memory" / "summary" / "2026-11-20.md"
-
-    def spoil() -> None:
-        if bad == "disk":
-            disk.bad = "memory/summary/2026-11-20.md"
-        else:
-            summary.mkdir()  # what only root could read is a folder here
-
-    if is_running:
-        client.at(7 * HOUR)
-        while not client.product.files.names("worker/queue"):
-            client.product.supervisor.tick()
-    spoil()
-    after(client, 7 * HOUR)
-    assert archived(client) == {"msg-1": False, "msg-3": True, "msg-2": True}
-    assert events(client, "operation_failed") == []
-    assert [fact["messages"] for fact in events(client, "archive_failed")] == [1]
-    disk.bad = ""
-    if bad == "mode":
-        summary.rmdir()
-    after(client, 601)
-    assert set(archived(client).values()) == {True}
-    assert markdown.covered(summary.read_text()) == {"msg-1"}
-
-
-def test_memory_that_ages_passes_over_a_summary_on_a_bad_spot(tmp_path: Path) -> None:
-    folder = tmp_path / "state"
-    folder.mkdir()
-    disk = WornDisk(folder)
-    disk.bad = DAY_FILE
-    files = Files(disk, durable=False)
-    files.make_folders()
-    client = made(
-        files, mind=BuiltinEngine(summarise=summarise_prompt), settings=Settings(timezone="UTC")
-    )
-    filled(client, [said(1), said(2, START + timedelta(days=1))])
-    after(client, 12 * DAY)
-    assert files.names("memory/summary", suffix=".md") == ["2026-12-02.md"]
-    assert events(client, "operation_failed") == []
-    disk.bad = ""
-    after(client, DAY)
-    assert files.names("memory/summary", suffix=".md") == ["2026-12-01.md", "2026-12-02.md"]
 
 
 # ---- summaries
@@ -710,17 +626,6 @@ def test_an_idle_product_asks_nobody(judged: Client) -> None:
     assert len(judged.oracle.runs) == runs
 
 
-def test_rules_are_those_of_the_specification() -> None:
-    assert ArchiveRules() == replace(
-        ArchiveRules(),
-        start_above=100,
-        every=timedelta(hours=6),
-        flush_at=800,
-        flush_every=timedelta(hours=1),
-    )
-    assert HistoryCaps() == HistoryCaps(soft=200, hard=300, hard_bytes=10 * 2**20)
-
-
 def test_a_pass_costs_the_same_however_long_the_day_was(
     files: Files, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -745,23 +650,3 @@ def test_a_pass_costs_the_same_however_long_the_day_was(
     written = sum(len(text_of(files, f"memory/{name}")) for name in raw_files(files))
     assert sum(len(markdown.ids(text_of(files, f"memory/{n}"))) for n in raw_files(files)) == 600
     assert 0 < most < written / 3
-
-
-def test_what_is_known_of_a_long_day_takes_little(files: Files) -> None:
-    """Ten bytes or so for each message that stands in memory; what may be there is looked up."""
-    client, count = made(files), 20_000
-    for part in range(0, count, 500):
-        old = [said(n).but(id=f"msg-{n:026}") for n in range(part, part + 500)]
-        text = markdown.extended("", START.date(), old, UTC)
-        files.write(f"memory/2026-12-01-part-{part:05}.md", text.encode())
-    filled(client, [said(n).but(id=f"msg-{n:026}") for n in range(40)])
-    filled(client, [said(n) for n in range(80)])
-    tracemalloc.start()
-    try:
-        client.product.idle()
-        assert tracemalloc.get_traced_memory()[0] < 60 * count
-    finally:
-        tracemalloc.stop()
-    assert set(archived(client).values()) == {True}
-    written = [i for n in raw_files(files) for i in markdown.ids(text_of(files, f"memory/{n}"))]
-    assert len(written) == len(set(written)) == count + 80
