@@ -1,11 +1,10 @@
-"""What follows from one look at a trigger. Pure: facts and `now` come in, nothing is changed.
+"""Decides what follows from one look at a trigger. Pure: takes facts and `now`.
 
-`take_up` settles what is known once a definition is in force; `decide` whether it fires:
-`decide_slot` for one that is due or was missed, `decide_condition` for a condition, and so for a
-chain's next step; `after_firing` what is known when that has been done. Whoever calls them writes
-it down.
+`take_up`: the state once a definition is in force. `decide`: whether it fires; `decide_slot` for a
+due or missed slot, `decide_condition` for a condition. `after_firing`: the state after it. Callers
+write the state.
 
-A run's id follows from trigger and slot: deciding the same again gives the run that is there.
+A run's id is derived from trigger and slot, so the same decision gives the same run.
 """
 
 from __future__ import annotations
@@ -32,25 +31,25 @@ from mimikit.triggers import conditions, schedule
 from mimikit.triggers.conditions import Verdict
 
 LOOK_AGAIN = timedelta(seconds=60)
-"""How often a condition is looked at that waits for something of which an event should tell."""
+"""Of a condition that waits for the end of a run: in case its event is lost."""
 POLL = timedelta(seconds=2)
-"""How often files are looked at of which the kernel does not tell."""
+"""Of files that the kernel does not watch."""
 
 
 class TriggerFacts(conditions.ConditionFacts, Protocol):
-    """What is decided by, beside the trigger and its state."""
+    """What a decision needs beside the trigger and its state."""
 
     zone: ZoneInfo
-    """The workspace's, for a cron line without one."""
+    """The workspace's, for cron lines without one."""
     answers_last: timedelta
-    """So long what a model said counts."""
+    """How long a model's answer is valid."""
 
     def is_settled(self, slot: str, run: Task) -> bool:
-        """Whether this slot ran or was skipped: the clock went back over it, or a crash came."""
+        """Whether this slot ran or was skipped: before a crash, or before the clock went back."""
         ...
 
     def is_blind(self) -> bool:
-        """Whether files it looks at may change without anybody being told."""
+        """Whether its files may change without an event."""
         ...
 
     def is_live(self, task_id: str) -> bool: ...
@@ -64,34 +63,34 @@ class SkippedSlot:
     slot: str
     reason: str
     missed: int
-    """So many slots came after it, up to now."""
+    """Slots that came after it, up to now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from a look. Nothing fires where `firing` is None."""
+    """What follows from a look."""
 
     state: TriggerState
-    """What is known now; equal to what was known if nothing is new."""
+    """Equal to the one before if nothing is new."""
     firing: FiringIntent | None = None
     more: bool = False
-    """Whether more has happened than this firing uses up."""
+    """Whether more has happened than this firing consumes."""
     skipped: SkippedSlot | None = None
     lost_to: str | None = None
-    """It is a step of a chain that can not run any more: that before it failed or was canceled."""
+    """The task of the step before, which failed or was canceled: it can never run."""
     is_over: bool = False
-    """Its one time has been: it is to be removed."""
+    """Its only slot has run: remove it."""
     is_early: bool = False
-    """It was looked at for a slot that it does not wait for."""
+    """Its slot has not come."""
     asks: dict[str, str] = field(default_factory=dict[str, str])
-    """The questions (by node path) on which its condition depends."""
+    """The llm_eval prompts, by node path, on which its condition depends."""
     waits_for: str | None = None
-    """The run before, whose end is waited for."""
+    """The live run whose end it waits for."""
     look_at: datetime | None = None
-    """When to look again though no event tells; None: not before one does."""
+    """When to look again without an event."""
 
 
-# ---- a definition is taken up
+# ---- a new definition
 
 
 def take_up(
@@ -103,24 +102,24 @@ def take_up(
     is_new: bool,
     zone: ZoneInfo,
 ) -> Decision:
-    """What is known once a definition is in force: made, edited, paused, resumed.
+    """The state once a definition is in force: created, edited, paused, resumed.
 
-    `before`: the one that was accepted last; of use where `is_new`: this is good and is not that.
+    `before`: the definition accepted last. `is_new`: this one differs from it.
     """
     state = _accepted(trigger, before, state, now, zone) if is_new else state
     skipped: SkippedSlot | None = None
     plan, slot = trigger.schedule, state.next_run_at
     if not trigger.enabled:
         state = state if state.paused else state.but(paused=True)
-    elif state.paused:  # while it was paused it had no slots: those that came are skipped
+    elif state.paused:  # slots that came while it was paused are skipped
         if plan is not None and plan.run_at is None and slot is not None and slot <= now:
             missed = schedule.count_slots_after(plan, slot, now=now, zone=zone)
             skipped = SkippedSlot(time_text(slot), "paused", missed)
             state = state.but(next_run_at=_following(trigger, slot, now, zone))
-        # Failures from before it was resumed do not count.
+        # Earlier failures do not count.
         state = state.but(paused=False, paused_by=None, failure_streak=0, last_failure=None)
     if plan is not None and (trigger.enabled or state.next_run_at is None):
-        # A paused one keeps the slot it was paused at: at its resume that tells what it skipped.
+        # A paused one keeps its slot, from which the skipped ones are counted when it is resumed.
         slot = schedule.slot_to_wait_for(
             plan,
             now=now,
@@ -136,7 +135,7 @@ def take_up(
 def _accepted(
     trigger: Trigger, before: Trigger | None, state: TriggerState, now: datetime, zone: ZoneInfo
 ) -> TriggerState:
-    """The state once this definition is known to be good; what was edited begins anew."""
+    """The state once this definition is accepted; what was edited begins anew."""
     definition = trigger.to_dict()
     if trigger.schedule is not None:
         planned, known = state.next_run_at, state.last_good
@@ -156,14 +155,11 @@ def _accepted(
     )  # fmt: skip
 
 
-# ---- does it fire?
+# ---- firing
 
 
 def decide(trigger: Trigger, state: TriggerState, facts: TriggerFacts, now: datetime) -> Decision:
-    """Whether a trigger that is enabled fires now, and what else follows.
-
-    `state`: what is known of it; no firing is under way.
-    """
+    """Whether an enabled trigger, without a firing in progress, fires now."""
     if trigger.condition is not None:
         return decide_condition(trigger, trigger.condition, state, facts, now)
     if trigger.schedule is not None and state.next_run_at is not None:
@@ -179,10 +175,9 @@ def decide_slot(
     facts: TriggerFacts,
     now: datetime,
 ) -> Decision:
-    """A due slot runs, unless it has run or the run before is not over.
+    """A due slot runs, unless it has run already or the run before is live.
 
-    A missed one runs late, once, however late; the slots after it that have passed too are counted
-    and told, not made up.
+    A missed slot runs late, once; the slots missed after it are counted, not run.
     """
     if slot > now:
         return Decision(state, is_early=True)
@@ -206,10 +201,7 @@ def decide_slot(
 def decide_condition(
     trigger: Trigger, condition: Condition, state: TriggerState, facts: TriggerFacts, now: datetime
 ) -> Decision:
-    """A condition fires where something new makes it hold and nothing hinders it.
-
-    So a chain goes on: its next step is the trigger whose condition waits for the end of this one.
-    """
+    """A condition fires when something new makes it hold, without a cooldown or overlap."""
     if state.last_triggered_at is not None and state.last_triggered_at > now:
         state = state.but(last_triggered_at=now)  # the clock was set back
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
@@ -227,8 +219,7 @@ def decide_condition(
     if cools_until is not None and cools_until > now:
         said = "cooling" if verdict.root.holds else "waits"
         return Decision(found.but(last_verdict=said), look_at=cools_until)
-    # A change is kept until the run before is over. A task's result is never added to another:
-    # each has a firing of its own.
+    # A change is kept until the run before has ended. Results are not: each has its own firing.
     can_wait = verdict.root.holds and verdict.root.keeps
     waits_for = found.last_task_id if can_wait and _piles_up(trigger, found, facts) else None
     if verdict.fires(cooldown) and waits_for is None:
@@ -250,7 +241,7 @@ def decide_condition(
 
 
 def _piles_up(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -> bool:
-    """Whether a run would come on top of one that is not over, and shall not."""
+    """Whether the last run is live and must not overlap."""
     last = state.last_task_id
     may_pile_up = trigger.overlap == "queue" or trigger.profile == REMINDER
     return not may_pile_up and last is not None and facts.is_live(last)
@@ -259,18 +250,18 @@ def _piles_up(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -> boo
 def _edge_firing(
     trigger: Trigger, state: TriggerState, verdict: Verdict, facts: TriggerFacts, now: datetime
 ) -> FiringIntent:
-    """The firing of a condition; its slot is named by its number and what it uses up."""
+    """The firing of a condition; its slot is its number and a digest of what it consumes."""
     uses, upstream = verdict.root.uses, verdict.root.upstream
     digest = hashlib.sha256(dump_line(uses)).hexdigest()[:12]
     slot = f"{time_text(trigger.created_at)} #{state.fire_count + 1} {digest}"
     run = make_run(trigger, slot, now, upstream=upstream)
-    if upstream and trigger.origin == "file":  # a step made by hand knows no trace of its own
+    if upstream and trigger.origin == "file":  # a step made by hand takes its upstream's trace
         run = run.but(trace_id=facts.trace_of(upstream[0]) or run.trace_id)
     return FiringIntent(slot=slot, task=run, fired_at=now, seen=uses)
 
 
 def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str, NodeVerdict]:
-    """What each node was found to be; one that is as it was keeps the time it became so."""
+    """The verdict on each node; an unchanged one keeps its time."""
     found: dict[str, NodeVerdict] = {}
     for path, node in verdict.nodes.items():
         new = NodeVerdict(holds=node.holds, why=node.why, facts=node.facts, at=now)
@@ -279,13 +270,13 @@ def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str,
     return found
 
 
-# ---- after it
+# ---- after a firing
 
 
 def after_firing(
     trigger: Trigger, state: TriggerState, firing: FiringIntent, zone: ZoneInfo
 ) -> TriggerState | None:
-    """What is known once a firing is carried out; None: it fires once, and is gone."""
+    """The state after a firing; None: it fires only once, remove it."""
     if trigger.once or (trigger.schedule is not None and trigger.schedule.run_at is not None):
         return None
     now = firing.fired_at
@@ -306,7 +297,7 @@ def after_firing(
 def look_after_firing(
     trigger: Trigger, fired: TriggerState, facts: TriggerFacts, now: datetime
 ) -> datetime | None:
-    """The next slot, the end of the cooldown, or where no event tells the next look."""
+    """The next slot, the end of the cooldown, or the next look without an event."""
     if trigger.condition is None:
         return fired.next_run_at
     cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
@@ -327,17 +318,17 @@ def _next_look(
 def _following(
     trigger: Trigger, slot: datetime | None, now: datetime, zone: ZoneInfo
 ) -> datetime | None:
-    """The slot after this one, which is settled; None where there is none."""
+    """The slot after this one, if any."""
     if trigger.schedule is None or slot is None:
         return None
     return schedule.next_run_at(trigger.schedule, now=now, planned=slot, zone=zone)
 
 
 def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ...] = ()) -> Task:
-    """The run of a trigger for one slot; the same slot always gives the same id.
+    """The run of a trigger for one slot, with an id derived from both.
 
-    `slot`: a planned time, a condition's edge or a command, by name; `upstream`: the tasks whose
-    results it builds on.
+    `slot`: names a planned time, a condition's edge or a command; `upstream`: the tasks whose
+    results it is given.
     """
     return Task(
         id=derived_id("task", trigger.id, slot),

@@ -357,7 +357,7 @@ def test_a_zone_alone_moves_the_schedule(cli: Cli, tmp_path: Path) -> None:
         (["--overlap", "pile"], "expected one of skip, queue; got 'pile'"),
         (["--tz", "UTC"], "--tz: expected a trigger with a time of day, got one without"),
         (["--every", "1m", "--when-exists", "a"], "expected a time or a condition"),
-        (["--after", "SELF"], "condition: expected no circle, got "),
+        (["--after", "SELF"], "condition: expected no cycle, got "),
         (["--at", "never"], "--at: expected a time such as"),
     ],
 )

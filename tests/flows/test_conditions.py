@@ -239,7 +239,7 @@ def test_a_circle_made_by_hand_is_refused_by_name_and_the_rest_goes_on(judged: C
     judged.when("g2", "b", cond("task_done", taskId="g1"))
     judged.product.idle()
     told = [a["reason"] for a in judged.product.log.audits if a["event"] == "trigger_broken"]
-    assert told == ["condition: expected no circle, got g2 → g1 → g2"]
+    assert told == ["condition: expected no cycle, got g2 → g1 → g2"]
     judged.product.supervisor.triggers.load(judged.now)
     assert [a for a in judged.product.log.audits if a["event"] == "trigger_broken"][1:] == []
     for name in ("g1", "g2"):

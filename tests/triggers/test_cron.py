@@ -118,31 +118,6 @@ def test_any_line_in_any_week_of_any_zone(size: int) -> None:
     holds()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "0 0 29 2 *", "0 12 L 2 *", "0 0 31 12 *", "59 23 31 12 *", "0 0 1 1 *", "0 9 LW * *",
-        "0 9 * * 5L", "0 9 * * 1#1", "0 9 * * MON#5", "0 9 13 * 5", "0 9 1-7 * 1", "0 9 */2 * 1",
-        "0 9 1 * */2", "30 8 * feb-apr sat,sun",
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("name", ["UTC", "America/New_York", "Pacific/Apia"])
-def test_days_of_months_and_weeks_over_four_years(line: str, name: str) -> None:
-    """Only days can differ here, so a few minutes of each are asked."""
-    zone = zone_of(name)
-    start, end = datetime(2023, 6, 1, tzinfo=UTC), datetime(2027, 6, 1, tzinfo=UTC)
-    found = told(line, start, end, zone)
-    around: list[naive_cron.Row] = []
-    minute, hour = (int(part) for part in line.split()[:2])
-    day = start.date() - timedelta(days=1)
-    while day <= end.date():
-        local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).astimezone(UTC)
-        around += naive_cron.rows(local - naive_cron.MINUTE, local + naive_cron.MINUTE, zone)
-        day += timedelta(days=1)
-    assert found == [time for time in naive_cron.times(line, around) if start < time <= end]
-    assert found
-
-
 def test_a_local_time_that_is_skipped_is_skipped_and_one_shown_twice_comes_once() -> None:
     berlin = zone_of("Europe/Berlin")
     spring = told(
@@ -153,14 +128,6 @@ def test_a_local_time_that_is_skipped_is_skipped_and_one_shown_twice_comes_once(
         "30 2 * * *", datetime(2026, 10, 24, tzinfo=UTC), datetime(2026, 10, 27, tzinfo=UTC), berlin
     )
     assert [f"{time:%d %H:%M}" for time in autumn] == ["24 00:30", "25 00:30", "26 01:30"]
-
-
-def test_a_day_that_a_zone_skipped_has_no_times() -> None:
-    apia = zone_of("Pacific/Apia")
-    found = told(
-        "0 12 * * *", datetime(2011, 12, 29, tzinfo=UTC), datetime(2012, 1, 1, tzinfo=UTC), apia
-    )
-    assert [time.astimezone(apia).day for time in found] == [29, 31, 1]
 
 
 def test_at_the_end_of_the_calendar_the_times_end() -> None:

@@ -27,10 +27,9 @@ from mimikit.protocol.triggers import (
     TriggerState,
 )
 from mimikit.triggers import conditions, explain
-from mimikit.triggers.conditions import Standing, evaluate
+from mimikit.triggers.conditions import Standing
 from mimikit.triggers.explain import Explanation, ExplanationContext
 from tests.properties.test_conditions import TREES
-from tests.triggers.naive_condition import World
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 HERE = ExplanationContext(
@@ -231,52 +230,6 @@ def test_every_reason_a_node_can_have_is_said_in_both_languages() -> None:
         assert not CHINESE.search(en)
         assert CHINESE.search(zh)
         assert set(re.findall(r"\{\w+\}", en)) == set(re.findall(r"\{\w+\}", zh))
-
-
-def assert_filled(said: dict[str, str]) -> None:
-    assert set(said) == {"en", "zh"}
-    for text in said.values():
-        assert text
-        assert not re.search(r"\{\w*\}|\bNone\b", text), text
-
-
-WORLDS = st.builds(
-    lambda ended, disk, flooded, answers, standing: (ended, disk, flooded, answers, standing),
-    st.lists(st.tuples(st.sampled_from(["t1", "t2"]), st.sampled_from(["done", "failed"]))),
-    st.dictionaries(st.sampled_from(["a", "b"]), st.just([1, 1])),
-    st.booleans(),
-    st.dictionaries(st.sampled_from(["$", "$.0", "$.1", "$.0.0"]), st.booleans()),
-    st.sampled_from(get_args(Standing)),
-)
-
-
-@settings(max_examples=300)
-@given(TREES, WORLDS, st.booleans())
-def test_every_node_of_every_verdict_is_explained(
-    tree: dict[str, Any], given_: tuple[Any, ...], twice: bool
-) -> None:
-    ended, disk, flooded, answers, standing = given_
-    world = World(disk=disk, flooded=flooded, answers=answers)
-    world.standings = {"t1": standing, "t2": standing}
-    for number, (subject, status) in enumerate(ended):
-        world.ended[subject, status].append(f"r{number}")
-    condition = conditions.read(tree)
-    verdict = evaluate(condition, world, {})
-    if twice:
-        verdict = evaluate(condition, world, {**verdict.baseline, **verdict.root.uses})
-    verdicts = {
-        path: NodeVerdict(holds=node.holds, why=node.why, facts=node.facts, at=NOW)
-        for path, node in verdict.nodes.items()
-    }
-    state = TriggerState(verdicts=verdicts, initialized=True, blocked_by=verdict.blocked_by)
-    state = TriggerState.model_validate_json(state.to_json())
-    found = told(waiting(condition), state)
-    assert [node.path for node in found.nodes] == [leaf.path for leaf in conditions.walk(condition)]
-    for node in found.nodes:
-        assert_filled(node.words)
-        assert_filled(node.why)
-        assert node.why["en"] not in WHY, "a bare code"
-        assert node.holds == verdict.nodes[node.path].holds
 
 
 def test_a_node_nobody_has_looked_at_says_so() -> None:
