@@ -1,7 +1,7 @@
-"""Times in sentences: reads "tomorrow at 9" and 「每周一早上 9 点」, and says times in words. Pure.
+"""Parses times in sentences ("tomorrow at 9", 「每周一早上 9 点」), and puts times in words. Pure.
 
-Reading (`time_at`) needs no clock: a `Time` is what the words mean on any day. `when_of` then
-gives the moment, the interval or the cron line. Where words leave a doubt:
+`time_at` needs no clock: a `Time` is what the words mean on any day. `when_of` gives the moment,
+the interval or the cron line. Ambiguities:
 
 - A time of day alone is the next such time. A weekday is the next such day; "next Monday" and
   「下周一」 lie in the calendar week after this one, which begins on Monday.
@@ -37,26 +37,26 @@ _MOST_HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class RepeatTime:
-    """Again and again. Units: seconds."""
+    """At an interval. Units: seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CronTime:
-    """Five fields of numbers (days 0-6, 0 is Sunday), meant in the zone of whoever says it."""
+    """Five numeric fields (days 0-6, 0 is Sunday), in the speaker's zone."""
 
     expression: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimeOfDay:
-    """A time of day. From 1440 minutes on it lies after the midnight that ends its day."""
+    """A time of day; from 1440 minutes on after the midnight that ends its day."""
 
     minutes: int
     seconds: int = 0
     offset: tzinfo | None = None
-    """The zone it was written with, if any."""
+    """Of the zone it was written with, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ def _clock(match: re.Match[str], part: re.Match[str] | None) -> TimeOfDay | None
         hours = words.HALVES[half[0]]
     elif named := said.get("part") or (_said(part)["part"] if part else ""):
         hours = words.PARTS[named].hours
-    hour, minute = int(number_of(_one_of(said, words.HOURS_SAID))), _minute(said)
+    hour, minute = int(number_of(_one_of(said, words.HOUR_GROUPS))), _minute(said)
     if hour not in hours or minute >= 60 or (hour == 24 and minute > 0):
         return None
     minutes = hours[hour] * 60 + minute

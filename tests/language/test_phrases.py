@@ -96,10 +96,6 @@ def test_the_language_is_the_texts_then_the_locales(text: str, locale: str, expe
     assert phrases.language(text, locale) == expected
 
 
-def test_another_language_is_told_in_english() -> None:
-    assert phrases.say("tasks_none", "fr") == phrases.TABLE["en"]["tasks_none"]
-
-
 @given(st.text(alphabet=st.sampled_from("`~ab \n#*[]<>")))
 def test_nothing_closes_the_fence_it_stands_in(text: str) -> None:
     tokens = MarkdownIt().parse(f"before\n\n{phrases.fence(text)}\n\nafter")
@@ -114,12 +110,6 @@ def test_nothing_closes_the_code_span_it_stands_in(text: str) -> None:
     inline = MarkdownIt().parse(f"see {phrases.code(text)} now")[1].children or []
     assert [child.type for child in inline] == ["text", "code_inline", "text"]
     assert inline[1].content == " ".join(text.split())
-
-
-def test_states_are_said_in_words() -> None:
-    assert phrases.state("trigger, paused", "en") == "scheduled, paused"
-    assert phrases.state("queued", "zh") == "等待中"
-    assert phrases.state("something new", "en") == "something new"
 
 
 # ---- tasks that ended
@@ -165,11 +155,6 @@ def test_a_failed_task_is_told_with_its_reason_its_error_and_the_end_of_its_outp
     assert "ended: not done within 5 s" in text
     assert "the end" in text
     assert "start" not in text
-
-
-def test_an_error_that_is_also_the_text_is_told_once() -> None:
-    failed = told(status="failed", failure_reason="error", error="boom", text="boom")
-    assert phrases.results([failed], "en").count("boom") == 1
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
