@@ -1,35 +1,27 @@
-"""An opened state folder: where it lies, its files and settings, and the search in its memory.
-
-And what every process that serves one does first: it holds little memory.
-"""
+"""An opened state folder: where it lies, its files and settings, and the search in its memory."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import os
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimikit import __version__, config
+from mimikit import config
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.errors import BadInput, StorageError
+from mimikit.errors import BadInput
 from mimikit.log import EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.runtime import Health
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
 
 
-_LOOK_S = 1.0
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
@@ -48,52 +40,32 @@ class State:
         return make_search(self)
 
     def read_only(self) -> ReadOnlyState:
-        """The same for whoever is not its keeper; its log still writes."""
+        """For every process but the consumer; its log still writes."""
         files = ReadOnlyFiles(self.files)
         return ReadOnlyState(self.path, self.workspace, files, self.settings, self.clock, self.log)
 
 
 @dataclass(frozen=True)
 class ReadOnlyState(State):
-    """A state whose files are created and read, never judged: a broken one stays where it is."""
+    """A state whose broken files stay where they are."""
 
     files: ReadOnlyFiles
 
 
-def misplaced(files: Files) -> str | None:
-    """What stands where a folder of the state should, for people; None: nothing does."""
-    for folder in paths.FOLDERS:  # those above come first
+def make_folders(files: Files) -> None:
+    """Make the folders of a state that are missing.
+
+    Raises:
+        BadInput: something else stands where one should.
+    """
+    for folder in paths.FOLDERS:  # parents come first
         found = files.stat(folder)
         if found is not None and found.kind != "folder":
             got = "a file" if found.kind == "file" else "a link or a device"
-            return f"{folder}: expected a folder, got {got}; put the folder back, or remove that"
-    return None
-
-
-def wait_for_folders(files: Files, tell: Callable[[str, bool], object]) -> None:
-    """Wait until each folder of the state is one; `tell(why not, is new)` is called each second."""
-    told = None
-    while (reason := misplaced(files)) is not None:
-        tell(reason, reason != told)
-        told = reason
-        time.sleep(_LOOK_S)
+            raise BadInput(
+                f"{folder}: expected a folder, got {got}; put the folder back, or remove that"
+            )
     files.make_folders()
-
-
-def wait_for_state(state: State, say: Callable[[str], None]) -> None:
-    """Wait, as the one consumer, until each folder is one; status, page and log tell why."""
-    now = state.clock.now()
-    own = Health(pid=os.getpid(), version=__version__, started_at=now, beat_at=now)
-
-    def tell(reason: str, is_new: bool) -> None:
-        if is_new:
-            say(f"The consumer waits: {reason}.")
-            state.log.write("error", "folder_misplaced", reason=reason)
-        beat = own.but(beat_at=state.clock.now(), degraded=reason)
-        with contextlib.suppress(StorageError):
-            state.files.write(paths.HEALTH, beat.to_json(), sync=False)
-
-    wait_for_folders(state.files, tell)
 
 
 def make_search(state: State, *, words: bool = True, stays: bool = False) -> MemorySearch:
@@ -120,7 +92,7 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Mem
 def find_state(state: Path | None = None, workspace: Path | None = None) -> tuple[Path, Path]:
     """State folder and workspace: as given, from the environment, or the current folder's.
 
-    Both by their real place, which they keep for the life of the process and of those it starts.
+    Both as real paths.
 
     Raises:
         BadInput: a link in the workspace leads to the state folder.
@@ -139,7 +111,7 @@ def find_state(state: Path | None = None, workspace: Path | None = None) -> tupl
 
 
 def _links_on_the_way(path: Path) -> set[Path]:
-    """Every link that is followed to come to `path`, by the place it really lies in."""
+    """Every link on the way to `path`, by its real place."""
     links: set[Path] = set()
     ways = [path]
     while ways:
@@ -174,18 +146,14 @@ def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
         raise BadInput(f"state: expected a folder of yours, but {state} belongs to somebody else")
     settings = config.load(state)
     files = Files(RealDisk(state), durable=settings.durability == "full")
-    files.make_folders()
+    make_folders(files)
     clock = SystemClock()
-    log = EventLog(files, clock, rotate_bytes=settings.retention.log_file_mb * 2**20, packs=True)
+    log = EventLog(files, clock, rotate_bytes=settings.retention.log_file_mb * 2**20)
     return State(state, workspace, files, settings, clock, log)
 
 
-def hold_little() -> None:
-    """Have the C library give memory back, where it is one that can be told so.
-
-    By default each thread may get a heap of its own, and what one thread has freed no other uses:
-    with threads that come and go a process grew to three times what it holds.
-    """
+def limit_malloc_arenas() -> None:
+    """Have glibc return freed memory: by default each thread gets an arena of its own."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_THRESHOLD, 2**17)

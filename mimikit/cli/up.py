@@ -18,7 +18,7 @@ from mimikit.cli.process_group import ProcessGroup, child_command
 from mimikit.config import Settings, known_keys, local_host
 from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import paths
-from mimikit.state import State, wait_for_folders
+from mimikit.state import State
 
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
@@ -69,9 +69,6 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
         hurry={"consumer": process_group.HURRY},
     )
     limits = state.settings.limits
-    wait_for_folders(
-        state.files, lambda why, is_new: is_new and _say(f"Nothing is started yet: {why}.")
-    )
     group.start()
     try:
         code = _until_ready(group, state, host, port)

@@ -19,9 +19,9 @@ from mimikit.language.plain_text import first_line
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Instant, TurnRecord, Usage
+from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
 from mimikit.protocol.runtime import BudgetStatus, Health
 from mimikit.protocol.triggers import Trigger
-from mimikit.protocol.usage import RunUsage, UsageMonth, UsageSum
 from mimikit.tasks.budget import day_of
 from mimikit.tasks.usage import days_with_lines, read_lines, sums_of, total_of, usage_of_run
 from mimikit.views.base import Title, View

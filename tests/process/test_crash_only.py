@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import shutil
 import signal
@@ -12,7 +11,7 @@ import time
 import pytest
 
 from tests.process.test_lifecycle import part_of, start_up, world_answers
-from tests.process.world import World, children, until
+from tests.process.world import World, until
 
 pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.nightly]
 
@@ -157,7 +156,7 @@ def test_a_file_in_the_place_of_a_folder_is_waited_for(world: World) -> None:
     folder.rename(away)
     folder.write_text("x")
     until(
-        lambda: "history: expected a folder" in world.said("up"), "the consumer waits and says so"
+        lambda: "history: expected a folder" in world.said("up"), "the consumer ends and says why"
     )
     folder.unlink()
     away.rename(folder)
