@@ -51,11 +51,11 @@ def say(key: str, language: str, /, **values: object) -> str:
 
 def say_both(key: str, /, **values: str | float | Words | None) -> Words:
     """A message in each language; a value may be `Words` too."""
-    said: Words = {}
+    words: Words = {}
     for language in TABLE:
         own = {n: v[language] if isinstance(v, dict) else v for n, v in values.items()}
-        said[language] = say(key, language, **own)
-    return said
+        words[language] = say(key, language, **own)
+    return words
 
 
 def language(text: str, locale: str = "en") -> Language:
@@ -135,14 +135,14 @@ class ToldReminder:
     """Later slots that have passed since."""
 
 
-def reminder(text: str, told: ToldReminder, language: Language, zone: ZoneInfo) -> str:
+def reminder(text: str, notice: ToldReminder, language: Language, zone: ZoneInfo) -> str:
     """A reminder's message; of a late one with the planned time."""
     space = "" if language == "zh" else " "
-    if told.planned_at is None:
+    if notice.planned_at is None:
         return f"{say('reminder', language)}{space}{text}"
-    when = moment_words(told.planned_at, named_zone(told.zone) or zone, language)
-    key = "reminder_late_missed" if told.missed else "reminder_late"
-    return f"{say(key, language, when=when, missed=told.missed)}{space}{text}"
+    when = moment_words(notice.planned_at, named_zone(notice.zone) or zone, language)
+    key = "reminder_late_missed" if notice.missed else "reminder_late"
+    return f"{say(key, language, when=when, missed=notice.missed)}{space}{text}"
 
 
 def named_zone(name: str | None) -> ZoneInfo | None:
@@ -153,9 +153,9 @@ def named_zone(name: str | None) -> ZoneInfo | None:
         return None
 
 
-def results(told: Sequence[ToldResult], language: str) -> str:
-    limit = min(MAX_OUTPUT, MAX_OUTPUTS // max(1, len(told)))
-    return "\n\n".join(_result(result, language, limit) for result in told)
+def results(ended: Sequence[ToldResult], language: str) -> str:
+    limit = min(MAX_OUTPUT, MAX_OUTPUTS // max(1, len(ended)))
+    return "\n\n".join(_result(result, language, limit) for result in ended)
 
 
 def _result(result: ToldResult, language: str, limit: int) -> str:
@@ -169,9 +169,9 @@ def _result(result: ToldResult, language: str, limit: int) -> str:
         hidden = len(text) - limit
         if hidden <= 0:
             return fence(text) if fenced else text
-        kept, key = (text[-limit:], "cut_start") if end else (text[:limit], "cut_end")
+        shown, key = (text[-limit:], "cut_start") if end else (text[:limit], "cut_end")
         note = say(key, language, hidden=f"{hidden:,}", id=result.task_id)
-        return paragraphs(fence(kept) if fenced else f"{kept}…", note)
+        return paragraphs(fence(shown) if fenced else f"{shown}…", note)
 
     if result.status == "done":
         key = "result_done" if text.strip() else "result_done_silent"
@@ -257,13 +257,13 @@ def cron_words(expression: str, language: Language = "en", zone: str | None = No
     step, match = _EVERY_MINUTES.fullmatch(line), _COMMON_CRON.fullmatch(line)
     minutes = int(step["step"] or 1) if step else 0
     if minutes and 60 % minutes == 0:
-        said = interval_words(minutes * 60, language)
+        words = interval_words(minutes * 60, language)
     else:
-        said = _common(language=language, **match.groupdict()) if match else None
-    said = said or say("cron_line", language, line=line)
+        words = _common(language=language, **match.groupdict()) if match else None
+    words = words or say("cron_line", language, line=line)
     if zone is None:
-        return said
-    return f"{said}（{zone}）" if language == "zh" else f"{said} ({zone})"
+        return words
+    return f"{words}（{zone}）" if language == "zh" else f"{words} ({zone})"
 
 
 def _common(
@@ -295,11 +295,11 @@ def _name(key: str, number: int, language: Language) -> str:
 
 
 def _numbers(field: str) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     for piece in field.replace("*", "0-6").split(","):
         first, _, last = piece.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
 
 
 def _nth(number: int) -> str:

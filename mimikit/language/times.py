@@ -130,8 +130,8 @@ class PastTime(BadInput):
     """The day that was named has passed, or its time of day has."""
 
     def __init__(self, at: datetime, zone: ZoneInfo) -> None:
-        said = moment_words(at, zone)
-        super().__init__(f"expected a time to come, got one {said}; name a later one")
+        moment = moment_words(at, zone)
+        super().__init__(f"expected a time to come, got one {moment}; name a later one")
         self.at = at
 
 
@@ -142,9 +142,9 @@ def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
         PastTime: it names a day, and that time has passed.
     """
     plain = fold(text.strip()).rstrip(" .。!")
-    found = time_at(plain, 0)
-    if found is not None and found.end == len(plain):
-        return when_of(found.time, now=now, zone=zone)
+    time = time_at(plain, 0)
+    if time is not None and time.end == len(plain):
+        return when_of(time.time, now=now, zone=zone)
     span = span_at(plain, 0)
     if span is not None and span.end == len(plain) and span.seconds <= _FURTHEST_S:
         return when_of(SpanAhead(span.seconds), now=now, zone=zone)
@@ -155,14 +155,14 @@ def time_at(plain: str, start: int) -> FoundTime | None:
     """The time that begins at `start` of a folded text."""
     for read in (_later, _on_the_hour, _on_days):
         cursor = _Cursor(plain, start)
-        found = read(cursor)
-        if found is not None:
-            return FoundTime(found, start, cursor.at, plain[start : cursor.at])
+        time = read(cursor)
+        if time is not None:
+            return FoundTime(time, start, cursor.at, plain[start : cursor.at])
     period = period_at(plain, start)
     if period is None:
         return None
-    said = plain[start : period.end]
-    return FoundTime(RepeatTime(period.seconds), start, period.end, said, period.adverb)
+    phrase = plain[start : period.end]
+    return FoundTime(RepeatTime(period.seconds), start, period.end, phrase, period.adverb)
 
 
 def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | None:
@@ -171,9 +171,9 @@ def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | N
     Only one that begins with a word for it: a bare `9:00` or `10m` belongs to what it stands in.
     """
     for match in words.INTRODUCED.finditer(plain, max(0, len(plain) - tail)):
-        found = time_at(plain, match.start())
-        if found is not None and ending.match(plain, found.end):
-            return found
+        time = time_at(plain, match.start())
+        if time is not None and ending.match(plain, time.end):
+            return time
     return None
 
 
@@ -269,51 +269,51 @@ def _default(part: re.Match[str], day: Day | _Days | None) -> TimeOfDay | None:
 
 def _clock(match: re.Match[str], part: re.Match[str] | None) -> TimeOfDay | None:
     """The time of day that was said; None when there is no such time."""
-    said = _said(match)
-    if said["name"]:
-        return TimeOfDay(words.NAMED[said["name"]])
+    groups = _said(match)
+    if groups["name"]:
+        return TimeOfDay(words.NAMED[groups["name"]])
     # What each hour that may be said stands for: by am and pm, else by the part of the day.
     hours = words.ALL_HOURS
-    if half := said["half"] or said["full_half"]:
+    if half := groups["half"] or groups["full_half"]:
         hours = words.HALVES[half[0]]
-    elif named := said.get("part") or (_said(part)["part"] if part else ""):
+    elif named := groups.get("part") or (_said(part)["part"] if part else ""):
         hours = words.PARTS[named].hours
-    hour, minute = int(number_of(_one_of(said, words.HOUR_GROUPS))), _minute(said)
+    hour, minute = int(number_of(_one_of(groups, words.HOUR_GROUPS))), _minute(groups)
     if hour not in hours or minute >= 60 or (hour == 24 and minute > 0):
         return None
     minutes = hours[hour] * 60 + minute
     if minutes < 0:
         minutes += _DAY_MINUTES
-    offset, zone = said["offset"], None  # `z`, `utc`, `+08:00`
+    offset, zone = groups["offset"], None  # `z`, `utc`, `+08:00`
     if offset:
         zone = UTC if offset.isalpha() else datetime.strptime(offset, "%z").tzinfo
-    return TimeOfDay(minutes, int(said["second"] or 0), zone)
+    return TimeOfDay(minutes, int(groups["second"] or 0), zone)
 
 
-def _minute(said: dict[str, str]) -> int:
-    if said["near"]:
-        return words.NEAR[" ".join(said["near"].split())]
-    if said["half_zh"]:
+def _minute(groups: dict[str, str]) -> int:
+    if groups["near"]:
+        return words.NEAR[" ".join(groups["near"].split())]
+    if groups["half_zh"]:
         return 30
-    if said["quarter"]:
-        return 15 * int(number_of(said["quarter"]))
-    return int(number_of(_one_of(said, ("minute", "minute_zh", "more_zh")) or "0"))
+    if groups["quarter"]:
+        return 15 * int(number_of(groups["quarter"]))
+    return int(number_of(_one_of(groups, ("minute", "minute_zh", "more_zh")) or "0"))
 
 
 def _day(cursor: _Cursor) -> Day | None:
     match = cursor.take(words.DAY)
     if match is None:
         return None
-    said = _said(match)
-    if said["ahead"]:
-        return DayAhead(words.AHEAD[" ".join(said["ahead"].split())])
-    weekday = said["weekday_en"] or said["weekday_zh"]
+    groups = _said(match)
+    if groups["ahead"]:
+        return DayAhead(words.AHEAD[" ".join(groups["ahead"].split())])
+    weekday = groups["weekday_en"] or groups["weekday_zh"]
     if weekday:
-        return Weekday(words.WEEKDAYS[weekday], words.WEEKS[said["which"].replace("个", "")])
-    year = _one_of(said, ("y_iso", "y_zh", "y_mdy", "y_dmy"))
-    month = MONTHS.get(said["mon_mdy"][:3] or said["mon_dmy"][:3])
-    month = month or int(number_of(said["m_iso"] or said["m_zh"]))
-    number = int(number_of(_one_of(said, ("d_iso", "d_zh", "d_mdy", "d_dmy"))))
+        return Weekday(words.WEEKDAYS[weekday], words.WEEKS[groups["which"].replace("个", "")])
+    year = _one_of(groups, ("y_iso", "y_zh", "y_mdy", "y_dmy"))
+    month = MONTHS.get(groups["mon_mdy"][:3] or groups["mon_dmy"][:3])
+    month = month or int(number_of(groups["m_iso"] or groups["m_zh"]))
+    number = int(number_of(_one_of(groups, ("d_iso", "d_zh", "d_mdy", "d_dmy"))))
     if not is_date(int(year or 2000), month, number):
         cursor.at = match.start()
         return None
@@ -397,8 +397,8 @@ def _said(match: re.Match[str]) -> dict[str, str]:
     return {name: (text or "").lower() for name, text in match.groupdict().items()}
 
 
-def _one_of(said: dict[str, str], names: tuple[str, ...]) -> str:
-    return next((said[name] for name in names if said[name]), "")
+def _one_of(groups: dict[str, str], names: tuple[str, ...]) -> str:
+    return next((groups[name] for name in names if groups[name]), "")
 
 
 # ---- from a time to when it is

@@ -142,11 +142,13 @@ def plan_archive(
         by_place.setdefault((kind, place_name(kind, day)), []).append(message)
     groups: list[MessageGroup] = []
     for kind, name in sorted(by_place, key=lambda place: (place[0] != "raw", place[1])):
-        said = by_place[kind, name]
+        of_place = by_place[kind, name]
         if kind == "raw":
-            groups += _raw_groups(name, said, rules)
+            groups += _raw_groups(name, of_place, rules)
         elif summaries:
-            packs = _packs(said, lambda m: len(piece_of(m, zone).line), PROMPT_CHARACTERS, joint=1)
+            packs = _packs(
+                of_place, lambda m: len(piece_of(m, zone).line), PROMPT_CHARACTERS, joint=1
+            )
             groups += [MessageGroup(kind, name, tuple(pack)) for pack in packs]
     return groups
 
@@ -177,8 +179,8 @@ def _is_ready(message: Message, now: datetime) -> bool:
     return next_at is None or not now < next_at <= now + BACK_OFF[-1]
 
 
-def _raw_groups(day: str, said: list[Message], rules: ArchiveRules) -> list[MessageGroup]:
-    packs = _packs(said, lambda message: len(message.text), BATCH_CHARACTERS, most=rules.batch)
+def _raw_groups(day: str, messages: list[Message], rules: ArchiveRules) -> list[MessageGroup]:
+    packs = _packs(messages, lambda message: len(message.text), BATCH_CHARACTERS, most=rules.batch)
     return [MessageGroup("raw", day, tuple(pack)) for pack in packs]
 
 
@@ -286,17 +288,17 @@ class SummaryTarget:
 
 def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[SummaryTarget]:
     """Which files belong in which summaries today, oldest first."""
-    found: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
+    by_name: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
     """By name and kind of the summary: its raw files, and its daily summaries."""
     for is_daily, names in enumerate((raw, daily)):
         for name in sorted(names):
             day = markdown.date_of(name)
             kind = place(day, today) if day else "raw"
             if day and (kind == "month" or (kind == "day" and not is_daily)):
-                found.setdefault((place_name(kind, day), kind), ([], []))[is_daily].append(name)
+                by_name.setdefault((place_name(kind, day), kind), ([], []))[is_daily].append(name)
     return [
         SummaryTarget(kind, name, tuple(raws), tuple(dailies))
-        for (name, kind), (raws, dailies) in sorted(found.items())
+        for (name, kind), (raws, dailies) in sorted(by_name.items())
     ]
 
 
@@ -351,17 +353,17 @@ def summarise_prompt(prompt: str) -> str:
 
 def inputs_in(prompt: str) -> list[DatedText]:
     """The lines of JSON in a prompt, in order."""
-    found: list[DatedText] = []
+    inputs: list[DatedText] = []
     for line in prompt.split("\n"):
         if line.startswith('{"at"'):
             with contextlib.suppress(ValidationError):
-                found.append(_DATED_TEXT.validate_json(line, strict=True))
-    return found
+                inputs.append(_DATED_TEXT.validate_json(line, strict=True))
+    return inputs
 
 
-def summarise(said: Iterable[DatedText]) -> str:
+def summarise(texts: Iterable[DatedText]) -> str:
     """A list of the best sentences, in order, each with its date."""
-    sentences = [sentence for one in said for sentence in _sentences(one)]
+    sentences = [sentence for one in texts for sentence in _sentences(one)]
     whole = sum(len(s.text) for s in sentences)
     room = min(max(int(whole * SHARE), LEAST_CHARACTERS), MOST_CHARACTERS)
     chosen: list[_Sentence] = []
@@ -382,12 +384,12 @@ def summarise(said: Iterable[DatedText]) -> str:
     return "\n".join(lines)
 
 
-def _sentences(said: DatedText) -> list[_Sentence]:
-    prose = [part for text in _CODE.split(said.text) for part in _COMMENT.split(text)]
-    found: list[_Sentence] = []
+def _sentences(message: DatedText) -> list[_Sentence]:
+    prose = [part for text in _CODE.split(message.text) for part in _COMMENT.split(text)]
+    sentences: list[_Sentence] = []
     for raw in (raw for text in prose for raw in _END.split(text)):
         sentence = raw.strip()
-        if said.role == "summary":  # a list item of ours
+        if message.role == "summary":  # a list item of ours
             sentence = sentence.removeprefix("- ")
         terms: set[str] = set()
         """Words, numbers, and pairs of Chinese characters."""
@@ -396,11 +398,13 @@ def _sentences(said: DatedText) -> list[_Sentence]:
             pairs = {a + b for a, b in itertools.pairwise(bare)}
             terms |= {word.lower()} if word[0].isascii() else pairs
         terms -= _STOP
-        if terms and len(found) < _MOST_SENTENCES:
+        if terms and len(sentences) < _MOST_SENTENCES:
             cut = len(sentence) > SENTENCE_CHARACTERS
             shown = sentence[: SENTENCE_CHARACTERS - 1].rstrip() + "…" if cut else sentence
-            found.append(_Sentence(said.at, said.role, shown, frozenset(terms), not found))
-    return found
+            sentences.append(
+                _Sentence(message.at, message.role, shown, frozenset(terms), not sentences)
+            )
+    return sentences
 
 
 def _best_first(sentences: list[_Sentence]) -> list[_Sentence]:

@@ -102,9 +102,9 @@ class DocumentFolders:
         parts = [self._long_term, *(folder.look() for folder in folders)]
         started = time.monotonic()
         if self._workspace is not None and started >= self._docs_until:
-            found = dict(_docs(self._workspace, self._files.fs.root))
-            if found != self._docs:
-                self._docs = found
+            docs = dict(_docs(self._workspace, self._files.fs.root))
+            if docs != self._docs:
+                self._docs = docs
             is_slow = time.monotonic() - started > _SLOW_S  # a large tree: once a second at most
             self._docs_until = started + 1.0 if is_slow else started
         parts.append(self._docs)
@@ -149,21 +149,21 @@ class _Folder:
             self._is_watched = self._watch.watch(self._path, self._on_change)
         with self._guard:
             changed, self._changed = self._changed, set[str]() if self._is_watched else None
-        found: dict[str, Stamp] = {}
+        stamps: dict[str, Stamp] = {}
         if changed is None or len(self._stamps) <= _ALWAYS_LISTED:
             stats = self._stats()
             for name in sorted(stats, reverse=True):
-                found |= self._stamped(name, stats[name])
+                stamps |= self._stamped(name, stats[name])
         else:
             names = [name for name in changed if name.endswith(self._suffix) and name[0] != "."]
             if not names:
                 return self._stamps
             before = {path for name in names for path in self._paths(name)}
-            found = {path: stamp for path, stamp in self._stamps.items() if path not in before}
+            stamps = {path: stamp for path, stamp in self._stamps.items() if path not in before}
             for name in names:
-                found |= self._stamped(name, self._files.stat(f"{self._path}/{name}"))
-        if found != self._stamps:
-            self._stamps = found
+                stamps |= self._stamped(name, self._files.stat(f"{self._path}/{name}"))
+        if stamps != self._stamps:
+            self._stamps = stamps
         return self._stamps
 
     def _paths(self, name: str) -> Sequence[str]:
@@ -297,8 +297,8 @@ def _docs(workspace: Path, state: str) -> Iterator[tuple[str, Stamp]]:
                 continue
             left -= 1
             with contextlib.suppress(OSError):
-                found = (folder / name).lstat()
-                kind = "file" if stat_bits.S_ISREG(found.st_mode) else "other"
-                stat = FileStat(kind, found.st_size, found.st_mtime_ns, found.st_ino)
+                entry = (folder / name).lstat()
+                kind = "file" if stat_bits.S_ISREG(entry.st_mode) else "other"
+                stat = FileStat(kind, entry.st_size, entry.st_mtime_ns, entry.st_ino)
                 if stamp := _stamp(f"{shown}/{name}", stat):
                     yield f"{shown}/{name}", stamp

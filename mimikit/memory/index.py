@@ -210,13 +210,13 @@ class MemoryView:
     def search(
         self, weights: Mapping[str, float], scope: Scope, mean: float, limit: int, window: Window
     ) -> list[Match]:
-        found: list[Match] = []
+        matches: list[Match] = []
         for (path, number), score in self._table(scope.passage).scores(weights, mean).items():
             passages = self._parts[scope][path].passages
             if window.contains(passages[number].at):
                 beside = neighbours(passages, number)
-                found.append(Match(path, passages[number], score, number, beside))
-        return sorted(found, key=lambda match: (-match.score, match.path, match.number))[:limit]
+                matches.append(Match(path, passages[number], score, number, beside))
+        return sorted(matches, key=lambda match: (-match.score, match.path, match.number))[:limit]
 
     def search_files(
         self, weights: Mapping[str, float], scope: Scope, mean: float, limit: int
@@ -251,24 +251,24 @@ class MemoryTable:
         """The current snapshot; another object after each change."""
 
     def put(self, changed: Iterable[Changed], cut: Cutter | None = None) -> None:
-        made: dict[str, _File] = {}
-        for path, stamp, found in changed:
+        added: dict[str, _File] = {}
+        for path, stamp, in_file in changed:
             parts = {
                 scope: _ScopePart(
                     passages, [*map(Counter, each)], Counter(whole), TermTotals.of(each, whole)
                 )
-                for scope, passages, each, whole in file_terms(path, found, cut)
+                for scope, passages, each, whole in file_terms(path, in_file, cut)
             }
-            made[path] = _File(stamp, parts)
+            added[path] = _File(stamp, parts)
         with self._guard:
-            self.view = MemoryView({**self.view.files, **made})
+            self.view = MemoryView({**self.view.files, **added})
 
     def keep(self, wanted: Callable[[str, Stamp], bool]) -> None:
         """Drop all other files."""
         with self._guard:
-            kept = {p: file for p, file in self.view.files.items() if wanted(p, file.stamp)}
-            if len(kept) != len(self.view.files):
-                self.view = MemoryView(kept)
+            files = {p: file for p, file in self.view.files.items() if wanted(p, file.stamp)}
+            if len(files) != len(self.view.files):
+                self.view = MemoryView(files)
 
 
 class MemoryIndex(MemoryTable):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -72,11 +71,6 @@ class IndexState:
     """Files in the index that no longer exist."""
     stale: list[str]
     """Files that are neither in the index nor in memory as they are now."""
-
-    @functools.cached_property
-    def is_double(self) -> bool:
-        """Whether a file in memory is indexed too, in an earlier state."""
-        return any(path in self.view.stamps for path in self.recent.stamps)
 
     def is_indexed(self, path: str) -> bool:
         """Whether the indexed passages of a file count."""
@@ -222,10 +216,10 @@ class Indexer:
 
     def passages_of(self, path: str, data: bytes | None = None) -> list[Passage]:
         """The passages of a file as it is now. `data`: its bytes, when already read."""
-        found = passages.of_file(path, data or self.documents.read(path) or b"", self._zone)
-        if self._words and any(has_wide(passage.text) for passage in found):
+        pieces = passages.of_file(path, data or self.documents.read(path) or b"", self._zone)
+        if self._words and any(has_wide(passage.text) for passage in pieces):
             self._words.load_soon()
-        return found
+        return pieces
 
     def cutter(self, text: str) -> Cutter | None:
         """The dictionary's, once it is loaded; a Chinese text has it loaded for later."""

@@ -142,7 +142,7 @@ def _note_block(content: str, mark: str) -> str:
 
 def entries(text: str) -> list[Entry]:
     """Everything in a raw file (or in memory.md), in order, without the title."""
-    found: list[Entry] = []
+    result: list[Entry] = []
     lines = text.split("\n")
     head: re.Match[str] | None = None
     start = 1 if _TITLE.fullmatch(lines[0]) else 0
@@ -152,25 +152,25 @@ def entries(text: str) -> list[Entry]:
         mark = None if next_head else note_mark(line)
         if next_head or mark:
             note = _note(lines, start, number, mark) if mark else None
-            found += _closed(head, lines[start : note.line - 1 if note else number], start)
-            found += [note] if note else []
+            result += _closed(head, lines[start : note.line - 1 if note else number], start)
+            result += [note] if note else []
             head, start = next_head, number + 1
-    return found + _closed(head, lines[start:], start)
+    return result + _closed(head, lines[start:], start)
 
 
 def _note(lines: list[str], start: int, number: int, mark: re.Match[str]) -> Entry:
     """The note whose mark is on line `number`; it begins there, or after line `start`."""
-    said = lines[number][: mark.start()].strip()
+    content = lines[number][: mark.start()].strip()
     first = number - 1
-    if not said and lines[number].startswith("  "):  # of several lines
+    if not content and lines[number].startswith("  "):  # of several lines
         while first > start and (lines[first][:2] == "  " or not lines[first].strip()):
             first -= 1
         if first >= start and lines[first][:2] in ("- ", "-"):
             body = [lines[first][2:]] if lines[first][2:] else []
             body += [line.removeprefix("  ") for line in lines[first + 1 : number]]
             return Entry("note", unescape("\n".join(body)), first + 1, first + 1, mark["id"])
-    said = "" if said == "-" else said.removeprefix("- ").strip()
-    return Entry("note", said, number + 1, number + 1, mark["id"])
+    content = "" if content == "-" else content.removeprefix("- ").strip()
+    return Entry("note", content, number + 1, number + 1, mark["id"])
 
 
 def _closed(head: re.Match[str] | None, lines: list[str], start: int) -> list[Entry]:
@@ -217,7 +217,9 @@ def parts(text: str) -> list[SummaryPart]:
     ]
 
 
-def extended_summary(text: str, name: str, part_id: str, sources: Sequence[str], said: str) -> str:
+def extended_summary(
+    text: str, name: str, part_id: str, sources: Sequence[str], summary: str
+) -> str:
     """A summary with a part appended, unless it is in it (by its id).
 
     name: the day or the month, as `2026-01-20` or `2026-01`.
@@ -230,7 +232,7 @@ def extended_summary(text: str, name: str, part_id: str, sources: Sequence[str],
     mark = f"<!-- part {part_id}: from {', '.join(sources)} -->"
     if not PART.fullmatch(mark):
         raise ValueError(f"expected ids and file names as sources, got {mark[:200]!r}")
-    return _joined(text or f"# Summary of {name}\n", f"{mark}\n{escape(said.strip())}\n")
+    return _joined(text or f"# Summary of {name}\n", f"{mark}\n{escape(summary.strip())}\n")
 
 
 # ---- lines: they end at line feeds only
@@ -275,9 +277,9 @@ _SHORT_ID = re.compile(r"-([0-9a-hjkmnp-tv-z]{26})")
 
 def date_of(name: str) -> date | None:
     """The day in the name of a file of memory, if any."""
-    found = _DATED.fullmatch(name)
+    match = _DATED.fullmatch(name)
     try:
-        return date.fromisoformat(found[1]) if found else None
+        return date.fromisoformat(match[1]) if match else None
     except ValueError:
         return None
 

@@ -185,14 +185,14 @@ def changed_backlog(text: str, action: Action, item: str) -> str:
         return text
     mark, text = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     lines = text.split("\n")
-    mine = [(number, found) for number, found in _found(lines) if plain_item(found[4]) == name]
+    mine = [(number, parts) for number, parts in _found(lines) if plain_item(parts[4]) == name]
     if action == "add" and not mine:
         return mark + _with_item(lines, name)
-    for number, found in reversed(mine):
+    for number, parts in reversed(mine):
         if action == "remove":
             del lines[number]
-        elif (found[2] == " ") == (action == "done"):
-            lines[number] = f"{found[1]}{'x' if action == 'done' else ' '}{found[3]}{found[4]}"
+        elif (parts[2] == " ") == (action == "done"):
+            lines[number] = f"{parts[1]}{'x' if action == 'done' else ' '}{parts[3]}{parts[4]}"
     return mark + "\n".join(lines)
 
 
@@ -208,9 +208,9 @@ def plain_item(item: str) -> str:
 def _found(lines: list[str]) -> Iterator[tuple[int, re.Match[str]]]:
     """The item lines: their numbers from 0 and their parts."""
     for number, is_hidden in enumerate(_hidden(lines)):
-        found = None if is_hidden else _ITEM.fullmatch(lines[number])
-        if found is not None and plain_item(found[4]):
-            yield number, found
+        parts = None if is_hidden else _ITEM.fullmatch(lines[number])
+        if parts is not None and plain_item(parts[4]):
+            yield number, parts
 
 
 def _hidden(lines: list[str]) -> Iterator[bool]:
@@ -247,9 +247,9 @@ def _with_item(lines: list[str], name: str) -> str:
     before, rest = lines[:at], lines[at:] or [""]
     ending = "\r" if before and before[-1].endswith("\r") else ""
     gap = [ending] if not known and before and before[-1].strip() else []
-    made = "\n".join([*before, *gap, f"- [ ] {name}{ending}", *rest])
-    if any(item.text == name for item in backlog_items(made)):
-        return made
+    changed = "\n".join([*before, *gap, f"- [ ] {name}{ending}", *rest])
+    if any(item.text == name for item in backlog_items(changed)):
+        return changed
     return "\n".join([f"- [ ] {name}", *lines])  # an unclosed code block or comment follows
 
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, tzinfo
-from operator import methodcaller
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from mimikit.memory import markdown
 from mimikit.memory.terms import Cutter, terms
@@ -147,8 +145,8 @@ class FilePart(NamedTuple):
 
 
 def part_of(path: str) -> FilePart:
-    found = _PART.fullmatch(path)
-    return FilePart(found[1], int(found[2]), int(found[3])) if found else FilePart(path)
+    match = _PART.fullmatch(path)
+    return FilePart(match[1], int(match[2]), int(match[3])) if match else FilePart(path)
 
 
 @functools.lru_cache(4096)
@@ -166,9 +164,9 @@ def kind_of(path: str) -> Kind:
 
 def day_of(path: str) -> date | None:
     """The day a file's name begins with."""
-    found = _DAY.search(path)
+    match = _DAY.search(path)
     try:
-        return date.fromisoformat(found[1]) if found else None
+        return date.fromisoformat(match[1]) if match else None
     except ValueError:
         return None
 
@@ -177,19 +175,19 @@ def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
     """The passages of a file, in order; none of what cannot be read."""
     kind = kind_of(path)
     if kind == "transcript":
-        found = _transcript(data, part_of(path).lines + 1, zone)
+        pieces = _transcript(data, part_of(path).lines + 1, zone)
     elif kind == "result":
-        found = _result(path, data, zone)
+        pieces = _result(path, data, zone)
     elif b"\0" in data:  # binary
-        found = iter(())
+        pieces = iter(())
     else:
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-        found = _summary(text) if kind == "summary" else _raw(text, zone)
+        pieces = _summary(text) if kind == "summary" else _raw(text, zone)
         day, begins = day_of(path), None
         with contextlib.suppress(OverflowError):  # in the year 1
             begins = datetime.combine(day, time(), zone).astimezone(UTC) if day else None
-        found = (p if p.day else replace(p, day=day, at=begins) for p in found)
-    return list(itertools.islice(found, _MOST))
+        pieces = (p if p.day else replace(p, day=day, at=begins) for p in pieces)
+    return list(itertools.islice(pieces, _MOST))
 
 
 def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
@@ -199,8 +197,8 @@ def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
             continue
         if entry.kind == "message":
             day = entry.at.astimezone(zone).date() if entry.at else None
-            said = Passage(entry.text, entry.line, "", entry.at, day, entry.role, entry.id)
-            yield from _pieces(said, entry.text_line)
+            message = Passage(entry.text, entry.line, "", entry.at, day, entry.role, entry.id)
+            yield from _pieces(message, entry.text_line)
         elif entry.kind == "note":
             yield Passage(entry.text, entry.line, alone=True)
         else:
@@ -209,8 +207,8 @@ def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
 
 def _summary(text: str) -> Iterator[Passage]:
     parts = [(part.text, part.line + 1) for part in markdown.parts(text)]
-    for said, line in parts or [(text, 1)]:
-        yield from _paragraphs(said, line)
+    for content, line in parts or [(text, 1)]:
+        yield from _paragraphs(content, line)
 
 
 def _transcript(data: bytes, first_line: int, zone: tzinfo) -> Iterator[Passage]:
@@ -275,7 +273,7 @@ def _fitting(text: str) -> Iterator[str]:
             yield line
             continue
         at = 0
-        for end in [*(found.end() for found in _ENDS.finditer(line)), len(line)]:
+        for end in [*(match.end() for match in _ENDS.finditer(line)), len(line)]:
             yield from (line[i : min(i + LONGEST, end)] for i in range(at, end, LONGEST))
             at = end
 
@@ -286,7 +284,7 @@ def _paragraphs(text: str, line: int) -> Iterator[Passage]:
     """Level and words."""
     # HTML comments make no heading and no passage, and end no paragraph.
     closed, mark, rest = text.rpartition("-->")
-    bare = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), closed + mark) + rest
+    bare = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), closed + mark) + rest
     seen = [*bare.split("\n"), ""]
     block: list[str] = []
     begun = line
@@ -339,30 +337,16 @@ def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
         begun += len(group)
 
 
-_STORED_AS = {
-    "text": "t", "line": "l", "context": "c", "at": "a", "day": "d",
-    "role": "r", "message_id": "m", "task_id": "k", "alone": "s",
-    "is_cut_before": "b", "is_cut_after": "e",
-}  # fmt: skip
+_ADAPTER = TypeAdapter(Passage)
 
 
 def to_bytes(passage: Passage) -> bytes:
     """A passage as the index stores it."""
-    facts = {key: getattr(passage, name) for name, key in _STORED_AS.items()}
-    kept = {key: value for key, value in facts.items() if value}
-    told = json.dumps(kept, ensure_ascii=False, default=methodcaller("isoformat"))
-    return told.encode(errors="replace")
+    return _ADAPTER.dump_json(passage, exclude_defaults=True)
 
 
 def from_bytes(data: bytes) -> Passage:
-    kept = json.loads(data.decode())
-    facts: dict[str, Any] = {"text": "", "line": 0}
-    facts |= {name: kept[key] for name, key in _STORED_AS.items() if key in kept}
-    if "at" in facts:
-        facts["at"] = datetime.fromisoformat(facts["at"])
-    if "day" in facts:
-        facts["day"] = date.fromisoformat(facts["day"])
-    return Passage(**facts)
+    return _ADAPTER.validate_json(data)
 
 
 # ---- the terms of passages and files
@@ -378,34 +362,34 @@ class ScopeTerms(NamedTuple):
     """Of the whole file; empty for notes, which are unrelated."""
 
 
-def file_terms(path: str, found: list[Passage], cut: Cutter | None) -> list[ScopeTerms]:
+def file_terms(path: str, passages: list[Passage], cut: Cutter | None) -> list[ScopeTerms]:
     by_scope: dict[Scope, list[Passage]] = {}
-    for passage in found:
+    for passage in passages:
         by_scope.setdefault(scope_of(path, passage), []).append(passage)
     return [_scope_terms(scope, mine, cut) for scope, mine in by_scope.items()]
 
 
-def _scope_terms(scope: Scope, found: list[Passage], cut: Cutter | None) -> ScopeTerms:
-    own = [terms(passage.text, cut) for passage in found]
-    given: list[list[str]] = []
+def _scope_terms(scope: Scope, passages: list[Passage], cut: Cutter | None) -> ScopeTerms:
+    own = [terms(passage.text, cut) for passage in passages]
+    lent: list[list[str]] = []
     """To the neighbours: without the speaker of a line (`Ann Lee: …`)."""
-    for passage, mine in zip(found, own, strict=True):
+    for passage, mine in zip(passages, own, strict=True):
         label = _SPEAKER.match(passage.text)
         named = len(terms(label[0])) if label else 0
-        given.append(mine[named : named + _AROUND_TERMS])
+        lent.append(mine[named : named + _AROUND_TERMS])
     each: list[list[str]] = []
-    for number, passage in enumerate(found):
+    for number, passage in enumerate(passages):
         mine = own[number] * OWN + terms(passage.context, cut) * ABOVE + _date_terms(passage.day)
-        held = frozenset(mine)
+        contained = frozenset(mine)
         for step, times in AROUND.items():
             at = number + step
-            if 0 <= at < len(found) and not passage.alone and not found[at].alone:
-                mine += [t if t in held else neighbour_term(t) for t in given[at]] * times
+            if 0 <= at < len(passages) and not passage.alone and not passages[at].alone:
+                mine += [t if t in contained else neighbour_term(t) for t in lent[at]] * times
         each.append(mine)
-    days = {passage.day for passage in found}
+    days = {passage.day for passage in passages}
     dates = _date_terms(days.pop()) if len(days) == 1 else []
     every = itertools.islice(itertools.chain.from_iterable(own), _FILE_TERMS)
-    return ScopeTerms(scope, found, each, [*every, *dates] if scope.file else [])
+    return ScopeTerms(scope, passages, each, [*every, *dates] if scope.file else [])
 
 
 def neighbour_term(term: str) -> str:

@@ -59,14 +59,14 @@ class Match:
     beside: Beside = field(default=lambda _: None, compare=False, repr=False)
 
 
-def neighbours(found: Sequence[Passage], number: int) -> Beside:
+def neighbours(passages: Sequence[Passage], number: int) -> Beside:
     """Of the passage of this number."""
-    last = len(found) - 1
-    return lambda step: found[number + step] if 0 <= number + step <= last else None
+    last = len(passages) - 1
+    return lambda step: passages[number + step] if 0 <= number + step <= last else None
 
 
 def rank(
-    found: Sequence[Match],
+    matches: Sequence[Match],
     file_scores: Mapping[str, float],
     today: date,
     limit: int,
@@ -77,7 +77,7 @@ def rank(
     asked: the terms of the query.
     """
     scored: list[Match] = []
-    for match in found:
+    for match in matches:
         score = match.score
         if not (is_note := _is_note(match)):
             score += FILE_SHARE * file_scores.get(match.path, 0.0)
@@ -112,11 +112,11 @@ def _is_note(match: Match) -> bool:
 
 def _with_notes(hits: list[Match], limit: int) -> list[Match]:
     """The best hits; matching notes replace the last ones, up to half."""
-    kept, rest = hits[:limit], hits[limit:]
-    room = (limit + 1) // 2 - sum(map(_is_note, kept))
+    shown, rest = hits[:limit], hits[limit:]
+    room = (limit + 1) // 2 - sum(map(_is_note, shown))
     notes = [hit for hit in rest if _is_note(hit)][: max(room, 0)]
-    others = [hit for hit in reversed(kept) if not _is_note(hit)][: len(notes)]
-    return [hit for hit in kept if not any(hit is other for other in others)] + notes
+    others = [hit for hit in reversed(shown) if not _is_note(hit)][: len(notes)]
+    return [hit for hit in shown if not any(hit is other for other in others)] + notes
 
 
 def recency(day: date | None, today: date) -> float:
@@ -132,17 +132,17 @@ def _without_summarised(hits: list[Match]) -> list[Match]:
     own = {hit.passage.day for hit in hits if passages.kind_of(hit.path) == "memory"} - {None}
     better: dict[date | None, float] = {}
     seen: set[date | None] = set()
-    kept: list[Match] = []
+    remaining: list[Match] = []
     for hit in hits:
         day, kind = hit.passage.day, passages.kind_of(hit.path)
         if kind == "summary" and day in own:
             better.setdefault(day, hit.score)
         elif kind == "memory" and day not in seen:
             seen.add(day)
-            kept.append(replace(hit, score=max(hit.score, better.get(day, 0.0))))
+            remaining.append(replace(hit, score=max(hit.score, better.get(day, 0.0))))
         else:
-            kept.append(hit)
-    return sorted(kept, key=lambda hit: -hit.score)
+            remaining.append(hit)
+    return sorted(remaining, key=lambda hit: -hit.score)
 
 
 def visible(known: Mapping[str, object]) -> list[str]:
@@ -310,13 +310,15 @@ def may_contain(data: bytes, words: Sequence[str]) -> bool:
     return any(word in text for word in words)
 
 
-def scan(path: str, found: Sequence[Passage], words: Sequence[str], window: Window) -> list[Match]:
+def scan(
+    path: str, passages: Sequence[Passage], words: Sequence[str], window: Window
+) -> list[Match]:
     """The passages that contain some of the words, scored by the share of the words."""
     seen: list[Match] = []
-    for number, passage in enumerate(found):
+    for number, passage in enumerate(passages):
         text = folded(f"{passage.context} {passage.text}")
-        held = sum(word in text for word in words)
-        if held and window.contains(passage.at):
-            share = held / len(words)
-            seen.append(Match(path, passage, share, number, neighbours(found, number)))
+        count = sum(word in text for word in words)
+        if count and window.contains(passage.at):
+            share = count / len(words)
+            seen.append(Match(path, passage, share, number, neighbours(passages, number)))
     return seen

@@ -189,7 +189,7 @@ class MemorySearch:
     ) -> list[Match]:
         recent, view = state.recent, state.view
         wanted = max(_MIN_MATCHES, min(4 * limit, _MAX_MATCHES))
-        found: list[Match] = []
+        all_matches: list[Match] = []
         scores: dict[str, float] = {}
         for scope in scopes:
             totals = TermTotals.sum([recent.totals(scope), view.totals(scope)])
@@ -199,8 +199,8 @@ class MemorySearch:
                 shares, whole = _shares(weights, scope.passage, totals.passages, state)
                 mean = totals.terms / totals.passages
                 matches = recent.search(shares, scope, mean, recent.passage_count, window)
-                found += [match for match in matches if state.is_recent(match.path)]
-                found += _indexed(shares, scope, mean, state, wanted, window)
+                all_matches += [match for match in matches if state.is_recent(match.path)]
+                all_matches += _indexed(shares, scope, mean, state, wanted, window)
                 if totals.files:
                     shares, _ = _shares(weights, scope.file, totals.files, state, whole)
                     mean = totals.file_terms / totals.files
@@ -209,7 +209,7 @@ class MemorySearch:
                     scores |= {path: score for path, score in indexed if state.is_indexed(path)}
             except BrokenIndex as error:
                 self._indexer.disable(error)
-        return ranking.rank(found, scores, self._today(), limit, asked)
+        return ranking.rank(all_matches, scores, self._today(), limit, asked)
 
     def _weights(self, query: str, weight: float) -> dict[str, float]:
         return dict.fromkeys(terms(query, self._indexer.cutter(query)), weight)
@@ -219,15 +219,15 @@ class MemorySearch:
     ) -> list[Match]:
         """Hits by scanning the files, for at most so long."""
         until = time.monotonic() + patience_s
-        found: list[Match] = []
+        matches: list[Match] = []
         wanted = ranking.scanned_words(query[:MAX_QUERY])
         for path in ranking.visible(state.snapshot.stamps) if wanted else ():
             if time.monotonic() > until:
                 break
             data = self._indexer.documents.read(path)
             if data is not None and ranking.may_contain(data, wanted):
-                found += ranking.scan(path, self._indexer.passages_of(path, data), wanted, window)
-        return ranking.rank(found, {}, self._today(), limit)
+                matches += ranking.scan(path, self._indexer.passages_of(path, data), wanted, window)
+        return ranking.rank(matches, {}, self._today(), limit)
 
     def _today(self) -> date:
         return self._clock.now().astimezone(self._zone).date()
@@ -259,9 +259,9 @@ def _indexed(
 ) -> list[Match]:
     """The best indexed matches; asks for more where outdated ones are among them."""
     while True:
-        found = state.view.search(shares, scope, mean, wanted, window)
-        current = [match for match in found if state.is_indexed(match.path)]
-        if 2 * len(current) >= wanted or len(found) < wanted:
+        matches = state.view.search(shares, scope, mean, wanted, window)
+        current = [match for match in matches if state.is_indexed(match.path)]
+        if 2 * len(current) >= wanted or len(matches) < wanted:
             return current
         wanted *= 8
 
@@ -300,8 +300,7 @@ def _shares(
 def _frequency(term: str, table: str, state: IndexState) -> int:
     recent = state.recent.frequency(term, table)
     with contextlib.suppress(BrokenIndex):  # the search that follows reports it
-        indexed = state.view.frequency(term, table)
-        return max(recent, indexed) if state.is_double else recent + indexed
+        return recent + state.view.frequency(term, table)
     return recent
 
 

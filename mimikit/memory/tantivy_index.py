@@ -127,10 +127,10 @@ class TantivyView:
     ) -> list[Match]:
         """`mean`: tantivy's own is used."""
         with _guarded():
-            found = self._best(weights, scope.passage, limit, window)
+            documents = self._best(weights, scope.passage, limit, window)
             return [
                 Match(path, passage, score, place[2], functools.partial(self._neighbour, place))
-                for place, path, passage, score in found
+                for place, path, passage, score in documents
                 if passage
             ]
 
@@ -181,14 +181,14 @@ class TantivyView:
     def _clauses(
         self, weights: Iterable[tuple[str, float]], table: str, documents: int
     ) -> list[tuple[tantivy.Occur, tantivy.Query]]:
-        made: list[tuple[tantivy.Occur, tantivy.Query]] = []
+        clauses: list[tuple[tantivy.Occur, tantivy.Query]] = []
         for term, weight in weights:
             if count := self._count(table, term):
                 own = idf({term: 1.0}, {term: count}, documents)[term]  # is in the weight already
                 query = tantivy.Query.term_query(self.schema, "terms", term, "freq")
                 boosted = tantivy.Query.boost_query(query, weight / own)
-                made.append((tantivy.Occur.Should, boosted))
-        return made
+                clauses.append((tantivy.Occur.Should, boosted))
+        return clauses
 
     def _neighbour(self, place: Place, step: int) -> Passage | None:
         """The passages of a file have successive numbers; behind them may be another file's."""
@@ -333,8 +333,8 @@ class TantivyIndex:
             for path in gone:
                 batch.delete(path, tables)
                 changes[path] = None
-            for path, stamp, found in changed:
-                parts = file_terms(path, found, cut)
+            for path, stamp, in_file in changed:
+                parts = file_terms(path, in_file, cut)
                 if path in manifest.files:
                     batch.delete(path, tables)
                 batch.add(path, parts)
@@ -364,8 +364,8 @@ class TantivyIndex:
         """Publish the manifest; last, so that it never lists what is not indexed."""
         files, totals = self._manifest
         of_scopes = [totals[scope] for scope in SCOPES]
-        made = {"format": FORMAT, "generation": self._generation, "totals": of_scopes}
-        data = json.dumps({**made, "files": files}, separators=(",", ":")).encode()
+        head = {"format": FORMAT, "generation": self._generation, "totals": of_scopes}
+        data = json.dumps({**head, "files": files}, separators=(",", ":")).encode()
         self._files.write(_MANIFEST, data, sync=False)
         self._files.remove(_UNFINISHED)
         self._loaded = self._manifest_stamp()
@@ -388,8 +388,8 @@ class _Batch:
             self._deleted[table].append(path)
 
     def add(self, path: str, parts: list[ScopeTerms]) -> None:
-        for scope, found, each, whole in parts:
-            for passage, terms in zip(found, each, strict=True):
+        for scope, in_scope, each, whole in parts:
+            for passage, terms in zip(in_scope, each, strict=True):
                 self._add(scope.passage, path, terms, passage)
             if whole:
                 self._add(scope.file, path, whole)

@@ -110,7 +110,7 @@ def located(text: str, cut: Cutter | None = None) -> list[LocatedTerm]:
 
 def _pieces(text: str, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
     """Plain tuples, as there are millions."""
-    plain = _ELISION.sub(lambda found: " " * len(found[0]), text)
+    plain = _ELISION.sub(lambda match: " " * len(match[0]), text)
     for run in _RUN.finditer(folded(plain)):
         start, end = run.span()
         if run.lastgroup == "wide":
@@ -129,16 +129,16 @@ def _pieces(text: str, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
 def occurrences(text: str, wanted: Collection[str]) -> list[LocatedTerm]:
     """Where the terms of a query occur in a text, in order, without the dictionary."""
     plain = folded(text)
-    found = [
+    places = [
         LocatedTerm(at, at + len(term), term)
         for term in wanted
         if has_wide(term)
-        for at in (found.start() for found in re.finditer(f"(?={re.escape(term)})", plain))
+        for at in (places.start() for places in re.finditer(f"(?={re.escape(term)})", plain))
     ]
     if any(not has_wide(term) for term in wanted):
         narrow = _WIDE_CHARACTER.sub(" ", text)
-        found += [term for term in located(narrow) if term.text in wanted]
-    return sorted(found)
+        places += [term for term in located(narrow) if term.text in wanted]
+    return sorted(places)
 
 
 def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:

@@ -282,24 +282,25 @@ def fit(
     for message in messages:
         unique.setdefault(message.id, message)
     newest = folded(list(unique.values()))
-    said = [number for number, message in enumerate(newest) if not message.is_by_code]
-    newest = newest[said[-most] :] if len(said) > most else newest
-    kept = [m.but(text=cut(m.text, CUT_CHARACTERS)) for m in newest]
-    costs = [count(m.text) for m in kept]
+    spoken = [number for number, message in enumerate(newest) if not message.is_by_code]
+    newest = newest[spoken[-most] :] if len(spoken) > most else newest
+    fitting = [m.but(text=cut(m.text, CUT_CHARACTERS)) for m in newest]
+    costs = [count(m.text) for m in fitting]
     if sum(costs) > budget_tokens:
-        kept = [
-            m.but(text=cut(m.text, AGENT_CUT_CHARACTERS)) if m.role != "user" else m for m in kept
+        fitting = [
+            m.but(text=cut(m.text, AGENT_CUT_CHARACTERS)) if m.role != "user" else m
+            for m in fitting
         ]
-        costs = [count(m.text) for m in kept]
-    first, left, stay = 0, sum(costs), sum(not m.is_by_code for m in kept)
-    while first < len(kept) and left > budget_tokens:
-        if not kept[first].is_by_code:
+        costs = [count(m.text) for m in fitting]
+    first, left, stay = 0, sum(costs), sum(not m.is_by_code for m in fitting)
+    while first < len(fitting) and left > budget_tokens:
+        if not fitting[first].is_by_code:
             if stay <= least:
                 break
             stay -= 1
         left -= costs[first]
         first += 1
-    return kept[first:]
+    return fitting[first:]
 
 
 def spent(messages: Sequence[Message], count: Count = count) -> int:
@@ -309,26 +310,26 @@ def spent(messages: Sequence[Message], count: Count = count) -> int:
 
 def folded(messages: Sequence[Message]) -> list[Message]:
     """The messages, with successive ones that code wrote as one short line."""
-    told: list[Message] = []
+    result: list[Message] = []
     for is_by_code, group in itertools.groupby(messages, lambda message: message.is_by_code):
         lines = list(group)
         if not is_by_code:
-            told += lines
+            result += lines
             continue
         shown = [cut(" ".join(m.text.split()), FOLDED_CHARACTERS) for m in lines[-_SHOWN_LINES:]]
         more = [f"(and {len(lines) - len(shown)} before)"] if len(lines) > len(shown) else []
-        told.append(lines[0].but(role="system", text=" · ".join(more + shown)))
-    return told
+        result.append(lines[0].but(role="system", text=" · ".join(more + shown)))
+    return result
 
 
 def fit_parts(parts: list[str], budget_tokens: int, count: Count = count) -> list[str]:
     """The first parts that fit; at least one, cut if it must be."""
-    kept: list[str] = []
+    fitting: list[str] = []
     left = budget_tokens
     for part in parts:
         cost = count(part)
         if cost > left:
             break
-        kept.append(part)
+        fitting.append(part)
         left -= cost
-    return kept or [cut_tokens(part, budget_tokens, count) for part in parts[:1]]
+    return fitting or [cut_tokens(part, budget_tokens, count) for part in parts[:1]]

@@ -144,9 +144,9 @@ _PARAMS: dict[str, type[BaseModel]] = {
 _ADAPTER: TypeAdapter[Condition] = TypeAdapter(Condition)
 
 
-def read(given: object) -> Condition:
+def read(value: object) -> Condition:
     """A condition as on disk, unchecked; ValidationError where it is none."""
-    return _ADAPTER.validate_python(given)
+    return _ADAPTER.validate_python(value)
 
 
 def all_of(parts: Sequence[Condition]) -> Condition:
@@ -248,10 +248,10 @@ def questions(condition: Condition) -> dict[str, str]:
     return {path: it.params.prompt for path, it in asking}
 
 
-def cooldown_of(condition: Condition, given: float | None) -> float:
+def cooldown_of(condition: Condition, configured: float | None) -> float:
     """The cooldown in force. Units: seconds. Source: spec 4: a day by default for llm_eval."""
-    if given is not None:
-        return given
+    if configured is not None:
+        return configured
     return LLM_COOLDOWN_S if questions(condition) else 0.0
 
 
@@ -270,12 +270,12 @@ def still_meant(old: Condition | None, new: Condition, seen: Uses) -> Uses:
     if old is None:
         return {}
     before = {path: condition for path, condition in walk(old) if path in seen}
-    kept: Uses = {}
+    valid: Uses = {}
     for path, condition in walk(new):
         same = [known for known, was in before.items() if was == condition]
         if same:  # at its own path, if several are equal
-            kept[path] = seen[path if path in same else same[0]]
-    return kept
+            valid[path] = seen[path if path in same else same[0]]
+    return valid
 
 
 # ---- evaluation
@@ -318,29 +318,29 @@ class _Evaluation:
         """Evaluate a node and all below it; `each`: events are consumed one by one."""
         match condition:
             case AndCondition() | OrCondition():
-                found = self._joined(condition, path, each=each)
+                evaluated = self._joined(condition, path, each=each)
             case NotCondition():
                 child = self.node(condition.params.condition, f"{path}.0")
                 if child.holds is None:
-                    found = Node(path, condition.type, None, child.why, child.facts)
+                    evaluated = Node(path, condition.type, None, child.why, child.facts)
                 else:
-                    found = self._level(condition, path, not child.holds, "turned")
+                    evaluated = self._level(condition, path, not child.holds, "turned")
             case TaskDone() | TaskFailed():
-                found = self._task(condition, path, each=each)
+                evaluated = self._task(condition, path, each=each)
             case FileChanged():
-                found = self._changed(condition, path)
+                evaluated = self._changed(condition, path)
             case FileExists():
                 holds = self._facts.exists(patterns.parse(condition.params.path))
                 why = {True: "exists", False: "missing", None: "too_many"}[holds]
-                found = self._level(condition, path, holds, why)
+                evaluated = self._level(condition, path, holds, why)
             case LlmEvalCondition():
                 holds = self._facts.answer(path)
                 why = {True: "said_yes", False: "said_no", None: "not_needed"}[holds]
-                found = self._level(condition, path, holds, why)
+                evaluated = self._level(condition, path, holds, why)
             case BrokenCondition():
                 raise BadInput(f"condition: expected a checked one, got {condition.type!r}")
-        self.nodes[path] = found
-        return found
+        self.nodes[path] = evaluated
+        return evaluated
 
     def ask(self, condition: Condition, path: str, *, wanted: bool) -> None:
         """Mark the questions whose answers may give an open node the wanted value."""

@@ -206,37 +206,39 @@ def decide_condition(
         state = state.but(last_triggered_at=now)  # the clock was set back
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
     verdict = conditions.evaluate(condition, facts, state.seen, cooldown=cooldown)
-    kept = {path: used for path, used in state.seen.items() if path not in verdict.forgets}
-    found = state.but(
-        seen={**kept, **verdict.baseline},
+    seen_still = {path: used for path, used in state.seen.items() if path not in verdict.forgets}
+    evaluated = state.but(
+        seen={**seen_still, **verdict.baseline},
         initialized=True,
         verdicts=_verdicts(state, verdict, now),
         blocked_by=verdict.blocked_by,
     )
     if trigger.once and (lost_to := verdict.lost_to) is not None:
-        return Decision(found, lost_to=lost_to)
+        return Decision(evaluated, lost_to=lost_to)
     cools_until = conditions.cools_until(cooldown, state.last_triggered_at)
     if cools_until is not None and cools_until > now:
-        said = "cooling" if verdict.root.holds else "waits"
-        return Decision(found.but(last_verdict=said), look_at=cools_until)
+        outcome = "cooling" if verdict.root.holds else "waits"
+        return Decision(evaluated.but(last_verdict=outcome), look_at=cools_until)
     # A change is kept until the run before has ended. Results are not: each has its own firing.
     can_wait = verdict.root.holds and verdict.root.keeps
-    waits_for = found.last_task_id if can_wait and _piles_up(trigger, found, facts) else None
+    waits_for = (
+        evaluated.last_task_id if can_wait and _piles_up(trigger, evaluated, facts) else None
+    )
     if verdict.fires(cooldown) and waits_for is None:
-        seen = {**found.seen, **verdict.root.uses}
+        seen = {**evaluated.seen, **verdict.root.uses}
         after = conditions.evaluate(condition, facts, seen, cooldown=cooldown)
         return Decision(
-            found.but(verdicts=_verdicts(found, after, now)),
-            firing=_edge_firing(trigger, found, verdict, facts, now),
+            evaluated.but(verdicts=_verdicts(evaluated, after, now)),
+            firing=_edge_firing(trigger, evaluated, verdict, facts, now),
             more=verdict.more,
         )
-    found = found.but(last_verdict="overlap" if waits_for else "waits")
+    evaluated = evaluated.but(last_verdict="overlap" if waits_for else "waits")
     prompts = conditions.questions(condition) if verdict.asks else {}
     return Decision(
-        found,
+        evaluated,
         asks={path: prompts[path] for path in verdict.asks},
         waits_for=waits_for,
-        look_at=_next_look(found, facts, now, waits_for),
+        look_at=_next_look(evaluated, facts, now, waits_for),
     )
 
 
@@ -262,12 +264,12 @@ def _edge_firing(
 
 def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str, NodeVerdict]:
     """The verdict on each node; an unchanged one keeps its time."""
-    found: dict[str, NodeVerdict] = {}
+    verdicts: dict[str, NodeVerdict] = {}
     for path, node in verdict.nodes.items():
         new = NodeVerdict(holds=node.holds, why=node.why, facts=node.facts, at=now)
         old = state.verdicts.get(path)
-        found[path] = old if old is not None and old.but(at=now) == new else new
-    return found
+        verdicts[path] = old if old is not None and old.but(at=now) == new else new
+    return verdicts
 
 
 # ---- after a firing

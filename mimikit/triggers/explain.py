@@ -183,13 +183,13 @@ def explain(
         if line.get("event") in ("slot", "ordered") and _time(line.get("at"))
     ]
     slots = [row for line in lines for row in _rows(line)][:MAX_SLOTS]
-    kind, said = headline(trigger, state, broken, here, slots)
+    kind, title = headline(trigger, state, broken, here, slots)
     if trigger is None:
-        return Explanation(state=kind, headline=said, slots=slots)
+        return Explanation(state=kind, headline=title, slots=slots)
     runs = "trigger_reminds" if trigger.profile == REMINDER else "trigger_runs"
     return Explanation(
         state=kind,
-        headline=said,
+        headline=title,
         lines=[
             say_both(runs, when=trigger_words(trigger, here.title_of)),
             *_last_slot(state, slots, here),
@@ -301,7 +301,7 @@ def _obstacles(
 def _nodes(
     condition: Condition, state: TriggerState, here: ExplanationContext
 ) -> list[NodeExplanation]:
-    found: list[NodeExplanation] = []
+    nodes: list[NodeExplanation] = []
     for path, node in conditions.walk(condition):
         verdict = state.verdicts.get(path)
         is_joint = node.type in ("and", "or", "not")
@@ -315,8 +315,8 @@ def _nodes(
             why=_why(verdict, here) if verdict else say_both("why_no_look"),
             at=verdict.at if verdict else None,
         )
-        found.append(shown)
-    return found
+        nodes.append(shown)
+    return nodes
 
 
 def _why(verdict: NodeVerdict, here: ExplanationContext) -> Words:
@@ -408,7 +408,7 @@ class TriggerReport:
 def report(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> TriggerReport:
-    kind, said = headline(trigger, state, broken, here)
+    kind, title = headline(trigger, state, broken, here)
     next_at = _next_run(trigger, state, here)
     upcoming = None
     if next_at is not None and trigger.enabled and state.blocked_by is None:
@@ -418,13 +418,13 @@ def report(
         last = end_words("fact_last", end.status, end.failure_reason, end.error, end.at, here)
     elif not state.fire_count:
         last = say_both("fact_never")
-    waits = None if kind in ("waits", "due") else said
+    waits = None if kind in ("waits", "due") else title
     task_id = state.last_task_id
     is_open = task_id is not None and (end is None or end.task_id != task_id)
     if waits is None and is_open and task_id is not None and here.is_live(task_id):
         waits = say_both("fact_under_way")
     return TriggerReport(
-        trigger_words(trigger, here.title_of), next_at, upcoming, last, waits, said
+        trigger_words(trigger, here.title_of), next_at, upcoming, last, waits, title
     )
 
 

@@ -128,8 +128,8 @@ def _regex(part: str) -> re.Pattern[str]:
     return re.compile(hidden + fnmatch.translate(_CLASS.sub(_for_fnmatch, part)))
 
 
-def _for_fnmatch(found: re.Match[str]) -> str:
+def _for_fnmatch(match: re.Match[str]) -> str:
     """A bracket expression for `fnmatch`, which knows no `[^…]`."""
-    if not found[2]:
+    if not match[2]:
         return "[[]"
-    return f"[!{found[2]}]" if found[1] else found[0]
+    return f"[!{match[2]}]" if match[1] else match[0]

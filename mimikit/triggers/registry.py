@@ -31,24 +31,24 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
     """
     if len(data) > most_bytes(Trigger):  # the state repeats it, and may be larger
         raise BadRecord(f"expected at most {most_bytes(Trigger):,} bytes, got more")
-    given = parse_object(data)
+    fields = parse_object(data)
     try:
-        if given.get("id") not in (None, trigger_id):
+        if fields.get("id") not in (None, trigger_id):
             raise BadRecord(
-                f"id: expected {trigger_id!r} as in the file's name, got {given['id']!r}",
+                f"id: expected {trigger_id!r} as in the file's name, got {fields['id']!r}",
                 field="id",
             )
-        is_typed = given.get("type") is not None
+        is_typed = fields.get("type") is not None
         defaults: dict[str, Json] = {
             "id": trigger_id,
             "type": "conditional",
             "createdAt": time_text(seen_at),
             "traceId": derived_id("trace", trigger_id),
             "origin": "file",
-            "notifyGiven": given.get("notify") is not None,
+            "notifyGiven": fields.get("notify") is not None,
         }
-        given |= {name: value for name, value in defaults.items() if given.get(name) is None}
-        trigger = Trigger.model_validate_json(dump_line(given))
+        fields |= {name: value for name, value in defaults.items() if fields.get(name) is None}
+        trigger = Trigger.model_validate_json(dump_line(fields))
         trigger = trigger if is_typed else trigger.but(type=type_of(trigger.schedule))
         check(trigger)
     except (ValidationError, BadInput) as error:
@@ -96,17 +96,17 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
         BadInput: the result cannot fire; its field says why.
     """
     before = trigger.to_dict()
-    given = {**before, **changes}
+    fields = {**before, **changes}
     if changes.get("schedule") is not None:
-        given["condition"] = None
+        fields["condition"] = None
     elif changes.get("condition") is not None:
-        given["schedule"] = None
+        fields["schedule"] = None
     if not trigger.notify_given and "notify" not in changes:
-        given["notify"] = None  # the default of what it becomes
+        fields["notify"] = None  # the default of what it becomes
     fixed = {"id", "createdAt", "origin", "remote", "traceId", "parentTaskId"}
-    given |= {name: value for name, value in before.items() if name in fixed}
+    fields |= {name: value for name, value in before.items() if name in fixed}
     try:
-        new = Trigger.model_validate_json(dump_line(given))
+        new = Trigger.model_validate_json(dump_line(fields))
         new = new.but(type=type_of(new.schedule))
         if trigger.notify is not None or "notify" in changes:
             new = settled(new)
@@ -220,13 +220,13 @@ def sound(definition: Mapping[str, object] | None) -> Trigger | None:
 
 
 def state(files: Files, trigger_id: str) -> TriggerState:
-    found = files.load(paths.trigger_state(trigger_id), TriggerState) or TriggerState()
+    stored = files.load(paths.trigger_state(trigger_id), TriggerState) or TriggerState()
     # An earlier format had one value for the whole condition: an id, or a time in milliseconds.
-    extra = found.__pydantic_extra__ or {}
+    extra = stored.__pydantic_extra__ or {}
     used = extra.get("lastSeenResultId") or extra.get("lastMtime")
-    if found.seen or not isinstance(used, (str, int, float)):
-        return found
-    return found.but(seen={conditions.ROOT: used}, initialized=True)
+    if stored.seen or not isinstance(used, (str, int, float)):
+        return stored
+    return stored.but(seen={conditions.ROOT: used}, initialized=True)
 
 
 def save_state(files: Files, trigger_id: str, new: TriggerState) -> None:

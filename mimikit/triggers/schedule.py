@@ -29,9 +29,9 @@ _JUMP = 2
 def check(schedule: Schedule) -> None:
     """Raise BadInput unless exactly one of interval, cron, runAt is given and can be used."""
     plan = {"interval": schedule.interval, "cron": schedule.cron, "runAt": schedule.run_at}
-    given = [name for name, value in plan.items() if value is not None]
-    if len(given) != 1:
-        got = " and ".join(given) or "none"
+    fields = [name for name, value in plan.items() if value is not None]
+    if len(fields) != 1:
+        got = " and ".join(fields) or "none"
         raise BadInput(
             f"schedule: expected one of interval, cron, runAt; got {got}", field="schedule"
         )
@@ -177,9 +177,9 @@ def check_cron(expression: str) -> None:
     try:
         next(_local_times(expression, datetime(2026, 1, 1)), None)  # noqa: DTZ001 - local by design
     except (CronSimError, AssertionError, ValueError, TypeError) as error:
-        told = f" ({error})" if isinstance(error, CronSimError) else ""
+        detail = f" ({error})" if isinstance(error, CronSimError) else ""
         raise BadInput(
-            f"{expected}; got {expression[:60]!r}{told}", field="schedule.cron"
+            f"{expected}; got {expression[:60]!r}{detail}", field="schedule.cron"
         ) from None
     coming = cron_times(expression, datetime(2026, 1, 1, tzinfo=UTC), UTC_ZONE)
     if next(coming, None) is None:

@@ -58,17 +58,17 @@ class FolderWorkspace:
 
     def look(self, pattern: Pattern) -> Seen | None:
         """A plain path that is a folder matches all files below it."""
-        found: Seen = {}
+        files: Seen = {}
         left = MAX_BYTES
         try:
             for name, entry in self._entries(pattern):
-                found[name] = [entry.st_mtime_ns, entry.st_size]
+                files[name] = [entry.st_mtime_ns, entry.st_size]
                 left -= len(name.encode()) + _ENTRY_BYTES
-                if len(found) > MAX_FILES or left < 0:
+                if len(files) > MAX_FILES or left < 0:
                     return None
         except TooManyFiles:
             return None
-        return found
+        return files
 
     def exists(self, pattern: Pattern) -> bool | None:
         if pattern.is_plain:
@@ -292,7 +292,7 @@ class FileWatch:
             watchers = list(self._folders.get(folder, ()))
             paths = [Path(folder, name) for name in names or ()]
             self._drop_gone(folder)
-            gone = {path for path in paths if self._drop_gone(str(path))}
+            deleted = {path for path in paths if self._drop_gone(str(path))}
             for each in watchers:
                 if names is None:
                     concerned.add(each[0])
@@ -301,7 +301,7 @@ class FileWatch:
                     elif is_folder(folder):
                         self._enter(each, Path(folder))
                 for path in paths:  # no short cut: each new folder is to be entered
-                    if self._concerns(each, path, was_folder=path in gone):
+                    if self._concerns(each, path, was_folder=path in deleted):
                         concerned.add(each[0])
         if concerned:
             self._changed(concerned)
