@@ -104,7 +104,7 @@ def state(name: str, language: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldResult:
+class ResultNotice:
     """An ended task, for the message that reports it."""
 
     title: str
@@ -120,11 +120,11 @@ class ToldResult:
     """Titles of the chain steps that will not run."""
     paused: int = 0
     """Failures after which its trigger was paused; 0: it was not."""
-    reminder: ToldReminder | None = None
+    reminder: ReminderNotice | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ToldReminder:
+class ReminderNotice:
     """What a reminder's message needs beside its text."""
 
     zone: str | None = None
@@ -135,7 +135,7 @@ class ToldReminder:
     """Later slots that have passed since."""
 
 
-def reminder(text: str, notice: ToldReminder, language: Language, zone: ZoneInfo) -> str:
+def reminder(text: str, notice: ReminderNotice, language: Language, zone: ZoneInfo) -> str:
     """A reminder's message; of a late one with the planned time."""
     space = "" if language == "zh" else " "
     if notice.planned_at is None:
@@ -153,12 +153,12 @@ def named_zone(name: str | None) -> ZoneInfo | None:
         return None
 
 
-def results(ended: Sequence[ToldResult], language: str) -> str:
+def results(ended: Sequence[ResultNotice], language: str) -> str:
     limit = min(MAX_OUTPUT, MAX_OUTPUTS // max(1, len(ended)))
     return "\n\n".join(_result(result, language, limit) for result in ended)
 
 
-def _result(result: ToldResult, language: str, limit: int) -> str:
+def _result(result: ResultNotice, language: str, limit: int) -> str:
     title = code(result.title or result.task_id)
     text = result.text.strip("\n")
 
@@ -189,7 +189,7 @@ def _result(result: ToldResult, language: str, limit: int) -> str:
     return say("result_other", language, title=title, status=result.status)
 
 
-def _consequences(result: ToldResult, language: str) -> str:
+def _consequences(result: ResultNotice, language: str) -> str:
     """What a failed run means for its chain or trigger."""
     parts: list[str] = []
     if result.steps:

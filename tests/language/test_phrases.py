@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from mimikit.engines.builtin.grammar import parse
 from mimikit.engines.builtin.reminders import RemindIntent
 from mimikit.language import phrases
-from mimikit.language.phrases import ToldResult
+from mimikit.language.phrases import ResultNotice
 from tests.support.sentences import (
     After,
     At,
@@ -115,7 +115,7 @@ def test_nothing_closes_the_code_span_it_stands_in(text: str) -> None:
 # ---- tasks that ended
 
 
-def told(**changes: object) -> ToldResult:
+def told(**changes: object) -> ResultNotice:
     fields: dict[str, object] = {
         "title": "ls",
         "prompt": "ls",
@@ -126,7 +126,7 @@ def told(**changes: object) -> ToldResult:
         "failure_reason": None,
         "task_id": "task-1",
     }
-    return ToldResult(**(fields | changes))  # pyright: ignore[reportArgumentType]
+    return ResultNotice(**(fields | changes))  # pyright: ignore[reportArgumentType]
 
 
 def test_a_done_task_is_told_with_its_output_in_a_fence() -> None:
