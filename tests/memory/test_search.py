@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -234,27 +234,6 @@ def test_a_window_of_time_holds_what_was_said_in_it(world: World, index: str | N
     assert found(first + timedelta(milliseconds=1), second) == set()
     assert found(second, None) == {"msg-2"}  # what stands beside a message finds it not
     assert found(None, at("2026-01-11", hour=0)) == {"memory/summary/2026-01-10.md"}
-
-
-@pytest.mark.parametrize("index", INDEXES)
-@pytest.mark.parametrize("query", ["lantern festival", "antern"])
-@pytest.mark.parametrize(
-    ("zone", "begins"),
-    [("America/New_York", 5), ("Asia/Shanghai", -8), ("Pacific/Kiritimati", -14), ("UTC", 0)],
-)
-def test_what_has_a_day_alone_is_in_the_window_of_its_owners_day(
-    tmp_path: Path, index: str | None, query: str, zone: str, begins: int
-) -> None:
-    world = empty_world(tmp_path, zone=zone)
-    world.put("memory/2026-01-10-x.md", "The lantern festival is near.\n")
-    search = world.search(index=index)
-    search.refresh()
-    start = datetime(2026, 1, 10, tzinfo=UTC) + timedelta(hours=begins)
-    day, ms = timedelta(days=1), timedelta(milliseconds=1)
-    assert search.find(query, after=start, before=start + day)
-    assert search.find(query, after=start, before=start + ms)
-    assert not search.find(query, after=start + ms, before=start + day)
-    assert not search.find(query, after=start - day, before=start)
 
 
 def test_no_more_than_asked_for(bare: World) -> None:
@@ -940,29 +919,6 @@ def test_docs_that_lie_very_deep_hinder_nothing(bare: World) -> None:
     (docs / "near.md").write_text("Tea is fine.\n")
     with nested_folders(docs):
         assert [hit.source for hit in bare.search().find("tea")] == ["docs/near.md"]
-
-
-@pytest.mark.parametrize("index", INDEXES)
-def test_for_what_stands_beside_a_hit_no_file_is_read(bare: World, index: str | None) -> None:
-    """However long they are; the index, or what is held, has it in the order of the file."""
-    for day in range(1, 6):
-        notes = [f"Note zebra{n} of {day}.\n\n" for n in range(50 * day)]
-        bare.put(f"memory/2026-01-0{day}.md", "".join(notes))
-    files = Counting(bare.files.fs)
-    search = bare.search(index=index, files=files)
-    search.refresh()
-    search.recall("warm")
-    files.reads.clear()
-    found = search.recall("zebra149")
-    assert sorted(hit.source for hit in found) == [f"memory/2026-01-0{n}.md" for n in (3, 4, 5)]
-    for hit in found:
-        quoted = hit.snippet.split("\n…\n")
-        every = [f"Note zebra{n} of {hit.source[-4]}." for n in range(250)]
-        assert quoted == [line for line in every if line in quoted]
-        assert set(every[148:150]) <= {*quoted}
-    assert not files.reads.get(threading.current_thread().name)
-    bare.put("memory/2026-01-05.md", "Nothing but zebra8 now.\n")
-    assert search.recall("zebra8")[0].text == "Nothing but zebra8 now."
 
 
 @pytest.mark.parametrize("ended", [12, 13])

@@ -167,17 +167,6 @@ def test_whatever_the_clock_does_a_tick_fires_its_slot_at_most_and_the_next_lies
         assert not life.tick(round(seconds, 3))
 
 
-@given(INTERVALS, st.floats(-1e8, 1e8))
-def test_after_any_jump_the_next_run_is_at_most_two_intervals_away(
-    interval: float, jump: float
-) -> None:
-    life = Life(interval)
-    life.tick(interval)
-    now = round(interval + jump, 3)
-    life.tick(now)
-    assert timedelta(0) < life.slot - at(now) <= 2 * timedelta(seconds=interval)
-
-
 # ---- cron lines and single times
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -350,20 +339,6 @@ def test_while_somebody_looks_no_cron_slot_is_left_out(
 
 
 # ---- what can be used
-
-
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        Schedule(interval=1),
-        Schedule(cron="0 9 * * *"),
-        Schedule(cron="0 9 * * *", timezone="Asia/Shanghai"),
-        Schedule(run_at=T0),
-        Schedule(run_at=T0, timezone="Asia/Shanghai"),
-    ],
-)
-def test_one_of_the_three_is_a_schedule(schedule: Schedule) -> None:
-    check(schedule)
 
 
 @pytest.mark.parametrize(
