@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mimikit.protocol.watch import FolderWatch
 from mimikit.triggers.patterns import Pattern, Seen
@@ -158,8 +158,14 @@ def _listed(folder: str) -> list[os.DirEntry[str]]:
 
 # ---- changes
 
-Watcher = tuple[str, Pattern]
-"""A trigger id with one pattern of its condition."""
+
+class Watcher(NamedTuple):
+    """A trigger with one pattern of its condition."""
+
+    trigger_id: str
+    pattern: Pattern
+
+
 MAX_FOLDERS = 10_000
 """That are watched; the kernel limits watches by user."""
 RESCAN_S = 60.0
@@ -199,18 +205,22 @@ class FileWatch:
             if self._of.pop(trigger_id, None) is not None:
                 self._cut_off.discard(trigger_id)
                 for folder, watchers in list(self._folders.items()):
-                    self._folders[folder] = [entry for entry in watchers if entry[0] != trigger_id]
+                    self._folders[folder] = [
+                        entry for entry in watchers if entry.trigger_id != trigger_id
+                    ]
                     if not self._folders[folder]:
                         self._drop(folder)
             if patterns:
                 self._of[trigger_id] = patterns
             for pattern in patterns:
-                self._begin((trigger_id, pattern))
+                self._begin(Watcher(trigger_id, pattern))
 
     def is_blind(self, trigger_id: str) -> bool:
         with self._guard:
             return trigger_id in self._cut_off or any(
-                trigger_id == watcher[0] for name in self._blind for watcher in self._folders[name]
+                trigger_id == watcher.trigger_id
+                for name in self._blind
+                for watcher in self._folders[name]
             )
 
     def close(self) -> None:
@@ -238,7 +248,7 @@ class FileWatch:
 
         From the workspace, or from the nearest existing folder.
         """
-        base, root = self._workspace.base_of(watcher[1]), self._workspace.root
+        base, root = self._workspace.base_of(watcher.pattern), self._workspace.root
         top = root if base.is_relative_to(root) else next(filter(is_folder, base.parents), base)
         for folder in [*reversed(base.parents), base]:
             # Each is watched before the next is checked for.
@@ -246,14 +256,14 @@ class FileWatch:
                 continue
             if not is_folder(folder) or self._workspace.is_closed(folder):
                 return
-            if watcher[1].is_plain and folder == base and folder.is_symlink():
+            if watcher.pattern.is_plain and folder == base and folder.is_symlink():
                 return  # the link itself matches, and its folder reports changes of it
             self._watch_folder(str(folder), watcher)
         self._enter(watcher, base)
 
     def _enter(self, watcher: Watcher, first: Path) -> None:
         """Watch a folder at or below the base, and all below that the pattern enters."""
-        pattern, base = watcher[1], self._workspace.base_of(watcher[1])
+        pattern, base = watcher.pattern, self._workspace.base_of(watcher.pattern)
         waiting = [first]
         while waiting:
             folder = waiting.pop()
@@ -261,7 +271,7 @@ class FileWatch:
                 continue
             self._watch_folder(str(folder), watcher)
             if len(self._folders) >= MAX_FOLDERS and waiting:
-                self._cut_off.add(watcher[0])
+                self._cut_off.add(watcher.trigger_id)
                 return
             waiting += [  # listed after it is watched, so that none is missed
                 path
@@ -295,20 +305,20 @@ class FileWatch:
             deleted = {path for path in paths if self._drop_gone(str(path))}
             for each in watchers:
                 if names is None:
-                    concerned.add(each[0])
-                    if self._workspace.base_of(each[1]) not in Path(folder).parents:
+                    concerned.add(each.trigger_id)
+                    if self._workspace.base_of(each.pattern) not in Path(folder).parents:
                         self._begin(each)
                     elif is_folder(folder):
                         self._enter(each, Path(folder))
                 for path in paths:  # no short cut: each new folder is to be entered
                     if self._concerns(each, path, was_folder=path in deleted):
-                        concerned.add(each[0])
+                        concerned.add(each.trigger_id)
         if concerned:
             self._changed(concerned)
 
     def _concerns(self, watcher: Watcher, path: Path, *, was_folder: bool) -> bool:
         """Whether a change may matter to a pattern; enters new folders."""
-        pattern, base = watcher[1], self._workspace.base_of(watcher[1])
+        pattern, base = watcher.pattern, self._workspace.base_of(watcher.pattern)
         if path == base or path in base.parents:
             self._begin(watcher)
             return True
