@@ -45,7 +45,7 @@ LLM_COOLDOWN_S = 86_400.0
 NONE_YET = ""
 """In `seen`: this node was evaluated before any result had come."""
 
-Uses: TypeAlias = dict[str, Any]
+Consumed: TypeAlias = dict[str, Any]
 """Node path → what was consumed: the id of a result, True for a state, `patterns.Seen`."""
 
 Standing: TypeAlias = Literal["awaited", "live", "done", "failed", "canceled", "unknown", "blocked"]
@@ -85,11 +85,11 @@ class Node:
     why: str
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     fresh: bool = False
-    uses: Uses = field(default_factory=dict[str, Any])
+    consumes: Consumed = field(default_factory=dict[str, Any])
     """What a firing writes into `seen`, with the children's."""
     upstream: tuple[str, ...] = ()
     """Tasks whose results a firing consumes."""
-    keeps: bool = False
+    may_gather: bool = False
     """Whether events may gather until later: files and levels may, results may not."""
 
 
@@ -97,11 +97,11 @@ class Node:
 class Verdict:
     root: Node
     nodes: dict[str, Node]
-    baseline: Uses
+    baseline: Consumed
     """First looks at files: recorded now, whatever is decided."""
-    forgets: frozenset[str]
+    turned_false: frozenset[str]
     """Levels that have turned false: removed from `seen`."""
-    asks: tuple[str, ...]
+    open_questions: tuple[str, ...]
     """Paths of the llm_eval nodes whose answers may make it hold."""
     blocked_by: str | None
     """The task or trigger because of which it can never hold."""
@@ -255,7 +255,7 @@ def cooldown_of(condition: Condition, configured: float | None) -> float:
     return LLM_COOLDOWN_S if questions(condition) else 0.0
 
 
-def cools_until(cooldown: float, last: datetime | None) -> datetime | None:
+def cooldown_end(cooldown: float, last: datetime | None) -> datetime | None:
     """When the cooldown after the last firing ends. Units: seconds."""
     if last is None or not cooldown:
         return None
@@ -265,12 +265,12 @@ def cools_until(cooldown: float, last: datetime | None) -> datetime | None:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def still_meant(old: Condition | None, new: Condition, seen: Uses) -> Uses:
+def still_valid(old: Condition | None, new: Condition, seen: Consumed) -> Consumed:
     """What of `seen` stays valid after an edit: that of unchanged nodes."""
     if old is None:
         return {}
     before = {path: condition for path, condition in walk(old) if path in seen}
-    valid: Uses = {}
+    valid: Consumed = {}
     for path, condition in walk(new):
         same = [known for known, was in before.items() if was == condition]
         if same:  # at its own path, if several are equal
@@ -282,7 +282,7 @@ def still_meant(old: Condition | None, new: Condition, seen: Uses) -> Uses:
 
 
 def evaluate(
-    condition: Condition, facts: ConditionFacts, seen: Uses, *, cooldown: float = 0
+    condition: Condition, facts: ConditionFacts, seen: Consumed, *, cooldown: float = 0
 ) -> Verdict:
     """Evaluate a checked condition by what earlier firings consumed (`seen`).
 
@@ -300,18 +300,22 @@ def evaluate(
         root=nodes[ROOT],
         nodes=nodes,
         baseline=evaluation.baseline,
-        forgets=frozenset(p for p, node in levels.items() if node.holds is False and p in seen),
-        asks=tuple(p for p, n in levels.items() if n.kind == "llm_eval" and n.why == "to_ask"),
+        turned_false=frozenset(
+            p for p, node in levels.items() if node.holds is False and p in seen
+        ),
+        open_questions=tuple(
+            p for p, n in levels.items() if n.kind == "llm_eval" and n.why == "to_ask"
+        ),
         blocked_by=_blocked_by(condition, ROOT, nodes),
         more=evaluation.more,
     )
 
 
 class _Evaluation:
-    def __init__(self, facts: ConditionFacts, seen: Uses) -> None:
+    def __init__(self, facts: ConditionFacts, seen: Consumed) -> None:
         self._facts, self._seen = facts, seen
         self.nodes: dict[str, Node] = {}
-        self.baseline: Uses = {}
+        self.baseline: Consumed = {}
         self.more = False
 
     def node(self, condition: Condition, path: str, *, each: bool = False) -> Node:
@@ -384,15 +388,17 @@ class _Evaluation:
             "joined",
             {"true": values.count(True), "of": len(evaluated)},
             fresh=holds is True and any(node.fresh for node in true),
-            uses={key: value for node in true for key, value in node.uses.items()},
+            consumes={key: value for node in true for key, value in node.consumes.items()},
             upstream=tuple(dict.fromkeys(id_ for node in true for id_ in node.upstream)),
-            keeps=all(node.keeps for node in true if node.fresh),
+            may_gather=all(node.may_gather for node in true if node.fresh),
         )
 
     def _level(self, condition: Condition, path: str, holds: bool | None, why: str) -> Node:
         fresh = holds is True and path not in self._seen
-        uses = {path: True} if holds else {}
-        return Node(path, condition.type, holds, why, fresh=fresh, uses=uses, keeps=True)
+        consumes = {path: True} if holds else {}
+        return Node(
+            path, condition.type, holds, why, fresh=fresh, consumes=consumes, may_gather=True
+        )
 
     def _task(self, condition: TaskDone | TaskFailed, path: str, *, each: bool) -> Node:
         kind, subject = condition.type, condition.params.task_id
@@ -432,7 +438,9 @@ class _Evaluation:
         if not names:
             return Node(path, condition.type, False, "unchanged", {"files": len(files)})
         facts = {"changed": len(names), "names": names[:5]}
-        return Node(path, condition.type, True, "changed", facts, True, {path: files}, keeps=True)
+        return Node(
+            path, condition.type, True, "changed", facts, True, {path: files}, may_gather=True
+        )
 
 
 _NEVER: dict[str, frozenset[Standing]] = {

@@ -32,7 +32,7 @@ from mimikit.triggers.conditions import Verdict
 
 LOOK_AGAIN = timedelta(seconds=60)
 """Of a condition that waits for the end of a run: in case its event is lost."""
-POLL = timedelta(seconds=2)
+POLL_EVERY = timedelta(seconds=2)
 """Of files that the kernel does not watch."""
 
 
@@ -148,7 +148,7 @@ def _accepted(
         return state
     if state.last_good is None or (before and before.condition == trigger.condition):
         return state.but(last_good=definition)
-    seen = conditions.still_meant(before and before.condition, trigger.condition, state.seen)
+    seen = conditions.still_valid(before and before.condition, trigger.condition, state.seen)
     return state.but(
         last_good=definition, next_run_at=None, seen=seen, verdicts={}, answers={},
         last_eval_at=None, false_streak=0,
@@ -188,7 +188,7 @@ def decide_slot(
     if facts.is_settled(name, run):
         is_over = plan.run_at is not None
         return Decision(state.but(next_run_at=following), is_over=is_over, look_at=following)
-    if plan.run_at is None and _piles_up(trigger, state, facts):
+    if plan.run_at is None and _would_overlap(trigger, state, facts):
         return Decision(
             state.but(last_verdict="skipped", next_run_at=following),
             skipped=SkippedSlot(name, "overlap", missed),
@@ -206,7 +206,9 @@ def decide_condition(
         state = state.but(last_triggered_at=now)  # the clock was set back
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
     verdict = conditions.evaluate(condition, facts, state.seen, cooldown=cooldown)
-    seen_still = {path: used for path, used in state.seen.items() if path not in verdict.forgets}
+    seen_still = {
+        path: used for path, used in state.seen.items() if path not in verdict.turned_false
+    }
     evaluated = state.but(
         seen={**seen_still, **verdict.baseline},
         initialized=True,
@@ -215,17 +217,17 @@ def decide_condition(
     )
     if trigger.once and (lost_to := verdict.lost_to) is not None:
         return Decision(evaluated, lost_to=lost_to)
-    cools_until = conditions.cools_until(cooldown, state.last_triggered_at)
-    if cools_until is not None and cools_until > now:
+    cooldown_end = conditions.cooldown_end(cooldown, state.last_triggered_at)
+    if cooldown_end is not None and cooldown_end > now:
         outcome = "cooling" if verdict.root.holds else "waits"
-        return Decision(evaluated.but(last_verdict=outcome), look_at=cools_until)
+        return Decision(evaluated.but(last_verdict=outcome), look_at=cooldown_end)
     # A change is kept until the run before has ended. Results are not: each has its own firing.
-    can_wait = verdict.root.holds and verdict.root.keeps
+    can_wait = verdict.root.holds and verdict.root.may_gather
     waits_for = (
-        evaluated.last_task_id if can_wait and _piles_up(trigger, evaluated, facts) else None
+        evaluated.last_task_id if can_wait and _would_overlap(trigger, evaluated, facts) else None
     )
     if verdict.fires(cooldown) and waits_for is None:
-        seen = {**evaluated.seen, **verdict.root.uses}
+        seen = {**evaluated.seen, **verdict.root.consumes}
         after = conditions.evaluate(condition, facts, seen, cooldown=cooldown)
         return Decision(
             evaluated.but(verdicts=_verdicts(evaluated, after, now)),
@@ -233,16 +235,16 @@ def decide_condition(
             more=verdict.more,
         )
     evaluated = evaluated.but(last_verdict="overlap" if waits_for else "waits")
-    prompts = conditions.questions(condition) if verdict.asks else {}
+    prompts = conditions.questions(condition) if verdict.open_questions else {}
     return Decision(
         evaluated,
-        asks={path: prompts[path] for path in verdict.asks},
+        asks={path: prompts[path] for path in verdict.open_questions},
         waits_for=waits_for,
         look_at=_next_look(evaluated, facts, now, waits_for),
     )
 
 
-def _piles_up(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -> bool:
+def _would_overlap(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -> bool:
     """Whether the last run is live and must not overlap."""
     last = state.last_task_id
     may_pile_up = trigger.overlap == "queue" or trigger.profile == REMINDER
@@ -253,13 +255,13 @@ def _edge_firing(
     trigger: Trigger, state: TriggerState, verdict: Verdict, facts: TriggerFacts, now: datetime
 ) -> FiringIntent:
     """The firing of a condition; its slot is its number and a digest of what it consumes."""
-    uses, upstream = verdict.root.uses, verdict.root.upstream
-    digest = hashlib.sha256(dump_line(uses)).hexdigest()[:12]
+    consumes, upstream = verdict.root.consumes, verdict.root.upstream
+    digest = hashlib.sha256(dump_line(consumes)).hexdigest()[:12]
     slot = f"{time_text(trigger.created_at)} #{state.fire_count + 1} {digest}"
     run = make_run(trigger, slot, now, upstream=upstream)
     if upstream and trigger.origin == "file":  # a step made by hand takes its upstream's trace
         run = run.but(trace_id=facts.trace_of(upstream[0]) or run.trace_id)
-    return FiringIntent(slot=slot, task=run, fired_at=now, seen=uses)
+    return FiringIntent(slot=slot, task=run, fired_at=now, seen=consumes)
 
 
 def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str, NodeVerdict]:
@@ -303,7 +305,7 @@ def look_after_firing(
     if trigger.condition is None:
         return fired.next_run_at
     cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
-    return conditions.cools_until(cooldown, now) or _next_look(fired, facts, now)
+    return conditions.cooldown_end(cooldown, now) or _next_look(fired, facts, now)
 
 
 def _next_look(
@@ -312,7 +314,7 @@ def _next_look(
     times = [now + LOOK_AGAIN] if waits_for is not None else []
     if facts.is_blind():
         hopeless = any(verdict.why == "too_many" for verdict in state.verdicts.values())
-        times.append(now + (LOOK_AGAIN if hopeless else POLL))
+        times.append(now + (LOOK_AGAIN if hopeless else POLL_EVERY))
     times += [answer.at + facts.answers_last for answer in state.answers.values()]
     return min((time for time in times if time > now), default=None)
 

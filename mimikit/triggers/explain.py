@@ -240,7 +240,7 @@ def _current(
     if trigger.condition is None:
         return "waits", say_both("trigger_neither")
     cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
-    until = conditions.cools_until(cooldown, state.last_triggered_at)
+    until = conditions.cooldown_end(cooldown, state.last_triggered_at)
     if until is not None and until > here.now:
         return "cooling", say_both("trigger_cooling", until=_when(until, here))
     if state.last_verdict == "overlap":
