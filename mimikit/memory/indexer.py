@@ -29,7 +29,7 @@ from mimikit.memory.index import (
     Stamp,
 )
 from mimikit.memory.passages import Passage, is_near, part_of
-from mimikit.memory.terms import ChineseDictionary, Cutter, has_wide
+from mimikit.memory.terms import ChineseDictionary, Cutter, has_cjk
 
 SMALL_FILES, SMALL_BYTES = 12, 40_000
 """The most that a search reads itself; more is read by a thread."""
@@ -217,13 +217,13 @@ class Indexer:
     def passages_of(self, path: str, data: bytes | None = None) -> list[Passage]:
         """The passages of a file as it is now. `data`: its bytes, when already read."""
         pieces = passages.of_file(path, data or self.documents.read(path) or b"", self._zone)
-        if self._words and any(has_wide(passage.text) for passage in pieces):
+        if self._words and any(has_cjk(passage.text) for passage in pieces):
             self._words.load_soon()
         return pieces
 
     def cutter(self, text: str) -> Cutter | None:
         """The dictionary's, once it is loaded; a Chinese text has it loaded for later."""
-        if self._words and has_wide(text):
+        if self._words and has_cjk(text):
             self._words.load_soon()
         return self._words.cut if self._words else None
 

@@ -67,7 +67,7 @@ class Passage:
     role: str | None = None
     message_id: str | None = None
     task_id: str | None = None
-    alone: bool = False
+    is_note: bool = False
     """It has no neighbours (notes)."""
     is_cut_before: bool = False
     """It continues a text that was cut."""
@@ -90,13 +90,13 @@ NOTES = Scope("notes", "")
 MEMORY = Scope("memory", "memory-files")
 """Days of messages, free text in their files, and summaries."""
 DOCS = Scope("docs", "docs-files")
-SAID = Scope("said", "said-files")
+TRANSCRIPT = Scope("transcript", "transcript-files")
 """The transcript."""
 RESULTS = Scope("results", "results-files")
-NEAR, FAR = (NOTES, MEMORY, DOCS), (SAID, RESULTS)
+NEAR, FAR = (NOTES, MEMORY, DOCS), (TRANSCRIPT, RESULTS)
 """What a turn is given; what a user's search covers too."""
 _BY_KIND: dict[Kind, Scope] = {
-    "memory": MEMORY, "summary": MEMORY, "docs": DOCS, "transcript": SAID, "result": RESULTS,
+    "memory": MEMORY, "summary": MEMORY, "docs": DOCS, "transcript": TRANSCRIPT, "result": RESULTS,
 }  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def is_near(path: str) -> bool:
 
 def scope_of(path: str, passage: Passage | None = None) -> Scope:
     """Of a file, or of one of its passages."""
-    if path.startswith(paths.MEMORY) or (passage is not None and passage.alone):
+    if path.startswith(paths.MEMORY) or (passage is not None and passage.is_note):
         return NOTES
     return _BY_KIND[kind_of(path)]
 
@@ -200,7 +200,7 @@ def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
             message = Passage(entry.text, entry.line, "", entry.at, day, entry.role, entry.id)
             yield from _pieces(message, entry.text_line)
         elif entry.kind == "note":
-            yield Passage(entry.text, entry.line, alone=True)
+            yield Passage(entry.text, entry.line, is_note=True)
         else:
             yield from _paragraphs(entry.text, entry.line)
 
@@ -383,7 +383,7 @@ def _scope_terms(scope: Scope, passages: list[Passage], cut: Cutter | None) -> S
         contained = frozenset(mine)
         for step, times in AROUND.items():
             at = number + step
-            if 0 <= at < len(passages) and not passage.alone and not passages[at].alone:
+            if 0 <= at < len(passages) and not passage.is_note and not passages[at].is_note:
                 mine += [t if t in contained else neighbour_term(t) for t in lent[at]] * times
         each.append(mine)
     days = {passage.day for passage in passages}

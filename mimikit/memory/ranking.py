@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from mimikit.memory import passages
 from mimikit.memory.passages import Kind, Passage, Window
-from mimikit.memory.terms import folded, has_only, has_wide, occurrences, terms
+from mimikit.memory.terms import folded, has_cjk, has_only, occurrences, terms
 from mimikit.protocol import paths
 
 FILE_SHARE = 1.0
@@ -42,7 +42,7 @@ _MOST_WORDS = 32
 """Of a scan."""
 
 
-Beside: TypeAlias = Callable[[int], "Passage | None"]
+Neighbour: TypeAlias = Callable[[int], "Passage | None"]
 """Gives the passage so many after one in its file (negative: before); None: there is none."""
 
 
@@ -56,10 +56,10 @@ class Match:
     """A share of the greatest score possible: at most about 1."""
     number: int = 0
     """Of the passage in its file."""
-    beside: Beside = field(default=lambda _: None, compare=False, repr=False)
+    neighbour: Neighbour = field(default=lambda _: None, compare=False, repr=False)
 
 
-def neighbours(passages: Sequence[Passage], number: int) -> Beside:
+def neighbours(passages: Sequence[Passage], number: int) -> Neighbour:
     """Of the passage of this number."""
     last = len(passages) - 1
     return lambda step: passages[number + step] if 0 <= number + step <= last else None
@@ -255,9 +255,9 @@ def _quotable(hits: Sequence[Match]) -> list[_Quote]:
     known = {(hit.path, hit.number): _Quote(hit, hit.score) for hit in hits}
     for hit in hits:
         for step in (1, -1):
-            passage, place = hit.beside(step), (hit.path, hit.number + step)
+            passage, place = hit.neighbour(step), (hit.path, hit.number + step)
             # Notes have no neighbours; another section would mislead.
-            if passage is None or passage.alone or hit.passage.alone:
+            if passage is None or passage.is_note or hit.passage.is_note:
                 continue
             if passage.context == hit.passage.context and place not in known:
                 near = Match(hit.path, passage, hit.score * BESIDE_SHARE, place[1])
@@ -275,7 +275,7 @@ def _joined(quoted: Sequence[_Quote], weights: Mapping[str, float]) -> dict[str,
         hit, passage = quote.hit, quote.hit.passage
         text = _shown(quote, weights)
         if hit.path in texts:
-            is_next = hit.number == before + 1 and (passage.role or passage.alone)
+            is_next = hit.number == before + 1 and (passage.role or passage.is_note)
             text = texts[hit.path] + ("\n" if is_next else f"\n{CUT}\n") + text
         texts[hit.path], before = text, hit.number
     return texts
@@ -301,7 +301,7 @@ def scanned_words(query: str) -> list[str]:
     """The words to scan for, folded: without stop words, if any are left."""
     words = [word for word in folded(query).split() if terms(word)] or folded(query).split()
     # Of Chinese, which has no spaces, characters and pairs.
-    parts = [part for word in words for part in (has_wide(word) and terms(word)) or [word]]
+    parts = [part for word in words for part in (has_cjk(word) and terms(word)) or [word]]
     return list(dict.fromkeys(parts))[:_MOST_WORDS]
 
 

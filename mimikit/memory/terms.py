@@ -63,7 +63,7 @@ class LocatedTerm(NamedTuple):
     text: str
 
 
-def has_wide(text: str) -> bool:
+def has_cjk(text: str) -> bool:
     """Whether it contains Chinese, Japanese or Korean."""
     return _WIDE_CHARACTER.search(text) is not None
 
@@ -132,10 +132,10 @@ def occurrences(text: str, wanted: Collection[str]) -> list[LocatedTerm]:
     places = [
         LocatedTerm(at, at + len(term), term)
         for term in wanted
-        if has_wide(term)
+        if has_cjk(term)
         for at in (places.start() for places in re.finditer(f"(?={re.escape(term)})", plain))
     ]
-    if any(not has_wide(term) for term in wanted):
+    if any(not has_cjk(term) for term in wanted):
         narrow = _WIDE_CHARACTER.sub(" ", text)
         places += [term for term in located(narrow) if term.text in wanted]
     return sorted(places)
@@ -201,7 +201,7 @@ class _Folding(dict[int, str]):
         marks = all(unicodedata.combining(mark) for mark in pieces[1:])
         base = (first if marks else character).lower()
         # Hangul falls apart under NFKD, some letters grow in lower case: these stay.
-        self[code] = base if len(base) == 1 and not has_wide(character) else character
+        self[code] = base if len(base) == 1 and not has_cjk(character) else character
         return self[code]
 
 

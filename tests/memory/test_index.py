@@ -29,7 +29,7 @@ from mimikit.memory.index import (
 from mimikit.memory.passages import (
     MEMORY,
     NOTES,
-    SAID,
+    TRANSCRIPT,
     Passage,
     Scope,
     Window,
@@ -68,7 +68,7 @@ def made(number: int, *, alone: bool = True) -> list[Changed]:
             f"memory/n{file}.md",
             Stamp(1, file),
             [
-                Passage(" ".join(dice.choices(WORDS, k=dice.randint(1, 30))), line, alone=alone)
+                Passage(" ".join(dice.choices(WORDS, k=dice.randint(1, 30))), line, is_note=alone)
                 for line in range(dice.randint(1, 6))
             ],
         )
@@ -182,7 +182,9 @@ def test_what_stands_beside_adds_to_a_passage_and_finds_none(
 
 def test_few_notes_are_measured_among_themselves(make_index: MakeIndex) -> None:
     """However much was said: the same score, and the same number of notes with a word."""
-    notes = [Passage(text, n, alone=True) for n, text in enumerate(("otter tea", "tea", "badger"))]
+    notes = [
+        Passage(text, n, is_note=True) for n, text in enumerate(("otter tea", "tea", "badger"))
+    ]
     much = [Passage(f"tea otter {number}", number) for number in range(500)]
     index = make_index()
     index.update([("memory.md", Stamp(1, 1), notes)], [])
@@ -217,13 +219,13 @@ def test_a_view_stays_as_it_was_while_the_index_goes_on(make_index: MakeIndex) -
 def test_the_best_of_a_part_and_of_a_time_are_found(make_index: MakeIndex) -> None:
     day = datetime(2026, 1, 10, tzinfo=UTC)
     said = [
-        Passage(f"otter {'badger ' * n}", n, at=day + timedelta(days=n), alone=True)
+        Passage(f"otter {'badger ' * n}", n, at=day + timedelta(days=n), is_note=True)
         for n in range(9)
     ]
     index = make_index()
     index.update(
         [
-            ("memory/a.md", Stamp(1, 1), [*said, Passage("otter", 10, alone=True)]),
+            ("memory/a.md", Stamp(1, 1), [*said, Passage("otter", 10, is_note=True)]),
             ("history/2026-01-10.jsonl", Stamp(2, 2), [Passage("otter", 1, at=day)]),
         ],
         [],
@@ -240,8 +242,8 @@ def test_the_best_of_a_part_and_of_a_time_are_found(make_index: MakeIndex) -> No
     inside = Window(day + timedelta(days=2), day + timedelta(days=5))
     assert lines(NOTES, 100, inside) == [2, 3, 4]
     assert lines(NOTES, 1, Window(before=day + timedelta(days=2))) == [0]
-    assert lines(SAID, 100, Window()) == [1]
-    assert lines(SAID, 100, Window(after=day + timedelta(days=1))) == []
+    assert lines(TRANSCRIPT, 100, Window()) == [1]
+    assert lines(TRANSCRIPT, 100, Window(after=day + timedelta(days=1))) == []
     assert index.view.search({"nothing": 1.0}, NOTES, 1.0, 10, Window()) == []
     assert index.view.search({}, NOTES, 1.0, 10, Window()) == []
 

@@ -146,7 +146,7 @@ def test_excerpts_stay_in_their_budget_and_are_what_was_said(
 
 
 def test_notes_stand_alone() -> None:
-    known = [Passage(f"note {n}", n, alone=True) for n in range(3)]
+    known = [Passage(f"note {n}", n, is_note=True) for n in range(3)]
     [one] = excerpts(hits("m.md", known, {1: 1.0}), {}, 5, 1000, len)
     assert one.text == "note 1"
 
@@ -159,7 +159,7 @@ def test_pieces_of_one_text_are_not_joined() -> None:
 
 def test_a_note_that_says_half_as_much_comes_before_what_was_said() -> None:
     said = match("memory/2026-01-10.md", 0.9, "said")
-    note = Match("memory/2026-01-11.md", Passage("note", 1, day=DAY, alone=True), 0.5)
+    note = Match("memory/2026-01-11.md", Passage("note", 1, day=DAY, is_note=True), 0.5)
     lesser = Match("memory.md", Passage("lesser", 1), 0.3)
     assert [hit.passage.text for hit in rank([said, note, lesser], {}, TODAY, 3)] == [
         "note", "said", "lesser",

@@ -10,7 +10,7 @@ import rjieba
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.memory.terms import folded, has_wide, located, occurrences, terms
+from mimikit.memory.terms import folded, has_cjk, located, occurrences, terms
 
 ANY = st.text(st.characters(), max_size=80) | st.text(
     "aA1_.v'’ s中國国科学院的什么為éİßﬁＡ９ｱ한か\n\x00\ud800\u0301\u200f🦦", max_size=60
@@ -29,7 +29,7 @@ def test_places_lie_inside_and_terms_are_plain(text: str) -> None:
             assert 0 <= term.start < term.end <= len(text)
             assert term.text
             assert not any(one.isspace() for one in term.text)
-            if has_wide(term.text):
+            if has_cjk(term.text):
                 assert folded(text)[term.start : term.end] == term.text
             term.text.encode()  # it can be stored
     assert terms(text) == [term.text for term in located(text)]
