@@ -151,7 +151,7 @@ def test_a_failed_task_is_told_with_its_reason_its_error_and_the_end_of_its_outp
         text="start" + "x" * 3000 + "the end",
     )
     text = phrases.results([failed], "en")
-    assert text.startswith("`ls` failed: it took longer than it may.")
+    assert text.startswith("`ls` failed: it exceeded its time limit.")
     assert "ended: not done within 5 s" in text
     assert "the end" in text
     assert "start" not in text
