@@ -30,9 +30,9 @@ from mimikit.language.time_vocabulary import fold, number_of, period_at, span_at
 
 _DAY_MINUTES = 24 * 60
 _DAY_S = 86400
-_FURTHEST_S = 3660 * _DAY_S
+_MAX_AHEAD_S = 3660 * _DAY_S
 _NINE = 9 * 60
-_MOST_HOURS = 24
+_MAX_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
     if time is not None and time.end == len(plain):
         return when_of(time.time, now=now, zone=zone)
     span = span_at(plain, 0)
-    if span is not None and span.end == len(plain) and span.seconds <= _FURTHEST_S:
+    if span is not None and span.end == len(plain) and span.seconds <= _MAX_AHEAD_S:
         return when_of(SpanAhead(span.seconds), now=now, zone=zone)
     return None
 
@@ -204,7 +204,7 @@ def _later(cursor: _Cursor) -> Time | None:
     """`in 10 minutes`, 「两小时后」; with whole days also a time of day: `in 3 days at 9`."""
     before = cursor.take(words.IN)
     span = span_at(cursor.plain, cursor.at)
-    if span is None or span.seconds > _FURTHEST_S:
+    if span is None or span.seconds > _MAX_AHEAD_S:
         return None
     cursor.at = span.end
     if not cursor.take(words.FROM_NOW) and not (before and before["tells"]):
@@ -256,7 +256,7 @@ def _clock_words(cursor: _Cursor) -> tuple[list[re.Match[str]], re.Match[str] | 
     if first is None:
         return [], part
     spoken = [first]
-    while len(spoken) < _MOST_HOURS and (more := cursor.take(words.NEXT_HOUR)):
+    while len(spoken) < _MAX_HOURS and (more := cursor.take(words.NEXT_HOUR)):
         spoken.append(more)
     return spoken, part or cursor.take(words.LATE_PART)
 

@@ -310,12 +310,12 @@ def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[Summa
 
 SHARE = 0.25
 """Of the text that is kept…"""
-LEAST_CHARACTERS = 600
+MIN_CHARACTERS = 600
 """…at least this…"""
-MOST_CHARACTERS = 3_000
+MAX_CHARACTERS = 3_000
 """…and at most this."""
 SENTENCE_CHARACTERS = 240
-_MOST_SENTENCES = 2_000
+_MAX_SENTENCES = 2_000
 _ALIKE = 0.6
 """Two sentences that share so many of their terms are duplicates."""
 
@@ -365,7 +365,7 @@ def summarise(texts: Iterable[DatedText]) -> str:
     """A list of the best sentences, in order, each with its date."""
     sentences = [sentence for one in texts for sentence in _sentences(one)]
     whole = sum(len(s.text) for s in sentences)
-    room = min(max(int(whole * SHARE), LEAST_CHARACTERS), MOST_CHARACTERS)
+    room = min(max(int(whole * SHARE), MIN_CHARACTERS), MAX_CHARACTERS)
     chosen: list[_Sentence] = []
     for sentence in _best_first(sentences):
         if chosen and room < 40:
@@ -398,7 +398,7 @@ def _sentences(message: DatedText) -> list[_Sentence]:
             pairs = {a + b for a, b in itertools.pairwise(bare)}
             terms |= {word.lower()} if word[0].isascii() else pairs
         terms -= _STOP
-        if terms and len(sentences) < _MOST_SENTENCES:
+        if terms and len(sentences) < _MAX_SENTENCES:
             cut = len(sentence) > SENTENCE_CHARACTERS
             shown = sentence[: SENTENCE_CHARACTERS - 1].rstrip() + "…" if cut else sentence
             sentences.append(

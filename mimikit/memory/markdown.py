@@ -268,7 +268,7 @@ SLUG_CHARACTERS = 32
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)[A-Za-z0-9._-]*\.md")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_LONGEST_WORD, _MOST_WORDS = 16, 4
+_MAX_WORD, _MAX_WORDS = 16, 4
 _DIGITS = 2
 """A word with more of them is rather a key."""
 _STOP = stop_words("file names")
@@ -296,12 +296,12 @@ def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:
     known = [
         word
         for word in counts.keys() - _STOP
-        if 3 <= len(word) <= _LONGEST_WORD and sum(map(str.isdigit, word)) <= _DIGITS
+        if 3 <= len(word) <= _MAX_WORD and sum(map(str.isdigit, word)) <= _DIGITS
     ]
     chosen: list[str] = []
     room = SLUG_CHARACTERS + 1  # the last one has no hyphen
     for word in sorted(known, key=lambda word: (-counts[word] * len(word), word)):
-        if len(word) + 1 <= room and len(chosen) < _MOST_WORDS:
+        if len(word) + 1 <= room and len(chosen) < _MAX_WORDS:
             chosen.append(word)
             room -= len(word) + 1
     base = "-".join(chosen)

@@ -26,13 +26,13 @@ from mimikit.protocol.triggers import PlanResult
 
 Kind: TypeAlias = Literal["memory", "summary", "docs", "transcript", "result"]
 
-LONGEST = 1200
+PASSAGE_CHARACTERS = 1200
 """Characters of one passage."""
 _WRAPPED = 100
 """Characters: a longer line is a paragraph of its own, not a wrapped one."""
 _TOGETHER = 300
 """Characters: adjacent short lines are one passage up to this length."""
-_MOST = 20_000
+_MAX_PASSAGES = 20_000
 """Passages of one file; the rest is not searched."""
 
 OWN, ABOVE = 4, 2
@@ -187,7 +187,7 @@ def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
         with contextlib.suppress(OverflowError):  # in the year 1
             begins = datetime.combine(day, time(), zone).astimezone(UTC) if day else None
         pieces = (p if p.day else replace(p, day=day, at=begins) for p in pieces)
-    return list(itertools.islice(pieces, _MOST))
+    return list(itertools.islice(pieces, _MAX_PASSAGES))
 
 
 def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
@@ -239,11 +239,11 @@ def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
 
 
 def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
-    """A text whole, or in pieces of at most `LONGEST` characters.
+    """A text whole, or in pieces of at most `PASSAGE_CHARACTERS` characters.
 
     line: on which the text begins; None: all pieces are on the line of the whole.
     """
-    if len(whole.text) <= LONGEST:
+    if len(whole.text) <= PASSAGE_CHARACTERS:
         if whole.text.strip():
             yield whole
         return
@@ -251,7 +251,7 @@ def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
     """Each with the number of line feeds before it."""
     piece, begun, passed = "", 0, 0
     for part in _fitting(whole.text):
-        if piece and len(piece) + len(part) > LONGEST:
+        if piece and len(piece) + len(part) > PASSAGE_CHARACTERS:
             pieces.append((piece, begun))
             piece = ""
         if not piece.strip():
@@ -269,12 +269,15 @@ def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
 def _fitting(text: str) -> Iterator[str]:
     """Lines, or the sentences of long lines, or slices of long sentences."""
     for line in text.splitlines(keepends=True):
-        if len(line) <= LONGEST:
+        if len(line) <= PASSAGE_CHARACTERS:
             yield line
             continue
         at = 0
         for end in [*(match.end() for match in _ENDS.finditer(line)), len(line)]:
-            yield from (line[i : min(i + LONGEST, end)] for i in range(at, end, LONGEST))
+            yield from (
+                line[i : min(i + PASSAGE_CHARACTERS, end)]
+                for i in range(at, end, PASSAGE_CHARACTERS)
+            )
             at = end
 
 

@@ -21,7 +21,7 @@ ECHO_WEIGHT = 0.3
 """Of a message with no other terms than the query's: the same question, asked before."""
 NOTE_WEIGHT = 2.0
 """Of notes: one with half as many of the terms comes before a message."""
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """Of the best score: below it a match is no hit."""
 RECENT_DAYS, RECENT_BONUS, HALF_LIFE_DAYS = 5, 0.1, 30.0
 _WEIGHTS: Mapping[Kind, float] = {
@@ -33,12 +33,12 @@ SNIPPET = 300
 CUT = "…"
 EXCERPT = 400
 """Characters: a longer passage is quoted whole only where room is left."""
-_FILLINGS, _LEAST_ROOM = 2, 8
+_FILLINGS, _MIN_ROOM = 2, 8
 BESIDE_SHARE = 0.8
 """Of the score of a hit: its neighbours are quoted before hits below that."""
 _ECHOES, _ECHO_CHARACTERS = 30, 200
 """Hits that are checked for it, and characters of the longest."""
-_MOST_WORDS = 32
+_MAX_WORDS = 32
 """Of a scan."""
 
 
@@ -92,7 +92,7 @@ def rank(
     # Of a message in memory and in the transcript, the one in memory is shown.
     distinct: dict[object, Match] = {}
     for hit in scored:
-        if hit.score < LEAST_SHARE * scored[0].score:
+        if hit.score < MIN_SHARE * scored[0].score:
             break
         key = hit.passage.message_id or (hit.passage.task_id, hit.passage.text)
         first = distinct.setdefault(key, hit)
@@ -225,7 +225,7 @@ def excerpts(
     left = budget - sum(cost(f"[{path}]") for path in sources)
     for _ in range(_FILLINGS):  # the joint cost is known only afterwards
         for quote in waiting:
-            if left < _LEAST_ROOM:
+            if left < _MIN_ROOM:
                 break
             quote.price = quote.price or cost(f"\n{_shown(quote, weights)}") + 1
             if quote.price <= left:
@@ -302,7 +302,7 @@ def scanned_words(query: str) -> list[str]:
     words = [word for word in folded(query).split() if terms(word)] or folded(query).split()
     # Of Chinese, which has no spaces, characters and pairs.
     parts = [part for word in words for part in (has_cjk(word) and terms(word)) or [word]]
-    return list(dict.fromkeys(parts))[:_MOST_WORDS]
+    return list(dict.fromkeys(parts))[:_MAX_WORDS]
 
 
 def may_contain(data: bytes, words: Sequence[str]) -> bool:

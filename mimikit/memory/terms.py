@@ -21,11 +21,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 Cutter: TypeAlias = Callable[[str], list[str]]
 """Cuts a run of simplified Chinese into dictionary words, overlapping ones too."""
 
-LONGEST_TERM = 64
+MAX_TERM = 64
 """Characters; a longer one (a hash, a data URL) is cut: nobody types it whole."""
-SHORTEST_WORD = 3
+MIN_WORD = 3
 """Of the dictionary, in characters: pairs are terms anyway."""
-MOST_WORDS = 8192
+CACHED_WORDS = 8192
 """Whose terms are cached."""
 LOAD_DELAY_S = 2.0
 """After the first Chinese text: the turn that brought it does without."""
@@ -117,11 +117,11 @@ def _pieces(text: str, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
             yield from _wide(run[0], start, cut)
         elif run.lastgroup == "dotted":
             number = run[0].removeprefix("v")
-            yield start, end, number[:LONGEST_TERM]
-            yield from ((start, end, part[:LONGEST_TERM]) for part in number.split("."))
+            yield start, end, number[:MAX_TERM]
+            yield from ((start, end, part[:MAX_TERM]) for part in number.split("."))
         else:
             # A word of megabytes is not cached.
-            terms_of = _word if end - start <= LONGEST_TERM else _word.__wrapped__
+            terms_of = _word if end - start <= MAX_TERM else _word.__wrapped__
             for word in terms_of(plain[start:end]):
                 yield start, end, word
 
@@ -153,26 +153,26 @@ def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[tuple[int, int, 
                 yield start + i, start + i + 2, run[i : i + 2]
         at = gap.end() if gap else end
     at = 0
-    for word in cut(run) if cut and len(run) >= SHORTEST_WORD else ():
+    for word in cut(run) if cut and len(run) >= MIN_WORD else ():
         place = run.find(word, at)
         if place < 0:  # a long word comes after the short ones inside it
             place = run.rfind(word, 0, at + len(word))
         at = max(at, place)
-        if place >= 0 and len(word) >= SHORTEST_WORD and not _ASKING.search(word):
+        if place >= 0 and len(word) >= MIN_WORD and not _ASKING.search(word):
             yield start + place, start + place + len(word), word
 
 
-@functools.lru_cache(MOST_WORDS)
+@functools.lru_cache(CACHED_WORDS)
 def _word(written: str) -> tuple[str, ...]:
     """The stem of a word; of an identifier also the stems of its parts."""
     lower = folded(written)
     parts = _PART.findall(written)
     if len(parts) <= 1 or (written.isalpha() and written.isupper()):  # CAFÉ is one word
         bare = lower.strip("_")
-        return (stem(bare[:LONGEST_TERM]),) if bare and bare not in STOP_WORDS else ()
+        return (stem(bare[:MAX_TERM]),) if bare and bare not in STOP_WORDS else ()
     words = (folded(part) for part in parts)
-    known = (stem(word[:LONGEST_TERM]) for word in words if word not in STOP_WORDS)
-    return (lower[:LONGEST_TERM], *known)
+    known = (stem(word[:MAX_TERM]) for word in words if word not in STOP_WORDS)
+    return (lower[:MAX_TERM], *known)
 
 
 def stem(word: str) -> str:

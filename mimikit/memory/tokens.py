@@ -31,7 +31,7 @@ Count: TypeAlias = Callable[[str], int]
 MAX_COUNTED = 100_000
 """Characters; a longer text is estimated."""
 _SLICE = 20_000
-_LEAST_PER_TOKEN = 20
+_MAX_PER_TOKEN = 20
 """Characters a token: the floor of an estimate."""
 
 CUT_CHARACTERS = 500
@@ -92,7 +92,7 @@ def estimate(text: str) -> int:
         + 0.48 * letters
         + 2.0 * other
     )
-    return max(math.ceil(tokens), math.ceil(len(text) / _LEAST_PER_TOKEN))
+    return max(math.ceil(tokens), math.ceil(len(text) / _MAX_PER_TOKEN))
 
 
 # ---- the ranks
@@ -231,7 +231,7 @@ def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
     """At most `tokens` of a text, with a mark where it was cut; the rest is not counted."""
 
     def cost(begin: int, end: int) -> int:
-        return max(count(text[begin:end]), (min(end, len(text)) - begin) // _LEAST_PER_TOKEN)
+        return max(count(text[begin:end]), (min(end, len(text)) - begin) // _MAX_PER_TOKEN)
 
     begin, left = 0, tokens
     while begin < len(text) and (spent := cost(begin, begin + _PIECE)) <= left:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.memory import archive, markdown
-from mimikit.memory.passages import LONGEST, Passage, of_file
+from mimikit.memory.passages import PASSAGE_CHARACTERS, Passage, of_file
 from tests.memory.questions import ZONE, said
 
 DAY = date(2026, 1, 28)
@@ -51,7 +51,7 @@ def of_message(text: str) -> list[Passage]:
     return of_file("memory/2026-01-28.md", written.encode(), ZONE)
 
 
-@given(TEXT.filter(lambda text: text.strip() and len(text) <= LONGEST))
+@given(TEXT.filter(lambda text: text.strip() and len(text) <= PASSAGE_CHARACTERS))
 def test_a_message_that_fits_is_whole(text: str) -> None:
     assert [p.text for p in of_message(text)] == [text]
 

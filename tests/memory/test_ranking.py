@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mimikit.memory.passages import Passage, Window
 from mimikit.memory.ranking import (
     EXCERPT,
-    LEAST_SHARE,
+    MIN_SHARE,
     SNIPPET,
     Match,
     excerpts,
@@ -48,7 +48,7 @@ def test_a_days_own_words_take_the_place_of_its_summary() -> None:
 
 def test_words_of_the_day_that_hardly_match_do_not_take_its_summary_away() -> None:
     summary = match("memory/summary/2026-01-10.md", 10, "summary")
-    own = match("memory/2026-01-10.md", 10 * LEAST_SHARE * 0.5, "own")
+    own = match("memory/2026-01-10.md", 10 * MIN_SHARE * 0.5, "own")
     assert paths(rank([summary, own], {}, TODAY, 10)) == ["memory/summary/2026-01-10.md"]
 
 

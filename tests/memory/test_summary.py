@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.memory import archive
-from mimikit.memory.archive import MOST_CHARACTERS, DatedText, inputs_in, summarise
+from mimikit.memory.archive import MAX_CHARACTERS, DatedText, inputs_in, summarise
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from mimikit.roles.prompts import Prompts
@@ -88,14 +88,14 @@ def test_a_long_day_is_kept_short_and_its_subject_stays() -> None:
     filler = [f"We looked at item {n} of list {n * 7} and went on." for n in range(400)]
     facts = ["The migration to Postgres 17 failed.", "The Postgres migration is tried on Friday."]
     text = summarise(chat(*filler[:200], *facts, *filler[200:]))
-    assert len(text) <= MOST_CHARACTERS * 1.2
+    assert len(text) <= MAX_CHARACTERS * 1.2
     assert "Postgres" in text
 
 
 @given(st.lists(st.text(max_size=400), max_size=10))
 def test_any_text_gives_a_bounded_summary_in_lines(texts: list[str]) -> None:
     text = summarise(chat(*texts))
-    assert len(text) <= MOST_CHARACTERS * 1.2
+    assert len(text) <= MAX_CHARACTERS * 1.2
     assert all(line.startswith("- ") for line in text.split("\n") if text)
 
 
