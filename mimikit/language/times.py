@@ -101,18 +101,18 @@ Time = SpanAhead | DayTime | RepeatTime | CronTime
 
 
 class FoundTime(NamedTuple):
-    """A time that was read, where it stood, and its words."""
+    """A parsed time, its place in the text, and its words."""
 
     time: Time
     start: int
     end: int
     words: str
     adverb: bool = False
-    """Whether it is a word such as `daily`, which may as well be an argument of a command."""
+    """Whether it is a word such as `daily`, which may be an argument of a command."""
 
     @property
     def vague(self) -> bool:
-        """Whether it names a day and leaves the time of day open."""
+        """Whether it names a day without a time of day."""
         return isinstance(self.time, DayTime) and self.time.clock is None
 
 
@@ -127,7 +127,7 @@ When = InstantTime | RepeatTime | CronTime
 
 
 class PastTime(BadInput):
-    """The day that was named has passed, or its time of day has."""
+    """The day it names has passed, or the time on that day."""
 
     def __init__(self, at: datetime, zone: ZoneInfo) -> None:
         moment = moment_words(at, zone)
@@ -136,7 +136,7 @@ class PastTime(BadInput):
 
 
 def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
-    """What a text means that is a time as a whole; None when it is none.
+    """The time that a whole text means; None when it is none.
 
     Raises:
         PastTime: it names a day, and that time has passed.
@@ -166,9 +166,9 @@ def time_at(plain: str, start: int) -> FoundTime | None:
 
 
 def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | None:
-    """The time near the end of a text, with nothing after it but what `ending` matches.
+    """The time at the end of a text, followed only by what `ending` matches.
 
-    Only one that begins with a word for it: a bare `9:00` or `10m` belongs to what it stands in.
+    It must begin with a word for a time: a bare `9:00` or `10m` may be part of the text.
     """
     for match in words.INTRODUCED.finditer(plain, max(0, len(plain) - tail)):
         time = time_at(plain, match.start())
@@ -186,14 +186,14 @@ def is_date(year: int, month: int, day: int) -> bool:
 
 
 class _Cursor:
-    """A place in a text that moves on with what is taken."""
+    """A position in a text."""
 
     def __init__(self, plain: str, at: int) -> None:
         self.plain = plain
         self.at = at
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What the pattern matches here; then the cursor stands behind it."""
+        """Match the pattern here, and move behind it."""
         match = pattern.match(self.plain, self.at)
         if match:
             self.at = match.end()
@@ -229,7 +229,7 @@ def _on_the_hour(cursor: _Cursor) -> CronTime | None:
 
 
 def _on_days(cursor: _Cursor) -> DayTime | CronTime | None:
-    """A day or days, a part of the day and a time, in one of the orders in which they are said."""
+    """A day or days, a part of the day and a time, in any usual order."""
     cursor.take(words.ON)
     day = _days(cursor) or _day(cursor)
     spoken, part = _clock_words(cursor)
@@ -250,7 +250,7 @@ def _on_days(cursor: _Cursor) -> DayTime | CronTime | None:
 
 
 def _clock_words(cursor: _Cursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:
-    """The times of day as they are said, and the part of the day."""
+    """The matches of times of day, and of the part of the day."""
     part = cursor.take(words.PART)
     first = cursor.take(words.HOUR)
     if first is None:
@@ -262,17 +262,17 @@ def _clock_words(cursor: _Cursor) -> tuple[list[re.Match[str]], re.Match[str] | 
 
 
 def _default(part: re.Match[str], day: Day | _Days | None) -> TimeOfDay | None:
-    """What a part of the day means alone; of an unnamed day only noon is a time."""
+    """The time of a part of the day alone; without a day only noon has one."""
     hour = words.PARTS[_said(part)["part"]].default
     return None if hour is None or (day is None and hour != words.NOON) else TimeOfDay(hour * 60)
 
 
 def _clock(match: re.Match[str], part: re.Match[str] | None) -> TimeOfDay | None:
-    """The time of day that was said; None when there is no such time."""
+    """The time of day of a match; None when there is no such time."""
     groups = _said(match)
     if groups["name"]:
         return TimeOfDay(words.NAMED[groups["name"]])
-    # What each hour that may be said stands for: by am and pm, else by the part of the day.
+    # Each hour on the 24-hour clock: by am and pm, else by the part of the day.
     hours = words.ALL_HOURS
     if half := groups["half"] or groups["full_half"]:
         hours = words.HALVES[half[0]]
@@ -322,7 +322,7 @@ def _day(cursor: _Cursor) -> Day | None:
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """Days that come again: of the week (Monday is 0), of the month, of a month."""
+    """Recurring days: of the week (Monday is 0), of each month, or of one month."""
 
     week: frozenset[int] = frozenset(range(7))
     month: tuple[int, ...] = ()
@@ -351,7 +351,7 @@ def _days(cursor: _Cursor) -> _Days | None:
 
 
 def _listed(text: str) -> tuple[frozenset[int], bool]:
-    """The weekdays of a list, and whether it speaks of every week by itself (a range, a plural)."""
+    """The weekdays of a list, and whether it implies every week (a range, a plural)."""
     days: list[int] = []
     ranging = again = False
     for match in words.IN_LIST.finditer(text):
@@ -367,7 +367,7 @@ def _listed(text: str) -> tuple[frozenset[int], bool]:
 
 
 def _cron(days: _Days, clocks: list[TimeOfDay]) -> CronTime | None:
-    """The cron line; None when no line of numbers says just this."""
+    """The cron line; None when no single line can express it."""
     if not clocks:
         if days == _Days():
             return None
@@ -401,11 +401,11 @@ def _one_of(groups: dict[str, str], names: tuple[str, ...]) -> str:
     return next((groups[name] for name in names if groups[name]), "")
 
 
-# ---- from a time to when it is
+# ---- from words to instants
 
 
 def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
-    """When a time is for who says it now, there.
+    """When a time is, for a speaker now in that zone.
 
     Raises:
         PastTime: it names a day, and that time has passed.
@@ -420,14 +420,14 @@ def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
 
 
 def _instant(day: Day | None, clock: TimeOfDay, now: datetime, zone: ZoneInfo) -> datetime:
-    """The first of the days that fit on which the time of day is still to come."""
+    """On the first matching day on which the time of day is in the future."""
     if day is None:
         clock = TimeOfDay(clock.minutes % _DAY_MINUTES, clock.seconds, clock.offset)
     into_day = timedelta(minutes=clock.minutes, seconds=clock.seconds)
     at = now
     for one in _dates(day, now.astimezone(zone).date()):
         local = datetime.combine(one, time()) + into_day
-        # Python's first fold is just what the module promises.
+        # `fold=0` is the first of two, as the module promises.
         at = local.replace(tzinfo=clock.offset or zone).astimezone(UTC)
         if at > now:
             return at
@@ -435,7 +435,7 @@ def _instant(day: Day | None, clock: TimeOfDay, now: datetime, zone: ZoneInfo) -
 
 
 def _dates(day: Day | None, today: date) -> list[date]:
-    """The days that a day may mean, in order."""
+    """The candidate days, in order."""
     match day:
         case None:
             ahead = [-1, 0, 1, 2]
@@ -453,11 +453,11 @@ def _dates(day: Day | None, today: date) -> list[date]:
     return [today + timedelta(days=days) for days in ahead]
 
 
-# ---- the way back
+# ---- from instants to words
 
 
 def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
-    """When it is, as it is said in that zone."""
+    """In words, in that zone."""
     match when:
         case InstantTime(at):
             return moment_words(at, zone, language)

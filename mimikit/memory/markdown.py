@@ -72,7 +72,7 @@ class SummaryPart:
 
 def escape(text: str) -> str:
     """A text as it is written: a backslash before what looks like a mark of ours."""
-    lines = _whole(text).split("\n")
+    lines = _encodable(text).split("\n")
     return "\n".join("\\" + line if _is_mark(line.lstrip("\\")) else line for line in lines)
 
 
@@ -120,7 +120,7 @@ def with_note(text: str, note_id: str, content: str) -> str:
     """A file with a note appended, unless it is in it (by its id)."""
     if note_id in note_ids(text):
         return text
-    block = _note_block(_whole(content).strip(), f"<!-- {note_id} -->")
+    block = _note_block(_encodable(content).strip(), f"<!-- {note_id} -->")
     if not text.strip():
         return block
     bare = text.rstrip("\n")
@@ -255,7 +255,7 @@ def note_mark(line: str) -> re.Match[str] | None:
     return NOTE_MARK.search(line) if "<!-- " in line and not is_escaped else None
 
 
-def _whole(text: str) -> str:
+def _encodable(text: str) -> str:
     """The text with lone surrogates replaced, so that it can be encoded."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 

@@ -66,7 +66,7 @@ def amend(files: Files, path: str, change: Callable[[str], str]) -> bool:
     Raises:
         StorageError: the disk refuses, or another writer keeps the lock.
     """
-    with held(files):
+    with memory_lock(files):
         data = files.read(path)
         text = "" if data is None else data.decode("utf-8", "surrogateescape")
         changed = change(text)
@@ -90,7 +90,7 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
         raise BadInput(
             f"text: expected at most {MAX_RECORD_BYTES} bytes, got {len(data)}", field="text"
         )
-    with held(files):
+    with memory_lock(files):
         now = read(files, path)
         if (now.hash if now else None) != base:
             why = "it was changed meanwhile; look at it as it is now and edit that"
@@ -109,7 +109,7 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
 
 
 @contextlib.contextmanager
-def held(files: Files) -> Generator[None]:
+def memory_lock(files: Files) -> Generator[None]:
     """Hold `memory.lock`, briefly.
 
     Raises:
