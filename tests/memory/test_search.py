@@ -7,12 +7,10 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -29,7 +27,6 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
 from mimikit.state import make_search, open_state
 from tests.memory.questions import (
-    CODE,
     DEPLOY,
     INDEXES,
     ZONE,
@@ -552,10 +549,6 @@ def _garbage_manifest(path: Path) -> None:
     (path / "cache/search/manifest.json").write_bytes(b"\xff{ nothing")
 
 
-def _odd_manifest(path: Path) -> None:
-    (path / "cache/search/manifest.json").write_text('{"format": 1, "files": {"a": [1]}}')
-
-
 def _folder_manifest(path: Path) -> None:
     _gone_folder(path / "cache/search/manifest.json")
 
@@ -567,16 +560,6 @@ def _table_files(path: Path) -> list[Path]:
 def _garbage_files(path: Path) -> None:
     for file in _table_files(path):
         file.write_bytes(b"\xff" * 5000)
-
-
-def _empty_files(path: Path) -> None:
-    for file in _table_files(path):
-        file.write_bytes(b"")
-
-
-def _half_files(path: Path) -> None:
-    for file in _table_files(path):
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
 def _no_files(path: Path) -> None:
@@ -608,11 +591,8 @@ BREAKS = [
     _rm_cache,
     _rm_index,
     _garbage_manifest,
-    _odd_manifest,
     _folder_manifest,
     _garbage_files,
-    _empty_files,
-    _half_files,
     _no_files,
     _unfinished,
     _cache_is_a_file,
@@ -623,7 +603,6 @@ OPEN_TOO = [
     _rm_cache,
     _rm_index,
     _garbage_manifest,
-    _odd_manifest,
     _folder_manifest,
     _no_files,
     _unfinished,
@@ -669,29 +648,6 @@ def test_a_damage_while_it_is_open_loses_no_hit(
         assert one.find("walrus")
 
 
-def _generation(world: World) -> str:
-    manifest = (world.path / "cache/search/manifest.json").read_text()
-    return json.loads(manifest)["generation"]
-
-
-def test_two_that_make_it_anew_do_not_undo_each_other(world: World) -> None:
-    first = world.search()
-    second = world.search(files=Files(RealDisk(world.path)))
-    first.refresh()
-    assert second.status().fresh
-    for damage in (_rm_cache, _rm_index, None):
-        if damage:
-            damage(world.path)
-        first.refresh(rebuild=damage is None)
-        generation = _generation(world)
-        assert second.status().fresh
-        second.find("glaciers")
-        second.refresh()
-        assert first.status().fresh
-        first.refresh()
-        assert _generation(world) == generation
-
-
 def test_what_one_process_indexed_another_does_not_index_again(world: World) -> None:
     first, second = world.search(), world.search(files=Files(RealDisk(world.path)))
     first.refresh()
@@ -733,86 +689,6 @@ def test_a_full_disk_loses_no_hit_and_no_index(
     status = search.refresh()
     assert (status.fresh, status.fallback, status.files) == (True, None, 14)
     ask_all(search)
-
-
-def test_without_any_index_many_files_are_searched_in_memory(bare: World) -> None:
-    disk = FullDisk(bare.path)
-    disk.full = True
-    for number in range(60):
-        bare.put(f"memory/2026-01-{number % 28 + 1:02d}-n{number}.md", f"Note zebra{number}.\n")
-    search = bare.search(files=Files(disk))
-    assert len(search.find("note", limit=100)) == 60
-    bare.put("memory.md", "- A note on gardens. <!-- n -->\n")
-    assert len(search.find("note", limit=100)) == 61
-    assert search.find("zebra7")[0].text == "Note zebra7."
-    assert search.status().fallback
-
-
-def test_an_open_index_makes_no_file_when_nobody_asks(world: World) -> None:
-    """Its library's thread looks twice a second, and would make its lock file on a change."""
-    world.search().refresh()
-    folder = world.path / "cache/search/memory"
-    reader = world.search()
-    assert reader.status().fresh
-    lock = folder / ".tantivy-meta.lock"
-    lock.unlink()
-    with (folder / "meta.json").open("a") as meta:
-        meta.write(" ")
-    time.sleep(1.5)
-    assert not lock.exists()
-    ask_all(reader)
-
-
-KILLED = """
-import sys, os, signal
-from pathlib import Path
-from mimikit.state import open_state, make_search
-from mimikit.memory import tantivy_index as index
-left = int(sys.argv[2])
-def step(name, real):
-    def stepped(*args, **more):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*args, **more)
-    return stepped
-for name in ("_guarded", "_indexed_file", "file_terms"):
-    setattr(index, name, step(name, getattr(index, name)))
-index.TantivyIndex._save = step("_save", index.TantivyIndex._save)
-root = Path(sys.argv[1])
-make_search(open_state(root / ".mimikit", root), words=False).refresh()
-print("done")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("before", [False, True])
-def test_a_kill_in_the_middle_of_an_update_loses_no_hit(tmp_path: Path, before: bool) -> None:
-    program = [sys.executable, "-c", KILLED]
-    killed = ended = 0
-    for step in range(2, 60, 8):
-        root = tmp_path / f"w{step}"
-        world = full_world(root)
-        if before:
-            world.search().refresh()
-            world.put("memory/2026-01-31.md", "A walrus.\n")
-            world.put("memory/2026-01-29.md", markdown.extended("", date(2026, 1, 29), CODE, ZONE))
-            os.unlink(world.path / "memory/summary/2025-12-03.md")
-        reader = world.search()
-        assert reader.status().files == (13 if before else 0)
-        run = subprocess.run(
-            [*program, str(root), str(step)], check=False, capture_output=True, text=True
-        )
-        killed += run.returncode == -signal.SIGKILL
-        ended += run.stdout == "done\n"
-        for search in (reader, world.search(files=Files(RealDisk(world.path)))):
-            ask_all(search)
-            assert bool(search.find("walrus")) == before
-            assert search.refresh().fresh
-            ask_all(search)
-    assert killed >= 2
-    assert killed + ended == len(range(2, 60, 8))
 
 
 # ---- threads
