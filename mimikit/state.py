@@ -5,17 +5,14 @@ And what every process that serves one does first: it holds little memory.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import os
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimikit import __version__, config
+from mimikit import config
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.errors import BadInput, StorageError
@@ -23,13 +20,11 @@ from mimikit.log import EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.runtime import Health
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
 
 
-_LOOK_S = 1.0
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
@@ -60,40 +55,16 @@ class ReadOnlyState(State):
     files: ReadOnlyFiles
 
 
-def misplaced(files: Files) -> str | None:
-    """What stands where a folder of the state should, for people; None: nothing does."""
+def check_folders(files: Files) -> None:
+    """Make the folders of the state; raises StorageError where something else stands."""
     for folder in paths.FOLDERS:  # those above come first
         found = files.stat(folder)
         if found is not None and found.kind != "folder":
             got = "a file" if found.kind == "file" else "a link or a device"
-            return f"{folder}: expected a folder, got {got}; put the folder back, or remove that"
-    return None
-
-
-def wait_for_folders(files: Files, tell: Callable[[str, bool], object]) -> None:
-    """Wait until each folder of the state is one; `tell(why not, is new)` is called each second."""
-    told = None
-    while (reason := misplaced(files)) is not None:
-        tell(reason, reason != told)
-        told = reason
-        time.sleep(_LOOK_S)
+            raise StorageError(
+                f"{folder}: expected a folder, got {got}; put the folder back, or remove that"
+            )
     files.make_folders()
-
-
-def wait_for_state(state: State, say: Callable[[str], None]) -> None:
-    """Wait, as the one consumer, until each folder is one; status, page and log tell why."""
-    now = state.clock.now()
-    own = Health(pid=os.getpid(), version=__version__, started_at=now, beat_at=now)
-
-    def tell(reason: str, is_new: bool) -> None:
-        if is_new:
-            say(f"The consumer waits: {reason}.")
-            state.log.write("error", "folder_misplaced", reason=reason)
-        beat = own.but(beat_at=state.clock.now(), degraded=reason)
-        with contextlib.suppress(StorageError):
-            state.files.write(paths.HEALTH, beat.to_json(), sync=False)
-
-    wait_for_folders(state.files, tell)
 
 
 def make_search(state: State, *, words: bool = True, stays: bool = False) -> MemorySearch:

@@ -1,4 +1,4 @@
-"""`mimikit service`: systemd units of the user that keep page and consumer running."""
+"""`mimikit service`: systemd user units that keep page and consumer running."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def status(frame: CliContext, as_json: bool) -> None:
 
 
 def service_name(state: Path) -> str:
-    """The same for a state folder always: its workspace's name and a hash of its path."""
+    """Stable for a state folder: its workspace's name and a hash of its path."""
     workspace = re.sub(r"[^A-Za-z0-9]+", "-", state.parent.name).strip("-").lower()[:24]
     digest = hashlib.sha256(str(state).encode(errors="surrogateescape")).hexdigest()[:8]
     return f"{workspace}-{digest}" if workspace else digest
@@ -184,7 +184,7 @@ def _units(frame: CliContext, web: Sequence[str]) -> list[UnitFile]:
     stop_s = limits.shutdown_timeout_s + limits.kill_after_s + 5
     given = process_group.environment()
     environment = {key: given[key] for key in ("PATH", "PYTHONPATH") if given.get(key)}
-    # By its own path, not by what it links to: that is the interpreter without our packages.
+    # Not resolved: what it links to is the interpreter without our packages.
     begin = [str(Path(sys.executable).absolute()), "-P", "-m", "mimikit"]
     begin += ["--workspace", str(workspace), "--state", str(folder)]
     more = {"consumer": (), "web": web}

@@ -18,7 +18,7 @@ from mimikit.cli.process_group import ProcessGroup, child_command
 from mimikit.config import Settings, known_keys, local_host
 from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import paths
-from mimikit.state import State, wait_for_folders
+from mimikit.state import State, check_folders
 
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
@@ -51,7 +51,8 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
             f"expected no consumer at {state.path}, got {there.who}; end it first, or start the "
             "page alone with `mimikit web`"
         )
-    # Tried here, so that what is wrong with the address is said before anything starts.
+    check_folders(state.files)
+    # Tried here, so that a bad address is reported before anything starts.
     bound = app.listen(host, port, state.settings)
     try:
         bound.check_exposure(state.settings)
@@ -69,9 +70,6 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
         hurry={"consumer": process_group.HURRY},
     )
     limits = state.settings.limits
-    wait_for_folders(
-        state.files, lambda why, is_new: is_new and _say(f"Nothing is started yet: {why}.")
-    )
     group.start()
     try:
         code = _until_ready(group, state, host, port)
@@ -91,7 +89,7 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
 
 
 def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int | None:
-    """Wait for the page, and a moment for the consumer; gives an exit code when that failed."""
+    """Wait for the page, and a moment for the consumer; an exit code when that failed."""
     deadline_s = state.clock.monotonic() + _WEB_START_S
     while True:
         with contextlib.suppress(OSError):
@@ -118,7 +116,7 @@ def _code_of_end(group: ProcessGroup, timeout_s: float) -> int | None:
     event = group.next_event(timeout_s)
     if event is None or event.kind == "stop":
         return None if event is None else 0
-    _say(f"The {event.who} could not start: it {process_group.ended_how(event.code)}.")
+    _say(f"The {event.name} could not start: it {process_group.end_words(event.code)}.")
     return 1
 
 
@@ -138,7 +136,7 @@ def _print_banner(state: State, host: str, port: int) -> None:
     if consumer.health is not None and consumer.state == "running":
         for number, line in enumerate(terminal.engine_lines(consumer.health.engines)):
             lead = "           " if number else f"  {terminal.dim('Engines')}  "
-            lines += terminal.hanging(lead, line.text)
+            lines += terminal.hanging(lead, line)
     else:
         lines.append("  The consumer is still starting; `mimikit status` shows when it is there.")
     lines += ["", terminal.dim("Ctrl-C ends both.")]
@@ -146,7 +144,7 @@ def _print_banner(state: State, host: str, port: int) -> None:
 
 
 def _say(line: str) -> None:
-    # The terminal may have been closed: that is no reason to leave processes behind.
+    # The terminal may be closed: the processes must be ended all the same.
     with contextlib.suppress(OSError, ValueError):
         click.echo(line)
         sys.stdout.flush()
@@ -194,7 +192,7 @@ def init(frame: CliContext) -> None:
 
 @click.command(cls=LeafCommand)
 @click.option("--link", is_flag=True, help="Print only a link that logs a browser in once.")
-@click.option("--renew", is_flag=True, help="Make a new token; whoever used the old one is out.")
+@click.option("--renew", is_flag=True, help="Make a new token; the old one stops working.")
 @click.option("--host", help="Of the link (default: web.host of the settings).")
 @click.option("--port", type=PORT, help="Of the link (default: web.port of the settings).")
 @pass_frame_and_json
@@ -229,21 +227,20 @@ def token(
 
 
 _HEAD = """\
-# Settings of mimikit. Each line shows a default: to change one, take the # away from it and from
+# Settings of mimikit. Each line shows a default: to change one, remove the # before it and before
 # the [table] above it.
 # `mimikit doctor` prints every value in force and where it came from.
-# The environment goes before this file: MIMIKIT_WEB__PORT=9000 is web.port.
+# The environment takes precedence: MIMIKIT_WEB__PORT=9000 is web.port.
 """
 
 
 def config_template() -> str:
-    """A config.toml that changes nothing and shows everything."""
+    """A config.toml with every setting, commented out."""
     tables: dict[str, list[str]] = {}
     defaults = Settings.model_construct()
     for key in known_keys():
         table, _, name = key.rpartition(".")
         value = attrgetter(key)(defaults)
-        # A table stands here as empty: what may be in it is the user's.
         shown = json.dumps({} if isinstance(value, dict) else value, ensure_ascii=False)
         shown = "…" if value is None else shown
         lines = tables.setdefault(table, [f"# [{table}]"] if table else [])

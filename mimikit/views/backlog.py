@@ -10,7 +10,7 @@ from mimikit.views.base import View
 
 class BacklogItem(View):
     number: int = Field(exclude=True)
-    """Its place in the file, from 1."""
+    """Its position in the file, from 1."""
     text: str
     done: bool
 

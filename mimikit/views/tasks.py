@@ -1,4 +1,4 @@
-"""Tasks: lists that stay quick however many there are, one task with its events, live output."""
+"""Tasks: lists, one task with its events and result, live output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EVENT_TYPES_HIDDEN = frozenset({"process", "usage"})
 
 
 class TaskView(View):
-    """One task as it stands now. Units: milliseconds."""
+    """One task now. Units: milliseconds."""
 
     id: str
     seat: QueueName
@@ -46,7 +46,7 @@ class TaskView(View):
     completed_at: Instant | None
     not_before: Instant | None
     waits_for: str | None
-    """The engine that it waits for."""
+    """The engine it waits for."""
     attempts: int
     max_attempts: int
     failure_reason: str | None
@@ -58,7 +58,7 @@ class TaskView(View):
     upstream: list[str]
     internal: bool
     headline: str
-    """What a running one does now."""
+    """What a running task does now."""
     wait_ms: int | None
     run_ms: int | None
 
@@ -68,7 +68,7 @@ class TaskList(View):
 
 
 class TaskOutcome(View):
-    """How a task ended, as it was written down."""
+    """How a task ended, as stored."""
 
     status: str
     text: str
@@ -80,19 +80,19 @@ class TaskOutcome(View):
     usage: Usage
     result_type: ResultType
     has_diff: bool
-    """Whether files of the workspace changed, as `…/diff` tells."""
+    """Whether files of the workspace changed; `…/diff` has them."""
 
 
 class ResultView(TaskOutcome):
     """How a task ended, as the page shows it."""
 
     html: str | None
-    """Null where there is no text, and for a command's output, which is no markdown."""
+    """Null without a text, and for a command's output, which is plain text."""
     completed_at: Instant
 
 
 class LedgerEvent(View):
-    """A line of the ledger about a task; what else stands on it differs by its type."""
+    """A line of the ledger about a task; further keys depend on its type."""
 
     model_config = ConfigDict(
         extra="allow", frozen=True, alias_generator=to_camel, populate_by_name=True
@@ -102,7 +102,7 @@ class LedgerEvent(View):
 
 
 class OutputEvent(View):
-    """What a run did at a time."""
+    """One event of a run."""
 
     at: str
     type: str
@@ -112,7 +112,7 @@ class OutputEvent(View):
 
 
 class OutputView(View):
-    """A run's events from an offset on, where to go on, and whether nothing more will come."""
+    """A run's events from an offset on, the next offset, and whether the run has ended."""
 
     events: list[OutputEvent]
     offset: str
@@ -154,7 +154,7 @@ def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> TaskVi
 
 
 def find_view(files: ReadOnlyFiles, task_id: str) -> TaskSnapshot | None:
-    """Looked for twice: a task on its way back to the queue is seen by the second look."""
+    """Tried twice: a task moving back to the queue is found the second time."""
     return queue.show(files, task_id) or queue.show(files, task_id)
 
 
@@ -170,15 +170,15 @@ def listed(
     if wanted & ledger.ENDED:
         ids = ledger.ended_ids(files, limit or MAX_ENDED, wanted)
         ended = [it for id_ in ids if (it := find_view(files, id_)) and it.state in wanted]
-        over = {known.task.id for known in ended}  # since it was seen at work, it may be
+        over = {known.task.id for known in ended}  # it may have ended since it was seen running
         found = [known for known in found if known.task.id not in over] + ended
     return [task_view(files, known, live) for known in found]
 
 
 def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
-    """Running and queued tasks, in the order they are taken; of a long queue its first by name."""
+    """Running and queued tasks, in queue order; of a long queue the first by name."""
     found: dict[str, TaskSnapshot] = {}
-    # In the order of their way, and back: one that moves meanwhile is met again, never missed.
+    # Forth and back: a task that moves meanwhile is met twice, never missed.
     places: tuple[tuple[TaskState, str], ...] = (
         ("queued", "queue"), ("running", "running"), ("queued", "queue")
     )  # fmt: skip
@@ -191,7 +191,7 @@ def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
                 seen.add((folder, name))
                 if task := files.peek(f"{seat}/{folder}/{name}", Task):
                     found[task.id] = TaskSnapshot(task, seat, state)
-    # Plans whose question waits for its answer stand in no queue any more.
+    # A plan with an open question is in no queue.
     for name in files.names("planner/results")[:MAX_LIVE]:
         known = queue.show(files, name.removesuffix(".json"))
         if known is not None and known.state == "asking":
@@ -202,7 +202,7 @@ def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
 def in_trace(
     files: ReadOnlyFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskSnapshot
 ) -> list[TaskView]:
-    """Tasks of a trace that can be found quickly, those known among them, oldest first."""
+    """Tasks of a trace that can be found quickly, with those `known`, oldest first."""
     found = {view.task.id: view for view in known}
     found |= {it.task.id: it for it in live_views(files) if it.task.trace_id == trace_id}
     for id_ in ledger.trace_ids(files, trace_id):
@@ -240,7 +240,7 @@ def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
 
 
 def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
-    """How it ended; None while it has not."""
+    """None while it has not ended."""
     told, outcome = task_outcome(known), known.outcome
     if told is None or outcome is None:
         return None
@@ -257,7 +257,7 @@ def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
 
 
 def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputEvent], int, bool]:
-    """A run's events from an offset on, where to go on, and whether the file's end is reached."""
+    """A run's events from an offset on, the next offset, and whether the file's end is reached."""
     path = paths.run_output(run_id)
     limit = _OUTPUT_PART
     while True:
@@ -267,7 +267,7 @@ def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputE
         limit *= 4
     end = data.rfind(b"\n") + 1
     if end == 0 and limit >= _OUTPUT_LINE:
-        end = len(data)  # one endless line: nobody reads it, go past it
+        end = len(data)  # one endless line: skip it
     events: list[OutputEvent] = []
     for _, line in whole_lines(data[:end]):
         type_, more = str(line.get("type") or "note"), line.get("data")
@@ -287,7 +287,7 @@ def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputE
 
 
 def _first_output(files: ReadOnlyFiles, task_id: str) -> datetime | None:
-    """When a run first wrote something."""
+    """When a run wrote its first output."""
     for _, line in files.lines(paths.run_output(task_id), limit=4096):
         with contextlib.suppress(ValueError):
             return to_utc(datetime.fromisoformat(str(line.get("at"))))

@@ -65,7 +65,6 @@ NIGHTLY = (
     "tests/cli/test_engines.py::test_it_is_tried_and_written_with_the_key_apart",
     "tests/cli/test_errors.py::test_a_reader_that_leaves_early_is_no_error",
     "tests/cli/test_errors.py::test_settings_that_are_no_file_of_text_are_one_line",
-    "tests/cli/test_memory.py::test_help_imports_nothing_of_the_search",
     "tests/cli/test_triggers.py::test_a_chain_runs_to_its_end_and_is_explained_afterwards",
     "tests/cli/test_work.py::test_a_reader_moves_nothing_it_can_not_read",
     "tests/cli/test_work.py::test_logs_are_shown_by_type_and_followed",

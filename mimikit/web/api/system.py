@@ -1,4 +1,4 @@
-"""Coming in and going out, how it goes, what changes; and what this API is."""
+"""Login, status, usage, the change feed, and the description of this API."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LogoutInput(Input):
 
 
 class ChangesQuery(Input):
-    """What is known already, and which tab asks."""
+    """The cursor of the last known change, and the tab that asks."""
 
     since: Annotated[str, StringConstraints(max_length=200)] | None = None
     tab: Annotated[str, StringConstraints(max_length=64)] | None = None
@@ -60,7 +60,7 @@ class LoginView(SessionView):
 
 @session.route("POST", "/api/login", LoginView, body=LoginInput)
 def login(asked: LoginInput) -> LoginView:
-    """Begin a session of a browser. Scripts need none: they send the token."""
+    """Begin a browser session. Scripts need none: they send the token."""
     if (asked.token is None) == (asked.code is None):
         raise BadInput("expected a token or a code, one of them", field="token")
     return LoginView(key=site().guard.log_in(token=asked.token, code=asked.code))
@@ -68,7 +68,7 @@ def login(asked: LoginInput) -> LoginView:
 
 @session.route("POST", "/api/logout", SessionView, body=LogoutInput)
 def logout(_: LogoutInput) -> SessionView:
-    """End the session, also for whoever has a copy of its key."""
+    """End the session."""
     site().guard.log_out(g.key)
     return SessionView()
 
@@ -81,7 +81,7 @@ def status(_: Input) -> StatusView:
 
 @status_area.route("GET", "/api/usage", UsageReport, query=UsageQuery)
 def usage(asked: UsageQuery) -> UsageReport:
-    """What was used, by day, engine, model, role, trigger, task or message, and what it cost.
+    """Token usage by day, engine, model, role, trigger, task or message, and what it cost.
 
     Without `since` of the last 30 days; single runs are known as long as `retention.days`.
     """
@@ -90,7 +90,7 @@ def usage(asked: UsageQuery) -> UsageReport:
 
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})
 def healthz() -> tuple[HealthzView, int]:
-    """Whether web and consumer work; needs no login and says nothing else."""
+    """Whether web and consumer work; needs no login."""
     state = site().state.consumer().on_page
     ok = state == "ok"
     return HealthzView(ok=ok, consumer=state), 200 if ok else 503
@@ -104,10 +104,10 @@ def describe(_: Input) -> Response:
 
 @feed.route("GET", "/api/events", {200: None}, query=ChangesQuery)
 def events(asked: ChangesQuery) -> Response:
-    """Changes as they happen, until the browser goes or some minutes have passed.
+    """Changes as they happen, as server-sent events, for some minutes.
 
-    Server-sent events: `change` with one change as `/api/changes` lists them, `reset` when a new
-    snapshot is to be loaded. `Last-Event-ID` says where to go on.
+    `change` has one change as `/api/changes` lists them, `reset` asks to load a new snapshot.
+    `Last-Event-ID` says where to go on.
     """
     here = site()
     is_allowed = here.guard.still_valid(g.key)
@@ -130,7 +130,7 @@ def events(asked: ChangesQuery) -> Response:
 
 @feed.route("GET", "/api/changes", ChangeList, query=ChangesQuery)
 def changes(asked: ChangesQuery) -> ChangeList:
-    """What changed since a cursor, for a page that has no stream; the status with it each time."""
+    """What changed since a cursor, for a page without a stream; always with the status."""
     here = site()
     batch = here.feed.read(asked.since)
     found = [change for _, change in batch.changes]

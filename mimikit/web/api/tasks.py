@@ -36,7 +36,7 @@ Action = Literal[
 
 
 class TasksQuery(Input):
-    """Which tasks; without a state those that run, wait and ended last."""
+    """Which tasks; without a state running, queued and recently ended ones."""
 
     state: TaskState | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
@@ -59,15 +59,15 @@ class TaskInput(Input):
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
     notify: Notify | None = None
-    """Who is told of it; what is usual for its kind unless given."""
+    """Who is told of it; the usual for its kind unless given."""
 
 
-_ASKED = TaskInput.model_fields.keys() - {"notify"}
-"""What tells one task from another under the same id."""
+_COMPARED = TaskInput.model_fields.keys() - {"notify"}
+"""What makes it another task under the same id."""
 
 
 class CommandInput(Input):
-    """The client may name its command, so that sending it twice is one command."""
+    """Sent twice under one id it is one command."""
 
     may_be_empty = True
     id: ClientId | None = None
@@ -78,7 +78,7 @@ class CreatedView(View):
 
 
 class CommandOutcome(View):
-    """What came of a command."""
+    """The result of a command."""
 
     ok: bool
     message: str
@@ -86,7 +86,7 @@ class CommandOutcome(View):
 
 
 class CommandWaiting(View):
-    """The command is kept; nothing has come of it yet."""
+    """The command is stored and not applied yet."""
 
     command: str
     """Its id."""
@@ -112,7 +112,7 @@ def create(asked: TaskInput) -> CreatedView:
     task = requests.new_task(request, here.clock.now())
     if not queue.submit(here.files, task):
         known = queue.find(here.files, task.id, seats=(task.role,))
-        if known is None or any(getattr(known.task, f) != getattr(task, f) for f in _ASKED):
+        if known is None or any(getattr(known.task, f) != getattr(task, f) for f in _COMPARED):
             raise taken(task.id, "task")
     return CreatedView(id=task.id)
 
@@ -132,12 +132,12 @@ def show(task_id: str) -> TaskDetail:
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
 def output(asked: OutputQuery, task_id: str) -> OutputView:
-    """What a run (a task's or a turn's) did, from an offset on."""
+    """The events of a run (a task's or a turn's), from an offset on."""
     here = site()
     known = tasks.find_view(here.files, task_id)
     if known is None and not here.files.exists(paths.run_output(task_id)):
         raise _no_task(task_id)
-    # Asked before reading: what a run wrote before it ended is then surely read.
+    # Checked before reading: what a run wrote before its end is then read.
     live = here.state.consumer().live
     is_over = known.completed_at is not None if known else task_id not in live
     events, offset, at_end = tasks.output(here.files, task_id, int(asked.offset))
@@ -215,7 +215,6 @@ def check_request(
 
 
 def request_of(asked: TaskInput) -> TaskRequest:
-    """What a request wants done: the fields have the same names."""
     return TaskRequest(origin="http", **asked.model_dump(include={*TaskInput.model_fields}))
 
 
@@ -227,7 +226,7 @@ def give_command(
     command_id: str | None,
     args: dict[str, Any] | None = None,
 ) -> Answer:
-    """Hand over a command: its outcome if that comes at once, else its id."""
+    """Give a command: its result if that comes at once, else its id."""
     now = here.clock.now()
     command = Command(
         id=command_id or new_id("cmd", now),
@@ -249,7 +248,7 @@ def give_command(
 
 
 def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
-    """What it asks for; of a schedule not when that is: the same words give another time later."""
+    """What makes it the same command; the same words give another schedule later."""
     args = {key: key if key == "schedule" else value for key, value in command.args.items()}
     return command.action, command.target, args
 
