@@ -1,4 +1,4 @@
-"""The only place that asks the machine for the time, and that notices when its clock leaps.
+"""The only place that asks the machine for the time, and that notices when its clock jumps.
 
 Deciders take `now`; whoever needs the time is given a Clock.
 """
@@ -9,16 +9,16 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-LEAP = timedelta(minutes=1)
-"""A wall clock that moves by less against the steady one is only being kept right."""
-A_DAY = CONFIRMED_AFTER = timedelta(days=1)
-"""So long a clock that leapt must go on from there before anything is removed on its word."""
+JUMP = timedelta(minutes=1)
+"""Smaller steps of the wall clock are ordinary corrections (NTP)."""
+JUMP_AT_START = timedelta(days=7)
+"""The same while no consumer ran, forwards: a shorter gap is taken for time spent switched off."""
+DELETE_PAUSE = timedelta(days=1)
+"""Nothing is deleted until this long after a clock jump."""
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
-    """Tells wall time and a steady time."""
-
     def now(self) -> datetime:
         """Wall time, aware, UTC, cut to milliseconds."""
         ...
@@ -28,7 +28,7 @@ class Clock(Protocol):
         ...
 
     def uptime(self) -> float:
-        """Such seconds that go on while the machine sleeps: a sleep is told from a leap by them."""
+        """Monotonic seconds that include suspend: tells a suspend from a clock jump."""
         ...
 
 
@@ -45,34 +45,34 @@ class SystemClock:
 
 
 class ClockWatch:
-    """Notices when the wall clock was set, or leapt, while this process ran."""
+    """Compares the wall clock with the monotonic one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._booted_at = self._look()
+        self._booted_at = self._boot_time()
 
-    def leap(self) -> timedelta:
-        """By how much it has leapt since `settle`; nothing where that is less than LEAP."""
-        by = self._look() - self._booted_at
-        return by if abs(by) >= LEAP else timedelta()
+    def jump(self) -> timedelta:
+        """How far the wall clock jumped since `settle`, else 0."""
+        by = self._boot_time() - self._booted_at
+        return by if abs(by) >= JUMP else timedelta()
 
     def settle(self) -> None:
-        """What followed from the leap is done: go on from the time it shows."""
-        self._booted_at = self._look()
+        """What followed from the jump is done."""
+        self._booted_at = self._boot_time()
 
-    def _look(self) -> datetime:
-        """When the machine was started, by its clock: moves only where that does."""
-        while True:
-            up_s, now = self._clock.uptime(), self._clock.now()
-            if self._clock.uptime() - up_s < 1:  # else the process stood still in between
-                return now - timedelta(seconds=up_s)
+    def _boot_time(self) -> datetime:
+        return self._clock.now() - timedelta(seconds=self._clock.uptime())
 
 
-def leap_at_start(newest: datetime | None, now: datetime) -> timedelta:
-    """By how much the clock may have leapt while nobody looked. Pure.
+def jump_at_start(last_seen: datetime | None, now: datetime) -> timedelta:
+    """How far the clock jumped while no consumer ran, else 0. Pure.
 
-    newest: when the newest record was written. Back is certain; ahead by less than a day is taken
-    for time that nobody ran.
+    last_seen: when a consumer last wrote that it runs.
     """
-    by = now - newest if newest is not None else timedelta()
-    return by if by <= -LEAP or by >= CONFIRMED_AFTER else timedelta()
+    by = now - last_seen if last_seen is not None else timedelta()
+    return by if by <= -JUMP or by >= JUMP_AT_START else timedelta()
+
+
+def may_delete(jumped_at: datetime | None, now: datetime) -> bool:
+    """Whether the last clock jump is long enough ago. Pure."""
+    return jumped_at is None or abs(now - jumped_at) >= DELETE_PAUSE

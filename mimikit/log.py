@@ -1,6 +1,6 @@
-"""What happened, for people (`log.jsonl`), and what changed, for the page (`events.jsonl`).
+"""The log for people (`log.jsonl`), and the change feed for the page (`events.jsonl`).
 
-Neither is truth: losing either loses no message, task or result.
+Losing either loses no message, task or result.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,36 +20,23 @@ from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import time_text
-from mimikit.protocol.records import whole_lines
-from mimikit.protocol.watch import BoundedThread
 
 SEGMENT_BYTES = 4 * 2**20
 _OLD_EVENTS = "events.1.jsonl"
-_ROTATED = re.compile(r"log\.(\d{4}-\d\d-\d\d)(?:\.(\d+))?\.jsonl(?:\.gz)?")
+_ROTATED = re.compile(r"log\.(\d{4}-\d\d-\d\d)(?:\.(\d+))?\.jsonl")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_PACKED = ".gz"
-_PART_BYTES = 2**20
-_GZIP = 31
-"""Of zlib: with the head and the end that gzip has."""
 
 
 class EventLog:
     """Appends to `log.jsonl`; a disk that refuses never stops the caller."""
 
-    def __init__(
-        self, files: Files, clock: Clock, *, rotate_bytes: int = 10 * 2**20, packs: bool = False
-    ) -> None:
-        """Write through `files`, hear of its quarantines.
-
-        A new file is begun each day (UTC), and at `rotate_bytes`; with `packs` a thread packs the
-        old ones, else another process may.
-        """
-        self._files, self._clock = files, clock
-        self._rotate_bytes, self._packs = rotate_bytes, packs
+    def __init__(self, files: Files, clock: Clock, *, rotate_bytes: int = 10 * 2**20) -> None:
+        """Also logs what `files` quarantines."""
+        self._files, self._clock, self._rotate_bytes = files, clock, rotate_bytes
         self._day = ""
-        """On which the file was seen to be of the same day."""
+        """The day of the file's first line, once it was looked at."""
         self.secrets: list[str] = []
-        """Values that are blotted out wherever they would appear."""
+        """Values that are masked wherever they would appear."""
         files.on_event(lambda event, facts: self.write("audit", event, **facts))
 
     def write(self, type_: str, event: str, **facts: object) -> None:
@@ -64,7 +50,10 @@ class EventLog:
             self._files.append(paths.LOG, line, sync=False)
 
     def _rotate(self, today: str) -> None:
-        """Begin a new file when it is time, if no other process or thread is doing so."""
+        """Begin a new file each day (UTC) and at `rotate_bytes`.
+
+        Several processes write this log: whoever gets the lock rotates.
+        """
         stat = self._files.stat(paths.LOG)
         if stat is None or (self._day == today and stat.size <= self._rotate_bytes):
             return
@@ -72,58 +61,23 @@ class EventLog:
         if lock is None:
             return
         try:
-            # Looked at under the lock: another may have begun the file that is there now.
-            stat = self._files.stat(paths.LOG)
-            times = (
-                str(line.get("timestamp")) for _, line in self._files.lines(paths.LOG, limit=2**16)
-            )
-            day = next(times, today)[: len(today)]
-            day = day if _DAY.fullmatch(day) else today  # of a line that is none of ours
+            stat = self._files.stat(paths.LOG)  # another process may have rotated before the lock
+            first = next(self._files.lines(paths.LOG, limit=2**16), None)
+            day = str(first[1].get("timestamp"))[: len(today)] if first else today
+            day = day if _DAY.fullmatch(day) else today
             if stat is not None and (stat.size > self._rotate_bytes or day < today):
                 self._files.move(paths.LOG, self._free_name(day))
-                if self._packs:
-                    self.pack_soon()
             self._day = today
         finally:
             lock.release()
 
     def _free_name(self, day: str) -> str:
-        taken = {name.removesuffix(_PACKED) for name in rotated_logs(self._files)}
+        taken = rotated_logs(self._files)
         number, name = 0, f"log.{day}.jsonl"
         while name in taken:
             number += 1
             name = f"log.{day}.{number}.jsonl"
         return name
-
-    def pack_soon(self) -> None:
-        """Have rotated files packed by a thread of their own."""
-        BoundedThread(self.pack, "log-pack").start()
-
-    def pack(self) -> None:
-        """Pack rotated files that are not packed yet, if nobody else is at it.
-
-        Crash: a file may be there both ways, and is packed again.
-        """
-        with contextlib.suppress(StorageError):
-            lock = self._files.lock(paths.PACK_LOCK)
-            if lock is None:
-                return
-            try:
-                for name in rotated_logs(self._files):
-                    if not name.endswith(_PACKED):
-                        self._pack(name)
-            finally:
-                lock.release()
-
-    def _pack(self, name: str) -> None:
-        packer, packed, size = zlib.compressobj(wbits=_GZIP), bytearray(), 0
-        while data := self._files.part(name, size, _PART_BYTES):
-            packed += packer.compress(data)
-            size += len(data)
-        self._files.write(name + _PACKED, bytes(packed + packer.flush()))
-        stat = self._files.stat(name)
-        if stat is not None and stat.size == size:  # else somebody wrote to it until now
-            self._files.remove(name)
 
     def _clean(self, value: object) -> object:
         if isinstance(value, (int, float, bool)):
@@ -137,37 +91,29 @@ class EventLog:
 
 
 def rotated_logs(files: Files) -> list[str]:
-    """The names of the log files before the one that is written to, oldest first."""
-    found = filter(None, map(_ROTATED.fullmatch, files.names(paths.ROOT, suffix="")))
-    return [match[0] for match in sorted(found, key=lambda m: (m[1], int(m[2] or 0), m[0]))]
+    """The names of the older log files, oldest first."""
+    found = filter(None, map(_ROTATED.fullmatch, files.names(paths.ROOT, suffix=".jsonl")))
+    return [match[0] for match in sorted(found, key=lambda m: (m[1], int(m[2] or 0)))]
 
 
 def log_tails(files: ReadOnlyFiles, limit: int) -> Iterator[list[dict[str, Json]]]:
     """The last lines of each log file within `limit` bytes, newest file first."""
     for name in (paths.LOG, *reversed(rotated_logs(files))):
-        if not name.endswith(_PACKED):
-            stat = files.stat(name)
-            start = max(stat.size - limit, 0) if stat else 0
-            yield [line for _, line in files.lines(name, offset=start, limit=limit)]
-            continue
-        with contextlib.suppress(StorageError, zlib.error):  # no log of ours
-            data = zlib.decompress(files.read(name) or b"", _GZIP)
-            end = data[-limit:] if len(data) <= limit else data[-limit:].partition(b"\n")[2]
-            yield [line for _, line in whole_lines(end)]
+        stat = files.stat(name)
+        start = max(stat.size - limit, 0) if stat else 0
+        yield [line for _, line in files.lines(name, offset=start, limit=limit)]
 
 
 @dataclass(frozen=True, slots=True)
 class FeedChanges:
-    """What changed after a cursor."""
-
     cursor: str
     events: list[dict[str, object]]
     reset: bool = False
-    """The cursor is unknown: the reader must load everything anew."""
+    """The cursor is unknown: the reader must reload everything."""
 
 
 class ChangeFeed:
-    """Writes `events.jsonl`, the consumer's hints to every open page."""
+    """Writes `events.jsonl`: hints to every open page."""
 
     def __init__(self, files: Files, clock: Clock) -> None:
         self._files, self._clock = files, clock
@@ -190,7 +136,7 @@ class ChangeFeed:
 
 
 def read_changes(files: Files, cursor: str | None) -> FeedChanges:
-    """What the feed holds after `cursor`; None gives the present end and nothing before it."""
+    """The events after `cursor`; None gives the present end without events."""
     name = _segment(files, paths.EVENTS)
     if name is None:
         return FeedChanges("", [], reset=bool(cursor))
@@ -221,7 +167,7 @@ def _after(files: Files, path: str, segment: str, offset: int) -> FeedChanges:
 
 
 def _segment(files: Files, path: str) -> str | None:
-    """The name of the segment a file holds, from its first line."""
+    """The segment name in the first line of a file."""
     for _, line in files.lines(path, limit=4096):
         name = line.get("segment")
         return name if isinstance(name, str) else None

@@ -248,14 +248,12 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
     if with_parent:
         end_with_parent()
     from mimikit.app import ConsumerApp
-    from mimikit.state import check_folders
     from mimikit.supervisor.consumer_lock import take_consumer_lock
 
     # One that is started again makes no empty folder in place of one that was moved away.
     state = frame.open_as_keeper(create=not with_parent)
     lock = take_consumer_lock(state)
     try:
-        check_folders(state.files)
         app = ConsumerApp(state, lock)
 
         def hurry(_number: int, _frame: FrameType | None) -> None:

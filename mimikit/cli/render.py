@@ -38,6 +38,7 @@ from mimikit.triggers.explain import Explanation
 from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
+from mimikit.views.doctor import DoctorReport
 from mimikit.views.memory import (
     IndexReport,
     MemoryFiles,
@@ -48,7 +49,7 @@ from mimikit.views.memory import (
     unmarked,
 )
 from mimikit.views.messages import TurnPromptView
-from mimikit.views.status import Consumer, DoctorReport, StateOverview
+from mimikit.views.status import Consumer, StateOverview
 from mimikit.views.tasks import TaskList
 from mimikit.views.triggers import TriggerList, TriggerView
 from mimikit.views.usage import BudgetView, TokenCounts, UsageReport, UsageTodayView

@@ -18,7 +18,7 @@ from mimikit.cli.process_group import ProcessGroup, child_command
 from mimikit.config import Settings, known_keys, local_host
 from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import paths
-from mimikit.state import State, check_folders
+from mimikit.state import State
 
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
@@ -51,7 +51,6 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
             f"expected no consumer at {state.path}, got {there.who}; end it first, or start the "
             "page alone with `mimikit web`"
         )
-    check_folders(state.files)
     # Tried here, so that a bad address is reported before anything starts.
     bound = app.listen(host, port, state.settings)
     try:

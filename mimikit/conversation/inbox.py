@@ -1,18 +1,17 @@
-"""The inbox: one file for each thing the Teller has not answered, created exclusively.
+"""The inbox: one file for each input or result that is not answered, created exclusively.
 
-Beside it the door for people and programs (`inbox.json`, claimed by rename, taken in once, removed)
-and the one question that waits for the user.
+Also the drop file for people and programs (`inbox.json`, claimed by rename, read once, removed) and
+the one question that waits for the user.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
-from collections import Counter
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from heapq import heapify, heappop, heappush
+from itertools import chain, islice
 
 from mimikit.conversation.history import HistoryStore
 from mimikit.errors import BadInput, BadRecord, UnsafeFile
@@ -28,19 +27,11 @@ from mimikit.protocol.models import InboxItem, Question, time_text
 from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_bytes, written_at
 
 SETTLE_S = 2.0
-"""A file that is not whole may still be being written: it is judged after so long unchanged."""
-MOST_HELD = {"said": 1000, "for a mind": 1000, "result": 1000, "by hand": 100}
-"""So many of each kind are known at a time, however many are in the inbox: what came by page or
-terminal, results that need a mind, other results, files made by hand. Where there are as many by
-hand, what came by page or terminal goes before them."""
+"""A file that does not parse may still be being written: it is judged once unchanged this long."""
 MOST_AT_ONCE = 300
-"""Files that one look reads; the next goes on."""
-_MOST_GATHERED = timedelta(minutes=1)
+"""Files that one refresh reads."""
+_MOST_COALESCED = timedelta(minutes=1)
 _TAKING = ".taking.json"
-_RESULTS = paths.result_inbox_id("")
-_BY_PROGRAM = re.compile(rf"msg-[0-9A-Za-z-]{{26,36}}|{_RESULTS}.*")
-"""So those are named that page, terminal and consumer put in. A script may do so, too: whatever
-they are named, only so many are known at a time."""
 
 
 def put(files: Files, item: InboxItem) -> bool:
@@ -49,12 +40,10 @@ def put(files: Files, item: InboxItem) -> bool:
 
 
 def read(files: Files, item_id: str) -> InboxItem | None:
-    """One item, and of a hand-made one (`{"text": "hello"}`) what it leaves out filled in.
-
-    Its id is the file's stem, its time the file's own, so that reading it again gives the same.
+    """One item; what a hand-made one (`{"text": "hello"}`) leaves out follows from its file.
 
     Raises:
-        BadRecord: it is none. UnsafeFile: no file of ours stands there.
+        BadRecord: it is none. UnsafeFile: it is not a plain file.
     """
     path = paths.inbox(item_id)
     stat, data = files.stat(path), files.read(path, most=most_bytes(InboxItem))
@@ -74,12 +63,12 @@ def read(files: Files, item_id: str) -> InboxItem | None:
 
 
 def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
-    """One item; None when it is gone, is not whole yet, or was set aside with the reason."""
+    """One item; None when it is gone, incomplete, or was set aside with the reason."""
     try:
         return read(files, item_id)
     except (BadRecord, UnsafeFile) as error:
         path = paths.inbox(item_id)
-        # What is no JSON (its complaint names no field) may be half written by a hand.
+        # What is no JSON (the error names no field) may be half written.
         is_half = isinstance(error, BadRecord) and error.field is None
         if not is_half or _is_settled(files.stat(path), now):
             files.set_aside(path, str(error))
@@ -87,7 +76,7 @@ def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
 
 
 def _is_settled(stat: FileStat | None, now: datetime) -> bool:
-    """Whether a file was left alone for a while; a time to come says nothing."""
+    """Whether a file is unchanged for a while; a time in the future says nothing."""
     return stat is None or not 0 <= now.timestamp() - stat.mtime_ns / 1e9 < SETTLE_S
 
 
@@ -97,9 +86,9 @@ def take_out(files: Files, item_id: str) -> None:
 
 
 def take_in_dropped(files: Files, now: datetime) -> bool:
-    """Take a dropped `inbox.json` in; gives whether there was one.
+    """Read a dropped `inbox.json` into the inbox; gives whether there was one.
 
-    Crash: the claimed file stays, and its entries' ids follow from its name, so taking it in again
+    Crash: the claimed file stays; the ids of its entries follow from its name, so reading it again
     adds none twice.
     """
     if _is_ready(files, now):
@@ -117,7 +106,7 @@ def take_in_dropped(files: Files, now: datetime) -> bool:
 
 
 def _is_ready(files: Files, now: datetime) -> bool:
-    """Whether an `inbox.json` lies there, whole; what is no list is given time to be one."""
+    """Whether there is a complete `inbox.json`; what is no list yet is given time."""
     path = paths.DROPPED_INBOX
     stat = files.stat(path)
     if stat is None:
@@ -143,7 +132,7 @@ def _items(data: bytes, name: str, now: datetime) -> list[InboxItem]:
             raise BadRecord(f"entry {number}: expected a text or an input", field=str(number))
         base: dict[str, Json] = {
             "id": derived_id("msg", name, str(number)),
-            # A millisecond apart: they are answered in the order they were written in.
+            # A millisecond apart, to keep their order.
             "createdAt": time_text(now - timedelta(milliseconds=len(value) - number)),
             "kind": "user_input",
         }
@@ -159,151 +148,126 @@ def _items(data: bytes, name: str, now: datetime) -> list[InboxItem]:
 
 
 class InboxIndex:
-    """What is unanswered; of very many files only some: there are more when these are told."""
+    """What is unanswered, by age; of very many files some are not read yet."""
 
     def __init__(self, files: Files, conversation: HistoryStore, feed: ChangeFeed) -> None:
         """`feed` tells the page of new arrivals."""
         self._files, self._conversation, self._feed = files, conversation, feed
         self._items: dict[str, InboxItem] = {}
+        self._by_age: list[tuple[datetime, str]] = []
+        self._unread: dict[str, None] = {}
+        """Ids of files there was no time to read, in the order they are read in."""
         self._locale = "en"
-        """Of whoever said one last."""
-        self.is_told = False
-        """Whether somebody tells what comes: then the folder is not looked at each time."""
+        """Of the user's last message."""
+        self.is_watched = False
+        """Whether `hear` is called for what comes: then the folder is not listed each time."""
         self._guard = threading.Lock()
         self._heard: set[str] | None = None
-        """Ids of what came since the last look; None: the folder is to be looked at."""
-        self._left: dict[str, list[str]] = {kind: [] for kind in MOST_HELD}
-        """Heaps of what there was no room for, each kind's own: names alone."""
-        self._kinds: Counter[str] = Counter()
-        """How many of each are known."""
-        self._judged: dict[str, bool] = {}
-        """By id: whether what the user said is what is picked out; each is judged once."""
+        """Ids of what came since the last refresh; None: the folder is to be listed."""
+        self._picked: dict[str, bool] = {}
+        """By id: whether `pick` wants it; each is judged once."""
 
     def __len__(self) -> int:
         return len(self._items)
 
     def hear(self, names: list[str] | None) -> None:
-        """These have come, or (None) anything may have; what a FolderWatch calls, on its thread."""
-        told = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]
+        """Note new files; None: anything may have changed. Called on a FolderWatch's thread."""
+        new = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]
         with self._guard:
-            # What has no id for a name is found, and set aside, by a look at the whole folder.
-            if names is None or not all(map(is_id, told)):
+            # A name that is no id is set aside by listing the folder.
+            if names is None or not all(map(is_id, new)):
                 self._heard = None
             elif self._heard is not None:
-                self._heard.update(told)
+                self._heard.update(new)
 
     def refresh(self, now: datetime) -> bool:
-        """Know what is there now: by what was heard since, where that is told, else by a look.
-
-        Gives whether more is to be read, for which there was no time.
-        """
+        """Read what came; gives whether more is to be read, for which there was no time."""
         with self._guard:
-            heard, self._heard = self._heard, set[str]() if self.is_told else None
+            heard, self._heard = self._heard, set[str]() if self.is_watched else None
         try:
             if heard is None:
                 heard = {name.removesuffix(".json") for name in self._files.names(paths.INBOX)}
                 for gone in self._items.keys() - heard:
                     self._drop(gone)
-                for heap in self._left.values():
-                    heap.clear()
-            return self._take_up(heard - self._items.keys(), now)
+                self._unread.clear()
+            new = sorted(heard - self._items.keys())
+            self._unread = dict.fromkeys([*new, *self._unread])  # what just came goes first
+            for item_id in list(islice(self._unread, MOST_AT_ONCE)):
+                self._read(item_id, now)
+                del self._unread[item_id]
         except BaseException:
             self.hear(None)
             raise
+        return bool(self._unread)
 
-    def _take_up(self, fresh: set[str], now: datetime) -> bool:
-        for new in fresh:
-            self._left[_kind_by_name(new)].append(new)
-        left, most = MOST_AT_ONCE, MOST_HELD
-        for kind, heap in self._left.items():
-            heapify(heap)
-            while heap and left and self._kinds[kind] < most[kind]:
-                self._read_in(heappop(heap), now)
-                left -= 1
-        return not left
-
-    def _load(self, new: str, now: datetime) -> InboxItem | None:
-        """One that is to be known, if it is a new one."""
-        item = load(self._files, new, now)
-        if item is None:
-            if self._files.exists(paths.inbox(new)):  # not whole yet
-                self.hear([f"{new}.json"])
-            return None
-        is_result = item.kind == "task_result"
-        if not is_result and self._conversation.has(new, item.created_at.date()):
-            take_out(self._files, new)  # repeated by a client that had not heard of the first
-            return None
-        return item
-
-    def _read_in(self, new: str, now: datetime) -> None:
-        # It may be heard of twice.
-        if new in self._items or (item := self._load(new, now)) is None:
+    def _read(self, item_id: str, now: datetime) -> None:
+        if (item := load(self._files, item_id, now)) is None:
+            if self._files.exists(paths.inbox(item_id)):  # not whole yet
+                self.hear([f"{item_id}.json"])
             return
-        if self._kinds[kind := _kind(item)] >= MOST_HELD[kind]:  # its name did not tell
-            heappush(self._left[kind], new)
+        is_result = item.kind == "task_result"
+        if not is_result and self._conversation.has(item_id, item.created_at.date()):
+            take_out(self._files, item_id)  # a client repeated it, not knowing of the first
             return
         self._keep(item)
         self._locale = item.locale or self._locale
-        if item.kind != "task_result":
-            self._feed.tell("inbox", id=new)
+        if not is_result:
+            self._feed.tell("inbox", id=item_id)
 
     def _keep(self, item: InboxItem) -> None:
-        self._items[item.id] = item
-        self._kinds[_kind(item)] += 1
+        if item.id not in self._items:
+            self._items[item.id] = item
+            insort(self._by_age, _age(item))
 
     def _drop(self, item_id: str) -> None:
         if (item := self._items.pop(item_id, None)) is not None:
-            self._kinds[_kind(item)] -= 1
+            del self._by_age[bisect_left(self._by_age, _age(item))]
+            self._picked.pop(item_id, None)
+
+    def _oldest_first(self) -> Iterator[InboxItem]:
+        return (self._items[id_] for _, id_ in self._by_age)
+
+    def _newest_first(self) -> Iterator[InboxItem]:
+        return (self._items[id_] for _, id_ in reversed(self._by_age))
 
     def waiting(
-        self, *, for_teller: bool, has_mind: bool = True, now: datetime | None = None
+        self, *, for_teller: bool, has_model: bool = True, now: datetime | None = None
     ) -> Iterator[InboxItem]:
         """What the Teller is to answer, or what code tells without it; oldest first.
 
-        has_mind: whether the Teller has one; without, code tells every result.
-        now: what is gathered until later is left out.
+        has_model: whether the Teller has one; without, code tells every result.
+        now: what is coalesced until later is left out.
 
         A result counts once its task's end is complete: repeated, that would enter it anew.
         """
-        is_heap = self._kinds["by hand"] >= MOST_HELD["by hand"]
-        items = sorted(self._items.values(), key=_age)
-        for item in sorted(items, key=lambda item: is_heap and _kind(item) == "by hand"):
-            is_plain = item.kind == "task_result" and not has_mind
-            needs_mind = _needs_mind(item) and not is_plain
-            is_gathered = now is not None and _is_gathered(item, now)
-            if needs_mind == for_teller and not is_gathered and _is_over(self._files, item):
+        for item in self._oldest_first():
+            is_plain = item.kind == "task_result" and not has_model
+            needs_teller = _needs_teller(item) and not is_plain
+            is_later = now is not None and _is_coalesced(item, now)
+            if needs_teller == for_teller and not is_later and _is_over(self._files, item):
                 yield item
 
-    def pick(self, is_wanted: Callable[[str], bool], now: datetime) -> tuple[list[InboxItem], bool]:
-        """What the user said that is wanted by its text, oldest first; also of what is not held.
+    def pick(self, is_wanted: Callable[[str], bool]) -> tuple[list[InboxItem], bool]:
+        """What the user said that is wanted by its text, oldest first.
 
-        And whether more is to be read, for which there was no time.
+        And whether more is to be judged, for which there was no time.
         """
-        left = [id_ for kind in ("said", "by hand") for id_ in self._left[kind]]
-        there = self._items.keys() | set(left)
-        self._judged = {id_: wanted for id_, wanted in self._judged.items() if id_ in there}
-        fresh = [id_ for id_ in there if id_ not in self._judged]
-        for id_ in fresh[:MOST_AT_ONCE]:
-            if (item := self._items.get(id_) or self._load(id_, now)) is None:
-                continue  # not whole yet
-            self._judged[id_] = wanted = item.kind == "user_input" and is_wanted(item.text)
-            if wanted and id_ not in self._items:
-                self._keep(item)
-        found = [it for id_, it in self._items.items() if self._judged.get(id_)]
-        return sorted(found, key=_age), len(fresh) > MOST_AT_ONCE
+        new = [item for item in self._oldest_first() if item.id not in self._picked]
+        for item in new[:MOST_AT_ONCE]:
+            self._picked[item.id] = item.kind == "user_input" and is_wanted(item.text)
+        found = [item for item in self._oldest_first() if self._picked.get(item.id)]
+        return found, len(new) > MOST_AT_ONCE
 
     @property
-    def for_mind(self) -> int:
-        """How many messages and results there are for the Teller, also of what is not read yet."""
-        kinds = ("said", "for a mind", "by hand")
-        return sum(self._kinds[kind] + len(self._left.get(kind, ())) for kind in kinds)
+    def for_teller(self) -> int:
+        """How many messages and results wait for the Teller, with what is not read yet."""
+        return sum(map(_needs_teller, self._items.values())) + len(self._unread)
 
     @property
     def newest(self) -> str:
-        """The id of what a user said last, of what is known; "" where nothing is."""
-        said = (item for item in self._items.values() if item.kind != "task_result")
-        newest = max(said, key=_age, default=None)
-        return newest.id if newest else ""
+        """The id of what a user said last, "" where nothing is."""
+        said = (item.id for item in self._newest_first() if item.kind != "task_result")
+        return next(said, "")
 
     def of(self, ids: Sequence[str]) -> list[InboxItem]:
         """These, oldest first; none when one of them is gone."""
@@ -316,8 +280,8 @@ class InboxIndex:
 
     def answers_to(self, question_id: str) -> list[InboxItem]:
         """Oldest first."""
-        found = [item for item in self._items.values() if item.question_id == question_id]
-        return sorted((item for item in found if item.kind == "answer"), key=_age)
+        answers = (item for item in self._oldest_first() if item.kind == "answer")
+        return [item for item in answers if item.question_id == question_id]
 
     def take_out(self, ids: Iterable[str]) -> None:
         """These are answered."""
@@ -328,36 +292,23 @@ class InboxIndex:
     def language(self, text: str | None = None) -> Language:
         """The language of a text, or of what the user said last."""
         if text is None:
-            waiting = [item for item in self._items.values() if item.kind == "user_input"]
+            waiting = (item.text for item in self._newest_first() if item.kind == "user_input")
             said = (m.text for m in reversed(self._conversation.messages) if m.role == "user")
-            text = max(waiting, key=_age).text if waiting else next(said, "")
+            text = next(chain(waiting, said), "")
         return phrases.language(text, self._locale)
-
-
-def _kind_by_name(item_id: str) -> str:
-    if not _BY_PROGRAM.fullmatch(item_id):
-        return "by hand"
-    return "result" if item_id.startswith(_RESULTS) else "said"
-
-
-def _kind(item: InboxItem) -> str:
-    """What it is one of in MOST_HELD."""
-    if item.kind == "task_result":
-        return "for a mind" if _needs_mind(item) else "result"
-    return "said" if _kind_by_name(item.id) == "said" else "by hand"
 
 
 def _age(item: InboxItem) -> tuple[datetime, str]:
     return item.created_at, item.id
 
 
-def _needs_mind(item: InboxItem) -> bool:
+def _needs_teller(item: InboxItem) -> bool:
     return item.kind != "task_result" or item.notify == "teller"
 
 
-def _is_gathered(item: InboxItem, now: datetime) -> bool:
-    """Whether a result is told later; never much later, also where the clock was set back."""
-    return item.not_before is not None and now < item.not_before <= now + _MOST_GATHERED
+def _is_coalesced(item: InboxItem, now: datetime) -> bool:
+    """Whether a result is told later; never much later, whatever the clock did."""
+    return item.not_before is not None and now < item.not_before <= now + _MOST_COALESCED
 
 
 def _is_over(files: Files, item: InboxItem) -> bool:
@@ -376,7 +327,7 @@ def pending_question(files: Files) -> Question | None:
 
 
 def ask(files: Files, question: Question) -> bool:
-    """Have a question wait; False when one does already."""
+    """Open a question; False when one is open already."""
     return files.save_new(paths.PENDING_QUESTION, question)
 
 

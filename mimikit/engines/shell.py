@@ -16,7 +16,7 @@ import time
 
 from mimikit.config import Settings
 from mimikit.engines import process, process_marks
-from mimikit.engines.base import UPSTREAM, EngineRequest, OnEvent, Outcome
+from mimikit.engines.base import UPSTREAM, Done, Failed, OnEvent, Outcome, RunSpec
 from mimikit.engines.program import Program, Stream
 from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail
@@ -25,20 +25,18 @@ from mimikit.sandbox import worker as sandbox
 
 SHELL = "/bin/sh"
 UPSTREAM_VARIABLE = "MIMIKIT_UPSTREAM"
-"""Names the folder with the results a step of a chain builds on, a file each."""
+"""The folder with the results that a step of a chain builds on."""
 MAX_LINE_BYTES = 131_000
-"""Linux takes no longer argument than 128 KiB."""
+"""Linux's limit of one argument is 128 KiB."""
 _EVENTS_EVERY_S = 0.11
 _EVENT_CHARACTERS = 65_536
 _ERROR_LINES = 5
 _ERROR_CHARACTERS = 2000
 _KEYS = ("CODEX_API_KEY",)
-"""Of engines; with those that the settings name."""
+"""Removed from the environment, with those that the settings name."""
 
 
 class ShellEngine:
-    """Runs shell lines of the owner, as the owner, in the workspace."""
-
     name = "command"
 
     def __init__(self, settings: Settings) -> None:
@@ -52,11 +50,11 @@ class ShellEngine:
             return None
         return f"expected a shell at {SHELL}, got none; install one"
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         size = len(request.prompt.encode(errors="replace"))
         if size > MAX_LINE_BYTES:
             said = f"expected a shell line of at most {MAX_LINE_BYTES} bytes, got {size}"
-            return Outcome("failed", error=f"{said}; put it into a script", failure_reason="error")
+            return Failed("error", f"{said}; put it into a script")
         upstream = request.scratch / UPSTREAM
         of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
         argv = [SHELL, "-c", request.prompt]
@@ -71,13 +69,15 @@ class ShellEngine:
             output_bytes=process.FLOOD * self._limits.output_bytes,
             boxed=boxed is not None,
         )
-        output = _Output(request.on_event, self._limits.result_bytes, self._limits.output_bytes)
+        output = _Output(
+            request.callbacks.on_event, self._limits.result_bytes, self._limits.output_bytes
+        )
         try:
             ended = process.run(program, output.take, request.cancel, tick=output.tick)
         except EngineError as error:
             if shortage_of(error):
                 raise
-            return Outcome("failed", error=str(error), failure_reason="error")
+            return Failed("error", str(error))
         output.close()
         text = output.text()
         if stopped := process.stopped_outcome(ended, program, text):
@@ -85,18 +85,18 @@ class ShellEngine:
         data = {"unshownCharacters": output.unshown} if output.unshown else {}
         code = ended.exit_code or 0
         if code == 0:
-            return Outcome("done", text, exit_code=0, data=data)
+            return Done(text, exit_code=0, data=data)
         if boxed is not None and code - 128 in signal.valid_signals():  # bubblewrap says it so
             code = 128 - code
         said = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
         if last := output.errors.text().strip().splitlines()[-_ERROR_LINES:]:
             said = "\n".join([said, *last])
         shown_code = code if code > 0 else 128 - code
-        return Outcome("failed", text, said, "error", exit_code=shown_code, data=data)
+        return Failed("error", said, text, exit_code=shown_code, data=data)
 
 
 class _Output:
-    """Both streams of a run: shown as they come, a little batched; the end of both is kept."""
+    """Shows both streams in batches; keeps the end of both."""
 
     def __init__(self, on_event: OnEvent, result_bytes: int, output_bytes: int) -> None:
         self._on_event = on_event
@@ -111,7 +111,7 @@ class _Output:
         self._room = output_bytes
         self._shown_at = 0.0
         self.unshown = 0
-        """Characters that were kept from the live view: there were too many."""
+        """Characters left out of the live view."""
 
     def take(self, stream: Stream, data: bytes, *, last: bool = False) -> None:
         text = self._streams[stream].feed(data, last=last)
@@ -123,7 +123,7 @@ class _Output:
         self._batch.setdefault(stream, TextTail(_EVENT_CHARACTERS)).add(text)
 
     def tick(self) -> float:
-        """Show what came, if the last time is long enough ago; gives when to ask again."""
+        """Show what is due; returns when to call again."""
         if not self._batch:
             return math.inf
         wait_s = self._shown_at + _EVENTS_EVERY_S - time.monotonic()
@@ -138,7 +138,7 @@ class _Output:
         self._show()
 
     def text(self) -> str:
-        """The end of all that was printed, within the limit of a result."""
+        """The end of the output, within the limit of a result."""
         kept = self._result.text().encode()
         text = kept[-self._result_bytes :].decode(errors="ignore")
         if cut := self._result.total - len(text):

@@ -1,8 +1,8 @@
-"""The waiting files of one queue folder: found, put in order, handed out one by one.
+"""The waiting files of one queue folder: found, ordered, handed out one by one.
 
-The folder is the truth; the index is a view of it, kept by the watch's news, by own writes and by
-whole looks. A name that is in the index but no longer in the folder costs one failed rename and
-nothing else, so the view may lag. This module knows no Task: `inspect` tells what a file means.
+The folder is the truth; the index in memory is kept up to date by watch events, by own writes and
+by full scans. It may lag: a name that is gone from the folder costs one failed rename. This module
+knows no Task: `inspect` says what a file means.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
 from mimikit.clock import Clock
-from mimikit.errors import BadRecord, StorageError, UnsafeFile, shortage_of
+from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES, written_at
@@ -25,49 +25,43 @@ from mimikit.protocol.watch import LastingThread
 
 _logger = logging.getLogger(__name__)
 
-_AT_ONCE = 64
-"""Files that are read in one go; between two such slices others have their turn."""
+_BATCH = 64
+"""Files read in one go; other threads get their turn between two batches."""
 _PAUSE_S = 0.005
-_LOOK_SHARE = 50
-"""A whole look is given at most one in so many parts of the time."""
-_NAP_S = 1.0
-"""The longest sleep while something waits for its time: the wall clock may jump meanwhile."""
+_SCAN_SHARE = 50
+"""Full scans take at most one in so many parts of the time."""
+_MAX_SLEEP_S = 1.0
+"""While a task waits for its time: the wall clock may jump meanwhile."""
 
 
 class QueueEntry(NamedTuple):
-    """What the storage knows of a waiting file without knowing what it holds."""
+    """The order and due time of a waiting file."""
 
     order: Any
-    """Its place, smaller first: any values of one kind that can be compared."""
+    """Smaller first; any values that can be compared."""
     ready_at: float | None = None
-    """Not to be taken before; seconds since 1970. None: at once."""
+    """Seconds since 1970; None: at once."""
     fill: bytes | None = None
-    """What shall lie in `running/` in place of the file's own bytes, where those are not whole."""
+    """The completed content for `running/`, where the file lacks fields."""
 
 
 class WaitingFile(NamedTuple):
-    """A waiting file: its name, its entry, and when it was first seen."""
-
     name: str
     entry: QueueEntry
     seen_at: datetime
 
 
 Inspect: TypeAlias = Callable[[str, bytes, datetime], QueueEntry]
-"""(name, data, seen_at) → the entry; raises BadRecord with the reason."""
+"""(name, data, seen_at) → the entry; raises BadRecord."""
 Glance: TypeAlias = Callable[[str, bytes], QueueEntry | None]
-"""(name, data) → the entry of a file that is surely well-formed, fast; None: inspect it."""
+"""(name, data) → the entry of a certainly well-formed file, fast; None: inspect it."""
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-"""`seen_at` where it does not matter, since the file says itself when it was made."""
+"""`seen_at` of a file that says itself when it was made."""
 
 
 class QueueIndex:
-    """Which file is next. The caller holds a lock. Units: seconds since 1970.
-
-    It is made for 100,000 names: what is kept for each is small, and mostly nothing the garbage
-    collector has to walk through again and again.
-    """
+    """The order of the waiting files, for 100,000 names. Not thread-safe. Times: since 1970."""
 
     def __init__(self) -> None:
         self._entries: dict[str, QueueEntry] = {}
@@ -82,11 +76,10 @@ class QueueIndex:
         return dict(self._entries)
 
     def seen_at(self, name: str) -> datetime:
-        """When a name was first seen; NEVER where that does not matter."""
         return self._seen.get(name, NEVER)
 
     def add(self, waiting: WaitingFile) -> None:
-        """Put a file in its place; a name that is known moves to the new one."""
+        """Add a file, or move it to its new place."""
         name, entry, seen_at = waiting
         known = self._entries.get(name)
         self._entries[name] = entry
@@ -100,13 +93,13 @@ class QueueIndex:
             heapq.heappush(self._due, (entry.ready_at, name))
 
     def discard(self, name: str, *, only: QueueEntry | None = None) -> None:
-        """Forget a name; with `only`, unless it has another entry by now."""
+        """Remove a name; with `only`, unless it has another entry by now."""
         if only is None or self._entries.get(name) is only:
             self._entries.pop(name, None)
             self._seen.pop(name, None)
 
     def first(self, now: float) -> WaitingFile | None:
-        """The first that may go at `now`, left in its place."""
+        """The first that is due at `now`, left in the index."""
         while self._due and self._due[0][0] <= now:
             ready_at, name = heapq.heappop(self._due)
             entry = self._entries.get(name)
@@ -118,13 +111,13 @@ class QueueIndex:
             if entry is not None and entry.order == order:
                 if entry.ready_at is None or entry.ready_at <= now:
                     return WaitingFile(name, entry, self.seen_at(name))
-                # It was put off, or the clock set back, after it had come up.
+                # It was postponed, or the clock was set back, after it became due.
                 heapq.heappush(self._due, (entry.ready_at, name))
             heapq.heappop(self._ready)
         return None
 
     def pop(self, now: float) -> WaitingFile | None:
-        """Take the first that may go at `now`; None when none may."""
+        """Remove and return the first that is due at `now`."""
         waiting = self.first(now)
         if waiting is not None:
             heapq.heappop(self._ready)
@@ -132,10 +125,7 @@ class QueueIndex:
         return waiting
 
     def upcoming(self, most: int) -> list[str]:
-        """The names that come first, in their order; after them those that wait for their time.
-
-        It goes down both heaps only as far as it must: the length of the queue makes no difference.
-        """
+        """The first names in order, then those not due yet; the cost depends on `most` alone."""
         found: dict[str, None] = {}
         for heap in (self._ready, self._due):
             places: list[tuple[tuple[Any, str], int]] = [(heap[0], 0)] if heap else []
@@ -148,7 +138,6 @@ class QueueIndex:
         return list(found)
 
     def next_due(self) -> float | None:
-        """When the earliest of those that wait for their time may go."""
         while self._due:
             ready_at, name = self._due[0]
             entry = self._entries.get(name)
@@ -159,23 +148,22 @@ class QueueIndex:
 
 
 class _Suspect(NamedTuple):
-    """A file that could not be used so far. Units: seconds of the steady clock."""
+    """A file that could not be used so far."""
 
     reason: str
     bad: bool
-    """Its content is; else the disk could not read it, and it stays where it is."""
+    """Bad content; False: the disk could not read it, and it is not quarantined."""
     seen: FileStat | None
     since: float
+    """Monotonic seconds."""
 
 
 class QueueFolder:
-    """Waiting files in their order, for several threads.
+    """The waiting files of a folder in their order. Thread-safe.
 
-    inspect: what a file means; `glance` the same for a whole folder of undoubted files, faster.
-    by_name: the names give the order: a file is read only after it was found to be unusable.
-    settle_s: a file that can not be used is looked at again until it was unchanged for so long,
-        then it is quarantined. That is a janitor's work, on a thread of its own that lives only
-        while there are such files: the good ones never wait for the bad.
+    by_name: the names give the order, so files need not be read.
+    settle_s: a bad file may be half written: it is quarantined once it was unchanged for so long,
+        by a thread of its own, so that good files never wait for bad ones.
     """
 
     def __init__(
@@ -189,7 +177,7 @@ class QueueFolder:
         by_name: bool = False,
         settle_s: float = 2.0,
     ) -> None:
-        """Know nothing yet; `look(None)` builds the index."""
+        """Empty at first; `look(None)` builds the index."""
         self.path = path
         self._files = files
         self._clock = clock
@@ -202,159 +190,149 @@ class QueueFolder:
         self.wakes = 0
         self._idle = 0
         self.paused = False
-        """While this is set nothing is handed out; `wake` tells those who wait of a change."""
+        """While set nothing is handed out; call `wake` after a change."""
         self._expected: set[str] = set()
         self._suspects: dict[str, _Suspect] = {}
         self._heard: dict[str, None] = {}
-        """Names that were told and not looked at yet."""
-        self._is_whole_heard = False
-        """Whether the whole folder is to be looked at."""
+        """Reported names that were not read yet."""
+        self._needs_scan = False
         self._intake = LastingThread(f"intake {path}")
         self.closed = threading.Event()
         self._janitor = LastingThread(f"janitor {path}")
 
     def __len__(self) -> int:
-        """How many wait, as far as known: costs nothing."""
         return len(self._index)
 
     def upcoming(self, most: int) -> list[str]:
-        """The names of those that are next, whether they may go by now or not."""
         with self._changed:
             return self._index.upcoming(most)
 
     # ---- handing out --------------------------------------------------------------------
 
     def take(self) -> WaitingFile | None:
-        """The first that may go now; it leaves the index, and is this thread's to claim."""
+        """Remove the first that is due from the index, for the calling thread to claim."""
         with self._changed:
             if self.paused or self.closed.is_set():
                 return None
             return self._index.pop(self._now())
 
     def wait(self, timeout_s: float, wakes: int) -> None:
-        """Sleep until something may be taken or time is up; not at all when `wakes` has changed."""
+        """Sleep until a file is due, `timeout_s` is over, or `self.wakes` differs from `wakes`."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            self._man()
+            self._start_threads()
             while self.wakes == wakes and not self.has_ready():
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return
                 due = None if self.paused else self._index.next_due()
                 if due is not None:
-                    left = min(left, _NAP_S, max(0.0, due - self._now()))
+                    left = min(left, _MAX_SLEEP_S, max(0.0, due - self._now()))
                 self._idle += 1
                 self._changed.wait(left)
                 self._idle -= 1
 
     def has_ready(self) -> bool:
-        """Whether `take` would give something."""
         with self._changed:
             if self.paused or self.closed.is_set():
                 return False
             return self._index.first(self._now()) is not None
 
     def wake(self) -> None:
-        """End every wait that is going on."""
+        """End every `wait` in progress."""
         with self._changed:
             self.wakes += 1
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Hand out nothing any more, and end every wait."""
         self.closed.set()
         self.wake()
 
     # ---- finding ------------------------------------------------------------------------
 
     def hear(self, names: list[str] | None) -> None:
-        """Look soon at these names, or (None) at the whole folder: what a FolderWatch calls.
+        """The FolderWatch listener: read these names, or (None) scan the folder.
 
-        A few are looked at here; many, or all, by a thread of its own, in slices: the news of other
-        folders, and whoever needs the interpreter, never wait behind fifty thousand files.
+        A few are read here; many, or all, in batches by another thread, so that the watch's thread
+        is never blocked by 50,000 files.
         """
         with self._changed:
-            is_small = names is not None and len(names) <= _AT_ONCE
+            is_small = names is not None and len(names) <= _BATCH
             if not is_small:
                 self._heard.update(dict.fromkeys(names or ()))
-                self._is_whole_heard |= names is None
-                self._man()
+                self._needs_scan |= names is None
+                self._start_threads()
         if is_small:
             self.look(names)
 
-    def _man(self) -> None:
-        """Start the threads that are needed and not there. The caller holds the lock."""
+    def _start_threads(self) -> None:
+        """Start the threads that have work. The caller holds the lock."""
         if self.closed.is_set():
             return
-        if self._heard or self._is_whole_heard:
+        if self._heard or self._needs_scan:
             self._intake.begin(self._take_in)
         if self._suspects:
             self._janitor.begin(self._clean)
 
     def _take_in(self) -> None:
-        """The thread that looks at what was heard: until nothing is left."""
+        """The thread that reads reported names, until none is left."""
         rest_until = 0.0
         while not self.closed.is_set():
             with self._changed:
-                names = list(itertools.islice(self._heard, _AT_ONCE))
+                names = list(itertools.islice(self._heard, _BATCH))
                 for name in names:
                     del self._heard[name]
-                is_whole = self._is_whole_heard and not names
-                if not names and not is_whole:
+                is_scan = self._needs_scan and not names
+                if not names and not is_scan:
                     self._intake.thread = None
                     return
                 began = time.monotonic()
-                is_whole = is_whole and began >= rest_until
-                self._is_whole_heard &= not is_whole
+                is_scan = is_scan and began >= rest_until
+                self._needs_scan &= not is_scan
             try:
-                if names or is_whole:
+                if names or is_scan:
                     self.look(names or None, pause_s=_PAUSE_S)
             except StorageError as error:
-                _logger.warning("%s: could not be looked at: %s", self.path, error)
-            except Exception as error:
-                if shortage_of(error):
-                    raise
-                _logger.exception("%s: could not be looked at", self.path)
-            if is_whole:
-                rest_until = began + (time.monotonic() - began) * _LOOK_SHARE
+                _logger.warning("%s: could not be read: %s", self.path, error)
+            if is_scan:
+                rest_until = began + (time.monotonic() - began) * _SCAN_SHARE
             self.closed.wait(_PAUSE_S if names else 20 * _PAUSE_S)
 
     def look(self, names: list[str] | None, *, pause_s: float = 0.0) -> None:
-        """Look at these names, or (None) at the whole folder; `pause_s`: after each slice."""
+        """Read these names, or (None) scan the folder; `pause_s`: after each batch."""
         if names is not None:
-            told = [name for name in names if name.endswith(".json") and not name.startswith(".")]
-            # Of our own writes `add` tells what they are.
-            own = self._expected.intersection(told)
+            files = [name for name in names if name.endswith(".json") and not name.startswith(".")]
+            own = self._expected.intersection(files)  # indexed by `add`
             self._expected -= own
-            self._put(self._read(name) for name in told if name not in own)
+            self._put(self._read(name) for name in files if name not in own)
             return
         with self._changed:
             before = self._index.entries()
             expected = set(self._expected)
         listed = self._files.names(self.path)
         fresh = [name for name in listed if name not in before and name not in self._suspects]
-        for at in range(0, len(fresh), _AT_ONCE):
-            self._put(self._read(name, hurry=True) for name in fresh[at : at + _AT_ONCE])
+        for at in range(0, len(fresh), _BATCH):
+            self._put(self._read(name, glance=True) for name in fresh[at : at + _BATCH])
             if self.closed.wait(pause_s):
                 return
         present = set(listed)
         with self._changed:
-            # News of own writes that did not come by now are lost: nothing waits for them.
+            # Events of own writes that have not come by now are lost.
             self._expected -= expected
             for name, entry in before.items():
                 if name not in present:
                     self._index.discard(name, only=entry)
 
     def expect(self, name: str) -> None:
-        """Our own write is coming: the watch's news of this name will be no news."""
+        """Announce an own write: the watch's event for this name is ignored."""
         self._expected.add(name)
 
     def add(self, name: str, entry: QueueEntry) -> None:
-        """Our own write is done."""
+        """Index an own write."""
         self._put([WaitingFile(name, entry, NEVER)])
 
     def doubt(self, name: str, error: BadRecord | StorageError) -> None:
-        """A file can not be used, perhaps because it is half written: to the janitor with it."""
+        """A file cannot be used, perhaps because it is half written: check it again later."""
         bad = isinstance(error, BadRecord | UnsafeFile)
         try:
             seen = self._files.stat(f"{self.path}/{name}")
@@ -363,37 +341,35 @@ class QueueFolder:
         with self._changed:
             self._index.discard(name)
             self._suspects[name] = _Suspect(str(error), bad, seen, time.monotonic())
-            self._man()
+            self._start_threads()
 
-    def _read(self, name: str, *, hurry: bool = False) -> WaitingFile | None:
-        """What a file is; None when it is gone, or was handed to the janitor."""
+    def _read(self, name: str, *, glance: bool = False) -> WaitingFile | None:
+        """Read and inspect a file; None when it is gone or a suspect now."""
         if self._by_name and name not in self._suspects:
             return WaitingFile(name, QueueEntry(name), NEVER)
         try:
             data = self._files.read(f"{self.path}/{name}", most=MAX_RECORD_BYTES)
             if data is None:
                 return None
-            entry = self._glance(name, data) if hurry and self._glance is not None else None
+            entry = self._glance(name, data) if glance and self._glance is not None else None
             if entry is not None:
                 return WaitingFile(name, entry, NEVER)
             seen_at = self._index.seen_at(name)
             if seen_at is NEVER:
-                # Should the time it was seen matter: its own time is that.
                 now = self._clock.now()
                 found = self._files.stat(f"{self.path}/{name}")
-                written = written_at(found) if found else now
-                seen_at = min(written, now)
+                seen_at = min(written_at(found), now) if found else now
             entry = self.inspect(name, data, seen_at)
             if entry.fill is None:
                 return WaitingFile(name, entry, NEVER)
-            # The bytes are made again when it is claimed: there may be very many.
+            # `fill` is made again when the file is claimed, to save memory.
             return WaitingFile(name, entry._replace(fill=None), seen_at)
         except (BadRecord, StorageError) as error:
             self.doubt(name, error)
             return None
 
     def _put(self, found: Iterable[WaitingFile | None]) -> None:
-        """Take these into the index, at once: none is handed out before the last was read."""
+        """Index these at once: none is handed out before the last was read."""
         ready = [waiting for waiting in found if waiting is not None]
         with self._changed:
             for waiting in ready:
@@ -405,10 +381,10 @@ class QueueFolder:
     def _now(self) -> float:
         return 0.0 if self._by_name else self._clock.now().timestamp()
 
-    # ---- the bad ones -------------------------------------------------------------------
+    # ---- bad files ----------------------------------------------------------------------
 
     def _clean(self) -> None:
-        """The janitor's thread: until no suspect is left."""
+        """The thread that settles suspects, until none is left."""
         while True:
             with self._changed:
                 if not self._suspects or self.closed.is_set():
@@ -423,11 +399,11 @@ class QueueFolder:
                     self._settle(name, suspect)
 
     def _settle(self, name: str, suspect: _Suspect) -> None:
-        """Look again at a file that had its time: is it good now, changed, gone, or bad?"""
+        """Check a suspect again: it is valid now, changed, gone, or to be quarantined."""
         path = f"{self.path}/{name}"
         try:
             found = self._files.stat(path)
-            self._put([self._read(name)])  # makes a fresh suspect of it when it is still bad
+            self._put([self._read(name)])  # a new suspect when it is still bad
             with self._changed:
                 again = self._suspects.get(name)
             if found is None:
@@ -441,7 +417,3 @@ class QueueFolder:
                     del self._suspects[name]
         except StorageError as error:
             _logger.warning("%s: could not be moved to corrupt/: %s", path, error)
-        except Exception as error:
-            if shortage_of(error):
-                raise
-            _logger.exception("%s: could not be moved to corrupt/", path)

@@ -1,11 +1,11 @@
-"""Claims and their owners: who works on which file, and putting back the claims of the dead.
+"""Claims and their owners, and the recovery of orphaned claims.
 
-A claim is a rename from `queue/` to `running/`; who loses the race finds nothing to rename. What is
-handed out is what lies in `running/`: an editor may have replaced the file in the moment before.
+A claim is a rename from `queue/` to `running/`, so one of several claimers wins. The message is
+read from `running/`: an editor may have replaced the file just before.
 
-Every process that claims is an owner: a fresh name per start, and a lock file that the kernel frees
-when the process dies, however it dies. A claim's name begins with its owner's. No time-out is ever
-needed, and a living owner's claims are never touched, however long it takes.
+Each process that claims is an owner with a token of its own and a lock file, which the kernel frees
+when the process dies. A claim's name begins with its owner's token. So no timeout is needed: the
+claims of a living owner are never touched, however long it takes.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def claim_name(owner: str, name: str) -> str:
 class Owner:
     """This process as an owner of claims, until `close`.
 
-    folder: where the lock files of all owners lie. They are made and judged under one guard, so
-    that a new owner is never taken for a dead one in the moment before it holds its lock.
+    The lock files of all owners are created and checked under one guard lock, so that a new owner
+    is never taken for a dead one before it holds its lock.
     """
 
     def __init__(self, files: Files, folder: str) -> None:
@@ -55,21 +55,21 @@ class Owner:
         with locked(files, self._path(_GUARD)):
             lock = files.lock(path)
         if lock is None:
-            raise StorageError(f"{path}: expected a new lock, got one that is held")
+            raise StorageError(f"{path}: expected a free lock, got one that is held")
         self._lock = lock
 
     def close(self) -> None:
-        """Own nothing any more; what is still claimed is an orphan from now on."""
+        """Release the lock: what is still claimed is orphaned from now on."""
         self._lock.release()
 
     def add_route(self, claimed: str, source: str) -> None:
-        """Say that claims in the folder `claimed` came from `source`."""
+        """Orphans in the folder `claimed` go back to `source`."""
         self._routes[claimed] = source
 
     def put_back(self) -> int:
-        """Move the claims of dead owners back to where they came from; gives how many.
+        """Move orphaned claims back to where they came from; returns how many.
 
-        Crash: some are back, the rest are the next one's to move; their owner stays dead.
+        Crash: the next call moves the rest.
         """
         moved = 0
         with locked(self._files, self._path(_GUARD)):
@@ -101,30 +101,29 @@ class Owner:
 
 
 class Claims:
-    """How a queue's files are claimed; what becomes of the claims is here the caller's matter."""
+    """How a queue's files are claimed."""
 
     def claim(self, waiting: WaitingFile) -> bytes | None:
-        """Claim a file and give its bytes; None when it is gone, or can not be used now.
+        """Claim a file and return its bytes; None when it is gone or not due.
 
         Raises:
-            StorageError: the disk could not; the file is where it was.
+            StorageError: the file is where it was.
         """
         raise NotImplementedError
 
     def finish_held(self) -> None:
-        """The calling thread is done with the claim it holds, if it holds one."""
+        """Acknowledge the calling thread's claim, if there is one."""
 
     def idle(self) -> None:
-        """Nothing is ready: time for chores."""
+        """Called when nothing is ready: time for housekeeping."""
 
-    def close(self) -> None:
-        """Claim no more."""
+    def close(self) -> None: ...
 
 
 class _Hold:
-    """The claim one thread works on; a thread that ends is done with it.
+    """A thread's claim, acknowledged when the thread ends.
 
-    A task that ends its own thread (`sys.exit`) looks the same from here: see `ClaimHuey`.
+    For a task that ends its own thread (`sys.exit`) see `ClaimHuey.execute`.
     """
 
     def __init__(self, claims: OwnedClaims) -> None:
@@ -133,8 +132,7 @@ class _Hold:
         self._thread = threading.get_ident()
 
     def __del__(self) -> None:
-        # Only in its own thread: when the interpreter goes down, it drops those of threads that
-        # are still at work as well.
+        # Only in its own thread: at exit the interpreter also drops those of threads still at work.
         if self.name is not None and threading.get_ident() == self._thread:
             with contextlib.suppress(BaseException):
                 self._claims.finish(self.name)
@@ -143,14 +141,13 @@ class _Hold:
 class OwnedClaims(Claims):
     """Claims with their owner in the name, acknowledged by the thread that made them.
 
-    Huey knows no acknowledgement, so a message is done when its thread asks for the next one, when
-    `finish_held` is called after it was executed, or when the thread ends. Neither claim nor
-    acknowledgement is flushed to the disk, even where writes are: after a power cut every owner is
-    dead, so a forgotten claim is put back anyway, and a forgotten acknowledgement repeats a message
-    and loses none.
+    Huey has no acknowledgement, so a message is done when `finish_held` is called after it was
+    executed, when its thread asks for the next one, or when the thread ends. Neither claims nor
+    acknowledgements are synced: after a power cut every owner is dead, so a lost claim is put back
+    anyway, and a lost acknowledgement repeats a message but loses none.
 
-    A finished file is moved to `done/` and removed when nothing else is to be done: to remove a
-    file that had reached the disk may take a millisecond, to rename it takes microseconds.
+    An acknowledged file is moved to `done/` and removed while idle: removing a file that has
+    reached the disk may take a millisecond, renaming it takes microseconds.
     """
 
     def __init__(
@@ -164,14 +161,14 @@ class OwnedClaims(Claims):
         owner.add_route(running, folder.path)
         self._put_back_at = time.monotonic()
         self._local = threading.local()
-        self._unpruned = 1  # the last process may have left some
+        self._unpruned = 1  # a previous process may have left some
         self._prune = threading.Event()
         self._pruner = LastingThread("pruner")
 
     def claim(self, waiting: WaitingFile) -> bytes | None:
-        """Rename, then read: a name is used once, so the order needs no look into the file.
+        """Rename, then read.
 
-        Crash: before the rename it waits; after it the claim has a dead owner and is put back.
+        Crash: before the rename it waits; after it the claim is an orphan and is put back.
         """
         name = waiting.name
         claimed = claim_name(self._owner.token, name)
@@ -195,19 +192,15 @@ class OwnedClaims(Claims):
         return message
 
     def finish_held(self) -> None:
-        """Acknowledge the claim of the calling thread."""
         if claimed := self.keep_held():
             self.finish(claimed)
 
     def finish(self, claimed: str) -> None:
-        """Acknowledge a claim.
-
-        Crash: before this the message is repeated; after it, it is done.
-        """
+        """Acknowledge a claim. Crash: before this the message is repeated."""
         try:
             self._files.fs.rename(f"{self._running}/{claimed}", f"{self._done}/{claimed}")
         except FileNotFoundError:
-            return  # flushed meanwhile
+            return  # the queue was flushed meanwhile
         except OSError as error:
             _logger.warning("%s: could not be acknowledged, it may run again: %s", claimed, error)
             return
@@ -216,51 +209,50 @@ class OwnedClaims(Claims):
             self._start_pruning()
 
     def held(self) -> str | None:
-        """The queue name of the claim that the calling thread holds."""
+        """The file name of the calling thread's claim, without its owner."""
         claimed = self._hold().name
         return claimed and _original_name(claimed)
 
     def keep_held(self) -> str | None:
-        """Let go of the calling thread's claim: neither done nor waiting, until a restart."""
+        """Detach the claim from the calling thread: it stays in `running/` until a restart."""
         hold = self._hold()
         claimed, hold.name = hold.name, None
         return claimed
 
     def return_held(self) -> None:
-        """Put the calling thread's claim back into the queue: it was not done."""
+        """Put the calling thread's claim back into the queue."""
         if claimed := self.keep_held():
             name = _original_name(claimed)
             self._files.move(f"{self._running}/{claimed}", f"{self._folder.path}/{name}")
             self._folder.look([name])
 
     def reject_held(self, reason: str) -> None:
-        """The calling thread can not use the message it claimed: into quarantine with it."""
+        """Quarantine the calling thread's claim."""
         if claimed := self.keep_held():
             self._files.quarantine(f"{self._running}/{claimed}", reason)
 
     def idle(self) -> None:
-        """Let the finished files be removed; put back now and then what others left behind."""
+        """Prune acknowledged files; put orphans back now and then."""
         if self._unpruned:
             self._start_pruning()
         if time.monotonic() - self._put_back_at > _PUT_BACK_EVERY_S:
             self._put_back_at = time.monotonic()
-            with contextlib.suppress(StorageError):  # the next round tries again
+            with contextlib.suppress(StorageError):  # tried again next time
                 self._owner.put_back()
 
     def prune(self) -> None:
-        """Remove finished files: all of them while idle, some when there are far too many."""
+        """Remove acknowledged files: all of them while idle, some when there are too many."""
         names = self._files.names(self._done)
         must = len(names) - _PRUNE_LIMIT + _PRUNE_AT_ONCE if len(names) > _PRUNE_LIMIT else 0
         for number, name in enumerate(names):
             if self._folder.closed.is_set() or (number >= must and self._folder.has_ready()):
                 self._unpruned = len(names) - number
-                return  # work has come: it goes first
+                return  # work goes first
             with contextlib.suppress(OSError):
                 self._files.fs.unlink(f"{self._done}/{name}")
         self._unpruned = 0
 
     def close(self) -> None:
-        """Acknowledge what the calling thread holds; the claims of others are orphans now."""
         self.finish_held()
         self._prune.set()
         self._owner.close()
@@ -285,16 +277,12 @@ class OwnedClaims(Claims):
             try:
                 self.prune()
             except StorageError as error:
-                _logger.warning("finished messages could not be removed: %s", error)
+                _logger.warning("acknowledged messages could not be removed: %s", error)
 
 
 @contextlib.contextmanager
 def locked(files: Files, path: str) -> Generator[None]:
-    """Hold a lock that others hold for moments only.
-
-    Raises:
-        StorageError: it was not free in time.
-    """
+    """Hold a lock that others hold only briefly; StorageError when it is not free in time."""
     deadline = time.monotonic() + _LOCK_WAIT_S
     while (lock := files.lock(path)) is None:
         if time.monotonic() > deadline:

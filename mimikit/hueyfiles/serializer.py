@@ -1,10 +1,10 @@
-"""Huey's messages and values as JSON, and any bytes as a file a person can read.
+"""Huey's messages and values as readable JSON, never pickle: a pickle can run code.
 
-Never pickle: whoever can write a pickle runs code. What JSON does not know is an object with one
-key that begins with `$`; an exception becomes what it said, not what it was.
+A value that JSON lacks is an object with one key that begins with `$`; of an exception only type
+name and text are kept.
 """
 
-# Huey carries no types: what comes from it is unknown to the checker.
+# Huey has no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
@@ -36,7 +36,7 @@ _MESSAGE_ID = re.compile(rb'\{"huey":\{"\$message":\{"id":"([^"\\]+)"')
 
 
 class RecordedError(Exception):
-    """An exception that went through a file: its type's name and its text, as data."""
+    """An exception read back from a file: its type's name and its text."""
 
     def __init__(self, type_name: str, text: str) -> None:
         super().__init__(text)
@@ -48,18 +48,17 @@ class RecordedError(Exception):
 
 
 class JsonSerializer(Serializer):
-    """What Huey hands over (messages, results, revocations) as `{"huey": …}` and back, unchanged.
+    """Huey's data as `{"huey": …}` and back.
 
-    Kept as they are: None, bool, int, float, str, bytes, list, tuple, dict, set, frozenset,
-    datetime, date, time, timedelta, Decimal, UUID, and Huey's own. Anything else is refused with
-    its type's name, when it is put in, not when it is wanted back.
+    Supported: None, bool, int, float, str, bytes, list, tuple, dict, set, frozenset, datetime,
+    date, time, timedelta, Decimal, UUID, and Huey's own. Anything else is a TypeError on writing.
     """
 
     def _serialize(self, data: object) -> bytes:
         value = {"huey": _plain(data)}
         try:
             return _COMPACT.encode(value).encode()
-        except UnicodeEncodeError:  # a lone surrogate: only an escape can carry it
+        except UnicodeEncodeError:  # a lone surrogate can only be written as an escape
             return json.dumps(value, separators=(",", ":")).encode()
 
     def _deserialize(self, data: bytes) -> Any:
@@ -70,11 +69,7 @@ class JsonSerializer(Serializer):
 
 
 def wrap(data: bytes) -> bytes:
-    """Any bytes as JSON: our own as they are, others in base64.
-
-    Raises:
-        BadInput: they are more than a record may hold.
-    """
+    """Any bytes as JSON: JsonSerializer's as they are, others in base64; BadInput if too many."""
     _check_size(data)
     if data.startswith(_OURS) and data.endswith(b"}"):
         return data
@@ -82,11 +77,7 @@ def wrap(data: bytes) -> bytes:
 
 
 def unwrap(data: bytes) -> bytes:
-    """The bytes that were wrapped.
-
-    Raises:
-        BadRecord: nobody wrapped these.
-    """
+    """The inverse of `wrap`; BadRecord for foreign bytes."""
     if data.startswith(_OURS) and data.endswith(b"}"):
         return data
     if data.startswith(_OTHER):
@@ -94,19 +85,15 @@ def unwrap(data: bytes) -> bytes:
             return _from_base64(data[len(_OTHER) : data.rindex(b'"')])
         except ValueError:
             raise BadRecord("base64: expected base64 text, got something else") from None
-    # Somebody edited it, or it is half written.
+    # Edited by hand, or half written.
     return extract(cast("Json", parse_object(data)))
 
 
 def embed(data: bytes) -> Json:
-    """Any bytes as a JSON value: our own as the value they are, others in base64.
-
-    Raises:
-        BadInput: they are more than a record may hold.
-    """
+    """Any bytes as a JSON value, for use inside a record; BadInput if too many."""
     _check_size(data)
     if data.startswith(_OURS):
-        # Only what comes back byte for byte, and what our own reader does not refuse.
+        # Only what can be read back byte for byte.
         with contextlib.suppress(ValueError, RecursionError, BadRecord):
             value = cast("Json", json.loads(data))
             line = dump_line({"value": value})
@@ -116,11 +103,7 @@ def embed(data: bytes) -> Json:
 
 
 def extract(value: Json) -> bytes:
-    """The bytes that were embedded.
-
-    Raises:
-        BadRecord: nobody embedded this.
-    """
+    """The inverse of `embed`; BadRecord for a foreign value."""
     if isinstance(value, dict):
         if "huey" in value:
             return dump_line(value)[:-1]
@@ -132,7 +115,7 @@ def extract(value: Json) -> bytes:
 
 
 def identity(data: bytes) -> bytes:
-    """What stays the same when a message is read and written again: its id, else the bytes."""
+    """The message's id, else the bytes: unchanged when a message is read and written again."""
     found = _MESSAGE_ID.match(data)
     return found.group(1) if found else bytes(data)
 
@@ -148,7 +131,6 @@ def _check_size(data: Any) -> None:
 
 
 def _plain(value: Any) -> Json:
-    """`value` in the words of JSON."""
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
@@ -172,7 +154,7 @@ def _plain(value: Any) -> Json:
 
 
 def _plain_message(message: Any) -> Json:
-    # What is None is left out; the id comes first, since `identity` looks for it there.
+    # The id comes first: `identity` looks for it there.
     fields = message._asdict().items()
     return {name: _plain(item) for name, item in fields if item is not None}
 
@@ -189,7 +171,7 @@ def _plain_exception(error: BaseException) -> Json:
     try:
         text = str(error)
     except Exception as broken:  # noqa: BLE001 - a foreign __str__ may raise anything
-        text = f"(its text can not be told: {type(broken).__name__})"
+        text = f"(no text: {type(broken).__name__})"
     name = error.type_name if isinstance(error, RecordedError) else type(error).__name__
     return {"type": name, "text": text}
 
@@ -213,7 +195,7 @@ _KINDS: tuple[tuple[type, str, Callable[[Any], Json], Callable[[Any], Any]], ...
     (Error, "$error", lambda value: _plain(value.metadata), Error),
     (type(SKIPPED), "$skipped", lambda _: True, lambda _: SKIPPED),
 )
-"""Each type, its name in a file, how it is written and how it is read."""
+"""Type, key in a file, writer, reader."""
 _READERS: dict[str, Callable[[Any], Any]] = {
     **{name: read for _, name, _, read in _KINDS},
     "$float": float,
@@ -223,7 +205,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def _revive(value: dict[str, Any]) -> Any:
-    """An object that JSON read: what it stands for, or itself. Called from the inside outwards."""
+    """Called by the decoder for each object, the innermost first."""
     if len(value) == 1:
         (name,) = value
         if name[:1] == "$":
@@ -231,6 +213,6 @@ def _revive(value: dict[str, Any]) -> Any:
     return value
 
 
-# Made once: json.dumps and json.loads would make them for every message.
+# json.dumps and json.loads would make new ones for every message.
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _REVIVER = json.JSONDecoder(object_hook=_revive)

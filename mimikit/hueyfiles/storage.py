@@ -4,14 +4,14 @@ Layout, below the storage's own folder:
 
     queue/      {priority}-{time}-{maker}.json: sorted by name they are sorted by order
     running/    {owner}~{name}: claimed by a living process
-    done/       acknowledged; removed when nothing else is to be done
+    done/       acknowledged; removed while idle
     schedule/   {time}-…json; due/ {owner}~{name}: read, not yet enqueued
     values/  counters/      by hash of their keys
     owners/     one lock file a process
-    corrupt/    what could not be read, with the reason beside it
+    corrupt/    quarantined files, each with its reason
 """
 
-# Huey carries no types: what comes from it is unknown to the checker.
+# Huey has no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
@@ -41,17 +41,17 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.watch import FolderWatch
 
-_LOOK_EVERY_S = 0.05
-"""How often an idle storage looks at its folder where nobody watches it."""
-_LOOK_AGAIN_S = 1.0
-"""And a busy one, for what others put in with a higher priority; at most one in so many parts of
-its time."""
-_LOOK_SHARE = 50
+_POLL_S = 0.05
+"""How often an idle storage without a watch scans its folder."""
+_RESCAN_S = 1.0
+"""How often a busy one does, as others may enqueue with a higher priority."""
+_RESCAN_SHARE = 50
+"""Rescans take at most one in so many parts of the time."""
 
 
 @dataclass(eq=False)
 class _Session:
-    """What a storage holds while it claims: an owner, the index, the watch. One a process."""
+    """What a storage needs in a process that claims."""
 
     owner: Owner
     folder: QueueFolder
@@ -65,7 +65,7 @@ class _Session:
         began = time.monotonic()
         self.folder.look(None)
         spent = time.monotonic() - began
-        self.look_again_at = began + max(_LOOK_AGAIN_S, spent * _LOOK_SHARE)
+        self.look_again_at = began + max(_RESCAN_S, spent * _RESCAN_SHARE)
 
     def close(self) -> None:
         self.folder.close()
@@ -78,15 +78,14 @@ class _Session:
 
 
 class ClaimStorage(FolderStorage):
-    """Bytes in files, claimed by rename; all of Huey's contract, for any Huey program.
+    """All of Huey's storage contract on files; messages are claimed by rename.
 
-    Order: priority falling, then as they came.
-    Crash: kill -9 at any moment loses no message. One that ran to its end and was not acknowledged
-    yet (microseconds) runs again.
+    Order: highest priority first, then first in, first out.
+    Crash: kill -9 at any moment loses no message. One that was executed and not yet acknowledged
+    (microseconds) runs again.
 
-    A subclass may keep other messages, in other folders: it has its own `enqueue` and
-    `enqueued_items`, and says by `new_folder` and `new_claims` how they are put in order and
-    claimed.
+    A subclass with other messages overrides `enqueue` and `enqueued_items`, and `new_folder` and
+    `new_claims` for their order and how they are claimed.
     """
 
     priority = True
@@ -109,12 +108,12 @@ class ClaimStorage(FolderStorage):
     ) -> None:
         """Give a `path`, or `files` and a `base` folder in them.
 
-        durable: flush messages to the disk (they survive power loss). Only with `path`.
+        durable: fsync messages, so that they survive power loss. Only with `path`.
         blocking: `dequeue` waits up to `read_timeout` seconds; else Huey's worker polls.
-        watch: who tells of new files. Without one a storage with a `path` that blocks makes its
-            own, and any other looks at the folder itself.
-        queue, running: folders of a subclass, which exist, in place of those of this storage.
-        settle_s: a file that can not be used is quarantined when it was unchanged for so long.
+        watch: reports new files. Without one a blocking storage with a `path` makes its own, and
+            any other polls.
+        queue, running: existing folders of a subclass.
+        settle_s: a bad file is quarantined once it was unchanged for so long.
         """
         if (path is None) == (files is None):
             raise ValueError("expected either path= or files=, got both or none; give one of them")
@@ -156,10 +155,10 @@ class ClaimStorage(FolderStorage):
             session.folder.add(name, QueueEntry(name))
 
     def dequeue(self) -> bytes | None:
-        """Claim the next message; what this thread claimed before is done with.
+        """Claim the next message; the thread's previous claim is acknowledged.
 
-        It never raises for what lies in the folder: that is quarantined, with the reason. Where the
-        disk fails, the message stays where it is and is tried again later.
+        A bad file is quarantined, not raised. Where the disk fails, the message stays where it is
+        and is tried again later.
         """
         if self._stopped:
             if self._session is not None:
@@ -188,7 +187,6 @@ class ClaimStorage(FolderStorage):
         return None
 
     def queue_size(self) -> int:
-        """How many messages wait, by the folder itself."""
         return len(self._files.names(self._queue))
 
     def enqueued_items(self, limit: int | None = None) -> list[bytes]:
@@ -203,16 +201,16 @@ class ClaimStorage(FolderStorage):
 
     @property
     def depth(self) -> int:
-        """How many messages wait, as far as known: free of cost; 0 before the first `dequeue`."""
+        """How many messages wait, by the index; 0 before the first `dequeue`."""
         return len(self._session.folder) if self._session is not None else 0
 
     def upcoming(self, most: int) -> list[str]:
-        """The names of the messages that are next, as far as known, at the cost of so many."""
+        """The names of the next messages, by the index."""
         return self._session.folder.upcoming(most) if self._session is not None else []
 
     @property
     def paused(self) -> bool:
-        """While this is set nothing is claimed; a change ends every waiting `dequeue`."""
+        """While set nothing is claimed; a change ends every waiting `dequeue`."""
         return self._paused
 
     @paused.setter
@@ -223,12 +221,12 @@ class ClaimStorage(FolderStorage):
             self._session.folder.wake()
 
     def wake(self) -> None:
-        """End every `dequeue` that is waiting: it gives None."""
+        """End every waiting `dequeue`: it returns None."""
         if self._session is not None:
             self._session.folder.wake()
 
     def halt(self) -> None:
-        """Claim nothing any more. One assignment, so a signal's handler may call it."""
+        """Claim nothing any more. One assignment, so a signal handler may call it."""
         self._stopped = True
 
     def stop(self) -> None:
@@ -237,30 +235,29 @@ class ClaimStorage(FolderStorage):
         self.wake()
 
     def look(self, names: list[str] | None = None) -> None:
-        """Look at these names in the queue, or at all of it; what a FolderWatch would tell."""
+        """Read these names in the queue, or scan it, as a FolderWatch would."""
         self._open().folder.look(names)
 
     def owner_token(self) -> str:
         return self._open().owner.token
 
     def put_back(self) -> int:
-        """Move what dead processes had claimed back to where it was; gives how many."""
+        """Put the claims of dead processes back; returns how many."""
         return self._open().owner.put_back()
 
     def owned(self) -> OwnedClaims | None:
-        """The claims in use; None before the first, and where a subclass has others."""
+        """The claims; None before the first one, and for a subclass with others."""
         claims = self._session.claims if self._session is not None else None
         return claims if isinstance(claims, OwnedClaims) else None
 
     def close(self) -> None:
-        """Let go of everything; the calling thread's claim counts as done."""
+        """Release everything; the calling thread's claim is acknowledged."""
         with self._opening:
             session, self._session = self._session, None
         if session is not None and session.pid == os.getpid():
             session.close()
 
     def new_folder(self) -> QueueFolder:
-        """How the waiting messages are put in order: here by their names."""
 
         def inspect(name: str, data: bytes, _seen_at: datetime) -> QueueEntry:
             unwrap(data)
@@ -276,11 +273,10 @@ class ClaimStorage(FolderStorage):
         )
 
     def new_claims(self, folder: QueueFolder, owner: Owner) -> Claims:
-        """How messages are claimed: here each claim has an owner, and is put back when it dies."""
         return OwnedClaims(self._files, folder, self._running, self._done, owner)
 
     def _wait(self, session: _Session, deadline: float, wakes: int) -> bool:
-        """Nothing is ready: wait for it. Whether to try again."""
+        """Wait for a message; returns whether to try again."""
         folder = session.folder
         if session.watch is None:
             session.look()
@@ -290,7 +286,7 @@ class ClaimStorage(FolderStorage):
         if left <= 0 or folder.wakes != wakes:
             return False
         session.claims.idle()
-        folder.wait(left if session.watch is not None else min(left, _LOOK_EVERY_S), wakes)
+        folder.wait(left if session.watch is not None else min(left, _POLL_S), wakes)
         return True
 
     def _open(self) -> _Session:
@@ -320,12 +316,12 @@ class ClaimStorage(FolderStorage):
                 watch.watch(folder.path, folder.hear)
             session = _Session(owner, folder, claims, watch, owns_watch)
             session.look()
-            # A storage that nobody holds any more lets go; at the program's end the main thread is
-            # done with its claim, while the lock is the kernel's to free.
+            # A garbage-collected storage is closed; at exit the main thread's claim is acknowledged
+            # and the kernel frees the lock.
             weakref.finalize(self, session.close).atexit = False
             weakref.finalize(self, claims.finish_held)
             self._session = session
-            # Again, now that it can be seen: a pause may have ended while it was made.
+            # Again, now that it is visible: a pause may have ended meanwhile.
             folder.paused = self._paused
             folder.wake()
             return session
@@ -334,20 +330,20 @@ class ClaimStorage(FolderStorage):
 class ClaimHuey(Huey):
     """Huey on files, for any program: `huey = ClaimHuey("my-app", path="queue")`.
 
-    Crash: a message is acknowledged after it was executed and what follows from it (result, retry,
-    next in the pipeline) was written. Killed before that, it runs again at the next start.
+    Crash: a message is acknowledged after it was executed and its result, retry and next pipeline
+    task were written. Killed before that, it runs again at the next start.
     """
 
     storage_class = ClaimStorage
 
     def __init__(self, name: str = "huey", *, path: str | Path, **options: Any) -> None:
-        """Take Huey's own options and `ClaimStorage`'s."""
+        """`options`: Huey's own and `ClaimStorage`'s."""
         options.setdefault("serializer", JsonSerializer())
         super().__init__(name, path=path, **options)
         self.signal(SIGNAL_INTERRUPTED)(self._interrupted)
 
     def dequeue(self) -> HueyTask | None:
-        """The next task; a message that is none, or of an unknown function, goes to `corrupt/`."""
+        """The next task; a bad message, or one of an unknown function, is quarantined."""
         try:
             task = super().dequeue()
         except Exception as error:
@@ -361,7 +357,6 @@ class ClaimHuey(Huey):
         return task
 
     def execute(self, task: HueyTask, timestamp: datetime | None = None) -> Any:
-        """Run a task; its message is done when this returns."""
         claims = self._claims()
         claim = getattr(task, "claim", None)
         if claims is None or claim is None:
@@ -369,7 +364,7 @@ class ClaimHuey(Huey):
         try:
             value = super().execute(task, timestamp)
         except BaseException:
-            # The thread ends: the claim is neither done nor to be repeated at once.
+            # The thread ends: the claim stays in running/, and is not repeated at once.
             claims.keep_held()
             raise
         if claims.held() == claim:
@@ -377,10 +372,10 @@ class ClaimHuey(Huey):
         return value
 
     def _interrupted(self, _signal: str, task: HueyTask) -> None:
-        """A task was broken off in this thread: its message goes back to the queue.
+        """Return the message of a task interrupted in this thread to the queue.
 
-        Huey also tells this of tasks that other threads are still at: those keep their claims, and
-        the next start finds them without an owner.
+        Huey also sends this for tasks of other threads: those keep their claims, and the next start
+        finds them orphaned.
         """
         claims = self._claims()
         claim = getattr(task, "claim", None)

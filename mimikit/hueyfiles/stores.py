@@ -1,6 +1,6 @@
-"""What Huey keeps beside its queue: values by key, counters, the schedule; a small file each."""
+"""Huey's storage beside its queue: values by key, counters, the schedule; a small file each."""
 
-# Huey carries no types: what comes from it is unknown to the checker.
+# Huey has no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
@@ -14,7 +14,6 @@ import os
 import secrets
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -33,9 +32,8 @@ from mimikit.protocol.records import MAX_RECORD_BYTES
 
 _TAKEN = ".taken"
 _TAKEN_AGE_S = 60.0
-_CHECK_EVERY_S = 5.0
-# Two changes within one step of the file system's clock share one time: what was seen of a folder
-# is believed only when its last change is older than this.
+# Two changes within one tick of the file system's clock share one mtime: a listing is cached only
+# when the folder's last change is older than this.
 _TRUSTED_AFTER_S = 0.1
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - Huey's times carry no zone; only their order matters
@@ -46,28 +44,26 @@ _T = TypeVar("_T")
 
 
 class _Reader(threading.local):
-    """What this thread read and has not enqueued: by identity the due files and their bytes."""
+    """What this thread took from the schedule and has not enqueued: files and bytes by identity."""
 
     def __init__(self) -> None:
         self.due: dict[bytes, list[tuple[str, bytes]]] = {}
 
 
 class FolderStorage(BaseStorage):
-    """Huey's storage but for the queue.
+    """Huey's storage except for the queue.
 
-    Values (results, revocations, locks) lie under hashes of their keys, since a key may be any text
-    or bytes: a text and its UTF-8 bytes are the same key. No lock stands in the way of reads and
-    writes: Huey asks for two keys before every task.
+    Values (results, revocations, locks) are named by hashes of their keys, which may be any text or
+    bytes: a text and its UTF-8 bytes are the same key. Reads and writes take no lock: Huey asks for
+    two keys before every task.
 
-    Huey reads the due messages out of the schedule and enqueues them one by one: killed in between,
-    it loses them. So they are not removed when read but moved to `due/`, under their reader's name.
-    From there each leaves in one of three ways: its enqueueing moves the very file into the queue
-    (one rename: it is never in both and never in none); the same thread reads the schedule again,
-    so it is done with the last lot; or the reader is dead, then the next start moves it back.
+    Huey reads the due messages from the schedule and enqueues them one by one; killed in between,
+    it would lose them. So reading moves them to `due/`, under the reader's name. Enqueueing moves
+    the same file into the queue (one rename); when the thread reads the schedule again, it is done
+    with the previous ones; those of a dead reader are put back at the next start.
     """
 
     def __init__(self, name: str, files: Files, prefix: str, clock: Clock) -> None:
-        """Use the folders that begin with `prefix`; they exist when anything is asked."""
         super().__init__(name)
         self._files = files
         self._clock = clock
@@ -76,11 +72,9 @@ class FolderStorage(BaseStorage):
         self._namer = MessageNamer(clock)
         self._reader = _Reader()
         self._schedule_seen: tuple[int, list[str]] | None = None
-        self._no_values_at: int | None = None
-        self._check_values_at = 0.0
 
     def owner_token(self) -> str:
-        """Under whose name due messages are taken."""
+        """The token under which due messages are taken."""
         raise NotImplementedError
 
     # ---- values and counters --------------------------------------------------------------
@@ -89,7 +83,6 @@ class FolderStorage(BaseStorage):
         self._files.write(_path(self._value_folder, key), _entry(key, value))
 
     def put_if_empty(self, key: str | bytes, value: bytes, ttl: int | None = None) -> bool:
-        """Set a value unless there is one; of several at once one wins."""
         if ttl is not None:
             raise NotImplementedError("ttl is not supported by this storage")
         return self._files.create(_path(self._value_folder, key), _entry(key, value))
@@ -98,20 +91,14 @@ class FolderStorage(BaseStorage):
         return self.peek_many([key]).get(key, EmptyData)
 
     def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
-        """The values of those keys that have one."""
         found: dict[str | bytes, bytes] = {}
-        if self._has_no_values():
-            return found
         for key in keys:
             if (value := self._load(_path(self._value_folder, key), _value)) is not None:
                 found[key] = value
         return found
 
     def pop_data(self, key: str | bytes) -> bytes | type[EmptyData]:
-        """The value, taken away; of several at once one gets it.
-
-        Crash: a value taken but not handed over is lost with its taker.
-        """
+        """Remove and return a value. Crash: a value that was taken but not returned is lost."""
         path = _path(self._value_folder, key)
         taken = f"{path.removesuffix('.json')}.{secrets.token_hex(4)}{_TAKEN}"
         if not self._files.move(path, taken):
@@ -121,8 +108,7 @@ class FolderStorage(BaseStorage):
         return EmptyData if value is None else value
 
     def delete_data(self, key: str | bytes) -> bool:
-        """Remove a value; whether there was one."""
-        return not self._has_no_values() and self._files.remove(_path(self._value_folder, key))
+        return self._files.remove(_path(self._value_folder, key))
 
     def has_data_for_key(self, key: str | bytes) -> bool:
         return self._files.fs.stat(_path(self._value_folder, key)) is not None
@@ -131,7 +117,6 @@ class FolderStorage(BaseStorage):
         return len(self._files.names(self._value_folder))
 
     def result_items(self) -> dict[str, bytes]:
-        """Every key, as text, and its value."""
         folder = self._value_folder
         items = (self._load(f"{folder}/{name}", _item) for name in self._files.names(folder))
         return dict(item for item in items if item is not None)
@@ -140,7 +125,7 @@ class FolderStorage(BaseStorage):
         self._empty(self._value_folder, suffix="")
 
     def sweep_taken(self) -> None:
-        """Remove values that were being taken when their taker died."""
+        """Remove values whose taker died."""
         now = self._clock.now()
         for name in self._files.names(self._value_folder, suffix=_TAKEN):
             found = self._files.stat(f"{self._value_folder}/{name}")
@@ -148,7 +133,6 @@ class FolderStorage(BaseStorage):
                 self._files.remove(f"{self._value_folder}/{name}")
 
     def incr(self, key: str | bytes, amount: int = 1) -> int:
-        """Add to a counter, 0 at first; gives the new value. The lock is held for a moment."""
         path = _path(self._counter_folder, key)
         with locked(self._files, f"{self._counter_folder}/guard.lock"):
             value = (self._load(path, _number) or 0) + amount
@@ -161,30 +145,8 @@ class FolderStorage(BaseStorage):
     def flush_counters(self) -> None:
         self._empty(self._counter_folder)
 
-    def _has_no_values(self) -> bool:
-        """Whether the folder is surely empty: it was, and its time has not changed since.
-
-        Huey asks for three keys around every task, and where no task is revoked and no result is
-        kept there is none.
-        """
-        found = self._files.fs.stat(self._value_folder)
-        mtime_ns = found.mtime_ns if found else 0
-        if mtime_ns == self._no_values_at:
-            return True
-        if time.monotonic() < self._check_values_at:
-            return False
-        self._check_values_at = time.monotonic() + _CHECK_EVERY_S
-        empty = self._is_settled(mtime_ns) and not self._files.names(self._value_folder, suffix="")
-        self._no_values_at = mtime_ns if empty else None
-        return empty
-
-    def _is_settled(self, mtime_ns: int) -> bool:
-        """Whether a folder of that time has no change yet to come that would share it."""
-        age_s = self._clock.now().timestamp() - mtime_ns / 1e9
-        return mtime_ns != 0 and age_s > _TRUSTED_AFTER_S
-
     def _load(self, path: str, parse: Callable[[bytes], _T]) -> _T | None:
-        """What a file says; one that can not be read is put aside: None."""
+        """Read and parse a file; None when there is none, or a bad one, which is quarantined."""
         data = self._files.read(path, most=MAX_RECORD_BYTES)
         if data is None:
             return None
@@ -201,7 +163,7 @@ class FolderStorage(BaseStorage):
         self._files.write(f"{self._scheduled}/{name}", wrap(data))
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Take the messages due at `ts`; what this thread read before is done with."""
+        """Take the messages due at `ts`; those that this thread took before are dropped."""
         owner = self.owner_token()
         for path, _ in chain.from_iterable(self._reader.due.values()):
             self._files.remove(path)
@@ -220,10 +182,10 @@ class FolderStorage(BaseStorage):
         return messages
 
     def enqueue_due(self, data: bytes, target: str) -> bool:
-        """Enqueue what this thread read from the schedule as `target`; False when it did not.
+        """Enqueue a message that this thread took from the schedule; False when it took none.
 
-        Where the message is no longer the one that was read (an expiry counted anew), the queue's
-        file is written and the due file goes last: dying in between repeats it.
+        Where Huey has changed the message (a new expiry), the queue's file is written and the due
+        file removed last: a crash in between repeats it.
         """
         same = self._reader.due.get(identity(data)) if self._reader.due else None
         if not same:
@@ -239,37 +201,37 @@ class FolderStorage(BaseStorage):
         return len(self._schedule_names())
 
     def scheduled_items(self, limit: int | None = None) -> list[bytes]:
-        """The messages, soonest first."""
         return self._messages(self._scheduled, self._schedule_names()[:limit])
 
     def flush_schedule(self) -> None:
         self._empty(self._scheduled)
 
     def _schedule_names(self) -> list[str]:
-        """The files, soonest first. A folder that did not change is not listed again."""
+        """The files, soonest first; cached until the folder's mtime changes."""
         found = self._files.stat(self._scheduled)
         mtime_ns = found.mtime_ns if found else 0
         if self._schedule_seen is not None and self._schedule_seen[0] == mtime_ns:
             return self._schedule_seen[1]
         names = self._files.names(self._scheduled)
-        self._schedule_seen = (mtime_ns, names) if self._is_settled(mtime_ns) else None
+        age_s = self._clock.now().timestamp() - mtime_ns / 1e9
+        is_settled = mtime_ns != 0 and age_s > _TRUSTED_AFTER_S
+        self._schedule_seen = (mtime_ns, names) if is_settled else None
         return names
 
     # ---- any folder -----------------------------------------------------------------------
 
     def _messages(self, folder: str, names: list[str]) -> list[bytes]:
-        """The messages in these files, in their order; what can not be used is left out."""
+        """The messages in these files; bad files are skipped."""
         messages: list[bytes] = []
         for name in names:
-            with contextlib.suppress(BadRecord):
-                if (
-                    data := self._files.read(f"{folder}/{name}", most=MAX_RECORD_BYTES)
-                ) is not None:
+            data = self._files.read(f"{folder}/{name}", most=MAX_RECORD_BYTES)
+            if data is not None:
+                with contextlib.suppress(BadRecord):
                     messages.append(unwrap(data))
         return messages
 
     def _empty(self, folder: str, *, suffix: str = ".json") -> None:
-        """Remove the files of a folder, never the folder: others watch it."""
+        """Remove the files of a folder, not the folder: it is watched."""
         for name in self._files.names(folder, suffix=suffix):
             with contextlib.suppress(FileNotFoundError):
                 self._files.fs.unlink(f"{folder}/{name}")
@@ -298,7 +260,6 @@ def _value(data: bytes) -> bytes:
 
 
 def _item(data: bytes) -> tuple[str, bytes]:
-    """Key, as text, and value."""
     record = parse_object(data)
     key, coded = record.get("key"), record.get("keyBase64")
     if not isinstance(key, str):
@@ -320,10 +281,7 @@ def _time_key(at: datetime) -> str:
 
 
 class MessageNamer:
-    """Makes names that are never used twice, by this process or another.
-
-    Sorted as text the older come first. Where the clock stands or goes back, they still count on.
-    """
+    """Makes unique names that sort by time, also where the clock stands or goes back."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -333,18 +291,18 @@ class MessageNamer:
         self._last = 0
 
     def suffix(self) -> str:
-        """The microsecond of its making, never the same twice, and who made it."""
+        """A unique microsecond, and a token of this process."""
         with self._guard:
             if self._pid != os.getpid():
                 self._pid, self._maker = os.getpid(), secrets.token_hex(4)
-            # The clock has milliseconds; what comes within one counts on.
+            # The clock has milliseconds; names within one are counted up.
             now = int(self._clock.now().timestamp() * 1000) * 1000
             self._last = max(now, self._last + 1)
             return f"{self._last:014x}-{self._maker}.json"
 
 
 def falling(priority: float) -> str:
-    """Any number as text that sorts the other way round: the bits of a float, made to count up."""
+    """Any number as text that sorts in descending order: the bits of a float, transformed."""
     if math.isnan(priority):
         raise ValueError("priority: expected a number, got nan")
     (bits,) = struct.unpack(">Q", struct.pack(">d", 0.0 - priority))

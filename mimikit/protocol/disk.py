@@ -1,8 +1,7 @@
-"""The FileSystem seam and the real disk behind it.
+"""The FileSystem seam and the real disk behind it; only `files.py` uses it.
 
 A path is relative to the state folder, with `/` between its parts. Every operation opens its
-folder by descriptor and never follows a link, so a name can not lead out of the state folder. This
-module knows nothing of records; `files.py` is its only user.
+folder by descriptor and never follows a link, so no name leads out of the state folder.
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ _renameat2: Callable[..., int] | None = getattr(
 
 
 class FileStat(NamedTuple):
-    """What is known of a file without reading it. Units: bytes, nanoseconds."""
-
     kind: FileKind
     size: int
     mtime_ns: int
@@ -41,12 +38,12 @@ class FileStat(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """A held lock; the kernel frees it when its process dies. Children that exec have it not."""
+    """A held lock; the kernel frees it when its process dies. Not inherited over exec."""
 
     release: Callable[[], None]
-    """Let go of it; the second time nothing happens."""
+    """Idempotent."""
     inode: int = 0
-    """Of what is locked: once something else stands at its path, it keeps nobody out."""
+    """Of the locked file: once another file is at its path, the lock excludes nobody."""
 
 
 class FileSystem(Protocol):
@@ -56,77 +53,62 @@ class FileSystem(Protocol):
     """
 
     root: str
-    """Where this is, for people; never used to build a path."""
+    """For messages only; never used to build a path."""
 
     def make_dir(self, path: str) -> None:
-        """Create one folder, 0700; no error where it exists or something else stands on its way."""
+        """Create one folder, 0700; no error where anything exists at its path."""
         ...
 
-    def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
-        """Names and kinds in a folder, unordered."""
-        ...
+    def list_dir(self, path: str) -> list[tuple[str, FileKind]]: ...
 
     def stat_dir(self, path: str) -> Iterable[tuple[str, FileStat]]:
-        """Names with what is known of each, in one go; what goes meanwhile is not among them."""
+        """The stat of each entry, from one scan."""
         ...
 
-    def stat(self, path: str) -> FileStat | None:
-        """What stands at `path`, links not followed; None when nothing does."""
-        ...
+    def stat(self, path: str) -> FileStat | None: ...
 
     def read(
         self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
     ) -> bytes:
-        """Bytes of a plain file; a fifo or device is refused, never waited for.
-
-        most: a file of more bytes is refused before it is read.
-        """
+        """Bytes of a plain file; a fifo, a device or more than `most` bytes are refused unread."""
         ...
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        """Create a file that must not exist, 0600; with `sync` its bytes outlive a power cut."""
+        """Create a file that must not exist, 0600; with `sync` its bytes survive a power cut."""
         ...
 
     def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
-        """Append `line` in one write, on a new line even after a torn one; gives its offset."""
+        """Append `line` in one write, on a new line even after a torn one; returns its offset."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Move atomically, replacing what is at `target`."""
+        """Atomic; replaces what is at `target`."""
         ...
 
     def rename_exclusive(self, source: str, target: str) -> None:
-        """Move atomically; FileExistsError when `target` exists."""
+        """Atomic; FileExistsError when `target` exists."""
         ...
 
     def unlink(self, path: str) -> None: ...
 
     def sync_dir(self, path: str) -> None:
-        """Make the names in a folder outlive a power cut."""
+        """Make the names in a folder survive a power cut."""
         ...
 
     def sync_file(self, path: str) -> None:
-        """Make the bytes of a file outlive a power cut, whoever wrote them."""
+        """Make the bytes of a file survive a power cut, whoever wrote them."""
         ...
 
     def lock(self, path: str) -> Lock | None:
-        """Take the flock of a lock file, or of the root folder itself, never waiting.
-
-        None when another holds it.
-        """
+        """Take the flock of a lock file, or of the root (""); None when another holds it."""
         ...
 
     def is_in_place(self) -> bool:
-        """Whether the root is still what stands at its path: neither moved, removed nor replaced.
-
-        Whatever stands there, all other operations stay with the folder that was opened.
-        """
+        """Whether the opened root is still at its path: not moved, removed or replaced."""
         ...
 
 
 class _Folder(NamedTuple):
-    """An open folder, and which one it is."""
-
     descriptor: int
     device: int
     inode: int
@@ -136,30 +118,27 @@ class RealDisk:
     """The machine's disk below one root folder."""
 
     def __init__(self, root: Path) -> None:
-        """Open `root`, which must exist and not be a link."""
         self.root = str(root)
-        self._folders: dict[str, _Folder] = {"": _known(os.open(root, _FOLDER_FLAGS))}
+        self._folders: dict[str, _Folder] = {"": _identified(os.open(root, _FOLDER_FLAGS))}
         self._opening = threading.Lock()
         self._closing = weakref.finalize(self, _close_all, self._folders)
         self._closing.atexit = False  # a thread may still write then; the system closes them
 
     def close(self) -> None:
-        """Close every folder descriptor; at the latest done when nobody has this any more."""
         self._closing()
 
     def is_in_place(self) -> bool:
         try:
-            return _is(self._folders[""], Path(self.root).lstat())
+            return _is_same(self._folders[""], Path(self.root).lstat())
         except (FileNotFoundError, NotADirectoryError):
             return False
-        except PermissionError:  # a folder around it is closed: nobody put another in its place
+        except PermissionError:  # of a parent folder: no evidence of a move
             return True
 
     def folder_fd(self, path: str) -> int:
-        """A descriptor of the folder, opened part by part without following links.
+        """A descriptor of the folder that is at this path now, opened without following links.
 
-        It is what stands at its path now: a folder that was moved away, or removed and made anew,
-        is never written to for the sake of its name.
+        A cached descriptor is checked by inode: the folder may have been moved or replaced.
 
         Raises:
             OSError: there is none; EBADF: this disk was closed.
@@ -171,12 +150,14 @@ class RealDisk:
             raise OSError(errno.EBADF, "expected an open disk, got one that was closed", self.root)
         parent, _, name = path.rpartition("/")
         above = self.folder_fd(parent)
-        if known is not None and _is(known, os.stat(name, dir_fd=above, follow_symlinks=False)):
+        if known is not None and _is_same(
+            known, os.stat(name, dir_fd=above, follow_symlinks=False)
+        ):
             return known.descriptor
         with self._opening:
-            if self._folders.get(path) == known:  # none yet, or of a folder that is no longer there
-                opened = _known(os.open(file_name(name), _FOLDER_FLAGS, dir_fd=above))
-                if known is not None:  # under the same number: another thread may be using it
+            if self._folders.get(path) == known:  # not opened yet, or replaced
+                opened = _identified(os.open(file_name(name), _FOLDER_FLAGS, dir_fd=above))
+                if known is not None:  # keep the number: another thread may be using it
                     os.dup2(opened.descriptor, known.descriptor, inheritable=False)
                     os.close(opened.descriptor)
                     opened = opened._replace(descriptor=known.descriptor)
@@ -263,7 +244,7 @@ class RealDisk:
             code = ctypes.get_errno()
             if code not in (errno.ENOSYS, errno.EINVAL):
                 raise OSError(code, os.strerror(code), target)
-        # This system or file system can not.
+        # Not supported by this system or file system.
         os.link(old, new, src_dir_fd=source_folder, dst_dir_fd=target_folder, follow_symlinks=False)
         os.unlink(old, dir_fd=source_folder)
 
@@ -295,13 +276,13 @@ class RealDisk:
             except OSError:
                 if path:
                     raise
-                # Some file systems of the network lock files alone, and no folders.
+                # Some network file systems cannot lock folders.
             return Lock(held.pop_all().close, os.fstat(descriptor).st_ino)
 
     @contextlib.contextmanager
     def _scan(self, path: str) -> Generator[Iterator[os.DirEntry[str]]]:
-        # A descriptor of its own: copies of one share their place in the folder, and two threads
-        # that list it at once would each get a part.
+        # Opened anew: duplicates of a descriptor share their position, so two threads that list a
+        # folder at once would each get a part.
         listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
         try:
             with os.scandir(listing) as entries:
@@ -323,33 +304,6 @@ class RealDisk:
             raise
 
 
-class LookingDisk(RealDisk):
-    """A disk for who only looks: a folder is not made, and everything else that writes fails."""
-
-    def make_dir(self, path: str) -> None:
-        """Nothing: whether it could be made is not asked here."""
-
-    def lock(self, path: str) -> Lock | None:
-        """As any other does; nobody holds a file that is not there."""
-        if path and self.stat(path) is None:
-            return Lock(lambda: None, 0)
-        return super().lock(path)
-
-    def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-
-    def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-
-    def rename(self, source: str, target: str) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), source)
-
-    rename_exclusive = rename
-
-    def unlink(self, path: str) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-
-
 def _plain_size(descriptor: int, path: str) -> int:
     found = os.fstat(descriptor)
     if not stat_bits.S_ISREG(found.st_mode):
@@ -358,9 +312,9 @@ def _plain_size(descriptor: int, path: str) -> int:
 
 
 class DiskErrors:
-    """Turns what the disk says into one error whose text names place and remedy.
+    """Turns an OSError into a StorageError that names the path and the remedy.
 
-    A class and not a generator: it stands around every read, and costs a quarter so.
+    A class, not a generator: it is entered for every read, and this is four times as fast.
     """
 
     __slots__ = ("_path",)
@@ -393,7 +347,7 @@ _REMEDY = {
 
 
 def check_size(size: int, most: int | None, path: str) -> None:
-    """Raise UnsafeFile when a file has more bytes than its kind may have."""
+    """Raises UnsafeFile for a file larger than `most` bytes."""
     if most is not None and size > most:
         raise UnsafeFile(f"expected at most {most:,} bytes, got {size:,}, at {path}")
 
@@ -403,22 +357,17 @@ def _close_all(folders: dict[str, _Folder]) -> None:
         os.close(folders.popitem()[1].descriptor)
 
 
-def _known(descriptor: int) -> _Folder:
+def _identified(descriptor: int) -> _Folder:
     found = os.fstat(descriptor)
     return _Folder(descriptor, found.st_dev, found.st_ino)
 
 
-def _is(folder: _Folder, found: os.stat_result) -> bool:
-    """An inode's number is not used again while the folder is held open."""
+def _is_same(folder: _Folder, found: os.stat_result) -> bool:
     return (folder.inode, folder.device) == (found.st_ino, found.st_dev)
 
 
 def file_name(name: str) -> str:
-    """The name, if it is one.
-
-    Raises:
-        UnsafeFile: it is none, or leads elsewhere.
-    """
+    """`name` itself; UnsafeFile when it is no plain file name."""
     if name in ("", ".", "..") or "\x00" in name:
         raise UnsafeFile(f"expected a file name, got {name!r}")
     return name

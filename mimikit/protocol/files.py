@@ -1,8 +1,7 @@
-"""The only room that writes state: whole files, exclusive files, claims, lines, quarantine.
+"""The only module that writes state: atomic writes, exclusive creates, moves, lines, quarantine.
 
-It works on the FileSystem seam and knows how a change is made safe (temp file, flush, rename, flush
-of the folder), but not what the files mean. Errors of the disk come out as StorageError, so that a
-caller needs to know one kind only.
+It works on the FileSystem seam and knows how a change is made safe (temp file, fsync, rename, fsync
+of the folder), but not what the files mean. Every OSError comes out as a StorageError.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
-from functools import partial
 from typing import TypeAlias, TypeVar
 
 from mimikit.errors import BadInput, BadRecord, Refused, StorageError, UnsafeFile
@@ -29,7 +27,6 @@ from mimikit.protocol.records import (
     encode,
     most_bytes,
     whole_lines,
-    without_line_end,
 )
 
 OnEvent: TypeAlias = Callable[[str, dict[str, object]], None]
@@ -38,34 +35,29 @@ R = TypeVar("R", bound=Record)
 TEMP_PREFIX = ".tmp-"
 _BLOCK_BYTES = (2**16, 2**18, 2**20)
 _NOT_YOURS = "expected a file of yours, got permission denied"
-_STUCK = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV})
-"""Why something can not be moved away, now or later."""
+_IMMOVABLE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV})
 
 
 class Files:
     """Reads and writes of one state folder.
 
-    durable: flush files and folders (survives power loss). Without it the order of steps is the
+    durable: fsync files and folders (survives power loss). Without it the order of steps is the
         same and a killed process loses nothing; a power cut may.
     """
 
     def __init__(self, fs: FileSystem, *, durable: bool = True) -> None:
-        """Wrap `fs`; no folder is made before `make_folders`."""
         self.fs = fs
         self.durable = durable
         self._on_event: OnEvent | None = None
-        self._stuck: dict[str, FileStat | None] = {}
-        """What should be set aside and can not be moved; told once."""
-        self._long_lines: dict[str, tuple[int, int, int]] = {}
-        """Where a file has no line's end for more than a line: inode, begin, end. Of 100 files."""
+        self._immovable: dict[str, FileStat | None] = {}
+        """Bad files that could not be moved: each is reported once per change."""
         self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}-{ids.boot_id()[:8]}"
 
     def on_event(self, listener: OnEvent) -> None:
-        """Tell `listener` of each quarantine from now on, as (event name, facts)."""
+        """Call `listener(event name, facts)` for each quarantine."""
         self._on_event = listener
 
     def make_folders(self, folders: Iterable[str] = paths.FOLDERS) -> None:
-        """Create those folders that are missing: every one of the protocol, or these."""
         for folder in folders:
             with DiskErrors(folder):
                 self.fs.make_dir(folder)
@@ -73,10 +65,10 @@ class Files:
     # ---- whole files ----------------------------------------------------------------------
 
     def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
-        """Replace or create a file atomically; without `sync` a power cut may undo it.
+        """Replace or create a file atomically; a folder at its path is quarantined.
 
-        A folder that stands there is set aside.
-        Crash: the old content or the new, never a mixture; a temp file may stay behind.
+        Crash: the old content or the new, never a mixture; a temp file may stay behind. Without
+        `sync` a power cut may undo it.
         """
         with DiskErrors(path):
             try:
@@ -88,9 +80,8 @@ class Files:
     def create(self, path: str, data: bytes) -> bool:
         """Create a file that must not exist; False when it already does.
 
-        Crash: the whole file or none. A replay finds it there and changes nothing, but makes sure
-        of it: whoever created it may have died before its name was flushed. What is no file is
-        set aside.
+        Crash: the whole file or none. A replay changes nothing but syncs the folder: whoever
+        created the file may have died before that. What is no file is quarantined.
         """
         with DiskErrors(path):
             found = self.fs.stat(path)
@@ -105,10 +96,10 @@ class Files:
             return False
 
     def move(self, source: str, target: str) -> bool:
-        """Rename atomically; False when `source` is gone: somebody else was faster.
+        """Rename atomically; False when `source` is gone: another claimed it first.
 
-        When the flush fails it is moved back, so that an error means the file is where it was;
-        when not even that can be done, it has moved, and only a power cut may still undo it.
+        When the sync fails it is moved back, so an error means the file is where it was. If that
+        fails too, it has moved, and only a power cut may still undo it.
         """
         with DiskErrors(source):
             try:
@@ -128,7 +119,7 @@ class Files:
             return True
 
     def remove(self, path: str) -> bool:
-        """Remove a file for good; False when it was gone already."""
+        """Remove a file; False when it was gone already."""
         with DiskErrors(path):
             try:
                 self.fs.unlink(path)
@@ -141,7 +132,7 @@ class Files:
         """The bytes of a file; None when there is none.
 
         Raises:
-            UnsafeFile: it is no plain file, not ours to read, or has more than `most` bytes.
+            UnsafeFile: not a plain file, not readable, or larger than `most` bytes.
         """
         with DiskErrors(path):
             try:
@@ -161,12 +152,11 @@ class Files:
         return self.stat(path) is not None
 
     def stat(self, path: str) -> FileStat | None:
-        """Size, time and kind; None when nothing stands there."""
         with DiskErrors(path):
             return self.fs.stat(path)
 
     def stats(self, folder: str, *, suffix: str) -> dict[str, FileStat]:
-        """The plain files of a folder by name, each with size and time, in one go."""
+        """The plain files of a folder by name, from one scan."""
         with DiskErrors(folder):
             return {
                 name: found
@@ -175,10 +165,9 @@ class Files:
             }
 
     def names(self, folder: str, *, suffix: str = ".json") -> list[str]:
-        """Names of the files in a folder, sorted; temp files are never among them.
+        """Sorted names of the files in a folder, without temp files.
 
-        In a folder of records what can be none by its name or kind is set aside, and what can not
-        be moved is passed over: nothing else has to look for it.
+        In a folder of records, entries of the wrong name or kind are quarantined.
         """
         with DiskErrors(folder):
             listed = self.fs.list_dir(folder)
@@ -200,40 +189,33 @@ class Files:
         return sorted(found)
 
     def set_aside(self, path: str, reason: str) -> None:
-        """Move to `corrupt/` what can be moved; the rest is passed over."""
+        """Quarantine a file if it can be moved; otherwise leave it."""
         with contextlib.suppress(UnsafeFile):
             self.quarantine(path, reason)
 
     @contextlib.contextmanager
     def carried_out(self, path: str) -> Generator[None]:
-        """Do in here what a record asks for: one that asks for what can not be is set aside."""
+        """Apply a record in this block; a record that cannot be applied is quarantined."""
         try:
             yield
         except (BadInput, Refused, ValueError, OverflowError) as error:
-            self.set_aside(path, f"it can not be carried out: {error}")
+            self.set_aside(path, f"it cannot be carried out: {error}")
 
     # ---- records --------------------------------------------------------------------------
 
     def save(self, path: str, record: Record) -> None:
-        """Write a record.
-
-        Raises:
-            BadRecord: it is larger than what is read again; nothing was written.
-        """
+        """Write a record; BadRecord when it is too large to be read back (nothing is written)."""
         self.write(path, encode(record))
 
     def save_new(self, path: str, record: Record) -> bool:
-        """Create the file of a record as `create` does; refuses what `save` refuses."""
+        """`create` for a record; raises as `save` does."""
         return self.create(path, encode(record))
 
     def load(self, path: str, model: type[R]) -> R | None:
-        """Read a record; None when there is no file, or none that can be used.
-
-        What does not fit, or names itself otherwise than its file, is moved to `corrupt/` with the
-        reason beside it.
+        """Read a record; None when there is no file, or a bad one, which is quarantined.
 
         Raises:
-            UnsafeFile: it should be, and can not be moved.
+            UnsafeFile: it is bad and cannot be moved.
         """
         try:
             if (data := self.read(path, most=most_bytes(model))) is None:
@@ -246,14 +228,11 @@ class Files:
         return record
 
     def peek(self, path: str, model: type[R]) -> R | None:
-        """Read a record as `load` does, but leave what can not be used where it is.
-
-        For readers that are not a folder's keeper: the web process must not move files.
-        """
+        """Read a record as `load` does, but leave a bad one where it is."""
         return ReadOnlyFiles(self).load(path, model)
 
     def load_all(self, folder: str, model: type[R], names: Iterable[str] | None = None) -> list[R]:
-        """Every usable record of a folder, or of these in it, by name; none holds up the others."""
+        """Every valid record of a folder (or of these names), in the order of names."""
         found: list[R] = []
         for name in self.names(folder) if names is None else names:
             with contextlib.suppress(UnsafeFile):
@@ -262,31 +241,31 @@ class Files:
         return found
 
     def quarantine(self, path: str, reason: str) -> None:
-        """Move a file, or whatever stands there, to `corrupt/` with the reason beside it.
+        """Move whatever is at `path` to `corrupt/`, with the reason in a file beside it.
 
         Crash: the reason is written first, so a file in `corrupt/` always has one.
 
         Raises:
-            UnsafeFile: it can not be moved; that is told once, and tried again when it has changed.
+            UnsafeFile: it cannot be moved; logged once, tried again after the file has changed.
         """
         shown = path.encode(errors="backslashreplace").decode()
         label = re.sub(r"[^A-Za-z0-9._-]", "_", path)[-100:]
         target = f"{paths.CORRUPT}/{secrets.token_hex(4)}-{label}"
         with DiskErrors(path):
             stat = self.fs.stat(path)
-            if path in self._stuck and self._stuck[path] == stat:
-                raise UnsafeFile(f"{shown}: {reason}, and it can not be moved to {paths.CORRUPT}/")
+            if path in self._immovable and self._immovable[path] == stat:
+                raise UnsafeFile(f"{shown}: {reason}, and it cannot be moved to {paths.CORRUPT}/")
             self.create(target + paths.REASON, f"{shown}\n{reason}\n".encode(errors="replace"))
             try:
                 moved = self.move(path, target)
             except StorageError as error:
                 self.remove(target + paths.REASON)
-                if getattr(error.__cause__, "errno", None) not in _STUCK:
+                if getattr(error.__cause__, "errno", None) not in _IMMOVABLE:
                     raise
-                self._stuck[path] = stat
+                self._immovable[path] = stat
                 self._tell("not_set_aside", path=shown, reason=reason, error=str(error))
                 raise UnsafeFile(f"{shown}: {reason}; {error}") from None
-            self._stuck.pop(path, None)
+            self._immovable.pop(path, None)
             if not moved:
                 self.remove(target + paths.REASON)
             else:
@@ -299,10 +278,9 @@ class Files:
     # ---- lines ----------------------------------------------------------------------------
 
     def append(self, path: str, value: object, *, sync: bool = True) -> int:
-        """Append one JSON line; gives its offset in bytes.
+        """Append one JSON line and return its byte offset; what is no plain file is quarantined.
 
-        What is no file of ours is set aside, and a new one begun.
-        Crash: the whole line, or a torn one that readers drop and the next writer closes.
+        Crash: the whole line, or a torn one that readers skip and the next writer terminates.
         """
         with DiskErrors(path):
             fresh, line = self.fs.stat(path) is None, dump_line(value)
@@ -321,42 +299,26 @@ class Files:
     ) -> Iterator[tuple[int, dict[str, Json]]]:
         """Each line's end offset and object, within `limit` bytes from `offset` on.
 
-        Torn and foreign ones are skipped, what is no file of ours is set aside; a file of any size
-        costs little memory.
+        Torn, foreign and too long lines are skipped; memory stays bounded for a file of any size.
         """
-        held, left = b"", sys.maxsize if limit is None else limit
+        partial, left = b"", sys.maxsize if limit is None else limit
         while left > 0:
             size = min(left, _BLOCK_BYTES[-1])
             data = self._block(path, offset, size)
             if data is None:
                 return
-            whole, begin = data.rfind(b"\n") + 1, offset - len(held)
-            for end, value in whole_lines(held + data[:whole]):
-                yield begin + end, value
-            held = data[whole:] if whole else held + data
+            whole, begin = data.rfind(b"\n") + 1, offset - len(partial)
+            if whole:
+                for end, value in whole_lines(partial + data[:whole]):
+                    yield begin + end, value
+                partial = data[whole:]
+            elif len(partial) <= MAX_RECORD_BYTES:  # the rest of a line too long is dropped
+                partial += data
             offset += len(data)
             left = left - size if len(data) == size else 0
-            if len(held) > MAX_RECORD_BYTES:  # no line of ours
-                _, offset = self._long_line(path, offset - len(held), offset)
-                held = b""
-
-    def _long_line(self, path: str, begin: int, end: int) -> tuple[int, int]:
-        """How far bytes without a line's end, too many for a line, reach; the longest is kept."""
-        stat = self.stat(path)
-        inode, known, upto = self._long_lines.get(path, (0, 0, 0))
-        is_known = stat is not None and stat.inode == inode and stat.size >= upto
-        if is_known and known <= end and begin <= upto:
-            begin, end = min(begin, known), max(end, upto)
-        begin, end = without_line_end(partial(self._block, path), begin, end)
-        if stat is not None and not (is_known and end - begin <= upto - known):
-            others = [one for one in self._long_lines.items() if one[0] != path][-99:]
-            self._long_lines = dict([*others, (path, (stat.inode, begin, end))])
-        if begin == 0 and not self._block(path, end, 1):
-            self.set_aside(path, f"expected lines, got none in {end:,} bytes")
-        return begin, end
 
     def _block(self, path: str, offset: int, size: int) -> bytes | None:
-        """Bytes of a file of lines; None where there is none, or what is none was set aside."""
+        """Bytes of a file of lines; None when there is none, or it was quarantined."""
         with DiskErrors(path):
             try:
                 return self.fs.read(path, offset=offset, limit=size)
@@ -372,15 +334,16 @@ class Files:
     def lines_back(
         self, path: str, *, upto: int = sys.maxsize, holding: bytes = b"\n", most: int = sys.maxsize
     ) -> Iterator[tuple[int, dict[str, Json]]]:
-        """Each line's offset and object, newest first; torn and foreign ones are skipped.
+        """Each line's offset and object, newest first; skips as `lines` does.
 
-        Little more is read than is taken, as the blocks, from the end back, begin small.
+        The blocks begin small, so little more is read than is consumed.
 
-        upto: lines that end after this offset are left out. holding: lines without it are passed
-            over unparsed. most: no more bytes are read.
+        upto: lines that end after this offset are left out. holding: lines without it are skipped
+            unparsed. most: no more bytes are read.
         """
         stat, sizes = self.stat(path), iter(_BLOCK_BYTES)
         start, size, rest = min(stat.size if stat else 0, upto), 0, b""
+        is_too_long = False
         while start > 0 and most > 0:
             size = min(next(sizes, size), start, most)
             start -= size
@@ -397,23 +360,20 @@ class Files:
                 with contextlib.suppress(BadRecord):
                     if stop:  # else it is torn
                         yield start + end, parse_object(data[end:stop])
-            if len(rest) > MAX_RECORD_BYTES:  # no line of ours
-                end = start + len(rest) - rest.endswith(b"\n")
-                start, _ = self._long_line(path, start, end)
+            is_too_long = len(rest) > MAX_RECORD_BYTES or (is_too_long and b"\n" not in block)
+            if is_too_long:  # without its end the line counts as torn
                 rest = b""
 
     # ---- locks and temps ------------------------------------------------------------------
 
     def settle(self, folders: Iterable[str], lines: Iterable[str]) -> None:
-        """Flush what a killed process wrote and did not: names in folders, files of lines.
+        """Sync what a killed process wrote and did not sync: names in folders, files of lines.
 
-        What is seen after a kill is relied upon from then on; without this a power cut could still
-        take it back.
+        Recovery relies on what it sees; without this a power cut could still undo it.
         """
         if not self.durable:
             return
         for path in lines:
-            # What is not ours is set aside by who reads it.
             with DiskErrors(path), contextlib.suppress(UnsafeFile, PermissionError):
                 self.fs.sync_file(path)
         for folder in folders:
@@ -421,12 +381,11 @@ class Files:
                 self.fs.sync_dir(folder)
 
     def lock(self, path: str) -> Lock | None:
-        """Take a lock without waiting; None when another process holds it."""
         with DiskErrors(path):
             return self.fs.lock(path)
 
     def sweep_temps(self, folder: str) -> int:
-        """Remove temp files whose owner is dead; gives how many. A living writer's are kept."""
+        """Remove temp files of dead processes; returns how many."""
         swept = 0
         with DiskErrors(folder):
             for name, kind in self.fs.list_dir(folder):
@@ -439,7 +398,7 @@ class Files:
     def _publish(
         self, path: str, data: bytes, rename: Callable[[str, str], None], *, sync: bool
     ) -> None:
-        """Temp file, its flush, rename, flush of the folder."""
+        """Temp file, fsync, rename, fsync of the folder."""
         folder, _, _ = path.rpartition("/")
         name = f"{TEMP_PREFIX}{self._temp_owner}-{secrets.token_hex(6)}"
         temp = f"{folder}/{name}".lstrip("/")
@@ -447,7 +406,7 @@ class Files:
             self.fs.write_new(temp, data, sync=sync)
             rename(temp, path)
         except OSError:
-            # A failed write or flush is never repeated on the same file.
+            # A failed write or fsync is never repeated on the same file.
             with contextlib.suppress(OSError):
                 self.fs.unlink(temp)
             raise
@@ -461,20 +420,16 @@ class Files:
 
 
 class ReadOnlyFiles(Files):
-    """State files as all but the consumer have them: create and read, never judge.
-
-    The consumer keeps the folders: it alone moves a broken file to `corrupt/`. Functions of other
-    rooms that `load` are given these files, and so leave in place what they can not read.
-    """
+    """State files for every process but the consumer, which alone quarantines bad files."""
 
     def __init__(self, files: Files) -> None:
         super().__init__(files.fs, durable=files.durable)
 
     def quarantine(self, path: str, reason: str) -> None:
-        """Nothing: a broken file is its keeper's to move."""
+        pass
 
     def names(self, folder: str, *, suffix: str = ".json") -> list[str]:
-        """Of triggers also those whose name is no id: until they are moved, people are told."""
+        """For triggers also names that are no id, so that users see them until they are moved."""
         if folder != paths.TRIGGERS:
             return super().names(folder, suffix=suffix)
         return sorted(name for name in self.stats(folder, suffix=suffix) if name.isprintable())

@@ -1,7 +1,7 @@
-"""Who is who: ids of records, which are safe as file names, and ids of processes.
+"""Ids of records, which are safe as file names, and identities of processes.
 
-A pid alone is reused, so a process's start time and the boot go with it. On Linux the start time is
-field 22 of /proc/PID/stat; elsewhere `ps` tells it (untested on macOS).
+Pids are reused, so a process is identified by pid, start time and boot. The start time is field 22
+of /proc/PID/stat, elsewhere the output of `ps` (untested on macOS).
 """
 
 from __future__ import annotations
@@ -24,16 +24,11 @@ _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def is_id(text: str) -> bool:
-    """Whether `text` may be used as an id, and so as a file name."""
     return _ID.fullmatch(text) is not None
 
 
 def check_id(text: str, *, field: str = "id") -> str:
-    """Give `text` back if it is an id.
-
-    Raises:
-        BadInput: it is not; the message says what an id looks like.
-    """
+    """`text` itself; BadInput when it is no valid id."""
     if not is_id(text):
         shown = text[:40] + ("…" if len(text) > 40 else "")
         raise BadInput(
@@ -45,27 +40,21 @@ def check_id(text: str, *, field: str = "id") -> str:
 
 
 def new_id(prefix: str, now: datetime) -> str:
-    """A fresh id that sorts by time: the prefix and a ULID.
-
-    Shape: `prefix-` + 10 characters of milliseconds + 16 of randomness, in lower-case base32.
-    """
+    """A new id that sorts by time: `prefix-` and a lower-case ULID."""
     since = (now - _BEGIN) // timedelta(milliseconds=1)  # exact, unlike a timestamp's float
     value = (since << 80) | int.from_bytes(os.urandom(10))
     return f"{prefix}-" + "".join(_CROCKFORD[(value >> shift) & 31] for shift in range(125, -5, -5))
 
 
 def derived_id(prefix: str, *parts: str) -> str:
-    """The id that always follows from `parts`: replaying what made it makes no second one.
-
-    Shape: `prefix-` + 26 base32 characters of a SHA-256 over the parts.
-    """
+    """A deterministic id, so that a replay makes no second record: `prefix-` and a hash."""
     digest = hashlib.sha256("\x00".join(parts).encode()).digest()
     return f"{prefix}-" + base64.b32encode(digest).decode().lower()[:26]
 
 
 @functools.cache
 def boot_id() -> str:
-    """This boot of the machine; empty where the system does not tell."""
+    """The id of this boot; empty where unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -73,7 +62,7 @@ def boot_id() -> str:
 
 
 def start_time(pid: int) -> str | None:
-    """When `pid` started, in the system's own terms; None when there is no such process."""
+    """When `pid` started, in the system's own format; None when there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except FileNotFoundError:
@@ -90,12 +79,12 @@ def start_time(pid: int) -> str | None:
 
 
 def is_alive(pid: int, started: str, boot: str) -> bool:
-    """Whether that very process, not another with its number, still runs."""
+    """Whether this very process still runs."""
     return boot == boot_id() and start_time(pid) == started
 
 
 def writer_lives(temp: str) -> bool:
-    """Whether the writer of a temp file may still finish it; unreadable names are nobody's."""
+    """Whether the writer of a temp file is alive; False for a foreign name."""
     match temp.split("-"):
         case [pid, started, boot, _] if pid.isascii() and pid.isdigit():
             return boot_id().startswith(boot) and start_time(int(pid)) == started
@@ -104,7 +93,6 @@ def writer_lives(temp: str) -> bool:
 
 
 def own_start_time() -> str:
-    """The start time of this process; a forked child has one of its own."""
     return _start_time_once(os.getpid())
 
 

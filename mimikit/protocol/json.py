@@ -1,7 +1,7 @@
-"""JSON as it is accepted from disk and network: strict where Python's own parser is lax.
+"""A strict JSON parser for input from disk and network.
 
-Refused with a reason, never an exception of another kind: bytes that are not UTF-8, nesting deeper
-than MAX_DEPTH, duplicate keys, NaN and infinities, lone surrogates, endless numbers.
+Raises BadRecord, and nothing else, for bytes that are not UTF-8, nesting deeper than MAX_DEPTH,
+duplicate keys, NaN and infinities, lone surrogates and endless numbers.
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 
 def parse_json(data: bytes) -> Json:
-    """Parse one JSON text.
-
-    Raises:
-        BadRecord: with the reason, and the line where the parser knows it.
-    """
+    """Parse one JSON text; BadRecord with the reason, and the line where it is known."""
     try:
         text = data.decode("utf-8-sig")
         value = cast("Json", _DECODER.decode(text))
@@ -59,11 +55,7 @@ def parse_json(data: bytes) -> Json:
 
 
 def parse_object(data: bytes) -> dict[str, Json]:
-    """Parse one JSON object; anything else is refused.
-
-    Raises:
-        BadRecord: it is not JSON, or not an object.
-    """
+    """Parse one JSON object; BadRecord for anything else."""
     value = parse_json(data)
     if not isinstance(value, dict):
         raise BadRecord(f"expected a JSON object, got {_KINDS[type(value)]}")
@@ -71,15 +63,13 @@ def parse_object(data: bytes) -> dict[str, Json]:
 
 
 def dump_line(value: object) -> bytes:
-    """One compact line of JSON, newline at its end."""
     return _ENCODER.encode(value).encode() + b"\n"
 
 
 def line_of(data: bytes, field: str) -> int | None:
-    """The line on which a field stands, by its dotted path (`schedule.cron`, `list.0.name`).
+    """The line number of a field, by its dotted path (`schedule.cron`, `list.0.name`).
 
-    Of a field that is missing: the line of the nearest one around it that is there; None when there
-    is none.
+    For a missing field that of the nearest enclosing one; None when there is none.
     """
     wanted = field.split(".")
     text = data.decode("utf-8-sig", errors="replace")
@@ -91,7 +81,7 @@ def line_of(data: bytes, field: str) -> int | None:
 
 
 def _places(text: str) -> Iterator[tuple[list[str], int]]:
-    """Every field of a JSON text, by its path, with the place where its key or item begins."""
+    """The path of every field of a JSON text, with the offset of its key or item."""
     path: list[str] = []
     lists: list[bool] = []
     key, key_start = "", 0

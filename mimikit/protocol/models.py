@@ -1,8 +1,8 @@
-"""Every record that lies on disk.
+"""The records on disk, and their base class.
 
 Keys are camelCase on disk and snake_case here. Unknown keys are kept, so that a rewrite by an older
-version loses nothing. Times are UTC with milliseconds. Records are frozen: a change makes a new one
-(`record.but(...)`).
+version loses nothing. Times are UTC with milliseconds. Records are frozen: `record.but(...)` makes
+a changed copy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FIRST_TIME, END_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1,
 
 
 def to_utc(value: datetime) -> datetime:
-    """The same instant in UTC, cut to milliseconds; a ValueError where sums could overflow.
+    """The same instant in UTC, cut to milliseconds; ValueError when it is out of range.
 
     A time without a zone is taken as UTC.
     """
@@ -42,7 +42,7 @@ def to_utc(value: datetime) -> datetime:
 
 
 def time_text(value: datetime) -> str:
-    """An instant as it stands in every record: `2026-01-28T09:30:00.000Z`."""
+    """An instant as it is written: `2026-01-28T09:30:00.000Z`."""
     return to_utc(value).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -56,12 +56,12 @@ Origin = Literal[
 Notify = Literal["teller", "message", "change", "failure", "none"]
 EndStatus = Literal["done", "failed", "canceled"]
 REMINDER = "reminder"
-"""The profile of words that code tells at their time: no engine, no pool, always told."""
+"""The profile of a reminder: its prompt is sent as a message, without engine or pool."""
 FailureReason = Literal[
     "timeout", "error", "killed", "canceled",
     "engine_unavailable", "rate_limited", "budget", "refused", "upstream",
 ]  # fmt: skip
-"""upstream: a step of a chain that never ran, as one before it failed or was canceled."""
+"""upstream: a chain step that never ran, because one before it failed or was canceled."""
 
 
 class Record(BaseModel):
@@ -75,21 +75,18 @@ class Record(BaseModel):
     )
 
     def to_json(self) -> bytes:
-        """Readable JSON, newline at its end."""
         return self.model_dump_json(indent=2, by_alias=True).encode() + b"\n"
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain data as it stands on disk and over HTTP."""
+        """Plain data, as on disk and over HTTP."""
         return self.model_dump(mode="json", by_alias=True)
 
     def but(self, **changes: object) -> Self:
-        """A copy with some fields changed and checked, unknown keys kept."""
+        """A validated copy with some fields changed; unknown keys are kept."""
         return type(self).model_validate({**dict(self), **changes})
 
 
 class Usage(Record):
-    """Tokens of a run."""
-
     input_tokens: int = 0
     cached_input_tokens: int = 0
     """Part of the input."""
@@ -103,46 +100,43 @@ class Usage(Record):
 
     @property
     def tokens(self) -> int:
-        """All of them."""
         return self.input_tokens + self.output_tokens
 
 
 class SummaryScope(Record):
-    """What a summary is made from, and where it goes. Of an internal run."""
+    """What an internal run summarises."""
 
     kind: Literal["day", "month"]
     name: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$")]
     """The day or the month: `2026-01-28`, `2026-01`."""
     sources: list[str]
-    """Ids of messages, notes and parts of summaries, or names of files."""
+    """Ids of messages, notes and partial summaries, or names of files."""
     attempt: Annotated[int, Field(ge=0)] = 0
-    """How often it has failed before."""
 
 
 class EngineSession(Record):
-    """What an engine has begun of a task, which it can take up again."""
+    """An engine's session of a task, which it can resume."""
 
     engine: str
     id: str
 
 
 class Task(Record):
-    """One thing to be done, once. Lives in `planner|worker/queue|running`."""
+    """One unit of work: `planner|worker/queue|running/{id}.json`."""
 
     id: Id
     type: Literal["oneshot"] = "oneshot"
     role: QueueName = "worker"
     profile: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "standard"
-    """Who carries it out; with `reminder` nobody: the prompt is the text that is told."""
     title: Annotated[str, StringConstraints(max_length=200)] = ""
     prompt: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
     priority: Annotated[int, Field(ge=0, le=10)] = 5
     created_at: Instant
     attempts: Annotated[int, Field(ge=0)] = 0
-    """Attempts that are over; being in `running/` is one more."""
+    """Finished attempts; being in `running/` is one more."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
-    """Seconds of wall time; None means the role's default."""
+    """Seconds; None: the role's default."""
     trace_id: Id
     parent_task_id: Id | None = None
     source_trigger_id: Id | None = None
@@ -152,31 +146,29 @@ class Task(Record):
     internal: bool = False
     retry_of: Id | None = None
     released: bool = False
-    """Set while a running file is on its way back to the queue for a next attempt."""
+    """Set while a file moves from `running/` back to the queue for its next attempt."""
     engine_session: EngineSession | None = None
     waits_for: str | None = None
-    """The engine that could not serve when it was tried last; `budget:day`, `budget:trigger`: for
-    tokens."""
+    """The engine that was unavailable at the last try, or `budget:day`, `budget:trigger`."""
     interruptions: Annotated[int, Field(ge=0)] = 0
-    """Times a consumer died under it; three end it for good."""
+    """How often a consumer died while it ran; the third fails it."""
     trigger_origin: Origin | None = None
-    """Of a run made by a trigger: where the trigger came from."""
+    """Of a trigger's run: the trigger's origin."""
     allow_triggers: bool = False
-    """Of a Planner run made by a trigger: may it create triggers?"""
+    """Whether a trigger's Planner run may create triggers."""
     upstream: list[Id] = Field(default_factory=list[str])
-    """The tasks whose results it builds on."""
+    """Tasks whose results it is given."""
     timezone: str | None = None
-    """The zone that times are meant in: its user's, or those of the trigger that made it."""
+    """Of its user, or of the trigger that made it."""
     locale: str | None = None
-    """The language its user writes, as a tag with its script: `zh-Hant`, `en`."""
+    """Language tag with script, as `zh-Hant`."""
     covers: SummaryScope | None = None
-    """Of a run that makes a summary of memory."""
     notify: Notify = "message"
     notify_given: bool = False
-    """Somebody said who is told: what a chain's inner steps are by default does not count."""
+    """Whether `notify` was asked for; else it is a default."""
     origin: Origin = "file"
     remote: bool = False
-    """What asked for it came by a page that other machines reach, where commands were off."""
+    """Requested through a page that other machines can reach, where commands are off."""
 
 
 class Message(Record):
@@ -189,7 +181,7 @@ class Message(Record):
     archive_failed_at: Instant | None = None
     archive_next_at: Instant | None = None
     archive_task: Id | None = None
-    """While it is pending: the run that summarises it; None when code writes it down."""
+    """While pending: the run that summarises it; None: code does."""
     turn_id: Id | None = None
     in_reply_to: list[Id] = Field(default_factory=list[str])
     task_ids: list[Id] = Field(default_factory=list[str])
@@ -198,15 +190,15 @@ class Message(Record):
     quote: str | None = None
     engine: str | None = None
     trigger_id: Id | None = None
-    """It tells runs of this trigger and nothing else: views show such messages as one line."""
+    """It only reports runs of this trigger: views show such messages as one line."""
     failed: bool = False
-    """It says that a turn failed; the messages it replies to may be sent again."""
+    """It reports a failed turn; the messages it replies to may be sent again."""
     reminder: str | None = None
-    """The words of the reminder that it tells, whose task `task_ids` names."""
+    """The text of the reminder that it delivers."""
 
     @property
     def is_by_code(self) -> bool:
-        """Code wrote it (results told, "I can't answer that"): no mind and no user; no memory."""
+        """Written by code, not by a user or a model: it is not remembered."""
         return self.role == "system" or self.engine == "builtin"
 
 
@@ -218,7 +210,7 @@ class History(Record):
 
 
 class InboxItem(Record):
-    """Something the Teller has not answered: a message, an answer, or a result to tell."""
+    """A message, an answer or a task result that the Teller has not handled yet."""
 
     id: Id
     kind: Literal["user_input", "answer", "task_result"] = "user_input"
@@ -229,30 +221,29 @@ class InboxItem(Record):
     locale: str | None = None
     quote: str | None = None
     task_id: Id | None = None
-    """Of a task_result: the task that ended."""
     seat: QueueName | None = None
     notify: Notify = "teller"
     trace_id: Id | None = None
     trigger_id: Id | None = None
-    """Of a task_result: the trigger whose run it was."""
     not_before: Instant | None = None
-    """Of a task_result: until then it is gathered with what else comes of its trigger."""
+    """Until then results of the same trigger are coalesced."""
     tripped: int = 0
-    """Of a task_result: at so many failures like this the circuit breaker paused its trigger."""
+    """The failure count at which the circuit breaker paused the trigger."""
     steps: Annotated[list[str], Field(max_length=20)] = Field(default_factory=list[str])
-    """Of a task_result: titles of the steps that waited for it and will not run."""
+    """Titles of the chain steps that will not run because of this result."""
     remote: bool = False
-    """It came by a page that other machines reach, where commands were off; or its task did."""
+    """As of a task."""
 
 
 class Question(Record):
-    """`pending_question.json`: the one question waiting for its answer. Units: seconds."""
+    """`pending_question.json`: the one question waiting for its answer."""
 
     question_id: Id
     question: str
     options: list[str] = Field(default_factory=list[str])
     default: str | None = None
     timeout: float = 3600
+    """Seconds."""
     created_at: Instant
     expires_at: Instant
     planner_task_id: Id | None = None
@@ -272,17 +263,17 @@ class BacklogChange(Record):
 
 
 class RoutedAnswer(Record):
-    """One that code routed into a new Planner task."""
+    """An answer that code routed to a new Planner task."""
 
     question_id: Id
     text: str
     remote: bool = False
     by_user: bool = False
-    """It is the user's own word, which no model passed on."""
+    """The user's own words, not a model's."""
 
 
 class TurnAttempt(Record):
-    """The mark of one attempt: whose it is, and the inputs it froze."""
+    """The mark of an attempt of a turn: its process and its frozen inputs."""
 
     turn_id: Id
     attempt: int
@@ -295,41 +286,41 @@ class TurnAttempt(Record):
 
 
 class Hit(Record):
-    """A passage that a search has found; in a turn's record, one that the turn was given."""
+    """A passage found by a search; in a turn's record, one that the turn was given."""
 
     source: str
     """`memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …"""
     text: str
-    """The whole passage; of what a turn was given, the quotation."""
+    """The whole passage; in a turn's record, the quotation."""
     line: int = 0
     """1-based; 0 where there are no lines."""
     kind: str = "memory"
     """`memory`, `summary`, `docs`, `transcript` or `result`."""
     day: date | None = None
-    # Only the answer to a search has these; they are not written to disk.
+    # Not written to disk.
     score: Annotated[float, Field(exclude=True)] = 0.0
-    """Above 0; comparable within one answer only."""
+    """Above 0; comparable within one search only."""
     snippet: Annotated[str, Field(exclude=True)] = ""
-    """At most 300 characters around the best place; of a recall, what is to be quoted."""
+    """At most 300 characters around the best match."""
     message_id: Annotated[str | None, Field(exclude=True)] = None
     role: Annotated[str | None, Field(exclude=True)] = None
     task_id: Annotated[str | None, Field(exclude=True)] = None
 
 
 class TurnRecord(Record):
-    """The commit of a turn: all it changes, in one file of `turns/new`, then of `turns/done`."""
+    """The commit of a turn, with all its effects: `turns/new/{id}.json`, then `turns/done`."""
 
     schema_version: int = 1
     id: Id
     author: Literal["teller", "code"]
-    """Code where no mind was needed: results told, answers routed, a turn that failed twice."""
+    """Code, where no engine was needed: results reported, answers routed, a turn failed twice."""
     attempt: int = 1
     consumed: list[Id] = Field(default_factory=list[str])
-    """Inbox ids this turn answers; removed last."""
+    """Inbox ids that this turn answers; removed last."""
     messages: list[Message] = Field(default_factory=list[Message])
-    """The consumed messages and the replies, as they go into transcript and history."""
+    """The consumed messages and the replies."""
     tasks: list[Task] = Field(default_factory=list[Task])
-    """Delegations: Planner tasks with ids derived from the turn's."""
+    """Planner tasks with ids derived from the turn's."""
     question: Question | None = None
     closes_question: Id | None = None
     answers: list[RoutedAnswer] = Field(default_factory=list[RoutedAnswer])
@@ -337,17 +328,17 @@ class TurnRecord(Record):
     remembered: list[RememberedNote] = Field(default_factory=list[RememberedNote])
     backlog: list[BacklogChange] = Field(default_factory=list[BacklogChange])
     settles_plan: Id | None = None
-    """A plan in `planner/results` this turn brings to its end (its question was answered)."""
+    """The plan in `planner/results` whose question this turn answers."""
     usage: Usage = Usage()
     engine: str = ""
     injected: list[str | Hit] = Field(default_factory=list[str | Hit])
-    """What the turn was given of memory; older records name the sources alone."""
+    """Memory given to the turn; older records have only the sources."""
     started_at: Instant
     completed_at: Instant
 
 
 class Command(Record):
-    """A command from outside: `commands/{id}.json`; applied once by the supervisor."""
+    """A user's command, applied once by the supervisor: `commands/{id}.json`."""
 
     id: Id
     action: Literal[
@@ -363,7 +354,7 @@ class Command(Record):
 
 
 class CommandResult(Record):
-    """`commands/done/{id}.json`: the order and what came of it."""
+    """`commands/done/{id}.json`."""
 
     command: Command = Field(validation_alias="order", serialization_alias="order")
     ok: bool
@@ -372,51 +363,36 @@ class CommandResult(Record):
     applied_at: Instant
 
 
-class ClockDoubt(Record):
-    """What is believed of the time since the clock leapt."""
-
-    leapt_at: Instant
-    """What it showed after its last leap; gone on from there for a day, it is believed again."""
-    believed: Instant
-    """So late it certainly is."""
-    proving: Instant
-    """A time that is believed once the consumer has lived for a day, in one piece or in many,
-    while the clock showed none before it."""
-    lived_s: float = 0.0
-
-
 EngineWant: TypeAlias = Literal[
     "missing", "logged_out", "limited", "unreachable", "broken", "unready"
 ]
-"""What an engine lacks: its program or package; a login or key; more of its allowance; a connection
-to it; an answer that is whole (5xx, a cut stream, a process that died); anything else here."""
+"""Why an engine is unavailable: program or package; login or key; rate limit; connection; no whole
+answer (5xx, a cut stream, a process that died); anything else on this machine."""
 
 
 class EngineStatus(Record):
-    """An engine, of itself or as it serves a role or profile, and whether it can now."""
+    """Whether an engine is available, of itself or for a role or profile."""
 
     engine: str
     state: Literal["ready", "waiting"] = "ready"
     want: EngineWant | None = None
-    """Of one that is waited for: what kind of trouble it is."""
     reason: str | None = None
-    """Why it waits; of one that is ready: why a better one was passed over."""
+    """Why it is waited for; if ready: why a better one was skipped."""
     since: Instant | None = None
-    """When what waits for it began to, where that is known."""
+    """Since when work waits for it."""
     until: Instant | None = None
-    """When the limit it waits for is known to end."""
+    """When its rate limit is known to end."""
     next_try_at: Instant | None = None
-    """When it is tried again by itself; at once when somebody asks for it, or a message comes."""
+    """When it is tried again; earlier when somebody asks for it, or a message comes."""
     messages: int = 0
-    """How many messages and results wait for it, where that is told."""
+    """Messages and results that wait for it."""
     tasks: int = 0
-    """How many tasks do."""
+    """Tasks that wait for it."""
     stand_in: str | None = None
-    """The engine that serves in its place meanwhile."""
+    """The engine used as fallback meanwhile."""
 
     @property
     def text(self) -> str:
-        """In words, as page and terminal show it."""
         name = f"{self.engine}, basic mode" if self.engine == "local" else self.engine
         if self.state == "waiting":
             return f"{name} — waiting: {self.reason}"

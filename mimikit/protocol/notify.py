@@ -1,4 +1,4 @@
-"""Who is told of a run when nobody said so: one table. Pure. Source: spec 0, who is told what."""
+"""Who is notified of a run by default, and the words for it. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from mimikit.protocol.models import REMINDER, Notify, Origin
 from mimikit.protocol.triggers import Schedule, Trigger
 
 CONVERSATION: frozenset[Origin] = frozenset({"teller", "planner", "builtin"})
-"""Origins of work that somebody asked for in the conversation."""
+"""Origins of work that was asked for in the conversation."""
 OFTEN_S = 3600
-"""Runs that are less than this apart are told only when something changed."""
+"""Triggers with a shorter interval notify only of changes."""
 _BY_CODE = frozenset({"command", REMINDER})
 
 
 def usual(
     profile: str, origin: Origin, *, schedule: Schedule | None = None, is_standing: bool = False
 ) -> Notify:
-    """Who is told of work of this kind: done once, again and again, or at each edge."""
+    """The default for work of this kind."""
     if schedule is not None and profile != REMINDER and _is_often(schedule):
         return "change"
     if profile in _BY_CODE:
@@ -27,9 +27,9 @@ def usual(
 
 
 def notify_of(trigger: Trigger) -> Notify:
-    """Who is told of a trigger's runs: what was asked for, else what is usual for its kind."""
+    """What was asked for, else the default; a reminder always sends a message."""
     if trigger.profile == REMINDER:
-        return "message"  # always, whatever somebody said
+        return "message"
     return trigger.notify or usual(
         trigger.profile,
         trigger.origin,
@@ -39,18 +39,18 @@ def notify_of(trigger: Trigger) -> Notify:
 
 
 def is_standing(trigger: Trigger) -> bool:
-    """Whether it fires at each edge of a condition."""
+    """Whether it fires each time its condition becomes true."""
     return trigger.condition is not None and not trigger.once
 
 
 def settled(trigger: Trigger) -> Trigger:
-    """A new trigger, or one of another kind than before, with who is told written in it."""
+    """A new or edited trigger with its default filled in."""
     given = trigger.notify is not None
     return trigger.but(notify=notify_of(trigger), notify_given=given)
 
 
 def told_words(trigger: Trigger) -> Words:
-    """The same for whoever makes it: `I'll tell you when the output changes …`."""
+    """As `I'll tell you when the output changes …`."""
     if trigger.profile == REMINDER:
         return say_both("notify_reminder")
     times = "once" if trigger.type == "scheduled" or trigger.once else "each"
@@ -58,7 +58,6 @@ def told_words(trigger: Trigger) -> Words:
 
 
 def words(told: Notify, times: Literal["once", "each", "gathered"]) -> Words:
-    """Who is told of work that is done so many times: at each edge it is gathered."""
     by_kind = told in ("teller", "message")
     return say_both(f"notify_{times if by_kind else told}")
 

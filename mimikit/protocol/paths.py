@@ -1,4 +1,4 @@
-"""Every name below the state folder, and nowhere else."""
+"""The paths of all files in the state folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mimikit.protocol.ids import ID_PATTERN, derived_id, is_id
 QueueName: TypeAlias = Literal["planner", "worker"]
 
 STATE_FOLDER = ".mimikit"
-"""What the state folder is called where nobody says otherwise."""
+"""The default name of the state folder."""
 ROOT = ""
 CONFIG = "config.toml"
 INBOX = "inbox"
@@ -46,14 +46,13 @@ USAGE = "usage"
 USAGE_MONTHS = "usage/months"
 CORRUPT = "corrupt"
 REASON = ".reason.txt"
-"""What ends the name of the file in `corrupt/` that tells why another lies there."""
+"""Suffix of the file in `corrupt/` with the reason of a quarantine."""
 RUNTIME = "runtime.json"
 HEALTH = "health.json"
 PAGES = "pages"
 PROMPTS = "prompts"
 LOG = "log.jsonl"
 LOG_LOCK = "log.lock"
-PACK_LOCK = "log-pack.lock"
 CONSUMER_LOCK = "consumer.lock"
 CONSUMER_HOLDER = "consumer.json"
 MEMORY_LOCK = "memory.lock"
@@ -72,16 +71,15 @@ FOLDERS: tuple[str, ...] = (
 
 
 class RecordNames(NamedTuple):
-    """How the files of a folder of records are named; of others with that ending none is one."""
+    """Which file names are valid in a folder of records."""
 
     suffix: str = ".json"
     stem: re.Pattern[str] = re.compile(ID_PATTERN)
     expected: str = "a name of 1 to 128 letters, digits, '.', '_' or '-', as of an id"
     is_dated: bool = False
-    """Each is named by a day or month, which has to be one of the calendar."""
+    """The stem must be a valid day or month."""
 
     def fit(self, stem: str) -> bool:
-        """Whether a record is named so."""
         with contextlib.suppress(ValueError):
             is_date = not self.is_dated or date.fromisoformat(f"{stem}-01"[:10])
             return bool(is_date and self.stem.fullmatch(stem))
@@ -110,16 +108,15 @@ RECORDS: dict[str, RecordNames] = {
     RUNS: RecordNames(".jsonl"),
     SIDE: RecordNames(".txt"),
 }  # fmt: skip
-"""The folders in which nothing but our records lies, and people's in their form."""
+"""Folders in which every file must be a record."""
 
 
 def inbox(item_id: str) -> str:
-    """One thing the Teller has not answered."""
     return f"{INBOX}/{item_id}.json"
 
 
 def result_inbox_id(task_id: str) -> str:
-    """The id of the inbox entry that tells a task's result."""
+    """The id of the inbox entry that reports a task's result."""
     whole = f"res-{task_id}"
     return whole if is_id(whole) else derived_id("res", task_id)  # an id may be too long for more
 
@@ -133,7 +130,6 @@ def command_done(command_id: str) -> str:
 
 
 def turn_started(turn_id: str, attempt: int) -> str:
-    """The mark that an attempt of a turn began."""
     return f"{TURNS}/{turn_id}.{attempt}.started"
 
 
@@ -150,7 +146,7 @@ def queued(queue: QueueName, task_id: str) -> str:
 
 
 def running(queue: QueueName, task_id: str) -> str:
-    """A task whose run is in progress, or was when its process died."""
+    """A task in progress, or whose process died."""
     return f"{queue}/running/{task_id}.json"
 
 
@@ -160,7 +156,7 @@ def result(queue: QueueName, task_id: str) -> str:
 
 
 def ended(queue: QueueName, task_id: str) -> str:
-    """The definition of a task whose run is over, kept for those who look back."""
+    """The definition of a finished task, for the views."""
     return f"{queue}/ended/{task_id}.json"
 
 
@@ -173,7 +169,6 @@ def trigger(trigger_id: str) -> str:
 
 
 def trigger_state(trigger_id: str) -> str:
-    """What the consumer knows of a trigger."""
     return f"{TRIGGER_STATE}/{trigger_id}.json"
 
 
@@ -194,7 +189,6 @@ def ledger(now: datetime) -> str:
 
 
 def page(page_id: str) -> str:
-    """Where one process of the page listens."""
     return f"{PAGES}/{page_id}.json"
 
 
@@ -204,25 +198,24 @@ def run_output(run_id: str) -> str:
 
 
 def side(record_id: str) -> str:
-    """The whole of a text too long for its record."""
+    """The full text where it is too long for its record."""
     return f"{SIDE}/{record_id}.txt"
 
 
 def diff(task_id: str) -> str:
-    """What a task's attempts changed in the workspace."""
     return f"{DIFFS}/{task_id}.json"
 
 
 def turn_prompt(run_id: str) -> str:
-    """What a turn, or a task's run, was told."""
+    """The prompt of a turn or a task's run."""
     return f"{TURN_PROMPTS}/{run_id}.json"
 
 
 def usage_day(day: str) -> str:
-    """What each run of a day used; `day`: `2026-11-23`."""
+    """`day`: `2026-11-23`."""
     return f"{USAGE}/{day}.jsonl"
 
 
 def usage_month(month: str) -> str:
-    """The sums of the days of a month that are over; `month`: `2026-11`."""
+    """`month`: `2026-11`."""
     return f"{USAGE_MONTHS}/{month}.json"

@@ -1,9 +1,9 @@
-"""What the bytes of a file mean as a record, and how many they may be. Pure."""
+"""Decode and encode records, with a limit on their size. Pure."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -28,17 +28,15 @@ from mimikit.protocol.triggers import Trigger
 
 R = TypeVar("R", bound=Record)
 MAX_RECORD_BYTES = 16 * 2**20
-_SEEK_BYTES = 2**22
 _MOST_BYTES: dict[type[Record], int] = {
     **dict.fromkeys((InboxItem, Command, Question, Task, Trigger, TurnAttempt), 4 * 2**20),
-    # What is not archived is never dropped, and the ends of tasks are many.
     History: 256 * 2**20,
     StatusCheckpoint: 64 * 2**20,
 }
 
 
 def most_bytes(model: type[Record]) -> int:
-    """So large a record of this kind may be on the disk: checked before it is read or written."""
+    """Maximum size of a record of this kind on disk, checked before it is read or written."""
     return _MOST_BYTES.get(model, MAX_RECORD_BYTES)
 
 
@@ -58,11 +56,7 @@ def decode(data: bytes, model: type[R]) -> R:
 
 
 def encode(record: Record) -> bytes:
-    """The bytes of one record, indented unless only that makes them too many.
-
-    Raises:
-        BadRecord: they are more than are read again.
-    """
+    """The bytes of one record, indented unless that makes them too many; BadRecord if too large."""
     data, most = record.to_json(), most_bytes(type(record))
     if len(data) > most:
         data = record.model_dump_json(by_alias=True).encode() + b"\n"
@@ -74,7 +68,7 @@ def encode(record: Record) -> bytes:
 
 
 def check_name(record: Record, path: str) -> None:
-    """Raise BadRecord when a record names itself otherwise than its file."""
+    """Raise BadRecord when a record's id differs from its file's name."""
     id_ = getattr(record, "id", None)
     if isinstance(record, TurnAttempt):
         id_ = f"{record.turn_id}.{record.attempt}"
@@ -84,44 +78,28 @@ def check_name(record: Record, path: str) -> None:
 
 
 def bad_record(error: ValidationError) -> BadRecord:
-    """The first complaint of a validation, in words."""
+    """The first error of a validation, in words."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "(the record)"
     got = repr(first.get("input"))
     shown = got if len(got) <= 80 else got[:77] + "…"
     if first["type"] == "missing":
         return BadRecord(f"{where}: expected a value, got none", field=where)
-    said = first["msg"].removeprefix("Value error, ")  # pydantic's, before words of our own
-    return BadRecord(f"{where}: {said}, got {shown}", field=where)
+    reason = first["msg"].removeprefix("Value error, ")  # pydantic's, before words of our own
+    return BadRecord(f"{where}: {reason}, got {shown}", field=where)
 
 
 def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:
-    """Each line's end within `data` and its object; torn and foreign lines are skipped."""
+    """Each line's end within `data` and its object; torn, foreign and too long ones are skipped."""
     end = 0
     for line in data.split(b"\n")[:-1]:
         end += len(line) + 1
-        with contextlib.suppress(BadRecord):
-            yield end, parse_object(line)
-
-
-def without_line_end(
-    read: Callable[[int, int], bytes | None], begin: int, end: int
-) -> tuple[int, int]:
-    """How far bytes without a line's end reach on both sides; `read` has an offset and a size."""
-    while block := read(max(begin - _SEEK_BYTES, 0), min(begin, _SEEK_BYTES)):
-        at = block.rfind(b"\n") + 1
-        begin -= len(block) - at
-        if at:
-            break
-    while block := read(end, _SEEK_BYTES):
-        at = block.find(b"\n")
-        end += at if at >= 0 else len(block)
-        if at >= 0:
-            break
-    return begin, end
+        if len(line) <= MAX_RECORD_BYTES:
+            with contextlib.suppress(BadRecord):
+                yield end, parse_object(line)
 
 
 def written_at(stat: FileStat) -> datetime:
-    """When a file was written, or the nearest time that a record may have."""
+    """A file's mtime, clamped to the times that a record may have."""
     seconds = min(max(stat.mtime_ns / 1e9, 0), END_OF_TIME.timestamp() - 1)
     return to_utc(datetime.fromtimestamp(seconds, UTC))

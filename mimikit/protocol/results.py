@@ -1,4 +1,8 @@
-"""How tasks end, as it lies on disk: the result of each, and the index of all."""
+"""How tasks end and what engines used, as it is on disk.
+
+`usage/YYYY-MM-DD.jsonl` has a line per attempt of a day of the user's calendar;
+`usage/months/YYYY-MM.json` has the sums of each past day.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,14 @@ from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, Unpack
 
 from pydantic import Field
 
-from mimikit.protocol.models import EndStatus, FailureReason, Id, Instant, Record, Task, Usage
+from mimikit.protocol.models import EndStatus, FailureReason, Id, Instant, Record, Role, Task, Usage
 from mimikit.protocol.paths import QueueName
 
 ResultType = Literal["text", "code_change", "analysis", "summary"]
 
 
 class ResultFacts(TypedDict):
-    """What a task's result and a plan's say alike of how their run ended."""
+    """Fields that a task's result and a plan's share."""
 
     attempts: int
     started_at: datetime
@@ -24,7 +28,7 @@ class ResultFacts(TypedDict):
 
 
 class TaskResult(Record):
-    """How a Worker task ended. Lives in `worker/results`."""
+    """How a Worker task ended: `worker/results/{task}.json`."""
 
     id: Id
     status: EndStatus
@@ -45,11 +49,10 @@ class TaskResult(Record):
     engine: str = ""
     session_id: str | None = None
     diff: str | None = None
-    """Where what it changed in the workspace lies: `side/diffs/{task}.json`."""
+    """Path of its `TaskDiff`: `side/diffs/{task}.json`."""
 
     @classmethod
     def of(cls, task: Task, status: EndStatus, **end: Unpack[ResultFacts]) -> Self:
-        """How this task ended; what only its engine knows is added by `but`."""
         duration = end["completed_at"] - end["started_at"]
         return cls(
             id=task.id,
@@ -64,7 +67,7 @@ class TaskResult(Record):
 
     @property
     def text(self) -> str:
-        """The result's text, or the error's, for those who only show it."""
+        """The result's text, else its error."""
         text = self.result.get("text")
         return text if isinstance(text, str) and text else (self.error or "")
 
@@ -89,7 +92,46 @@ class StatusCheckpoint(Record):
     ledger_offset: int = 0
     entries: dict[str, StatusEntry] = Field(default_factory=dict[str, StatusEntry])
     at_it: dict[str, str] = Field(default_factory=dict[str, str])
-    """Trigger, or task that is repeated → its run that had not ended."""
+    """Trigger, or task that is retried → its run in progress."""
     queued: dict[str, str] = Field(default_factory=dict[str, str])
     traces: dict[str, int] = Field(default_factory=dict[str, int])
-    """How many tasks each trace had."""
+    """Trace → number of its tasks."""
+
+
+class RunUsage(Record):
+    """One line: an attempt of an engine. Lines of one id count once."""
+
+    id: Id
+    at: Instant
+    run_id: Id
+    """The task's or the turn's id."""
+    attempt: int
+    role: Role
+    profile: str = ""
+    engine: str
+    model: str = ""
+    trigger_id: Id | None = None
+    usage: Usage = Usage()
+    estimated: bool = False
+    """The engine reported no usage, or not all of it."""
+
+
+class UsageSum(Record):
+    """The sum of a day's runs of one kind."""
+
+    engine: str
+    model: str = ""
+    role: Role
+    profile: str = ""
+    trigger_id: Id | None = None
+    runs: int = 0
+    estimated: int = 0
+    """How many of the runs are estimated."""
+    usage: Usage = Usage()
+
+
+class UsageMonth(Record):
+    """The sums of a month's past days, by day (`2026-11-23`)."""
+
+    schema_version: int = 1
+    days: dict[str, list[UsageSum]] = Field(default_factory=dict[str, list[UsageSum]])

@@ -1,4 +1,4 @@
-"""What the consumer and the page keep of themselves; losing it costs time, never data."""
+"""State of the consumer and the page; losing it costs time, never data."""
 
 from __future__ import annotations
 
@@ -6,51 +6,49 @@ from datetime import datetime
 
 from pydantic import Field
 
-from mimikit.protocol.models import ClockDoubt, EngineStatus, Id, Instant, LiveRun, Record
+from mimikit.protocol.models import EngineStatus, Id, Instant, LiveRun, Record
 
 
 class BudgetNote(Record):
-    """Something is held: on which day, under which caps. In `runtime.json`."""
+    """Work is held back by the token budget: on which day, under which caps."""
 
     day: str
     caps: dict[str, int | None]
 
 
 class BudgetStatus(Record):
-    """How today stands, and what waits for tokens. In `health.json`."""
+    """Tokens used today, and the work that waits for tokens."""
 
     daily_tokens: int | None = None
     per_task_tokens: int | None = None
     per_trigger_daily_tokens: int | None = None
     used: int = 0
     until: Instant | None = None
-    """While something waits: when the day is over."""
+    """While work waits: when the day ends."""
     messages: int = 0
     tasks: int = 0
 
 
 class RuntimeState(Record):
-    """`runtime.json`: the few facts no folder shows. Losing it costs time, never data."""
+    """`runtime.json`."""
 
     last_archive_at: Instant | None = None
     last_flush_at: Instant | None = None
     last_retention_at: Instant | None = None
     seen_at: Instant | None = None
-    clock_doubt: ClockDoubt | None = None
+    clock_jumped_at: Instant | None = None
     paused: bool = False
     starts: list[Instant] = Field(default_factory=list[datetime])
-    """Recent starts that did not end cleanly: three within five minutes make tasks wait."""
+    """Recent starts without a clean end: three within five minutes make tasks wait."""
     asking: Id | None = None
-    """The run that asks a model about conditions, from before it is queued."""
+    """The run that evaluates `llm_eval` conditions, from before it is queued."""
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
-    """By name: each mind that was ready here once, and how it was last. Where one ever was, no code
-    takes its place."""
+    """By name, every model engine that was ready once: then code is no fallback any more."""
     budget: BudgetNote | None = None
-    """While something waits for tokens, or did."""
 
 
 class LockHolder(Record):
-    """`consumer.json`: who holds the consumer lock; for the message of the one refused."""
+    """`consumer.json`: the process that holds the consumer lock."""
 
     pid: int
     process_started: str
@@ -60,15 +58,12 @@ class LockHolder(Record):
 
 
 class PageAddress(Record):
-    """`pages/{id}.json`: where one page really listens, whatever the settings or another page say.
-
-    Each process of the web writes its own, and removes those of processes that are gone.
-    """
+    """`pages/{id}.json`: where one web process listens. Removed by others once it is dead."""
 
     host: str
     port: int
     local: bool
-    """Whether only this machine can reach it."""
+    """Only this machine can reach it."""
     pid: int
     process_started: str
     boot_id: str
@@ -76,7 +71,7 @@ class PageAddress(Record):
 
 
 class Health(Record):
-    """`health.json`: the consumer's heartbeat, at most every 5 s and at each change of seats."""
+    """`health.json`: the consumer's heartbeat, every 5 s and when runs change."""
 
     pid: int
     version: str
@@ -90,6 +85,6 @@ class Health(Record):
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
     """By role or profile."""
     minds: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
-    """By name: those that served here, and what waits for each."""
+    """By name: engines that were used here, and what waits for each."""
     budget: BudgetStatus | None = None
     degraded: str | None = None

@@ -1,4 +1,4 @@
-"""Triggers as they lie on disk: their conditions, their state, and the plans that make them."""
+"""The records of triggers: definitions, conditions, state, and the plans that make them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAX_NODES = 50
 
 
 class Schedule(Record):
-    """When a trigger is due. Exactly one of interval, cron, runAt. Units: seconds."""
+    """Exactly one of interval (seconds), cron, runAt."""
 
     interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
     cron: str | None = None
@@ -47,7 +47,7 @@ class Schedule(Record):
 
 
 class _Params(BaseModel):
-    """What a condition of one type takes, by its names on disk; anything else is refused."""
+    """The parameters of a condition; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -63,7 +63,7 @@ class FileExistsParameters(_Params):
 
 class TaskParameters(_Params):
     task_id: str = Field(alias="taskId", pattern=ID_PATTERN)
-    """Of a task or of a trigger."""
+    """A task's or a trigger's."""
 
 
 class LlmEvalParameters(_Params):
@@ -119,9 +119,8 @@ class NotCondition(Record):
 
 
 class BrokenCondition(Record):
-    """What is no condition that is known here, as it was given.
+    """An invalid condition, kept as it was given so that its record can be rewritten unchanged.
 
-    It is kept, so that the record around it can be read and written back whole;
     `triggers.conditions.check` says what is wrong with it.
     """
 
@@ -130,7 +129,7 @@ class BrokenCondition(Record):
 
 
 def _read_condition(given: Any, read: ValidatorFunctionWrapHandler) -> object:
-    """Typed if it can be, else as it was given."""
+    """The typed condition, else a BrokenCondition."""
     if isinstance(given, Record):
         return read(given)
     if not isinstance(given, dict):
@@ -142,7 +141,7 @@ def _read_condition(given: Any, read: ValidatorFunctionWrapHandler) -> object:
 
 
 def _has_few_nodes(given: Any) -> bool:
-    """Whether a tree may be walked: one object that stands in many places makes it huge."""
+    """Whether a tree is small enough to walk: shared objects can make it huge."""
     waiting: list[Any] = [given]
     nodes = 0
     while waiting and nodes <= MAX_NODES:
@@ -173,11 +172,11 @@ Condition = Annotated[
     Field(union_mode="left_to_right"),
     WrapValidator(_read_condition),
 ]
-"""What must hold for a conditional trigger. On disk `{"type": …, "params": {…}}`."""
+"""On disk `{"type": …, "params": {…}}`."""
 
 
 class Trigger(Record):
-    """A stored definition that makes tasks. Lives in `triggers/`; firing never rewrites it."""
+    """`triggers/{id}.json`: a definition that makes tasks; firing never rewrites it."""
 
     id: Id
     type: Literal["recurring", "scheduled", "conditional"]
@@ -197,34 +196,31 @@ class Trigger(Record):
     role: QueueName = "worker"
     allow_triggers: bool = False
     notify: Notify | None = None
-    """None: as `protocol.notify` has it for what this trigger is."""
+    """None: the default of `protocol.notify`."""
     notify_given: bool = False
-    """As of a task: somebody said so."""
     schedule: Schedule | None = None
     condition: Condition | None = None
     cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
-    """Seconds after a firing in which it does not fire again; None means the condition's own."""
+    """Seconds after a firing in which it does not fire again; None: the condition's own."""
     remote: bool = False
-    """As of a task: what asked for it came by a page where commands were off."""
     timezone: str | None = None
-    """Its user's; a schedule may have another."""
+    """The user's; a schedule may have its own."""
     locale: str | None = None
-    """As of a task."""
 
 
 class NodeVerdict(Record):
-    """What one node of a condition was found to be when it last changed."""
+    """The last evaluation of one node of a condition."""
 
     holds: bool | None
-    """None: not known, or not looked at since the others decided."""
+    """None: unknown, or not evaluated."""
     why: str
-    """A word of `triggers.explain`, which `facts` complete."""
+    """A message key of `triggers.explain`, filled in by `facts`."""
     facts: dict[str, Any] = Field(default_factory=dict)
     at: Instant
 
 
 class FiringIntent(Record):
-    """A firing that has been decided on and is carried out, however often that begins anew."""
+    """A firing that was decided and is applied, however often recovery starts over."""
 
     slot: str
     task: Task
@@ -232,39 +228,38 @@ class FiringIntent(Record):
     planned_at: Instant | None = None
     missed: int = 0
     seen: dict[str, Any] = Field(default_factory=dict)
-    """What the condition's nodes will have used up."""
 
 
 class NodeAnswer(Record):
-    """What a model said of one `llm_eval` node."""
+    """A model's answer for one `llm_eval` node."""
 
     result: bool
     at: Instant
 
 
 class EndIntent(Record):
-    """What the end of a trigger's run comes to; decided once, carried out however often."""
+    """What follows from the end of a trigger's run; decided once, applied idempotently."""
 
     told: Literal["teller", "message"] | None = None
     not_before: Instant | None = None
-    """It is told then, together with what else has come of the trigger."""
+    """When the coalesced results are reported."""
     trips: bool = False
-    """The circuit breaker pauses the trigger."""
+    """Whether the circuit breaker pauses the trigger."""
 
 
 class LastRun(Record):
-    """How the run of a trigger that ended last went."""
+    """A trigger's last finished run."""
 
     task_id: Id
     status: EndStatus
     at: Instant
     failure_reason: FailureReason | None = None
     error: str | None = None
-    """In one line."""
+    """One line."""
 
 
 class TriggerState(Record):
-    """What the consumer knows of a trigger. Lives in `triggers/state/`."""
+    """`triggers/state/{id}.json`, written by the consumer."""
 
     last_run_at: Instant | None = None
     next_run_at: Instant | None = None
@@ -276,35 +271,35 @@ class TriggerState(Record):
     last_task_id: Id | None = None
     last_verdict: str | None = None
     verdicts: dict[str, NodeVerdict] = Field(default_factory=dict[str, NodeVerdict])
-    """By node path, of a conditional trigger."""
+    """By node path."""
     answers: dict[str, NodeAnswer] = Field(default_factory=dict[str, NodeAnswer])
-    """By node path: what a model answered last."""
+    """By node path."""
     false_streak: int = 0
-    """How often in a row a model said no while nothing changed: it is asked ever less often."""
+    """Consecutive "no" answers of a model: each lengthens the time to the next question."""
     firing: FiringIntent | None = None
-    """Set between the decision to fire and its end; a crash in between is made good by it."""
+    """Set while a firing is applied, so that recovery can finish it."""
     paused: bool = False
     """It was seen paused: the slots since then are skipped, not missed."""
     last_outcome: str | None = None
-    """A hash of the last run's status and text, for `notify: change`."""
+    """Hash of the last run's status and text, for `notify: change`."""
     last_failure: str | None = None
-    """A hash of why the last run failed; None: it did not."""
+    """Hash of the last run's failure; None: it succeeded."""
     failure_streak: int = 0
-    """So many runs in a row failed in the same way."""
+    """Consecutive runs that failed in the same way."""
     last_end: LastRun | None = None
     paused_by: Literal["breaker"] | None = None
-    """Who paused it, where that was not its user."""
+    """None: the user."""
     told_at: Instant | None = None
-    """When a run of a standing condition was told last, or is to be told next."""
+    """When a run of a standing condition was last reported, or is to be."""
     ends: dict[Id, EndIntent] = Field(default_factory=dict[str, EndIntent])
-    """By run, until its end is carried out."""
+    """By run, until applied."""
     blocked_by: Id | None = None
     last_good: dict[str, Any] | None = None
-    """The definition as it was last valid: it stays active when its user breaks the file."""
+    """The last valid definition: it stays active while the user's file is broken."""
 
 
 class PlannedCommand(Record):
-    """A change of a trigger that a plan asks for."""
+    """A change of a trigger that is part of a plan."""
 
     action: Literal["trigger_pause", "trigger_resume", "trigger_run", "trigger_edit"]
     target: Id
@@ -312,7 +307,7 @@ class PlannedCommand(Record):
 
 
 class PlanResult(Record):
-    """A Planner run's commit record: the whole plan or none of it. Lives in `planner/results`."""
+    """A Planner run's commit record: `planner/results/{id}.json`."""
 
     id: Id
     status: Literal["done", "needs_input", "failed", "canceled"]
@@ -341,5 +336,4 @@ class PlanResult(Record):
 
     @classmethod
     def of(cls, task: Task, status: EndStatus, **end: Unpack[ResultFacts]) -> Self:
-        """How this run ended; what it planned is added by `but`."""
         return cls(id=task.id, status=status, turn_id=task.id, trace_id=task.trace_id, **end)

@@ -1,11 +1,11 @@
-"""How a process learns that something lies in a folder: a bell, a watch on folders, their threads.
+"""Folder watching: a wake-up bell, and one inotify thread that notifies listeners of new names.
 
-`FolderWatch` is one thread that sleeps in the kernel until a name appears (inotify; without it, it
-compares times every 50 ms). It reads no file and knows no record; whoever is told looks for itself,
-so one word too many costs nothing and the next comparison of times makes good a lost one.
+Without inotify the mtimes of the folders are polled every 50 ms. No file is read here: a listener
+looks for itself, so a spurious notification costs nothing, and a periodic mtime check makes up for
+a lost one.
 """
 
-# inotify_simple carries no types: what comes from it is unknown to the checker.
+# inotify_simple has no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -31,25 +31,24 @@ from mimikit.errors import shortage_of
 _logger = logging.getLogger(__name__)
 
 Listener: TypeAlias = Callable[["list[str] | None"], None]
-"""Told the names that changed in its folder; None means: look at the whole folder again."""
+"""Called with the names that changed in the folder; None: scan the whole folder."""
 
-_GONE = flags.DELETE_SELF | flags.MOVE_SELF | flags.IGNORED
-_WANTED = (
+_REMOVED = flags.DELETE_SELF | flags.MOVE_SELF | flags.IGNORED
+_MASK = (
     flags.CLOSE_WRITE | flags.MOVED_TO | flags.CREATE | flags.DELETE_SELF | flags.MOVE_SELF
     | flags.ONLYDIR | flags.DONT_FOLLOW
 )  # fmt: skip
-_MORE_WANTED = _WANTED | flags.MODIFY | flags.ATTRIB | flags.MOVED_FROM | flags.DELETE
+_ALL_MASK = _MASK | flags.MODIFY | flags.ATTRIB | flags.MOVED_FROM | flags.DELETE
 
 
 class WakeBell:
-    """A bell for one waiting thread: rings before it waits are kept, many rings are one."""
+    """An event for one waiting thread, cleared when the wait returns."""
 
     def __init__(self) -> None:
         self._rung = threading.Event()
         self.ring = self._rung.set
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for a ring; False when none came in time. The ring is used up by this."""
         if rung := self._rung.wait(timeout_s):
             self._rung.clear()
         return rung
@@ -63,15 +62,15 @@ class BoundedThread(threading.Thread):
 
 
 class LastingThread:
-    """A thread that this process cannot go on without; of one caller at a time."""
+    """A daemon thread whose death ends the process (see `runner.crash`)."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self.thread: threading.Thread | None = None
-        """None: it was not begun, or came to its end by itself and says so by this."""
+        """None: not started, or finished in the regular way."""
 
     def begin(self, run: Callable[[], object]) -> None:
-        """Have it run this, unless it was begun already."""
+        """Start it unless it is running."""
         if self.thread is None:
             self.thread = _Lasting(run, self._name)
             self.thread.start()
@@ -91,23 +90,22 @@ class _Lasting(BoundedThread):
 
 @dataclass
 class _Folder:
-    """One watched folder. Units: nanoseconds, seconds of the steady clock."""
+    """One watched folder; `_until` is a monotonic time in seconds."""
 
     path: Path
     listeners: list[Listener] = field(default_factory=list[Listener])
     watch_id: int | None = None
     mtime_ns: int | None = None
     settled: bool = False
-    """Whether it was looked at again after its last change: two changes may share one time."""
+    """Whether it was scanned again after its last change: two changes may share one mtime."""
     rest_until: float = 0.0
 
 
 class FolderWatch:
-    """One thread that tells listeners which names appeared or changed in their folders.
+    """One thread that calls listeners with names moved, written or linked into their folders.
 
-    It tells of names moved in, written and closed, linked in. Names that begin with a dot are
-    nobody's business (temporary files). A listener runs on the watch's thread: it must not wait for
-    long, and what it raises is logged and goes no further.
+    Names that begin with a dot (temporary files) are ignored. A listener runs on the watch's
+    thread and must not block; its exceptions are logged.
     """
 
     def __init__(
@@ -121,18 +119,17 @@ class FolderWatch:
     ) -> None:
         """Watch folders below `root`; the thread starts with the first of them.
 
-        everything: tell also of writes that go on, of what is removed, of folders and hidden names,
-            and, as a whole (None), of a watched folder that is gone.
-        inotify: use it where the system has it; else times are compared (untested on macOS).
-        rescan_s: how often a folder's time is compared although events tell: the safety net.
-        poll_s: how often where times are all there is.
+        everything: also report writes in progress, removals, folders and hidden names, and (as
+            None) a watched folder that was removed.
+        inotify: use it where the system has it; else mtimes are polled (untested on macOS).
+        rescan_s: how often mtimes are checked beside inotify, in case an event was lost.
+        poll_s: how often mtimes are checked without inotify.
         """
         self._root = root
         self._folders: dict[str, _Folder] = {}
         self._by_id: dict[int, _Folder] = {}
         self._guard = threading.RLock()
         self._everything = everything
-        wanted = _MORE_WANTED if everything else _WANTED
         source: INotify | None = None
         if inotify:
             try:
@@ -140,22 +137,22 @@ class FolderWatch:
             except AttributeError:  # this system has none, as macOS
                 pass
             except OSError as error:
-                _logger.warning("no inotify (%s); times are compared", error.strerror)
-        self._events = _Events(source, wanted)
+                _logger.warning("no inotify (%s); folder mtimes are polled", error.strerror)
+        self._events = _Events(source, _ALL_MASK if everything else _MASK)
         self.by_events = source is not None
-        """Whether the system tells of changes, or times must be compared."""
+        """Whether inotify is used; else mtimes are polled."""
         self._pause_s = rescan_s if self.by_events else poll_s
-        # A whole look is given at most so much of the time: events tell the rest, if there are any.
+        # Full scans get at most one in so many parts of the time.
         self._rest_share = 50 if self.by_events else 5
         self._closed = False
         self._thread = LastingThread("folder-watch")
 
     def watch(self, folder: str, listener: Listener) -> bool:
-        """Tell `listener` of changes in `folder` (relative to the root) from now on.
+        """Notify `listener` of changes in `folder` (relative to the root) from now on.
 
-        What already lies there is not told: watch first, then look, and nothing is missed. A folder
-        that is missing is told as a whole (None) when it appears. Gives whether the system will
-        tell; where it does not, only the folder's own time is compared.
+        Existing files are not reported: watch first, then scan, and nothing is missed. A missing
+        folder is reported as a whole (None) when it appears. Returns whether inotify covers it;
+        where it does not, only the folder's own mtime is compared.
         """
         with self._guard:
             if self._thread.thread is None and not self._closed:
@@ -168,13 +165,13 @@ class FolderWatch:
         return watched
 
     def attach(self, folder: str) -> bool:
-        """See that the system tells of a watched folder that may be a new one of its name."""
+        """Renew the watch of a folder that may have been replaced; returns whether it has one."""
         with self._guard:
             entry = self._folders[folder]
             old = entry.watch_id
             new = self._events.add(entry.path)  # the same number if it is the same folder
             if new != old:
-                self._let_go(entry)
+                self._detach(entry)
                 entry.watch_id = new
             if new is not None:
                 self._by_id[new] = entry
@@ -188,10 +185,10 @@ class FolderWatch:
             entry.listeners = [known for known in entry.listeners if known != listener]
             if not entry.listeners:
                 del self._folders[folder]
-                self._let_go(entry)
+                self._detach(entry)
 
     def close(self, *, wait: bool = True) -> None:
-        """End the thread; with `wait`, after it nothing is told any more."""
+        """End the thread; with `wait`, no listener is called after this."""
         with self._guard:
             self._closed = True
         if self._thread.thread is None:
@@ -202,7 +199,7 @@ class FolderWatch:
             self._thread.join()
 
     def _attach(self, entry: _Folder) -> bool:
-        """Ask for events of a folder that has none; whether that is new."""
+        """Add an inotify watch to a folder that has none; returns whether it was added now."""
         if entry.watch_id is not None:
             return False
         entry.mtime_ns = _mtime_ns(entry.path)
@@ -212,63 +209,62 @@ class FolderWatch:
         entry.settled = entry.watch_id is not None
         return entry.settled
 
-    def _let_go(self, entry: _Folder) -> None:
-        """End the events of a folder, unless they are those of another name it has now."""
+    def _detach(self, entry: _Folder) -> None:
+        """Remove the inotify watch, unless another name of the same folder uses it now."""
         if entry.watch_id is not None and self._by_id.get(entry.watch_id) is entry:
             del self._by_id[entry.watch_id]
             self._events.drop(entry.watch_id)
         entry.watch_id = None
 
     def _run(self) -> None:
-        compare_at = time.monotonic() + self._pause_s
+        rescan_at = time.monotonic() + self._pause_s
         while not self._closed:
-            for entry, names in self._news(compare_at - time.monotonic()):
-                self._tell(entry, names)
-            if time.monotonic() >= compare_at and not self._closed:
-                self._compare_times()
-                compare_at = time.monotonic() + self._pause_s
+            for entry, names in self._changes(rescan_at - time.monotonic()):
+                self._notify(entry, names)
+            if time.monotonic() >= rescan_at and not self._closed:
+                self._compare_mtimes()
+                rescan_at = time.monotonic() + self._pause_s
         self._events.close()
 
-    def _news(self, timeout_s: float) -> Iterator[tuple[_Folder, list[str] | None]]:
-        """What the events of one wait say, names gathered by folder in their order."""
+    def _changes(self, timeout_s: float) -> Iterator[tuple[_Folder, list[str] | None]]:
+        """The changed names of each folder, from the events of one wait."""
         names: dict[int, dict[str, None]] = {}
         whole: set[int] = set()
-        gone: list[_Folder] = []
+        removed: list[_Folder] = []
         for watch_id, mask, name in self._events.wait(max(timeout_s, 0)):
             if mask & flags.Q_OVERFLOW:
                 whole.update(list(self._by_id))
-            elif mask & _GONE:
-                # Removed or moved away: the next comparison looks for a new one of its name.
+            elif mask & _REMOVED:
+                # The next rescan looks for a new folder at its path.
                 with self._guard:
                     if (entry := self._by_id.get(watch_id)) is not None:
-                        self._let_go(entry)
-                        gone.append(entry)
-            elif self._worth_telling(watch_id, mask, name):
+                        self._detach(entry)
+                        removed.append(entry)
+            elif self._is_relevant(watch_id, mask, name):
                 names.setdefault(watch_id, {})[name] = None
         if self._everything:
-            yield from ((entry, None) for entry in gone)
+            yield from ((entry, None) for entry in removed)
         for watch_id in whole | names.keys():
             entry = self._by_id.get(watch_id)
             if entry is not None:
                 yield entry, None if watch_id in whole else list(names[watch_id])
 
-    def _worth_telling(self, watch_id: int, mask: int, name: str) -> bool:
+    def _is_relevant(self, watch_id: int, mask: int, name: str) -> bool:
         if self._everything:
             return bool(name)
         if not name or name.startswith(".") or mask & flags.ISDIR:
             return False
         if not mask & flags.CREATE:
             return True
-        # A link or a fifo has no other event. A plain file that is still empty is being written:
-        # the end of that tells.
+        # A link or a fifo has no other event. An empty plain file is still being written: its
+        # CLOSE_WRITE will be reported.
         entry = self._by_id.get(watch_id)
         with contextlib.suppress(OSError):
             found = (entry.path / name).lstat() if entry else None
             return found is not None and not (stat.S_ISREG(found.st_mode) and found.st_size == 0)
         return False
 
-    def _compare_times(self) -> None:
-        """The safety net, and all there is without events: has the folder's time changed?"""
+    def _compare_mtimes(self) -> None:
         with self._guard:
             entries = list(self._folders.values())
         for entry in entries:
@@ -281,12 +277,12 @@ class FolderWatch:
             entry.mtime_ns = _mtime_ns(entry.path)
             changed = appeared or entry.mtime_ns != known
             if entry.mtime_ns is not None and (changed or not entry.settled):
-                self._tell(entry, None)
+                self._notify(entry, None)
                 spent = time.monotonic() - now
                 entry.rest_until = now + spent * self._rest_share
             entry.settled = not changed
 
-    def _tell(self, entry: _Folder, names: list[str] | None) -> None:
+    def _notify(self, entry: _Folder, names: list[str] | None) -> None:
         for listener in entry.listeners:
             try:
                 listener(names)
@@ -297,63 +293,62 @@ class FolderWatch:
 
 
 class _Events:
-    """The kernel's own news of folders, where it tells any, and a bell that ends the wait."""
+    """inotify, if there is any, and a pipe that ends the wait."""
 
-    def __init__(self, inotify: INotify | None, wanted: int) -> None:
+    def __init__(self, inotify: INotify | None, mask: int) -> None:
         self._inotify = inotify
-        self._wanted = wanted
-        self._told_full = False
+        self._mask = mask
+        self._has_warned = False
         self._guard = threading.Lock()
-        self._ear, self._bell = os.pipe()
-        held = contextlib.ExitStack()
+        self._wake_out, self._wake_in = os.pipe()
+        descriptors = contextlib.ExitStack()
         self._poller = select.poll()
-        self._poller.register(self._ear, select.POLLIN)
-        for end in (self._ear, self._bell):
+        self._poller.register(self._wake_out, select.POLLIN)
+        for end in (self._wake_out, self._wake_in):
             os.set_blocking(end, False)
-            held.callback(os.close, end)
+            descriptors.callback(os.close, end)
         if inotify is not None:
             self._poller.register(inotify, select.POLLIN)
-            held.callback(inotify.close)
-        # A watch that nobody holds any more lets go of its descriptors, too.
-        self._closing = weakref.finalize(self, held.close)
+            descriptors.callback(inotify.close)
+        # Also closes the descriptors of a watch that is garbage-collected.
+        self._closing = weakref.finalize(self, descriptors.close)
         self._closing.atexit = False
 
     def add(self, path: Path) -> int | None:
-        """Begin to tell of a folder; None when this can not."""
+        """Watch a folder; None when that is not possible."""
         if self._inotify is None:
             return None
         try:
-            return self._inotify.add_watch(path, self._wanted)
+            return self._inotify.add_watch(path, self._mask)
         except ValueError:  # closed meanwhile
             return None
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR) and not self._told_full:
-                self._told_full = error.errno == errno.ENOSPC  # once: it is the same for all
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR) and not self._has_warned:
+                self._has_warned = error.errno == errno.ENOSPC  # the same for all folders
                 _logger.warning(
-                    "%s: no events (%s); its time is compared instead", path, error.strerror
+                    "%s: cannot be watched (%s); its mtime is polled", path, error.strerror
                 )
             return None
 
     def drop(self, watch_id: int) -> None:
-        # The folder may be gone, and its watch with it, or all of this be closed.
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):  # the folder is gone, or this is closed
             if self._inotify is not None:
                 self._inotify.rm_watch(watch_id)
 
     def wait(self, timeout_s: float) -> list[tuple[int, int, str]]:
-        """The next events (watch id, mask, name); none when time is up, and at `wake`."""
+        """The next events (watch id, mask, name); none after `timeout_s` or `wake`."""
         # Rounded up: a wait that ends a little early would spin until its time has come.
         ready = [descriptor for descriptor, _ in self._poller.poll(int(timeout_s * 1000) + 1)]
-        if self._ear in ready:
-            os.read(self._ear, 4096)
+        if self._wake_out in ready:
+            os.read(self._wake_out, 4096)
         if self._inotify is None:
             return []
         return [(event.wd, event.mask, event.name) for event in self._inotify.read(timeout=0)]
 
     def wake(self) -> None:
-        with self._guard, contextlib.suppress(BlockingIOError):  # full of calls not yet heard
+        with self._guard, contextlib.suppress(BlockingIOError):  # full of unread wakes
             if self._closing.alive:
-                os.write(self._bell, b"!")
+                os.write(self._wake_in, b"!")
 
     def close(self) -> None:
         with self._guard:

@@ -1,8 +1,6 @@
-"""The consumer: Huey's, with two pools, the supervisor's thread, and bells for periodic tasks.
+"""Huey's consumer with two pools, the supervisor's thread, and bells for periodic jobs.
 
-One process, threads only. A pool serves one queue; the threads of both are Huey's workers on that
-queue's own Huey. What is to be done in a run, in a tick, at a stop is given in as callables: this
-room knows Huey and the threads, nothing else.
+One process, threads only; each pool's threads are Huey workers on that queue's own Huey.
 """
 
 # Huey carries no types: what comes from it is unknown to the checker.
@@ -13,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import itertools
 import logging
 import signal
 import threading
@@ -50,23 +47,15 @@ class PooledConsumer(Consumer):
     The caller holds the folder's lock. Order of a stop: claim nothing more, `on_stopping`, wait for
     the workers, then for the supervisor, which so sees the outcome of the last run. Units: seconds.
 
-    watch: who tells of new files in the queues; None: the folders are looked at every 50 ms.
-    threads: how many threads serve each queue.
-    run_task: does a claimed task and writes its result, on a pool thread; the supervisor then
-        moves its file out of `running/`. It never raises; should it, that is logged.
-    supervise: runs on its own thread until its event is set, to be looked at every second or
-        so; when it fails the process ends.
-    wake_supervisor: called after that event is set, so that its thread need not wake by itself.
-    periodic: name → (cron, ring): five cron fields in UTC, and what to call then, briefly. Minutes
-        may be missed or come twice: whoever is rung decides from files whether work is due.
-    on_stopping: no task is claimed any more; let the runs end. May wait; the workers are then
-        given `shutdown_timeout_s` more.
-    last_step: the steady time at which the supervisor's last operation began.
-    crash: called with the reason when a thread has died, or the supervisor or the main thread has
-        hung for 120 s: it ends the process.
-    is_known_id: whether an id was used before; a dropped file that uses it again is quarantined.
-        It is asked for every file on its way into and out of the queue: it must be quick.
-    handle_signals: SIGTERM, SIGINT and SIGHUP stop it, where `run` is called in the main thread.
+    watch: tells of new files in the queues; None: the folders are listed every 50 ms.
+    run_task: runs on a pool thread and writes the result; it never raises.
+    supervise: runs on its own thread until its event is set; `wake_supervisor` is called then.
+    periodic: name → (cron, ring): five cron fields in UTC. Minutes may be missed or come twice:
+        whoever is rung decides from files whether work is due.
+    on_stopping: let the runs end. May wait; the workers are then given `shutdown_timeout_s` more.
+    last_step: the monotonic time at which the supervisor's last operation began.
+    crash: ends the process: a thread died, or the supervisor or main thread hung for 120 s.
+    is_known_id: whether an id was used before. Asked for every file: it must be quick.
     """
 
     def __init__(
@@ -105,18 +94,15 @@ class PooledConsumer(Consumer):
         first = next(iter(self.hueys.values()))
         for name, (cron, ring) in (periodic or {}).items():
             first.ring_at(name, cron, ring)
-        # Huey makes its workers while it is made: which slot serves which queue comes first.
-        self._slots: list[QueueName] = [
-            queue for queue, count in threads.items() for _ in range(count)
-        ]
-        self._next_slot = itertools.count()
+        # Huey's __init__ makes the workers: which queue each serves must be known before.
+        queues = [queue for queue, count in threads.items() for _ in range(count)]
+        self._next_queue = iter(queues)
         self._supervise = supervise
         self._wake_supervisor = wake_supervisor
         self._on_stopping = on_stopping
         self._last_step = last_step
         self._crash = crash
         self._looked_at = time.monotonic()
-        """When the main thread was seen last."""
         self._handle_signals = handle_signals
         self._started = self._stopping = False
         self._stop_guard = threading.RLock()
@@ -125,13 +111,13 @@ class PooledConsumer(Consumer):
         self._watchdog = LastingThread("watchdog")
         super().__init__(
             first,
-            workers=len(self._slots),
+            workers=len(queues),
             health_check_interval=_HEALTH_EVERY_S,
             shutdown_timeout=shutdown_timeout_s,
             scheduler_interval=_SCHEDULER_EVERY_S,
         )
         self._stop_flag_timeout = _LOOP_EVERY_S
-        # All of them are graceful, and none of them starts the program anew.
+        # All are graceful, none restarts the program.
         self._signal_actions = dict.fromkeys(
             (signal.SIGTERM, signal.SIGINT, signal.SIGHUP), (False, True)
         )
@@ -215,11 +201,8 @@ class PooledConsumer(Consumer):
         return BoundedThread(super()._create_process(process, name).run, name)
 
     def _create_worker(self) -> Worker:
-        return self._worker_for(next(self._next_slot))
-
-    def _worker_for(self, slot: int) -> Worker:
         return Worker(
-            huey=self.hueys[self._slots[slot]],
+            huey=self.hueys[next(self._next_queue)],
             stop_flag=self.stop_flag,
             default_delay=self.default_delay,
             max_delay=self.max_delay,
@@ -247,8 +230,7 @@ class PooledConsumer(Consumer):
     def _watch_over(self) -> None:
         """End this process when the supervisor or the main thread hangs.
 
-        It counts seconds it slept itself, so a SIGSTOP, or a machine that sleeps, is one second at
-        most.
+        It counts its own sleeps, so a SIGSTOP or a suspend counts as one second.
         """
         step_at = looked_at = 0.0
         hung_s = unseen_s = 0

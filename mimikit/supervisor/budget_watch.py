@@ -1,9 +1,9 @@
-"""Keeps the budget: what waits for tokens is told once and let go on, past days are summed up."""
+"""The token budget: lets waiting runs go on, tells the user once, sums up past days."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 from mimikit import config
@@ -14,20 +14,20 @@ from mimikit.language import phrases
 from mimikit.language.phrases import local_time
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import QueueName, Task, TurnRecord
+from mimikit.protocol.models import Task, TurnRecord
 from mimikit.protocol.runtime import BudgetNote, BudgetStatus
-from mimikit.supervisor.code_turns import code_record, system_message
+from mimikit.supervisor.code_turns import text_turn, waiting_counts
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.budget import BudgetHold, day_end, day_of
-from mimikit.tasks.usage import UsageBook, held_for, roll_up
+from mimikit.tasks.usage import UsageBook, roll_up
 from mimikit.triggers import registry
 
-_MOST_LOOKED_AT, _MOST_FOUND = 100, 1000
+_MOST_LOOKED_AT = 100
 
 
 class BudgetWatch:
-    """What waits for tokens, and what follows from the settings, the day and the hour."""
+    """What waits for tokens, by the caps in force and the user's day."""
 
     def __init__(
         self,
@@ -38,11 +38,8 @@ class BudgetWatch:
     ) -> None:
         self._store, self._book, self._inputs, self._commit = store, book, inputs, commit
         self._config: tuple[int, int] | None = self._config_mark()
-        self._ending: dict[str, Task] = {}
-        """What was taken out of its queue to wait no longer, and could not be brought back yet."""
-        self._summed_up = ""
-        """The day on which the days before were summed up."""
-        self._is_new = True
+        self._note: BudgetNote | None = None
+        """The day and caps under which runs were held or let go last."""
 
     @property
     def holds_teller(self) -> bool:
@@ -50,26 +47,39 @@ class BudgetWatch:
         return any(task is None for _, task in self._book.held.values())
 
     def step(self, now: datetime, *, teller_waits: bool) -> None:
-        """Tell what is to be told, and let go on what may.
+        """Let go on what may, and tell what is to be told.
 
-        Crash: a note of what is held is kept before it is told, which is done once by an id; until
-        waits are ended the note stays, and a wait that is ended twice only begins anew.
+        Crash: that something is held is kept before it is told, which happens once by an id. The
+        note stays until waits are ended; a wait that is ended twice only begins anew.
         """
-        if self._is_new:
-            self._find_held()
-            self._is_new = False
+        day = day_of(now, self._store.settings.zone)
         self._read_settings()
-        self._sum_up(now)
-        self._let_go(now)
-        self._look_at_held(teller_waits=teller_waits)
+        note = BudgetNote(day=day.isoformat(), caps=self._book.caps.model_dump())
+        if note != self._note:
+            self._renew(note, day)
+        self._forget_gone(teller_waits=teller_waits)
         held = list(self._book.held.values())
-        if held:
-            self._note(now)
+        if held and self._store.runtime.budget != note:
+            self._store.save_runtime(budget=note)
+            self._store.log.write("audit", "budget_holds", day=note.day)
+            self._store.feed.tell("status")
         if any(hold.held_for == "day" for hold, _ in held):
             self._tell_day(now)
         for hold, task in held:
             if hold.held_for == "trigger" and task is not None:
                 self._tell_trigger(hold, task, now)
+
+    def _renew(self, note: BudgetNote, day: date) -> None:
+        """At the start, on a new day or under other caps: what waits tries again."""
+        if self._note is None or note.day != self._note.day:
+            roll_up(self._store.files, day)
+        if self._store.runtime.budget is not None:
+            queue.end_waits(self._store.files, self._store.held)
+            self._book.held.clear()
+            self._store.save_runtime(budget=None)
+            self._store.log.write("audit", "budget_goes_on")
+            self._store.feed.tell("status")
+        self._note = note
 
     def status(self, now: datetime) -> BudgetStatus:
         """How the budget of today stands, for the heartbeat."""
@@ -80,86 +90,44 @@ class BudgetWatch:
             per_trigger_daily_tokens=caps.per_trigger_daily_tokens,
             used=self._book.used_today(),
             until=day_end(now, self._store.settings.zone) if held else None,
-            messages=self._inputs.for_mind if any(task is None for _, task in held) else 0,
+            messages=self._inputs.for_teller if any(task is None for _, task in held) else 0,
             tasks=sum(task is not None for _, task in held),
         )
 
-    def _note(self, now: datetime) -> None:
-        """Keep under which caps, on which day, something is held."""
-        day = day_of(now, self._store.settings.zone)
-        note = BudgetNote(day=day.isoformat(), caps=self._caps())
-        if self._store.runtime.budget != note:
-            self._store.save_runtime(budget=note)
-            self._store.log.write("audit", "budget_holds", day=note.day)
-            self._store.feed.tell("status")
-
-    def _let_go(self, now: datetime) -> None:
-        """A new day, or other settings: what is held may begin; it is held again if it may not."""
-        note = self._store.runtime.budget
-        if note is None and not self._ending:
-            return
-        day = day_of(now, self._store.settings.zone).isoformat()
-        if note is not None and (note.day, note.caps) == (day, self._caps()):
-            return
-        tasks = [task for _, task in self._book.held.values() if task is not None]
-        held: list[tuple[QueueName, str]] = [(task.role, task.id) for task in tasks]
-        queue.end_waits(self._store.files, self._ending, held)
-        self._book.held.clear()
-        self._store.save_runtime(budget=None)
-        self._store.log.write("audit", "budget_goes_on")
-        self._store.feed.tell("status")
-
     def _tell_day(self, now: datetime) -> None:
-        status, zone = self.status(now), self._store.settings.zone
-        cap, day = status.daily_tokens or 0, day_of(now, zone).isoformat()
-        turn_id = derived_id("turn", "budget", day, str(cap))
-        if turns.is_committed(self._store.files, turn_id):
-            return
-        language = self._inputs.language()
-        counts = (("messages", status.messages), ("tasks", status.tasks))
-        what = [
-            phrases.say(f"{name}_one" if count == 1 else f"{name}_some", language, n=count)
-            for name, count in counts
-            if count
-        ]
+        status, language = self.status(now), self._inputs.language()
         words = phrases.say(
             "budget_day",
             language,
-            cap=f"{cap:,}",
+            cap=f"{status.daily_tokens or 0:,}",
             used=f"{status.used:,}",
-            what=phrases.say("engine_and", language).join(what),
-            until=f"{local_time(day_end(now, zone), zone):%Y-%m-%d %H:%M} ({zone.key})",
+            what=waiting_counts(status.messages, status.tasks, language),
+            until=self._until(now),
         )
-        self._say(turn_id, words, now)
+        self._tell_once(words, now, str(status.daily_tokens or 0))
 
     def _tell_trigger(self, hold: BudgetHold, task: Task, now: datetime) -> None:
-        zone, trigger_id = self._store.settings.zone, task.source_trigger_id or ""
-        day = day_of(now, zone).isoformat()
-        turn_id = derived_id("turn", "budget", day, trigger_id, str(hold.cap))
-        if turns.is_committed(self._store.files, turn_id):
-            return
+        trigger_id = task.source_trigger_id or ""
         trigger, _ = registry.active(self._store.files, trigger_id)
         words = phrases.say(
             "budget_trigger",
             self._inputs.language(),
             title=phrases.code((trigger and trigger.title) or task.title or trigger_id),
             cap=f"{hold.cap:,}",
-            until=f"{local_time(day_end(now, zone), zone):%Y-%m-%d %H:%M} ({zone.key})",
+            until=self._until(now),
         )
-        self._say(turn_id, words, now)
+        self._tell_once(words, now, trigger_id, str(hold.cap))
 
-    def _say(self, turn_id: str, text: str, now: datetime) -> None:
-        base = code_record(turn_id, now)
-        self._commit(base.but(messages=[system_message(base, text, task_ids=[])]))
+    def _until(self, now: datetime) -> str:
+        zone = self._store.settings.zone
+        return f"{local_time(day_end(now, zone), zone):%Y-%m-%d %H:%M} ({zone.key})"
 
-    def _sum_up(self, now: datetime) -> None:
+    def _tell_once(self, text: str, now: datetime, *what: str) -> None:
+        """Once a day for each cap."""
         day = day_of(now, self._store.settings.zone).isoformat()
-        if day != self._summed_up:
-            roll_up(self._store.files, day_of(now, self._store.settings.zone))
-            self._summed_up = day
-
-    def _caps(self) -> dict[str, int | None]:
-        return self._book.caps.model_dump()
+        turn_id = derived_id("turn", "budget", day, *what)
+        if not turns.is_committed(self._store.files, turn_id):
+            self._commit(text_turn(turn_id, text, now))
 
     def _config_mark(self) -> tuple[int, int] | None:
         try:
@@ -181,20 +149,8 @@ class BudgetWatch:
             self._store.log.write("error", "settings_not_read", error=str(error))
         self._store.feed.tell("status")
 
-    def _find_held(self) -> None:
-        """What waited for tokens when the consumer ended waits for them still."""
-        if (note := self._store.runtime.budget) is None:
-            return
-        for seat in paths.QUEUES:
-            for name in self._store.files.names(f"{seat}/queue")[:_MOST_FOUND]:
-                task = queue.read(self._store.files, seat, f"{seat}/queue/{name}")
-                if task is not None and (waits_for := held_for(task.waits_for)):
-                    key = "daily_tokens" if waits_for == "day" else "per_trigger_daily_tokens"
-                    hold = BudgetHold(waits_for, note.caps.get(key) or 0, 0, task.not_before)
-                    self._book.held[task.id] = hold, task
-
-    def _look_at_held(self, *, teller_waits: bool) -> None:
-        """Of those that wait some may have been canceled, or taken away."""
+    def _forget_gone(self, *, teller_waits: bool) -> None:
+        """Some of those that wait may have been canceled or taken away."""
         for run_id, (_, task) in [*self._book.held.items()][:_MOST_LOOKED_AT]:
             place = task and queue.where(self._store.files, task.role, run_id)
             if not teller_waits if task is None else place in (None, "ended"):

@@ -1,14 +1,9 @@
-"""The turns that code takes by itself, and who is to tell a result.
-
-Pure: who commits them stands elsewhere.
-"""
+"""The turns that code takes by itself. Pure: who commits them stands elsewhere."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 from mimikit.engines.registry import CODEX, OPENCODE, want_words
@@ -27,20 +22,33 @@ from mimikit.protocol.models import (
     to_utc,
 )
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import LastRun, PlanResult, TriggerState
-
-Told = Literal["teller", "message"]
-MOST_OF_AN_ERROR = 200
-"""Characters of it that are kept beside a trigger."""
+from mimikit.protocol.triggers import PlanResult
 
 
 def code_record(turn_id: str, now: datetime) -> TurnRecord:
-    """A turn of code's in which nothing is said yet."""
+    """A turn by code, still empty."""
     return TurnRecord(id=turn_id, author="code", started_at=now, completed_at=now)
 
 
+def text_turn(turn_id: str, text: str, now: datetime) -> TurnRecord:
+    """A turn in which code says something to the user."""
+    base = code_record(turn_id, now)
+    return base.but(messages=[system_message(base, text, task_ids=[])])
+
+
+def waiting_counts(messages: int, tasks: int, language: Language) -> str:
+    """`2 messages and 1 task`."""
+    counts = (("messages", messages), ("tasks", tasks))
+    found = [
+        phrases.say(f"{name}_one" if count == 1 else f"{name}_some", language, n=count)
+        for name, count in counts
+        if count
+    ]
+    return phrases.say("engine_and", language).join(found)
+
+
 def question_message(question: Question, record: TurnRecord) -> Message:
-    """The question as it stands in the transcript once it is answered."""
+    """The question as a message of the transcript."""
     return Message(
         id=derived_id("msg", record.id, "question"),
         role="agent",
@@ -51,12 +59,7 @@ def question_message(question: Question, record: TurnRecord) -> Message:
 
 
 def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneInfo) -> str:
-    """Why an engine is waited for, how much waits, and what may be done."""
-    what = [
-        phrases.say(f"{name}_one" if count == 1 else f"{name}_some", language, n=count)
-        for name, count in (("messages", status.messages), ("tasks", status.tasks))
-        if count
-    ]
+    """Why an engine is waited for, how much waits, and what the user can do."""
     own = "zh" if language == "zh" else "en"
     mend = f"engine_mend_{status.want}"
     if status.want == "logged_out" and status.engine != CODEX:
@@ -65,7 +68,7 @@ def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneI
         "engine_waits",
         language,
         why=want_words(status, now, zone)[own],
-        what=phrases.say("engine_and", language).join(what),
+        what=waiting_counts(status.messages, status.tasks, language),
         mend=phrases.say(mend, language, engine=status.engine)
         if mend in phrases.TABLE["en"]
         else "",
@@ -80,9 +83,9 @@ def status_facts(
     now: datetime,
     zone: ZoneInfo,
 ) -> tuple[Words, ...]:
-    """What runs and waits, and who serves which roles and profiles, or why those wait.
+    """What runs and waits, and which engine is used for which roles and profiles, or why they wait.
 
-    roles: of what runs. queued: how many tasks. seats: how many Workers there may be.
+    roles: of the runs in progress. seats: of Workers.
     """
     served: dict[tuple[str, str], list[str]] = {}
     for name, status in engines.items():
@@ -107,7 +110,7 @@ def status_facts(
 
 
 def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
-    """A result with what was asked, for an input or a message."""
+    """A result with its request, for an input or a message."""
     is_plan = isinstance(outcome, PlanResult)
     return ToldResult(
         title=task.title or task.prompt[:60],
@@ -124,7 +127,7 @@ def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
 
 
 def _told_reminder(task: Task, result: TaskResult) -> ToldReminder | None:
-    """What is told of a reminder; None: it is none, or it did not come to its time."""
+    """The lateness of a reminder; None: it is none, or it did not come to its time."""
     if task.profile != REMINDER or result.status != "done":
         return None
     planned, missed = result.result.get("plannedAt"), result.result.get("missed")
@@ -142,9 +145,9 @@ def message_turn(
     record_base: TurnRecord,
     zone: ZoneInfo,
 ) -> TurnRecord:
-    """The turn by which code tells results, consuming their entries: no mind.
+    """The turn by which code reports results, without a model, and consumes their entries.
 
-    Results are one message, and those of each trigger are; each reminder is one of its own, in the
+    One message for all results, one for those of each trigger, and one for each reminder, in the
     language of its words.
     """
     groups: dict[str | None, list[ToldResult]] = {}
@@ -170,7 +173,7 @@ def message_turn(
 def reminder_message(
     record: TurnRecord, told: ToldResult, how: ToldReminder, language: Language, zone: ZoneInfo
 ) -> Message:
-    """A reminder as it stands in the chat; the same one has the same id, whatever tells it."""
+    """A reminder in the chat; the same one has the same id, whoever writes it."""
     own = phrases.language(told.prompt, language)
     text = phrases.reminder(told.prompt, how, own, zone)
     return system_message(record, text, task_ids=[told.task_id]).but(
@@ -179,7 +182,6 @@ def reminder_message(
 
 
 def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Message:
-    """A message of the system's own."""
     return Message(
         id=derived_id("msg", record.id, "system"),
         role="system",
@@ -188,47 +190,3 @@ def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Mes
         turn_id=record.id,
         task_ids=task_ids,
     )
-
-
-def telling(
-    task: Task, result: TaskResult, before: TriggerState | None, *, waited_for: bool = False
-) -> Told | None:
-    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0.
-
-    waited_for: it is an inner step of a chain, which goes on with it or ends.
-    """
-    if task.profile == REMINDER:
-        return "message"
-    if task.internal or task.notify == "none" or result.failure_reason == "upstream":
-        return None
-    if waited_for and result.status == "canceled":
-        return "message"
-    notify = "failure" if waited_for and not task.notify_given else task.notify
-    if notify == "teller":
-        return "message" if result.status == "canceled" else "teller"
-    if notify == "failure":
-        return "message" if result.status == "failed" else None
-    if notify == "change":
-        if result.status == "canceled":
-            return None
-        # No outcome yet: the first run, which is a change.
-        changed = before is None or before.last_outcome != outcome_hash(result)
-        return "message" if changed or result.status == "failed" else None
-    return "message"
-
-
-def last_run(result: TaskResult) -> LastRun:
-    """What is kept beside a trigger of a run that ended."""
-    error = " ".join((result.error or "").split())
-    return LastRun(
-        task_id=result.id,
-        status=result.status,
-        at=result.completed_at,
-        failure_reason=result.failure_reason,
-        error=error[:MOST_OF_AN_ERROR] or None,
-    )
-
-
-def outcome_hash(result: TaskResult) -> str:
-    """What `notify: change` compares: status and text."""
-    return hashlib.sha256(f"{result.status}\x00{result.text}".encode()).hexdigest()[:16]

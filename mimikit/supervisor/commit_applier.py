@@ -1,7 +1,7 @@
-"""The only place where a commit record becomes true: turns, plans, and the end of a run.
+"""The only place where commit records are applied: turns, plans, and the end of a run.
 
-Every step may be replayed: it finds by an id what it did before. The last step of each takes the
-record out of sight, so that only what is not yet applied is ever applied again.
+Every step is idempotent: it finds by an id what it did before. The last step of each moves the
+record away, so that only what is not applied yet is ever applied again.
 """
 
 from __future__ import annotations
@@ -28,51 +28,46 @@ from mimikit.protocol.models import (
 from mimikit.protocol.records import encode
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import EndIntent, PlanResult
-from mimikit.supervisor.circuit_breaker import break_circuit, plan_end, settled_end
-from mimikit.supervisor.run_end import BREAKS_AT
-from mimikit.supervisor.store import Store
+from mimikit.supervisor.archiver import Archiver
+from mimikit.supervisor.llm_eval import LlmEvalBatch
+from mimikit.supervisor.run_end import BREAKS_AT, break_circuit, plan_end, settled_end
+from mimikit.supervisor.store import SLICE_S, Store
+from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 
-SLICE_S = 0.05
-"""So long runs are ended, and triggers looked at, in one go, however many there are."""
 _MOST_STEPS = 20
 
 
 class CommitApplier:
-    """Applies commit records; the supervisor's thread alone."""
-
     def __init__(
         self,
         store: Store,
-        *,
-        task_ended: Callable[[str], None],
-        answers_came: Callable[[Task, TaskResult], None],
-        summary_came: Callable[[Task, TaskResult], None],
-        steps_after: Callable[[Task], list[str]],
+        triggers: TriggerScheduler,
+        llm_eval: LlmEvalBatch,
+        archiver: Archiver,
     ) -> None:
-        """Who is told of what has become true.
-
-        task_ended: the end of a task that is not internal stands in the ledger.
-        answers_came: a model has answered questions of conditions.
-        summary_came: a run has made a summary of memory.
-
-        And who is asked: steps_after gives the titles of the steps that wait for a task to be done.
-        """
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
-        self._task_ended = task_ended
-        self._answers_came = answers_came
-        self._summary_came, self._steps_after = summary_came, steps_after
+        self._triggers, self._llm_eval, self._archiver = triggers, llm_eval, archiver
         self._to_end: dict[tuple[QueueName, str], None] = {}
-        """Runs that have finished, in that order."""
+        """Runs that have finished, oldest first."""
+        self._turn_steps: tuple[Callable[[TurnRecord], None], ...] = (
+            self._check_turn,
+            self._add_messages,
+            self._publish_tasks,
+            self._remember,
+            self._close_question,
+            self._route_answers,
+            self._ask_question,  # after the old one is closed: only one is open
+            self._consume,
+            self._mark_applied,
+        )
+        """What makes a turn true, in this order; each step may be repeated."""
 
     def end_runs(self, now: datetime) -> bool:
-        """Bring finished runs to their end; one whose end fails is tried again later.
-
-        Of very many only so many as fit into a slice of time: then others have their turn.
-        """
+        """Apply the ends of finished runs, for SLICE_S; one that fails is retried later."""
         self._to_end |= dict.fromkeys(self._store.events.ended_runs.take())
         failed: Exception | None = None
         until = self._store.clock.monotonic() + SLICE_S
@@ -91,7 +86,7 @@ class CommitApplier:
         return bool(self._to_end)
 
     def apply_turns(self) -> bool:
-        """Apply every turn that is not applied yet, whatever one meets; whether there was any."""
+        """Apply every turn that is not applied yet; gives whether there was any."""
         unapplied = turns.unapplied(self._files)
         failed: StorageError | None = None
         for record in unapplied:
@@ -104,42 +99,75 @@ class CommitApplier:
         return bool(unapplied)
 
     def apply_turn(self, record: TurnRecord) -> bool:
-        """Make a committed turn true; False when it can not be, and is set aside.
+        """Make a committed turn true; False when it cannot be, and is set aside.
 
         Crash: the record stays in turns/new until the last step; a replay repeats what is missing.
         """
         with self._files.carried_out(paths.turn_new(record.id)):
-            self._apply_turn(record)
+            for step in self._turn_steps:
+                step(record)
             return True
         return False
 
-    def _apply_turn(self, record: TurnRecord) -> None:
+    def _check_turn(self, record: TurnRecord) -> None:
         for part in (*record.tasks, *filter(None, [record.question])):
             encode(part)  # all of it can be written, or none of it is
+
+    def _add_messages(self, record: TurnRecord) -> None:
         for message in self._store.conversation.add(record.messages):
             self._feed.tell("message", id=message.id)
+
+    def _publish_tasks(self, record: TurnRecord) -> None:
         for task in record.tasks:
             self._publish(task, record.completed_at)
         self._give_cancels(record.id, record.cancels, record.completed_at)
-        self._keep(record)
+
+    def _remember(self, record: TurnRecord) -> None:
+        """Write notes and backlog; a link in the way of one of them stops no other."""
+        said_at = record.completed_at.astimezone(self._store.settings.zone)
+        for note in record.remembered:
+            # The day's file is better than nowhere: the user was told that it is remembered.
+            for place in (note, note.but(long_term=False)) if note.long_term else (note,):
+                if self._is_kept(record, partial(notes.remember, self._files, place, said_at)):
+                    break
+        for change in record.backlog:
+            self._is_kept(record, partial(notes.apply_backlog, self._files, change))
+
+    def _is_kept(self, record: TurnRecord, write: Callable[[], object]) -> bool:
+        try:
+            write()
+        except UnsafeFile as error:
+            self._store.log.write("error", "not_remembered", turnId=record.id, error=str(error))
+            return False
+        return True
+
+    def _close_question(self, record: TurnRecord) -> None:
         if record.closes_question is not None:
             inbox.close_question(self._files, record.closes_question)
             self._feed.tell("question")
+
+    def _route_answers(self, record: TurnRecord) -> None:
         for answer in record.answers:
             self._route_answer(answer, record.completed_at)
-        if record.question is not None:  # after the old one is closed: only one is open
+
+    def _ask_question(self, record: TurnRecord) -> None:
+        if record.question is not None:
             inbox.ask(self._files, record.question)
             self._feed.tell("question")
+
+    def _consume(self, record: TurnRecord) -> None:
         if record.settles_plan is not None:
             self._settle_plan(record.settles_plan)
         for item_id in record.consumed:
             inbox.take_out(self._files, item_id)
             self._feed.tell("inbox", id=item_id, gone=True)
+
+    def _mark_applied(self, record: TurnRecord) -> None:
         turns.mark_applied(self._files, record.id)
         self._store.log.write("task", "turn_applied", turnId=record.id, author=record.author)
 
     def apply_plan(self, plan: PlanResult) -> None:
-        """Publish a finished plan whole, tell what it found or why it failed, put it aside.
+        """Publish a finished plan whole, report findings or failure, move it to done.
 
         A plan that needs input only frees its seat; it stays until its question is answered.
         Crash: the record stays in planner/results until the last step.
@@ -148,15 +176,15 @@ class CommitApplier:
         with self._files.carried_out(paths.result("planner", plan.id)):
             self._apply_plan(plan, found.task if found else None)
             return
-        if found and found.where == "running":  # who asked for it hears of it
+        if found and found.where == "running":  # who asked for it is told
             end = TaskEnd("failed", "error", plan.attempts)
-            said = f"its plan can not be carried out, and lies in {paths.CORRUPT}/"
-            self.end_without_engine(found.task, end, plan.completed_at, error=said)
+            error = f"its plan cannot be carried out, and is kept in {paths.CORRUPT}/"
+            self.end_without_engine(found.task, end, plan.completed_at, error=error)
 
     def _apply_plan(self, plan: PlanResult, task: Task | None) -> None:
         commands = [
             Command(
-                # All have one time: by their names they are applied in the order given.
+                # All have the same time: their names give the order.
                 id=f"{derived_id('cmd', plan.id, 'change')}-{number:04}",
                 action=planned.action,
                 target=planned.target,
@@ -178,7 +206,7 @@ class CommitApplier:
             self._give_cancels(plan.id, plan.cancels, plan.completed_at)
             for command in commands:
                 queue.give_command(self._files, command)
-            # One that only starts work speaks through its results; findings, failures are told.
+            # A plan that only starts tasks reports through their results.
             works = plan.tasks or plan.triggers or plan.cancels or plan.commands
             is_told = plan.status == "failed" or (plan.status == "done" and not works)
             end = EndIntent(told="teller" if is_told else None)
@@ -194,13 +222,12 @@ class CommitApplier:
         self._feed.tell("task", id=plan.id, seat="planner")
 
     def end_worker(self, result: TaskResult) -> None:
-        """Bring a Worker's finished run to its end: ledger, telling, running file aside.
+        """Apply the end of a Worker's run: ledger, report, running file moved to ended/.
 
-        Crash: the running file is moved last; recovery finds it with its result and comes here
-        again.
+        Crash: the running file is moved last; recovery finds it with its result and comes here.
         """
         task = queue.read(self._files, "worker", paths.running("worker", result.id))
-        steps = self._steps_after(task) if task and not task.internal else []
+        steps = self._triggers.steps_after(task) if task and not task.internal else []
         end = settled_end(self._store, task, result, waited_for=bool(steps)) if task else None
         self._end_in_ledger(result, "worker", task)
         if task is not None and end is not None:
@@ -210,17 +237,16 @@ class CommitApplier:
                 lost = steps if result.status != "done" else []
                 self._put_result(task, end, result.completed_at, lost)
             if task.source_trigger_ids:
-                self._answers_came(task, result)
+                self._llm_eval.take_in(task, result)
             if task.covers is not None:
-                self._summary_came(task, result)
+                self._archiver.take_in(task, result)
         queue.leave_running(self._files, "worker", result.id)
         self._feed.tell("task", id=result.id, seat="worker")
 
     def cancel_queued(self, task: Task, now: datetime) -> bool:
         """Cancel a waiting task by claiming it; False when a pool was faster.
 
-        Crash: after the claim it stands in running/ and the command for it is still there:
-        recovery puts it back or ends it, and the command is applied again.
+        Crash: after the claim it lies in running/, and its command is still there for recovery.
         """
         seat = task.role
         if not self._files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
@@ -237,12 +263,12 @@ class CommitApplier:
     def end_without_engine(
         self, task: Task, end: TaskEnd, now: datetime, *, error: str | None = None
     ) -> None:
-        """Write how a task ended, unless that is written already, and bring it to its end."""
+        """Write the result of a task, unless there is one, and apply its end."""
         queue.finish(self._files, result_of(task, end, now, now, error=error))
         self.end_run(task.role, task.id)
 
     def end_run(self, seat: QueueName, task_id: str) -> None:
-        """Bring a run to its end whose outcome is written; without one it goes on."""
+        """Apply the end of a run that has a result; without one it goes on."""
         if seat == "worker":
             if result := self._files.load(paths.result("worker", task_id), TaskResult):
                 self.end_worker(result)
@@ -250,23 +276,23 @@ class CommitApplier:
             self.apply_plan(plan)
 
     def submit(self, task: Task) -> None:
-        """Queue a task, once, and write that down."""
+        """Queue a task, once, with its line in the ledger."""
         if self._store.submit(task) or not self._ledger.is_known(task.id):
             facts = {"seat": task.role, "traceId": task.trace_id, "retryOf": task.retry_of}
             self._ledger.write("queued", task.id, task.created_at, **facts)
 
     def _publish(self, task: Task, now: datetime) -> None:
-        """Queue a task of a turn or plan, unless its request has led to as many as it may by now.
+        """Queue a task of a turn or plan, unless its trace has reached `tasks_per_trace`.
 
-        Others were planned meanwhile: only here, one after the other, is it known how many.
-        Crash: what is refused has its result first; a replay finds that, and ends it again.
+        Only here, one after the other, is it known how many there are.
+        Crash: a refused task has its result first; a replay finds that, and ends it again.
         """
         files, most = self._files, self._store.settings.limits.tasks_per_trace
         is_new = queue.where(files, task.role, task.id) is None
         if is_new and self._ledger.trace_size(task.trace_id) >= most:
-            said = f"expected at most {most} tasks that follow from one request"
+            error = f"expected at most {most} tasks that follow from one request"
             end = TaskEnd("failed", "refused", task.attempts)
-            queue.finish(files, result_of(task, end, now, now, error=said))
+            queue.finish(files, result_of(task, end, now, now, error=error))
         if not files.exists(paths.result(task.role, task.id)):
             self.submit(task)
         elif self._ledger.end_of(task.id) is None:
@@ -283,29 +309,10 @@ class CommitApplier:
             )
             queue.give_command(self._files, command)
 
-    def _keep(self, record: TurnRecord) -> None:
-        """Write what is to be remembered; a link in the way of one thing is in no other's."""
-        said_at = record.completed_at.astimezone(self._store.settings.zone)
-        for note in record.remembered:
-            # Rather in the file of the day than nowhere: the user was told that it is remembered.
-            for place in (note, note.but(long_term=False)) if note.long_term else (note,):
-                if self._is_kept(record, partial(notes.remember, self._files, place, said_at)):
-                    break
-        for change in record.backlog:
-            self._is_kept(record, partial(notes.apply_backlog, self._files, change))
-
-    def _is_kept(self, record: TurnRecord, write: Callable[[], object]) -> bool:
-        try:
-            write()
-        except UnsafeFile as error:
-            self._store.log.write("error", "not_remembered", turnId=record.id, error=str(error))
-            return False
-        return True
-
     def _route_answer(self, answer: RoutedAnswer, now: datetime) -> None:
-        """Have a new Planner task go on with the answer, if a plan asked; close the question.
+        """Queue a Planner task with the answer, if a plan asked; close the question.
 
-        A command that a small model proposed, and the user chose, is in the user's own words.
+        A command that a small model proposed and the user confirmed counts as the user's own.
         """
         question = inbox.pending_question(self._files)
         if question is None or question.question_id != answer.question_id:
@@ -343,10 +350,7 @@ class CommitApplier:
         self._feed.tell("question")
 
     def _prompt_with(self, task_id: str, prompt: str, more: str) -> str:
-        """The prompt of a task that goes on with more said.
-
-        Of one that is too long what came last stays whole, as far as it can; all stands in `side/`.
-        """
+        """The prompt and more text; what is too long is cut before the end, and kept in `side/`."""
         if len(prompt) + len(more) <= MAX_TEXT:
             return prompt + more
         whole = prompt + more
@@ -355,7 +359,7 @@ class CommitApplier:
         return whole[: MAX_TEXT - len(note) - len(last)] + note + last
 
     def _settle_plan(self, plan_id: str) -> None:
-        """Put a plan aside whose question was answered."""
+        """Move a plan whose question was answered to done."""
         if self._files.move(paths.result("planner", plan_id), paths.plan_done(plan_id)):
             self._feed.tell("task", id=plan_id, seat="planner")
 
@@ -377,14 +381,14 @@ class CommitApplier:
             self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
             self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
         if task is None or not task.internal:
-            self._task_ended(outcome.id)  # a line that stood there may be all that came of it
+            self._triggers.task_ended(outcome.id)  # also on a replay, which may need only this
 
     def _put_result(
         self, task: Task, end: EndIntent, now: datetime, steps: Sequence[str] = ()
     ) -> None:
-        """Enter a result to be told; the entry is there until a committed turn told it.
+        """Put a result into the inbox, where it stays until a committed turn reported it.
 
-        steps: titles of what waited for it in vain.
+        steps: titles of the steps that waited for it and will not run.
         """
         inbox.put(
             self._files,

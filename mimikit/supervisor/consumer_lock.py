@@ -1,55 +1,58 @@
-"""The lock of the one consumer of a state folder."""
+"""The lock of the one consumer of a state folder, and the guard that ends it when the folder goes.
+
+The lock counts only while its file is still the one at its path: who finds another inode ends.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import socket
-import threading
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from mimikit.errors import AlreadyRunning, UnsafeFile
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock
+from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import LockHolder
 from mimikit.state import State
+
+if TYPE_CHECKING:
+    from mimikit.supervisor.store import Store
 
 LOOK_S = 0.1
 MAX_LOOKS = 30
 """Tries before a lock held by no living consumer is given up, `LOOK_S` seconds apart."""
+CHECK_FOLDERS_S = 1.0
 
 
 def take_consumer_lock(state: State) -> Lock:
-    """Become the one consumer of this folder; gives the lock of `consumer.lock`.
-
-    The folder itself is locked, too: whoever removes the file lets no second consumer in.
+    """Become the one consumer of this folder.
 
     Raises:
         AlreadyRunning: another holds it; the message names who.
     """
     lock = free_lock(state)
-    state.files.save(
-        paths.CONSUMER_HOLDER,
-        LockHolder(
-            pid=os.getpid(),
-            process_started=ids.own_start_time(),
-            boot_id=ids.boot_id(),
-            host=socket.gethostname(),
-            started_at=state.clock.now(),
-        ),
+    holder = LockHolder(
+        pid=os.getpid(),
+        process_started=ids.own_start_time(),
+        boot_id=ids.boot_id(),
+        host=socket.gethostname(),
+        started_at=state.clock.now(),
     )
+    state.files.save(paths.CONSUMER_HOLDER, holder)
     return lock
 
 
 def free_lock(state: State) -> Lock:
-    """The locks of the folder and of the file in it, as that of the file.
-
-    Whoever only looks has let go of them in a moment; for a consumer nobody waits.
-    """
-    lock, looks = _both_locks(state), 0
+    """The lock; `doctor` may hold it for a moment, a living consumer is not waited for."""
+    lock, looks = _lock(state.files), 0
     while lock is None and looks < (1 if _living_holder(state) else MAX_LOOKS):
-        threading.Event().wait(LOOK_S)
-        lock, looks = _both_locks(state), looks + 1
+        time.sleep(LOOK_S)
+        lock, looks = _lock(state.files), looks + 1
     if lock is not None:
         return lock
     if (holder := _living_holder(state)) is None:
@@ -61,18 +64,12 @@ def free_lock(state: State) -> Lock:
     )
 
 
-def _both_locks(state: State) -> Lock | None:
-    with contextlib.ExitStack() as held:
-        for path in (paths.ROOT, paths.CONSUMER_LOCK):
-            try:
-                lock = state.files.lock(path)
-            except UnsafeFile as error:  # the folder's lock is held by now: nobody relies on it
-                state.files.quarantine(path, str(error))
-                lock = state.files.lock(path)
-            if lock is None:
-                return None
-            held.callback(lock.release)
-        return Lock(held.pop_all().close, lock.inode)
+def _lock(files: Files) -> Lock | None:
+    try:
+        return files.lock(paths.CONSUMER_LOCK)
+    except UnsafeFile as error:
+        files.quarantine(paths.CONSUMER_LOCK, str(error))
+        return files.lock(paths.CONSUMER_LOCK)
 
 
 def _living_holder(state: State) -> LockHolder | None:
@@ -96,3 +93,41 @@ def in_place_of_consumer(state: State) -> Generator[None]:
         yield
     finally:
         lock.release()
+
+
+class StateGuard:
+    """Ends the consumer when its lock, the state folder or a folder in it is another than before.
+
+    Somebody may replace them while it runs, as to restore a backup: the start reads all anew.
+    """
+
+    def __init__(self, store: Store, lock: Lock, end: Callable[[str], object]) -> None:
+        """`end(reason)` ends this process."""
+        self._store, self._lock, self._end = store, lock, end
+        self._folders = self._folder_inodes()
+        self._check_at = 0.0
+
+    def step(self, _now: datetime) -> bool:
+        if (reason := self._why_to_end()) is not None:
+            self._end(f"{self._store.files.fs.root}: {reason}")
+        return False
+
+    def _why_to_end(self) -> str | None:
+        if not self._store.files.fs.is_in_place():
+            return "the folder was moved, removed or replaced"
+        if self._inode(paths.CONSUMER_LOCK) != self._lock.inode:
+            return f"{paths.CONSUMER_LOCK} was removed or replaced"
+        monotonic = self._store.clock.monotonic()
+        if monotonic < self._check_at:
+            return None
+        self._check_at = monotonic + CHECK_FOLDERS_S
+        now = self._folder_inodes()
+        changed = [f"{folder}/" for folder in now if now[folder] != self._folders[folder]]
+        return f"{', '.join(changed)} was removed or replaced" if changed else None
+
+    def _folder_inodes(self) -> dict[str, int | None]:
+        return {folder: self._inode(folder) for folder in paths.FOLDERS}
+
+    def _inode(self, path: str) -> int | None:
+        found = self._store.files.stat(path)
+        return found.inode if found else None

@@ -1,4 +1,4 @@
-"""Keeps how each mind is; tells once that something waits for one, and once its end."""
+"""Keeps the state of each engine; tells once that something waits for it, and once its end."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mimikit.engines.registry import EngineRegistry, TaskWait, want_words
 from mimikit.language import phrases
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import EngineStatus, QueueName, Task, TurnRecord, time_text
-from mimikit.supervisor.code_turns import code_record, engine_waits, system_message
+from mimikit.protocol.models import EngineStatus, QueueName, TurnRecord, time_text
+from mimikit.supervisor.code_turns import engine_waits, text_turn
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 
 TOLD_AFTER = timedelta(seconds=60)
-"""A trouble of no known kind may be over in a moment: it is told once it has lasted so long."""
+"""A failure of no known kind is reported once it has lasted this long."""
 _MOST_LOOKED_AT, _MOST_FOUND = 100, 1000
 
 
 class EngineWatch:
-    """How the minds are that served here, as `runtime.json` keeps it."""
+    """The state of the engines that served here, as `runtime.json` keeps it."""
 
     def __init__(
         self,
@@ -36,15 +36,13 @@ class EngineWatch:
     ) -> None:
         self._store, self._engines, self._inputs, self._commit = store, engines, inputs, commit
         self.shown: dict[str, EngineStatus] = {}
-        """By name, with how much waits for each."""
+        """Engine → its state, with how much waits for it."""
         self._is_new = True
-        self._held: dict[str, Task] = {}
-        """What goes on, and could not be brought back to its queue yet."""
         self._let_go: dict[tuple[QueueName, str], TaskWait] = {}
-        """Tasks that were let go, until their runs begin."""
+        """Tasks whose wait was ended, until their runs begin."""
 
     def step(self, now: datetime, awaited: str | None) -> bool:
-        """Note how they are now, and tell what is to be told; whether one can serve again.
+        """Update their state, tell what is to be told; whether one can serve again.
 
         awaited: the engine that messages wait for.
 
@@ -56,43 +54,45 @@ class EngineWatch:
             self._is_new = False
         self._look_at_tasks()
         serves = False
-        minds = self._engines.minds()
+        minds = self._engines.engine_status()
         self._forget_removed(set(minds))
         for name, found in minds.items():
-            messages = self._inputs.for_mind if name == awaited else 0
+            messages = self._inputs.for_teller if name == awaited else 0
             serves = self._look_at(found.but(messages=messages), now) or serves
         self._go_on(awaited)
         return serves
 
     def _look_at(self, status: EngineStatus, now: datetime) -> bool:
-        """Note and tell how one is; whether it can serve again."""
+        """Update and tell the state of one; whether it can serve again."""
         before = self._store.runtime.engines.get(status.engine)
         waits = status.messages + status.tasks
         if before is not None and status.stand_in and status.stand_in == before.stand_in:
             status = status.but(since=before.since)  # told by that
         is_over = before is not None and before.state == "waiting" and status.state == "ready"
-        if is_over and self._engines.is_doubted(status.engine):
-            # It has answered, and no run is done: should that fail, it is the same wait.
+        if is_over and self._engines.circuits.is_doubted(status.engine):
+            # It has answered, but no run is done yet: should that fail, it is the same outage.
             self.shown[status.engine] = status
             return True
         is_learned = status.next_try_at is not None and status.stand_in is None
-        if is_learned and not self._inputs.for_mind + waits + len(self._store.live.list()):
-            # What waited is gone, and nobody tries it: how it is shows with the next run.
+        if is_learned and not self._inputs.for_teller + waits + len(self._store.live.list()):
+            # Nothing waits for it any more: the next run shows how it is.
             status = EngineStatus(engine=status.engine)
         elif before is not None and status.state == before.state == "waiting":
             status = status.but(since=before.since)
-        elif is_over:
+        elif before is not None and is_over:
             self._tell_end(status, before, now)
         if waits and status.state == "waiting":
-            self._engines.look_whether_mended(status.engine)
-        self._tell_back(status, before, now)
+            self._engines.check_if_back(status.engine)
+        if status.stand_in is None:
+            self._tell_fallback(status, before, now)
         self._keep(status, before, now)
         self._tell_wait(self.shown[status.engine], now)
-        self._tell_stand_in(self.shown[status.engine], now)
+        if status.stand_in is not None:
+            self._tell_fallback(self.shown[status.engine], before, now)
         return is_over
 
     def _forget_removed(self, known: set[str]) -> None:
-        """An endpoint that was removed is no longer waited for; set up again it is a new one."""
+        """Forget endpoints that were removed."""
         self.shown = {name: status for name, status in self.shown.items() if name in known}
         before = self._store.runtime.engines
         left = {name: one for name, one in before.items() if name in known or name in OWN_ENGINES}
@@ -101,9 +101,9 @@ class EngineWatch:
             self._store.feed.tell("status")
 
     def _go_on(self, awaited: str | None) -> None:
-        """Have tasks go on whose wait is over; of an engine that is only tried, one at a time.
+        """End the waits of tasks whose engine can serve; of a half-open one, one task at a time.
 
-        Messages try it before tasks do. Each is waited with until its run begins.
+        Messages probe it before tasks do.
         """
         waits = self._engines.waiting_tasks()
         self._let_go = {key: it for key, it in self._let_go.items() if waits.get(key) is it}
@@ -117,13 +117,13 @@ class EngineWatch:
             name = choice.engine.name
             if choice.waiting or key in self._let_go:
                 continue
-            if self._engines.is_tried(name, key[0]):
+            if self._engines.circuits.is_tried(name, key[0]):
                 if name == awaited or (name, key[0]) in tried:
                     continue
                 tried.add((name, key[0]))
             over.append(key)
-        if over or self._held:
-            queue.end_waits(self._store.files, self._held, over)
+        if over or self._store.held:
+            queue.end_waits(self._store.files, self._store.held, over)
         self._let_go |= {key: waits[key] for key in over}  # what the disk refused is let go again
 
     def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
@@ -143,42 +143,38 @@ class EngineWatch:
         is_lasting = now - (status.since or now) >= TOLD_AFTER
         if not status.messages + status.tasks or (status.want == "unready" and not is_lasting):
             return
-        turn_id, language = _turn_id(status), self._inputs.language()
-        if status.state == "waiting" and not turns.is_committed(self._store.files, turn_id):
-            zone = self._store.settings.zone
-            self._say(turn_id, engine_waits(status, language, now, zone), now)
+        if status.state == "waiting":
+            language, zone = self._inputs.language(), self._store.settings.zone
+            self._tell_once(_turn_id(status), engine_waits(status, language, now, zone), now)
 
-    def _tell_end(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
-        if before is None or not turns.is_committed(self._store.files, _turn_id(before)):
+    def _tell_end(self, status: EngineStatus, before: EngineStatus, now: datetime) -> None:
+        if not turns.is_committed(self._store.files, _turn_id(before)):
             return
         if status.engine in (role.engine for role in self._engines.status().values()):
             said = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
-            self._say(_turn_id(before, "over"), said, now)
+            self._tell_once(_turn_id(before, "over"), said, now)
 
-    def _tell_stand_in(self, status: EngineStatus, now: datetime) -> None:
-        """Say who serves in its place, once."""
-        if (other := status.stand_in) is None:
-            return
-        turn_id = _turn_id(status, "stand-in", other)
-        if not turns.is_committed(self._store.files, turn_id):
+    def _tell_fallback(
+        self, status: EngineStatus, before: EngineStatus | None, now: datetime
+    ) -> None:
+        """Say who serves in its place, once; and that it serves again."""
+        language = self._inputs.language()
+        if status.stand_in is not None:
             why = want_words(status, now, self._store.settings.zone)
-            words = phrases.say_both("engine_stand_in", why=why, other=other)
-            self._say(turn_id, words[self._inputs.language()], now)
+            words = phrases.say_both("engine_stand_in", why=why, other=status.stand_in)
+            self._tell_once(_turn_id(status, "stand-in", status.stand_in), words[language], now)
+        elif before is not None and before.stand_in is not None:
+            was_told = _turn_id(before, "stand-in", before.stand_in)
+            if turns.is_committed(self._store.files, was_told):
+                said = phrases.say("engine_back", language, engine=status.engine)
+                self._tell_once(_turn_id(before, "stand-in over", before.stand_in), said, now)
 
-    def _tell_back(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
-        """Say that it serves again after another did in its place."""
-        if before is None or before.stand_in is None or status.stand_in is not None:
-            return
-        if turns.is_committed(self._store.files, _turn_id(before, "stand-in", before.stand_in)):
-            said = phrases.say("engine_back", self._inputs.language(), engine=status.engine)
-            self._say(_turn_id(before, "stand-in over", before.stand_in), said, now)
-
-    def _say(self, turn_id: str, text: str, now: datetime) -> None:
-        base = code_record(turn_id, now)
-        self._commit(base.but(messages=[system_message(base, text, task_ids=[])]))
+    def _tell_once(self, turn_id: str, text: str, now: datetime) -> None:
+        if not turns.is_committed(self._store.files, turn_id):
+            self._commit(text_turn(turn_id, text, now))
 
     def _find_tasks(self) -> None:
-        """What waited for a mind when the consumer ended waits for it still."""
+        """Tasks that waited for an engine when the consumer ended still wait."""
         for seat in paths.QUEUES:
             for name in self._store.files.names(f"{seat}/queue")[:_MOST_FOUND]:
                 task = queue.read(self._store.files, seat, f"{seat}/queue/{name}")
@@ -186,7 +182,7 @@ class EngineWatch:
                     self._engines.waits(seat, task.id, task.waits_for, task.profile)
 
     def _look_at_tasks(self) -> None:
-        """Of those that wait some may have been canceled, or taken away."""
+        """Some of those that wait may have been canceled or removed."""
         for seat, task_id in islice(self._engines.waiting_tasks(), _MOST_LOOKED_AT):
             if queue.where(self._store.files, seat, task_id) != "queued":
                 self._engines.waits(seat, task_id, None)

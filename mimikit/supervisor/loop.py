@@ -9,22 +9,23 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import mimikit
-from mimikit.clock import Clock, ClockWatch, leap_at_start
+from mimikit.clock import Clock, ClockWatch, jump_at_start
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, QueueName, Task
+from mimikit.protocol.models import EngineStatus, QueueName
 from mimikit.protocol.runtime import Health
 from mimikit.supervisor import recovery
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.llm_eval import LlmEvalBatch
-from mimikit.supervisor.retention import Retention, after_leap
-from mimikit.supervisor.state_guard import StateGuard
+from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -34,8 +35,20 @@ Operation = Callable[[datetime], bool]
 REST_S = 1.0
 LONGEST_WAIT_S = 1.0
 BEAT = timedelta(seconds=4.5)
-TOLD_EVERY = 300
-"""An operation that fails in the same way at each try is told at the first and each of so many."""
+LOG_EVERY = 300
+"""An operation that keeps failing in the same way is logged at the first and each 300th time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The last failure of an operation."""
+
+    error: str
+    text: str
+    times: int
+    """In a row, in the same way."""
+    retry_at: float
+    """Monotonic."""
 
 
 class Supervisor:
@@ -64,24 +77,18 @@ class Supervisor:
         self._rest, self._heartbeat = rest, heartbeat
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
-        self._held: dict[str, Task] = {}
-        """What waits, and is out of its queue only until its time is put right."""
-        self._resting: dict[str, float] = {}
-        self._told: dict[str, tuple[str, int]] = {}
-        """The last error of an operation, and how often it came in a row."""
-        self._degraded: tuple[str, str] | None = None
-        """The operation that failed last, and how, until it succeeds."""
+        self.failures: dict[str, Failure] = {}
+        """By operation, the newest last, until it succeeds."""
         self.last_tick = store.clock.monotonic()
-        """The steady time at which the last pass began."""
         self.last_step = self.last_tick
-        """The steady time at which the last operation, or the wait for the next pass, began."""
+        """When the last operation, or the wait for the next pass, began. Monotonic."""
         self._operations: list[tuple[str, Operation]] = [
             ("look at the state folder", guard.step),
             ("rest after crashes", rest.step),
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
             ("apply commands", commands.step),
-            ("look for strays", recovery.StrayTasks(store, is_claimed, self._held).step),
+            ("look for strays", recovery.StrayTasks(store, is_claimed).step),
             ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
             ("wake", teller.step),  # before what may be much: the user does not wait behind it
             ("look at triggers", triggers.refresh_changed),
@@ -95,10 +102,10 @@ class Supervisor:
     def start(self) -> None:
         """Recover, then read the triggers. Before it nothing else may look at the state."""
         now = self.store.clock.now()
-        newest = recovery.newest_record(self.store, now)
+        last_seen = recovery.last_seen(self.store)
         recovery.recover(self.store, self._applier, now)
-        self._leapt(leap_at_start(newest, now), now, ran=False)
-        self._teller.questions.lived_until = newest
+        if by := jump_at_start(last_seen, now):
+            self._clock_jumped(by, now)
         self.archiver.recover(now)
         self.triggers.load(now)
         self.triggers.clear_away(now)
@@ -121,30 +128,34 @@ class Supervisor:
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self._heartbeat is not None:
                 age_s = self.store.clock.monotonic() - self.last_tick
-                trouble = self._degraded and ": ".join(self._degraded)
-                self._heartbeat.beat(now, age_s, self._rest.reason or trouble)
+                self._heartbeat.beat(now, age_s, self._rest.reason or self._degraded())
             worked = worked or any(again)
             if not any(again) or (stop is not None and stop.is_set()):
                 break
         return worked
 
+    def _degraded(self) -> str | None:
+        """The newest failure, for people."""
+        name = next(reversed(self.failures), None)
+        return f"{name}: {self.failures[name].text}" if name is not None else None
+
     def _watch_clock(self, now: datetime) -> bool:
-        if by := self._clock_watch.leap():
-            self._leapt(by, now, ran=True)
+        if by := self._clock_watch.jump():
+            self._clock_jumped(by, now)
             self._clock_watch.settle()
         return False
 
-    def _leapt(self, by: timedelta, now: datetime, *, ran: bool) -> None:
-        """Bring in line with the clock what was decided by how it stood before.
+    def _clock_jumped(self, by: timedelta, now: datetime) -> None:
+        """Log the jump, pause deletion, recompute the waits that stand on disk or in memory.
 
-        Crash: it is noticed again at the start; a wait that is shortened twice only ends early.
+        Crash: the next start sees a jump back again; a wait that is shortened twice ends early.
         """
-        if by != timedelta():
-            self.store.log.write("audit", "clock_leapt", seconds=by.total_seconds())
-            doubt = after_leap(self.store.runtime.clock_doubt, now - by, now, ran=ran)
-            self.store.save_runtime(clock_doubt=doubt)
+        self.store.log.write("audit", "clock_jumped", seconds=by.total_seconds())
+        self.store.save_runtime(clock_jumped_at=now)
+        self.triggers.replan(now)
         if by < timedelta():
-            queue.shorten_waits(self.store.files, -by, self._held)
+            queue.shorten_waits(self.store.files, -by, self.store.held)
+        self._teller.clock_jumped(by)  # last: it moves a question once
 
     def _wait_s(self) -> float:
         due = self.triggers.index.next_due()
@@ -154,7 +165,7 @@ class Supervisor:
         return min(max(until_due, 0.001), LONGEST_WAIT_S)
 
     def _try(self, name: str, operation: Operation, now: datetime) -> bool:
-        self.last_step = self.store.clock.monotonic()
+        monotonic = self.last_step = self.store.clock.monotonic()
         if self._rests(name):
             return False
         try:
@@ -162,24 +173,19 @@ class Supervisor:
         except Exception as error:
             if shortage_of(error):
                 raise  # it ends the process
-            self._resting[name] = self.store.clock.monotonic() + REST_S
-            self._degraded = name, str(error)
-            # The same over and over is told only now and then: the log is to last for months.
-            last, times = self._told.get(name, ("", 0))
-            times = times + 1 if last == repr(error) else 1
-            self._told[name] = repr(error), times
-            if times == 1 or times % TOLD_EVERY == 0:
-                self.store.log.write(
-                    "error", "operation_failed", operation=name, error=repr(error), times=times
-                )
+            last = self.failures.pop(name, None)
+            times = last.times + 1 if last is not None and last.error == repr(error) else 1
+            self.failures[name] = Failure(repr(error), str(error), times, monotonic + REST_S)
+            if times == 1 or times % LOG_EVERY == 0:
+                facts = {"operation": name, "error": repr(error), "times": times}
+                self.store.log.write("error", "operation_failed", **facts)
             return False
-        self._told.pop(name, None)
-        if self._degraded and self._degraded[0] == name:
-            self._degraded = None
+        self.failures.pop(name, None)
         return done
 
     def _rests(self, name: str) -> bool:
-        return self._resting.get(name, 0) > self.store.clock.monotonic()
+        failure = self.failures.get(name)
+        return failure is not None and failure.retry_at > self.store.clock.monotonic()
 
 
 class CrashRest:
@@ -230,7 +236,7 @@ class HeartbeatWriter:
         tokens = budget.but(used=0)
         shown = (seats, paused, degraded, waits and waits.reason, minds, tokens)
         changed = shown != self._shown
-        if not changed and self._last is not None and timedelta() <= now - self._last < BEAT:
+        if not changed and self._last is not None and abs(now - self._last) < BEAT:
             return
         self._last, self._shown = now, shown
         health = Health(

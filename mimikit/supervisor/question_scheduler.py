@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from mimikit.clock import LEAP
 from mimikit.conversation import inbox
 from mimikit.conversation.inbox import InboxIndex
 from mimikit.language import phrases
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import InboxItem, Question, RoutedAnswer, TurnRecord
+from mimikit.protocol.models import FIRST_TIME, InboxItem, Question, RoutedAnswer, TurnRecord
 from mimikit.protocol.triggers import PlanResult
 from mimikit.roles.teller import user_messages
 from mimikit.supervisor.code_turns import code_record, question_message, system_message
@@ -26,17 +25,12 @@ class QuestionScheduler:
     ) -> None:
         """`commit` makes a turn of code's true."""
         self._store, self._inputs, self._commit = store, inputs, commit
-        self._expiry = "", 0.0
-        """The open question, and when its time is over by the steady clock."""
-        self.lived_until: datetime | None = None
-        """At the start: until when the consumer before was there."""
 
     def step(self, now: datetime, *, may_ask: bool) -> bool:
         """Route an answer, take a default, or open the next question; gives whether it did.
 
         may_ask: the Teller is not about to: there is one question at a time.
         """
-        lived_until, self.lived_until = self.lived_until, None
         question = inbox.pending_question(self._store.files)
         if question is None:
             return may_ask and self._ask_next(now)
@@ -44,7 +38,7 @@ class QuestionScheduler:
         answer = next(iter(self._inputs.answers_to(question.question_id)), None)
         if answer is not None and question.planner_task_id is not None:
             self._route(question, answer, now)
-        elif self._time_left(question, lived_until, now) <= timedelta():
+        elif now >= question.expires_at:
             self._expire(question, now)
         else:
             return False
@@ -103,25 +97,10 @@ class QuestionScheduler:
         said = [question_message(question, base), system_message(base, text, task_ids=[])]
         self._commit(record.but(messages=said))
 
-    def _time_left(
-        self, question: Question, lived_until: datetime | None, now: datetime
-    ) -> timedelta:
-        """How long an answer is still waited for.
-
-        Only time counts in which this consumer was there: neither a leap of the clock nor a night's
-        sleep answers for the user. What page and terminal show is put right.
-        """
-        steady = self._store.clock.monotonic()
-        if self._expiry[0] != question.question_id:
-            since = max(lived_until or now, question.created_at)
-            left_s = (question.expires_at - since).total_seconds()
-            self._expiry = question.question_id, steady + min(max(left_s, 0.0), question.timeout)
-        left = timedelta(seconds=self._expiry[1] - steady)
-        if left > timedelta() and abs(now + left - question.expires_at) >= LEAP:
-            # Of a clock that went back it is asked now: at the next start the time left is counted
-            # from then, and a time to come would leave none.
-            asked_at = min(question.created_at, now)
-            put_right = question.but(created_at=asked_at, expires_at=now + left)
-            self._store.files.save(paths.PENDING_QUESTION, put_right)
+    def clock_jumped(self, by: timedelta) -> None:
+        """Leave the open question the time it had."""
+        question = inbox.pending_question(self._store.files)
+        if question is not None:
+            moved = question.but(expires_at=max(question.expires_at + by, FIRST_TIME))
+            self._store.files.save(paths.PENDING_QUESTION, moved)
             self._store.feed.tell("question")
-        return left

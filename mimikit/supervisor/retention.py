@@ -1,12 +1,7 @@
-"""Keeps the folder from growing for ever: what has ended is removed after its time.
+"""Deletes ended things after their retention time, a line of the log each.
 
-Not on the word of a clock that leapt: that must have gone on from there for a day. A machine that
-is on for some hours every few days can not be told from one whose clock leaps at each start: there
-the time of an earlier start is gone by, once the consumer has lived for a day since. What is
-removed stands in the log.
-
-The bell is rung by Huey's periodic jobs; whether there is something to do is decided here, from
-files and settings, since such bells skip and double.
+Nothing is deleted until 24 h after a clock jump. The bell is rung by Huey's periodic jobs; whether
+work is due is decided here from files and settings, since such bells skip and double.
 """
 
 from __future__ import annotations
@@ -14,17 +9,14 @@ from __future__ import annotations
 import threading
 from datetime import datetime, timedelta
 
-from mimikit.clock import CONFIRMED_AFTER
+from mimikit.clock import may_delete
 from mimikit.log import rotated_logs
 from mimikit.protocol import paths
-from mimikit.protocol.models import ClockDoubt
 from mimikit.supervisor.store import Store
 from mimikit.tasks.usage import is_summed_up
 
 EVERY = timedelta(hours=20)
 LOOK_EVERY = timedelta(minutes=1)
-LIVED_EVERY_S = 600
-"""So much of what it has lived a consumer that is killed may lose."""
 BATCH = 200
 """Removals in one pass: a tick must not be held up by a month of runs."""
 _SUFFIXES = {
@@ -42,26 +34,6 @@ _SUFFIXES = {
 }
 
 
-def after_leap(doubt: ClockDoubt | None, was: datetime, now: datetime, *, ran: bool) -> ClockDoubt:
-    """What is believed when the clock, which showed `was`, shows `now`. Pure.
-
-    ran: this was seen while the consumer ran; else ahead may only be time in which nobody did.
-    """
-    if doubt is not None and was <= now and not ran:
-        return doubt.but(leapt_at=now)
-    believed = min(doubt.believed if doubt else was, now)
-    return ClockDoubt(leapt_at=now, believed=believed, proving=now)
-
-
-def after_living(doubt: ClockDoubt, now: datetime, lived_s: float) -> ClockDoubt | None:
-    """What is believed when the consumer has lived for so much more; None: the clock. Pure."""
-    if abs(now - doubt.leapt_at) >= CONFIRMED_AFTER:
-        return None
-    if doubt.lived_s + lived_s < CONFIRMED_AFTER.total_seconds():
-        return doubt.but(lived_s=doubt.lived_s + lived_s)
-    return doubt.but(believed=doubt.proving, proving=now, lived_s=0.0)
-
-
 class Retention:
     """Removes ended things older than the retention time, some at a time."""
 
@@ -73,9 +45,6 @@ class Retention:
         self._looked: dict[str, int] = {}
         """The time of each folder of records when it was looked through."""
         self._look_at: datetime | None = None
-        self._doubt: ClockDoubt | None = None
-        self._lived_from = store.clock.monotonic()
-        """Since then no life is written down."""
 
     def ring(self) -> None:
         """It may be time; any thread may say so."""
@@ -86,36 +55,20 @@ class Retention:
         if self._look_at is None or not now < self._look_at <= now + LOOK_EVERY:
             self._look_at = now + LOOK_EVERY
             self._set_aside()
-        until = self._believed(now)
+        if not may_delete(self._store.runtime.clock_jumped_at, now):
+            self._todo = []
+            return False
         if not self._todo and self._rung.is_set():
             self._rung.clear()
             last = self._store.runtime.last_retention_at
-            if last is None or not timedelta() <= now - last < EVERY:
-                self._todo = self._expired(until)
+            if last is None or abs(now - last) >= EVERY:
+                self._todo = self._expired(now)
                 self._store.save_runtime(last_retention_at=now)
         batch, self._todo = self._todo[:BATCH], self._todo[BATCH:]
         for path in batch:
             self._store.files.remove(path)
             self._store.log.write("audit", "expired", path=path)
         return False
-
-    def _believed(self, now: datetime) -> datetime:
-        """So late it certainly is; what was decided before the clock leapt is decided anew."""
-        store, steady = self._store, self._store.clock.monotonic()
-        doubt = store.runtime.clock_doubt
-        if doubt != self._doubt:
-            self._todo, self._doubt, self._lived_from = [], doubt, steady
-        if doubt is not None:
-            lived_s = steady - self._lived_from
-            new = after_living(doubt, now, lived_s)
-            is_later = new is None or new.proving != doubt.proving
-            if is_later:
-                store.save_runtime(last_retention_at=None)
-                self._rung.set()
-            if is_later or lived_s >= LIVED_EVERY_S:
-                store.save_runtime(clock_doubt=new)
-                self._doubt, self._lived_from = new, steady
-        return store.believed(now)
 
     def _set_aside(self) -> None:
         """Have what can be no record leave the folders in which nobody looks for one by name."""

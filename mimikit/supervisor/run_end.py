@@ -1,7 +1,7 @@
-"""What the end of a trigger's run comes to: who is told and when, and the circuit breaker. Pure.
+"""What the end of a run comes to: who is told and when, and the circuit breaker of a trigger.
 
-It is written into the trigger's state before anything follows from it, so that an end which is
-carried out again after a crash counts no failure twice and tells what it told.
+For a trigger's run it is written into the trigger's state before anything follows from it, so that
+an end which is applied again after a crash counts no failure twice and tells what it told.
 """
 
 from __future__ import annotations
@@ -9,17 +9,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container
 from datetime import timedelta
+from typing import Literal
 
+from mimikit.protocol import paths
 from mimikit.protocol.models import REMINDER, Task
 from mimikit.protocol.notify import is_standing
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import EndIntent, Trigger, TriggerState
-from mimikit.supervisor.code_turns import last_run, outcome_hash, telling
+from mimikit.protocol.triggers import EndIntent, LastRun, PlanResult, Trigger, TriggerState
+from mimikit.supervisor.store import Store
+from mimikit.triggers import registry
 
+Told = Literal["teller", "message"]
 BREAKS_AT = 3
-"""So many failures in a row that are alike pause a trigger."""
-GATHERED = timedelta(minutes=1)
-"""Runs of a standing condition are told at most so often; results of one request wait so long."""
+"""Equal failures in a row that pause a trigger."""
+MOST_OF_AN_ERROR = 200
+"""Characters of an error that are kept beside a trigger."""
+REPORT_COALESCE_WINDOW = timedelta(minutes=1)
+"""A standing condition reports once in this time; results of one request wait this long."""
 
 
 def after_end(
@@ -31,15 +37,15 @@ def after_end(
     waited_for: bool,
     under_way: Container[str],
 ) -> TriggerState:
-    """What is known of a trigger once a run of it has ended; under its `ends` what follows.
+    """The state of a trigger once a run of it has ended; its `ends` say what follows. Pure.
 
-    under_way: runs whose end is not carried out yet.
+    under_way: runs whose end is not applied yet.
     """
     told = telling(task, result, state, waited_for=waited_for)
     if result.status != "canceled":
         state = state.but(last_outcome=outcome_hash(result))
-    # That it was ended from outside says nothing of how it would have gone; the tasks of a plan
-    # that a trigger had made are several to a run.
+    # A run that was ended from outside says nothing; the tasks of a plan that a trigger made do not
+    # count either, as they are several to a run.
     counts = result.failure_reason not in ("canceled", "killed") and task.origin == "trigger"
     if counts:
         failure = _failure_hash(result) if result.status == "failed" else None
@@ -51,22 +57,121 @@ def after_end(
         ended = EndIntent(told="message", trips=True)
         state = state.but(paused_by="breaker")
     elif told and is_standing(trigger):
-        ended, state = _gathered(ended, state, task, result)
+        ended, state = _coalesced(ended, state, task, result)
     kept = {id_: end for id_, end in state.ends.items() if id_ in under_way}
     return state.but(ends={**kept, task.id: ended}, last_end=last_run(result))
 
 
-def _gathered(
+def telling(
+    task: Task, result: TaskResult, before: TriggerState | None, *, waited_for: bool = False
+) -> Told | None:
+    """Who reports this result: the Teller, a plain message, or nobody. Pure. Source: spec 0.
+
+    waited_for: it is an inner step of a chain.
+    """
+    if task.profile == REMINDER:
+        return "message"
+    if task.internal or task.notify == "none" or result.failure_reason == "upstream":
+        return None
+    if waited_for and result.status == "canceled":
+        return "message"
+    notify = "failure" if waited_for and not task.notify_given else task.notify
+    if notify == "teller":
+        return "message" if result.status == "canceled" else "teller"
+    if notify == "failure":
+        return "message" if result.status == "failed" else None
+    if notify == "change":
+        if result.status == "canceled":
+            return None
+        # No outcome yet: the first run, which is a change.
+        changed = before is None or before.last_outcome != outcome_hash(result)
+        return "message" if changed or result.status == "failed" else None
+    return "message"
+
+
+def last_run(result: TaskResult) -> LastRun:
+    error = " ".join((result.error or "").split())
+    return LastRun(
+        task_id=result.id,
+        status=result.status,
+        at=result.completed_at,
+        failure_reason=result.failure_reason,
+        error=error[:MOST_OF_AN_ERROR] or None,
+    )
+
+
+def outcome_hash(result: TaskResult) -> str:
+    """What `notify: change` compares: status and text."""
+    return hashlib.sha256(f"{result.status}\x00{result.text}".encode()).hexdigest()[:16]
+
+
+def _coalesced(
     end: EndIntent, state: TriggerState, task: Task, result: TaskResult
 ) -> tuple[EndIntent, TriggerState]:
-    """When an edge of a standing condition is told: at once, or with what else comes by then."""
+    """When an edge of a standing condition is reported: at once, or at the end of the window."""
     now, last = result.completed_at, state.told_at
-    if task.profile == REMINDER or last is None or not last - GATHERED < now < last + GATHERED:
+    if (
+        task.profile == REMINDER
+        or last is None
+        or not last - REPORT_COALESCE_WINDOW < now < last + REPORT_COALESCE_WINDOW
+    ):
         return end, state.but(told_at=now)  # or the clock was set back
-    at = last if now < last else last + GATHERED
+    at = last if now < last else last + REPORT_COALESCE_WINDOW
     return end.but(not_before=at), state.but(told_at=at)
 
 
 def _failure_hash(result: TaskResult) -> str:
-    """Why a run failed; what it printed, which may hold a time, does not count."""
+    """Identifies equal failures; the output does not count, as it may have a time in it."""
     return hashlib.sha256(f"{result.failure_reason}\x00{result.error}".encode()).hexdigest()[:16]
+
+
+def settled_end(store: Store, task: Task, result: TaskResult, *, waited_for: bool) -> EndIntent:
+    """What follows from the end of a run; for a trigger's run it is written to its state, once."""
+    files, trigger_id = store.files, task.source_trigger_id
+    trigger, broken = registry.active(files, trigger_id) if trigger_id else (None, None)
+    if trigger is None:
+        return EndIntent(told=telling(task, result, None, waited_for=waited_for))
+    state = registry.state(files, trigger.id)
+    if task.id not in state.ends:
+        if broken is not None:  # a broken definition cannot be paused
+            trigger = trigger.but(enabled=False)
+        under_way = {
+            id_
+            for id_ in state.ends
+            if any(files.exists(paths.running(seat, id_)) for seat in paths.QUEUES)
+        }
+        state = after_end(trigger, state, task, result, waited_for=waited_for, under_way=under_way)
+        registry.save_state(files, trigger.id, state)
+        store.feed.tell("trigger", id=trigger.id)
+    return state.ends[task.id]
+
+
+def plan_end(store: Store, task: Task, plan: PlanResult, end: EndIntent) -> EndIntent:
+    """The same for the plan of a trigger's run; one that made tasks reports through those.
+
+    end: what follows unless the trigger is to be paused.
+    """
+    made = plan.tasks or plan.triggers
+    if task.source_trigger_id is None or plan.status == "needs_input" or made:
+        return end
+    result = TaskResult.of(
+        task,
+        plan.status,
+        attempts=plan.attempts,
+        started_at=plan.started_at,
+        completed_at=plan.completed_at,
+        failure_reason=plan.failure_reason,
+        error=plan.error,
+    )
+    settled = settled_end(store, task, result, waited_for=False)
+    return settled if settled.trips else end
+
+
+def break_circuit(store: Store, task: Task) -> None:
+    """Pause the trigger of a run that failed like those before it. Idempotent."""
+    trigger_id = task.source_trigger_id or ""
+    trigger, broken = registry.active(store.files, trigger_id)
+    if trigger is not None and broken is None and trigger.enabled:
+        registry.save(store.files, trigger.but(enabled=False))
+        store.log.write("audit", "circuit_broken", triggerId=trigger_id, taskId=task.id)
+        store.trigger_changed(trigger_id)

@@ -1,22 +1,20 @@
-"""What every built-in operation writes with. One per consumer; the supervisor thread's alone."""
+"""The state that all operations share. One per consumer; used by the supervisor's thread only."""
 
 from __future__ import annotations
 
-import contextlib
 import queue
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from mimikit.clock import A_DAY, Clock
+from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.conversation.history import HistoryStore
-from mimikit.errors import NewerState, UnsafeFile
+from mimikit.errors import NewerState
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import REMINDER, History, QueueName, Task
-from mimikit.protocol.records import written_at
 from mimikit.protocol.results import StatusCheckpoint
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.protocol.watch import WakeBell
@@ -26,11 +24,13 @@ from mimikit.tasks import reminders
 from mimikit.tasks.ledger import Ledger
 
 T = TypeVar("T")
-MOST_AHEAD, _MOST_TAKEN = 3, 64 * 2**20
+
+SLICE_S = 0.05
+"""The longest that runs are ended, or triggers looked at, in one pass, however many there are."""
 
 
 class EventQueue(Generic[T]):
-    """What other threads tell the supervisor; each entry wakes it."""
+    """Events from other threads; each wakes the supervisor."""
 
     def __init__(self, bell: WakeBell) -> None:
         self._bell = bell
@@ -41,7 +41,7 @@ class EventQueue(Generic[T]):
         self._bell.ring()
 
     def take(self) -> list[T]:
-        """All that was put in since."""
+        """All events since the last call."""
         return [self._waiting.get() for _ in range(self._waiting.qsize())]
 
 
@@ -50,16 +50,13 @@ class SupervisorEvents:
         self.bell = WakeBell()
         self.ended_runs = EventQueue[tuple[QueueName, str]](self.bell)
         self.changed_triggers = EventQueue[str | None](self.bell)
-        """Definitions that were made, edited or removed, or are to be looked at again; None: any
-        may have changed or gone."""
+        """Definitions that changed or are to be read again; None: any may have."""
         self.changed_files = EventQueue[set[str]](self.bell)
-        """Triggers: files that these look at have changed."""
+        """Triggers whose watched files have changed."""
 
 
 @dataclass
 class Store:
-    """The state folder with what is kept of it in memory."""
-
     files: Files
     settings: Settings
     clock: Clock
@@ -70,8 +67,10 @@ class Store:
     conversation: HistoryStore
     runtime: RuntimeState
     events: SupervisorEvents = field(default_factory=SupervisorEvents)
+    held: dict[str, Task] = field(default_factory=dict[str, Task])
+    """Tasks claimed to change how long they wait, not released yet, as the disk refused."""
     canceling: set[str] = field(default_factory=set[str])
-    """Tasks whose cancel this process began and the disk cut short: to be taken up again."""
+    """Tasks whose cancel the disk cut short: to be repeated."""
 
     @classmethod
     def open(
@@ -82,7 +81,7 @@ class Store:
         Raises:
             NewerState: a newer version wrote here; nothing was changed.
         """
-        conversation, ledger = HistoryStore(files, clock), Ledger(files, clock)
+        conversation, ledger = HistoryStore(files), Ledger(files)
         for path, got, model in (
             (paths.HISTORY, conversation.schema_version, History),
             (paths.TASK_STATUS, ledger.load(), StatusCheckpoint),
@@ -94,9 +93,6 @@ class Store:
                     "use the newer mimikit that wrote it"
                 )
         runtime = files.load(paths.RUNTIME, RuntimeState) or RuntimeState()
-        if take_back(files, runtime, clock.now()):
-            conversation, ledger = HistoryStore(files, clock), Ledger(files, clock)
-            ledger.load()
         return cls(
             files=files,
             settings=settings,
@@ -110,10 +106,9 @@ class Store:
         )
 
     def submit(self, task: Task, *, planned_at: datetime | None = None, missed: int = 0) -> bool:
-        """Have a task begin; False when it had before.
+        """Queue a task, or end a reminder at once, which needs no pool; False: it was before.
 
-        A reminder comes to its end at once: no pool is to be free for it. `planned_at`, `missed`:
-        of its slot.
+        planned_at, missed: of its slot.
         """
         if task.profile == REMINDER and task.role == "worker":
             is_new = reminders.tell(self.files, task, planned_at, missed)
@@ -128,37 +123,7 @@ class Store:
         self.runtime = self.runtime.but(**changes)
         self.files.save(paths.RUNTIME, self.runtime)
 
-    def believed(self, now: datetime) -> datetime:
-        """So late it certainly is, while the clock shows `now`."""
-        doubt = self.runtime.clock_doubt
-        return doubt.believed if doubt else now
-
     def trigger_changed(self, trigger_id: str) -> None:
-        """A definition was written or removed here: to be looked at again, and shown."""
+        """A definition was written or removed."""
         self.events.changed_triggers.put(trigger_id)
         self.feed.tell("trigger", id=trigger_id)
-
-
-def take_back(files: Files, runtime: RuntimeState, now: datetime) -> bool:
-    """Take what stands under a day or month to come into the newest file before it; whether any.
-
-    Where the clock may be wrong, as many such names say, only one ahead of its file's time counts.
-    Crash: a file that the other one ends with was taken in; it only has to go.
-    """
-    is_sure, taken = runtime.clock_doubt is None and (runtime.seen_at or now) <= now, False
-    for folder, size in ((paths.TRANSCRIPT, 10), (paths.LEDGER, 7)):
-        names, limit = files.names(folder, suffix=".jsonl"), (now + A_DAY).isoformat()[:size]
-        far = [name for name in names if name[:size] > limit]
-        into = f"{folder}/" + max(
-            [f"{now.isoformat()[:size]}.jsonl", *names[: len(names) - len(far)]]
-        )
-        for path in (f"{folder}/{name}" for name in far if len(far) <= MOST_AHEAD):
-            stat = files.stat(path)
-            own = written_at(stat) + A_DAY if stat else now
-            with contextlib.suppress(UnsafeFile):  # what is not ours is set aside by who writes it
-                if is_sure or path > f"{folder}/{own.isoformat()[:size]}.jsonl":
-                    more, held = (files.read(one, most=_MOST_TAKEN) or b"" for one in (path, into))
-                    if not held.endswith(more):
-                        files.write(into, held + b"\n" * (held[-1:] not in b"\n") + more)
-                    taken = files.remove(path) or taken
-    return taken

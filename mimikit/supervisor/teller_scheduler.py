@@ -1,16 +1,16 @@
-"""When the Teller is woken, and what becomes of its attempts.
+"""When the Teller takes a turn, and what becomes of its attempts.
 
 Order: outcomes of attempts → answers and questions → a new Teller turn → what code tells itself.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mimikit import permission
 from mimikit.conversation import inbox, turns
@@ -31,14 +31,14 @@ from mimikit.supervisor.code_turns import code_record, message_turn, system_mess
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.engine_watch import EngineWatch
 from mimikit.supervisor.question_scheduler import QuestionScheduler
-from mimikit.supervisor.run_end import GATHERED
+from mimikit.supervisor.run_end import REPORT_COALESCE_WINDOW
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.retry import WAITING
 
-MAX_TOLD_AT_ONCE = 20
+MAX_RESULTS_PER_TURN = 20
 MOST_INPUTS, MOST_CHARACTERS = 100, 1_000_000
-"""So much one turn takes in, the oldest first: its record must be one that can be read again."""
+"""Of one turn: its record must fit the size limit of records."""
 
 
 class TurnRunner(Protocol):
@@ -51,6 +51,67 @@ class TurnRunner(Protocol):
 
     def close(self, timeout_s: float) -> None:
         """Take no more turns; the one in progress is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing is to be answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Inputs wait for an engine or for tokens; code answers plain commands meanwhile."""
+
+    status: EngineStatus
+    for_tokens: bool = False
+    not_before: datetime | None = None
+    """Back-off after a turn that was turned away; None: goes on as soon as the engine can serve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replying:
+    """A turn is in progress."""
+
+    attempt: TurnAttempt
+    then: Idle | Waiting
+    """The state after it: other inputs may wait while code answers a command."""
+
+
+State: TypeAlias = Idle | Replying | Waiting
+
+
+def next_step(state: State, choice: EngineChoice | None, now: datetime) -> State | EngineChoice:
+    """The engine to take a turn with now, or the state in which there is none. Pure.
+
+    choice: the engine for the inputs that wait; None: there are none.
+    """
+    if isinstance(state, Replying) or is_backing_off(state, now):
+        return state
+    if choice is None:
+        return Idle()
+    if choice.waiting is None:
+        return choice
+    return waiting_for(state, choice.engine.name, choice.waiting, now)
+
+
+def is_backing_off(state: State, now: datetime) -> bool:
+    return isinstance(state, Waiting) and state.not_before is not None and now < state.not_before
+
+
+def waiting_for(state: State, engine: str, reason: str, now: datetime) -> Waiting:
+    """Waiting for that reason, since when it began. Pure."""
+    before = state.status if isinstance(state, Waiting) else None
+    is_same = before is not None and before.reason == reason
+    return Waiting(
+        EngineStatus(
+            engine=engine,
+            state="waiting",
+            want=want_of(reason),
+            reason=reason,
+            since=before.since if is_same else now,
+            until=getattr(reason, "until", None),
+        )
+    )
 
 
 class TellerScheduler:
@@ -68,70 +129,103 @@ class TellerScheduler:
         self._store, self._applier = store, applier
         self._context, self._seat, self._facts = context, seat, facts
         self.inputs = InboxIndex(store.files, store.conversation, store.feed)
-        self.questions = QuestionScheduler(store, self.inputs, self._commit)
+        self.questions = QuestionScheduler(store, self.inputs, self.commit)
+        self.engines = EngineWatch(store, context.engines, self.inputs, self.commit)
+        self.budget = BudgetWatch(store, context.usage, self.inputs, self.commit)
+        self._state: State = Idle()
         self._outcomes: list[TurnOutcome] = []
-        self._under_way: TurnAttempt | None = None
-        self._not_before: datetime | None = None
-        self._retry_s = 0.0
-        """The same by the steady clock: whichever comes first, as the other may be set."""
-        self._newest: str | None = None
-        """What the user said last, when that was looked at."""
-        self.waiting: EngineStatus | None = None
+        self._newest_seen: str | None = None
+        """The user's newest input when a turn was last considered."""
+
+    @property
+    def _wait(self) -> Waiting | None:
+        state = self._state.then if isinstance(self._state, Replying) else self._state
+        return state if isinstance(state, Waiting) else None
+
+    @property
+    def waiting(self) -> EngineStatus | None:
         """The engine that inputs wait for, and why; None when none does."""
-        self.engines = EngineWatch(store, context.engines, self.inputs, self._commit)
-        self.budget = BudgetWatch(store, context.usage, self.inputs, self._commit)
-        self._waits_for_tokens = False
+        return self._wait.status if self._wait else None
+
+    @property
+    def not_before(self) -> datetime | None:
+        """The end of the back-off."""
+        return self._wait.not_before if self._wait else None
 
     def step(self, now: datetime) -> bool:
         # Turns whose application the disk cut short come first: until they are applied, their
-        # inputs must not get into another turn. There are none in good times.
+        # inputs must not get into another turn.
         done = self._applier.apply_turns()
         done = self._take_outcomes(now) or done
         done = self.inputs.refresh(now) or done
-        done = self.questions.step(now, may_ask=self._under_way is None) or done
-        for_tokens = self.waiting is not None and self._waits_for_tokens
-        awaited = self.waiting.engine if self.waiting and not for_tokens else None
-        if self.engines.step(now, awaited) or self._is_served_otherwise(awaited):
-            self._not_before = None
-        self.budget.step(now, teller_waits=for_tokens)
-        if for_tokens and not self.budget.holds_teller:
-            self._not_before = None
+        may_ask = not isinstance(self._state, Replying)
+        done = self.questions.step(now, may_ask=may_ask) or done
+        self._watch_wait(now)
         # What the user said does not wait for what code tells.
         done = self._start_turn(now) or done
-        return self._tell_plainly(now) or done
+        return self._report_plainly(now) or done
+
+    def clock_jumped(self, by: timedelta) -> None:
+        """Recompute what waits for a time: turns are tried at once."""
+        self._end_back_off()
+        self.questions.clock_jumped(by)
+
+    def _end_back_off(self) -> None:
+        match self._state:
+            case Waiting():
+                self._state = replace(self._state, not_before=None)
+            case Replying(then=Waiting() as then):
+                self._state = replace(self._state, then=replace(then, not_before=None))
+            case _:
+                pass
+
+    def _watch_wait(self, now: datetime) -> None:
+        """End the back-off when an engine serves again, another was chosen, or tokens are there."""
+        wait = self._wait
+        for_tokens = wait is not None and wait.for_tokens
+        awaited = wait.status.engine if wait and not for_tokens else None
+        is_over = self.engines.step(now, awaited)
+        self.budget.step(now, teller_waits=for_tokens)
+        if awaited is not None and awaited != self._context.engines.for_role("teller").engine.name:
+            is_over = True
+        if is_over or (for_tokens and not self.budget.holds_teller):
+            self._end_back_off()
 
     def _start_turn(self, now: datetime) -> bool:
-        is_early = self._not_before is not None and now < self._not_before
-        if self._under_way is not None or self._context.stopping.is_set():
+        if isinstance(self._state, Replying) or self._context.stopping.is_set():
             return False
-        if is_early and self._store.clock.monotonic() < self._retry_s:
+        if is_backing_off(self._state, now):
             return self._answer_commands(now)
         items, attempt, excused = self._next_inputs(now)
-        if not items:
-            self.waiting = None
-            return False
-        engines = self._context.engines
-        choice = engines.for_role("teller")
-        if self._is_asked_anew() and choice.waiting:
-            engines.try_now(choice.engine.name)
-            choice = engines.for_role("teller")
-        if choice.waiting:
-            self._wait(choice, choice.waiting, now)
-            self._waits_for_tokens = False
+        step = next_step(self._state, self._choose_engine() if items else None, now)
+        if not isinstance(step, EngineChoice):
+            self._set_state(step)
             return self._answer_commands(now)
-        self.waiting = None
-        items, choice = self._by_code_first(items, choice)
+        self._state = Idle()
+        items, choice = self._try_builtin_first(items, step)
         return self._take(items, attempt, excused, choice, now)
 
-    def _is_asked_anew(self) -> bool:
-        """Whether the user has said something since the last look."""
-        before, self._newest = self._newest, self.inputs.newest
-        return before is not None and self._newest not in ("", before)
+    def _choose_engine(self) -> EngineChoice:
+        """The Teller's engine; it is tried at once when the user has said something since."""
+        engines = self._context.engines
+        choice = engines.for_role("teller")
+        before, self._newest_seen = self._newest_seen, self.inputs.newest
+        if choice.waiting and before is not None and self._newest_seen not in ("", before):
+            engines.try_now(choice.engine.name)
+            choice = engines.for_role("teller")
+        return choice
 
-    def _by_code_first(
+    def _set_state(self, state: State) -> None:
+        reason = state.status.reason if isinstance(state, Waiting) else None
+        if reason is not None and (self.waiting is None or self.waiting.reason != reason):
+            self._store.log.write("audit", "teller_waits", reason=reason)
+            self._store.feed.tell("status")
+        self._state = state
+
+    def _try_builtin_first(
         self, items: list[InboxItem], choice: EngineChoice
     ) -> tuple[list[InboxItem], EngineChoice]:
-        """Beside a small model code answers what it can: so many of the inputs go together."""
+        """Beside a small model code answers what it can; a turn has inputs of one kind."""
         code = self._context.engines.code
         if choice.engine.name != LOCAL or code is None:
             return items, choice
@@ -139,16 +233,16 @@ class TellerScheduler:
         question = inbox.pending_question(self._store.files)
         answers = [code.answers(item.text, tasks, question) for item in items]
         alike = list(takewhile(lambda number: answers[number] == answers[0], range(len(items))))
-        by_code = EngineChoice(code, choice.seat, None, choice.passed_over)
+        by_code = EngineChoice(code, choice.seat, None, choice.skipped)
         return items[: len(alike)], by_code if answers[0] else choice
 
     def _answer_commands(self, now: datetime) -> bool:
-        """While a mind is waited for, code answers what is exactly a command, and nothing else."""
+        """While an engine is waited for, code answers what is exactly a command, nothing else."""
         code = self._context.engines.code
-        if code is None or self.waiting is None:
+        if code is None or self._wait is None:
             return False
         tasks = functools.cache(lambda: self._context.reader.tasks("all"))
-        items, has_more = self.inputs.pick(lambda text: code.understands(text, tasks), now)
+        items, has_more = self.inputs.pick(lambda text: code.understands(text, tasks))
         if not items:
             return has_more
         items = items[: self._most_inputs(code.name)]
@@ -158,10 +252,6 @@ class TellerScheduler:
         choice = EngineChoice(code, self._context.engines.for_role("teller").seat)
         return self._take(items, attempt, excused, choice, now) or has_more
 
-    def _is_served_otherwise(self, awaited: str | None) -> bool:
-        """Whether the owner has chosen another engine than the one that is waited for."""
-        return awaited not in (None, self._context.engines.for_role("teller").engine.name)
-
     def _take(
         self,
         items: list[InboxItem],
@@ -170,7 +260,7 @@ class TellerScheduler:
         choice: EngineChoice,
         now: datetime,
     ) -> bool:
-        """Begin a turn, unless it is over or was tried too often."""
+        """Start a turn, unless it is committed or was tried too often."""
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
@@ -191,10 +281,11 @@ class TellerScheduler:
             question=inbox.pending_question(self._store.files),
             facts=self._facts(),
         )
-        self._under_way = turns.start(self._store.files, turn_id, attempt, ids, now)
+        mark = turns.start(self._store.files, turn_id, attempt, ids, now)
+        self._state = Replying(mark, self._wait or Idle())
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
-        # Without a model an order follows from nothing but itself, whatever is told beside it.
+        # Without a model a command follows from itself alone, whatever results are beside it.
         of = inputs if inputs and permission.is_by_user(choice.engine.name) else items
         trace = next((i.trace_id for i in of if i.trace_id), None) or new_id("trace", now)
         is_last = attempt - excused >= turns.MAX_ATTEMPTS
@@ -203,7 +294,7 @@ class TellerScheduler:
         return True
 
     def _next_inputs(self, now: datetime) -> tuple[list[InboxItem], int, int]:
-        """What a turn is to be about, oldest first: one that was cut short, or what is next.
+        """The inputs of the next turn, oldest first: of one that was cut short, or new ones.
 
         With the number of its attempt, and how many before it do not count.
         """
@@ -213,7 +304,7 @@ class TellerScheduler:
             turns.drop_marks(self._store.files, turn.id)
         found: list[InboxItem] = []
         left, most = MOST_CHARACTERS, self._most_inputs()
-        for item in self.inputs.waiting(for_teller=True, has_mind=self._has_mind(), now=now):
+        for item in self.inputs.waiting(for_teller=True, has_model=self._has_model(), now=now):
             left -= len(item.text) + len(item.quote or "")
             if found and (left < 0 or len(found) == most):
                 break
@@ -223,10 +314,10 @@ class TellerScheduler:
         return [*found, *self._of_their_traces(found, most - len(found), now)], *_attempt(None)
 
     def _is_awaited(self, item: InboxItem, now: datetime) -> bool:
-        """Whether a result is told together with others of its request, which may end soon."""
+        """Whether a result waits to be reported with others of its request, which may end soon."""
         if item.kind != "task_result" or item.trigger_id or item.trace_id is None:
             return False
-        if not timedelta() <= now - item.created_at < GATHERED:
+        if not timedelta() <= now - item.created_at < REPORT_COALESCE_WINDOW:
             return False
         places = (
             queue.where(self._store.files, name, id_)
@@ -238,55 +329,58 @@ class TellerScheduler:
     def _of_their_traces(
         self, found: Sequence[InboxItem], most: int, now: datetime
     ) -> Iterator[InboxItem]:
-        """Results that code would tell by itself, of requests whose others the Teller tells."""
+        """Results that code would report, of requests whose other results the Teller reports."""
         traces = {item.trace_id for item in found if item.kind == "task_result"}
         if traces:
             plain = self.inputs.waiting(for_teller=False, now=now)
             yield from islice((item for item in plain if item.trace_id in traces), max(0, most))
 
-    def _has_mind(self) -> bool:
-        """Whether a model tells results, if only later; beside a small one code does."""
+    def _has_model(self) -> bool:
+        """Whether a model reports results, if only later; beside a small one code does."""
         name = self._context.engines.for_role("teller").engine.name
         return name != LOCAL and not permission.is_by_user(name)
 
     def _most_inputs(self, engine: str | None = None) -> int:
-        """Of how many inputs a turn is to be.
+        """The most inputs of a turn.
 
-        Without a model each may be an order, of a plan and its task, and all share the turn's trace
-        and what that is allowed.
+        Without a model each may be a command, of a plan and its task, and all share the turn's
+        trace with its limit.
         """
-        if self._has_mind() if engine is None else not permission.is_by_user(engine):
+        if self._has_model() if engine is None else not permission.is_by_user(engine):
             return MOST_INPUTS
         return min(MOST_INPUTS, max(1, self._context.settings.limits.tasks_per_trace // 2))
 
     def _take_outcomes(self, now: datetime) -> bool:
         self._outcomes += self._seat.outcomes()
-        took = bool(self._outcomes)
+        had_some = bool(self._outcomes)
         while self._outcomes:
-            outcome = self._outcomes.pop(0)
-            mark, job = self._under_way, outcome.job
-            if mark is None or (mark.turn_id, mark.attempt) != (job.id, job.attempt):
-                continue  # a late outcome: another attempt is under way
+            outcome, replying = self._outcomes.pop(0), self._state
+            job = outcome.job
+            if not isinstance(replying, Replying):
+                continue
+            mark = replying.attempt
+            if (mark.turn_id, mark.attempt) != (job.id, job.attempt):
+                continue  # a late outcome: another attempt is in progress
             self._store.live.end(job.id)
-            self._under_way = None
-            self._store.feed.tell("turn", state="ended", turnId=outcome.job.id)
+            self._state = replying.then
+            self._store.feed.tell("turn", state="ended", turnId=job.id)
             try:
                 self._end_attempt(outcome, mark, now)
             except StorageError:
-                # What the engine said is not thrown away: it is written once the disk is back.
+                # What the engine said is kept: it is written once the disk is back.
                 self._outcomes.insert(0, outcome)
-                self._under_way = mark
+                self._state = replying
                 raise
-        return took
+        return had_some
 
     def _end_attempt(self, outcome: TurnOutcome, mark: TurnAttempt, now: datetime) -> None:
         store, job = self._store, outcome.job
         if outcome.record is not None:
             closed = self.questions.answered_by(job.items)
-            self._commit(outcome.record.but(closes_question=closed))
+            self.commit(outcome.record.but(closes_question=closed))
         elif outcome.failure_reason in WAITING:
             turns.forget_attempt(store.files, mark)
-            self._turned_away(outcome, now)
+            self._back_off(outcome, now)
         elif outcome.failure_reason == "killed":
             turns.excuse_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
         elif outcome.failure_reason == "canceled":
@@ -296,41 +390,24 @@ class TellerScheduler:
         else:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
-    def _turned_away(self, outcome: TurnOutcome, now: datetime) -> None:
-        """What is known of an engine says when it is tried; of anything else time does."""
+    def _back_off(self, outcome: TurnOutcome, now: datetime) -> None:
+        """A turn was turned away: wait for its engine, or for a time where that seems well."""
         used, choice = outcome.job.choice, self._context.engines.for_role("teller")
-        self._waits_for_tokens = outcome.failure_reason == "budget" and not choice.waiting
         if choice.waiting:
-            self._wait(choice, choice.waiting, now)
+            wait = waiting_for(self._state, choice.engine.name, choice.waiting, now)
+            self._set_state(wait)
         elif choice.engine.name == used.engine.name:
-            self._wait(used, outcome.error, now)
+            wait = waiting_for(self._state, used.engine.name, outcome.error, now)
             delay = timedelta(seconds=self._context.settings.limits.engine_retry_s)
             known = outcome.retry_at
-            self._not_before = known if known and known > now else now + delay
-            wait_s = (self._not_before - now).total_seconds()
-            self._retry_s = self._store.clock.monotonic() + wait_s
-
-    def _wait(self, choice: EngineChoice, reason: str, now: datetime) -> None:
-        """Inputs wait; nothing was tried, nothing is lost."""
-        since = now
-        if self.waiting is None or reason != self.waiting.reason:
-            self._store.log.write("audit", "teller_waits", reason=reason)
-            self._store.feed.tell("status")
-        else:
-            since = self.waiting.since or now
-        self.waiting = EngineStatus(
-            engine=choice.engine.name,
-            state="waiting",
-            want=want_of(reason),
-            reason=reason,
-            since=since,
-            until=getattr(reason, "until", None),
-        )
+            not_before = known if known and known > now else now + delay
+            for_tokens = outcome.failure_reason == "budget"
+            self._set_state(replace(wait, not_before=not_before, for_tokens=for_tokens))
 
     def _end_by_code(
         self, turn_id: str, items: Sequence[InboxItem], now: datetime, *, error: str | None = None
     ) -> None:
-        """Commit a turn that says it failed, or was stopped: nothing stays unanswered or loops."""
+        """Commit a turn that says it failed or was stopped: nothing stays unanswered or loops."""
         language = self.inputs.language(" ".join(item.text for item in items))
         failed = error is not None
         text = phrases.say("turn_failed" if failed else "turn_stopped", language, error=error)
@@ -340,25 +417,25 @@ class TellerScheduler:
         message = system_message(base, text, task_ids=told).but(
             in_reply_to=[m.id for m in said], failed=failed
         )
-        self._commit(base.but(consumed=[i.id for i in items], messages=[*said, message]))
+        self.commit(base.but(consumed=[i.id for i in items], messages=[*said, message]))
 
-    def _tell_plainly(self, now: datetime) -> bool:
-        """Tell waiting results that need no mind, together."""
-        plain = self.inputs.waiting(for_teller=False, has_mind=self._has_mind(), now=now)
-        batch = list(islice(plain, MAX_TOLD_AT_ONCE))
+    def _report_plainly(self, now: datetime) -> bool:
+        """Report waiting results that need no model, together."""
+        plain = self.inputs.waiting(for_teller=False, has_model=self._has_model(), now=now)
+        batch = list(islice(plain, MAX_RESULTS_PER_TURN))
         if not batch:
             return False
         base = code_record(derived_id("turn", "code", *sorted(item.id for item in batch)), now)
         told = [self._told(item) for item in batch]
         zone = self._store.settings.zone
-        self._commit(message_turn(batch, told, self.inputs.language(), base, zone))
+        self.commit(message_turn(batch, told, self.inputs.language(), base, zone))
         return True
 
     def _told(self, item: InboxItem) -> ToldResult:
         view = queue.show(self._store.files, item.task_id) if item.task_id else None
         if view is not None and view.outcome is not None:
             told = told_result(view.task, view.outcome)
-            return dataclasses.replace(told, steps=tuple(item.steps), paused=item.tripped)
+            return replace(told, steps=tuple(item.steps), paused=item.tripped)
         task_id = item.task_id or item.id
         return ToldResult(
             title=item.text or task_id,
@@ -371,12 +448,12 @@ class TellerScheduler:
             task_id=task_id,
         )
 
-    def _commit(self, record: TurnRecord) -> None:
-        """Commit and apply a turn; of one that was told before only its entries are left."""
+    def commit(self, record: TurnRecord) -> None:
+        """Commit and apply a turn; of one that was committed before, remove the inputs."""
         files = self._store.files
         is_new = turns.commit(files, record) or files.exists(paths.turn_new(record.id))
         if is_new and not self._applier.apply_turn(record):
-            raise BadRecord(f"{record.id} can not be carried out")  # what it answers waits on
+            raise BadRecord(f"{record.id} cannot be carried out")  # what it answers waits on
         self.inputs.take_out(record.consumed)
 
 

@@ -1,22 +1,23 @@
 """Fires due triggers: a run's id follows from trigger and slot, so a slot never has two runs.
 
-A firing is decided once and written into the trigger's state (`firing`) before anything else
-happens; then its run is published, its line written, the state brought up to date. Dying anywhere
-in between only means that the rest is done at the next start, by the same words.
+A firing is decided once and written into the trigger's state (`firing`) first; then its run is
+published, its line written, the state updated. After a crash the next start does the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
+from mimikit.clock import may_delete
 from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task
-from mimikit.protocol.triggers import FiringIntent, Trigger, TriggerState
-from mimikit.supervisor import chain_steps
-from mimikit.supervisor.commit_applier import SLICE_S
-from mimikit.supervisor.store import Store
+from mimikit.protocol.triggers import FiringIntent, TaskDone, Trigger, TriggerState
+from mimikit.supervisor.store import SLICE_S, Store
 from mimikit.supervisor.trigger_facts import FactReader, TriggerIndex
+from mimikit.tasks import queue
+from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import conditions, registry, schedule
 from mimikit.triggers.decide import (
     LOOK_AGAIN,
@@ -25,98 +26,93 @@ from mimikit.triggers.decide import (
     after_firing,
     decide,
     look_after_firing,
+    make_run,
     take_up,
 )
 from mimikit.triggers.workspace import TriggerWatch, Workspace
 
+UPSTREAM = "upstream "
+"""Begins the slot of a step that did not run because of the task or trigger that follows."""
 _CHEAP_S = 0.02
 _SHARE = 10
-"""A condition that costs more to look at than that gets one part in so many of the time."""
+"""A condition that costs more than _CHEAP_S to evaluate gets at most 1/_SHARE of the time."""
 _KEPT_S = 86_400
-"""What is known of a trigger is kept so long after its definition was taken away by hand."""
-_SET_BACK = timedelta(seconds=1)
-"""A clock that goes back by less is only being kept right."""
+"""The state of a trigger is kept this long after its definition was taken away by hand."""
 
 
 class TriggerScheduler:
-    """Looks at triggers when the index says so, and fires those that are due."""
+    """Evaluates triggers when the index says so, and fires those that are due."""
 
     def __init__(self, store: Store, workspace: Workspace, watch: TriggerWatch) -> None:
         self._store, self._workspace, self._watch = store, workspace, watch
         self.index = TriggerIndex()
         self._reported: dict[str, str] = {}
-        """Broken definition → what is wrong with it; its last good version is in force."""
+        """Broken definition → its error; the last good version is in force."""
         self._faulted: set[str] = set()
         self._to_refresh: dict[str, None] = {}
         self._stamps: dict[str, object] = {}
         self._rests: dict[str, datetime] = {}
-        """Triggers whose look is costly → until when changes of files are gathered."""
-        self._looked_at: datetime | None = None
+        """Triggers that are costly to evaluate → until when file changes are coalesced."""
         self._zone = store.settings.zone
         self.asks: dict[str, dict[str, str]] = {}
-        """Trigger → the questions (by node path) on which its condition depends now."""
+        """Trigger → the model's questions (by node path) on which its condition depends now."""
         self._is_loaded = False
         self.happened = 0
-        """Counts what has happened that a model might see: ends of tasks, changes of files."""
+        """Counts events that may change a model's answer: ends of tasks, changes of files."""
 
     # ---- definitions
 
     def load(self, now: datetime) -> None:
-        """Read every definition, end the firings a crash cut short, judge every condition.
-
-        One that can not be looked at is tried again with the first tick: it must not keep the
-        others from their start.
-        """
+        """Read every definition, finish the firings a crash cut short, judge every condition."""
         for trigger_id in registry.ids(self._store.files):
-            try:
-                self.refresh(trigger_id, now)
-            except StorageError:
-                self._store.events.changed_triggers.put(trigger_id)
-            except Exception as error:
-                if shortage_of(error):
-                    raise
-                self._fault(trigger_id, error, now)
+            self._guarded(trigger_id, self.refresh, now)
         self._is_loaded = True
 
+    def _guarded(
+        self, trigger_id: str, look: Callable[[str, datetime], object], now: datetime
+    ) -> StorageError | None:
+        """Look at one trigger; one that cannot be looked at does not keep the others."""
+        try:
+            look(trigger_id, now)
+        except StorageError as error:
+            self._store.events.changed_triggers.put(trigger_id)  # looked at again
+            return error
+        except Exception as error:
+            if shortage_of(error):
+                raise
+            self._fault(trigger_id, error, now)
+        return None
+
     def clear_away(self, now: datetime) -> None:
-        """End what is left of definitions that are gone; an editor may have one away just now."""
+        """Remove the state of definitions that are gone; an editor may have moved one away."""
         files = self._store.files
-        believed = self._store.believed(now)
         states = {name.removesuffix(".json") for name in files.names(paths.TRIGGER_STATE)}
         for trigger_id in states - set(registry.ids(files)):
             stat = files.stat(paths.trigger_state(trigger_id))
-            age_s = believed.timestamp() - stat.mtime_ns / 1e9 if stat else 0
-            is_old = age_s > _KEPT_S
-            state = registry.state(files, trigger_id)  # of no use, it is set aside, however old
+            age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
+            is_old = age_s > _KEPT_S and may_delete(self._store.runtime.clock_jumped_at, now)
+            state = registry.state(files, trigger_id)  # sets a broken one aside
             if is_old or self._is_left_over(trigger_id, state):
                 registry.remove(files, trigger_id)
 
     def _is_left_over(self, trigger_id: str, state: TriggerState) -> bool:
-        """Whether the end of a definition that is gone was cut short: its last firing, or none."""
-        return state.firing is not None or chain_steps.is_left_over(self._store, trigger_id)
+        """Whether a crash cut the removal of a definition short."""
+        if state.firing is not None:
+            return True
+        return (self._store.ledger.newest_slot(trigger_id) or "").startswith(UPSTREAM)
 
     def refresh_changed(self, now: datetime) -> bool:
-        """Look again at definitions that have changed, and soon at whose files have.
-
-        Gives whether there are more.
-        """
+        """Look again at definitions that have changed; gives whether there are more."""
         self._take_changes()
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
         for trigger_id in list(self._to_refresh):
             if self._store.clock.monotonic() > until:
                 break
-            try:
-                self.refresh(trigger_id, now)
-            except StorageError as error:
-                failed = error  # the others go first
-            except Exception as error:
-                if shortage_of(error):
-                    raise
-                del self._to_refresh[trigger_id]
-                self._fault(trigger_id, error, now)
-            else:
-                del self._to_refresh[trigger_id]
+            del self._to_refresh[trigger_id]
+            error = self._guarded(trigger_id, self.refresh, now)
+            failed = failed or error
+            if error is None:
                 self._store.feed.tell("trigger", id=trigger_id)
         if failed is not None:
             raise failed
@@ -142,9 +138,9 @@ class TriggerScheduler:
                     self.index.look_soon(trigger_id)
 
     def refresh(self, trigger_id: str, now: datetime) -> None:
-        """Look at one definition again: made, edited, paused or gone.
+        """Read one definition again: made, edited, paused or removed.
 
-        Crash: a firing that was cut short is carried out first.
+        Crash: a firing that was cut short is applied first.
         """
         files = self._store.files
         stamp = files.stat(paths.trigger(trigger_id))
@@ -155,7 +151,7 @@ class TriggerScheduler:
         if stamp is not None:
             self._stamps[trigger_id] = stamp
         if state.firing is not None and trigger is not None:
-            self._carry_out(trigger, state, state.firing)
+            self._apply(trigger, state, state.firing)
             self.refresh(trigger_id, now)
         elif stamp is None and self._is_left_over(trigger_id, state):
             registry.remove(files, trigger_id)
@@ -163,10 +159,7 @@ class TriggerScheduler:
             self._take_up(trigger, state, now, is_new=is_new)
 
     def _in_force(self, trigger_id: str, state: TriggerState) -> tuple[Trigger | None, bool]:
-        """The definition that counts, and whether it was accepted just now.
-
-        What is wrong with its file is told once.
-        """
+        """The definition in force, and whether it is a new one. An error is logged once."""
         files = self._store.files
         trigger, broken = registry.read(files, trigger_id)
         is_new = trigger is not None and trigger.to_dict() != state.last_good
@@ -214,14 +207,34 @@ class TriggerScheduler:
         self._rests.pop(trigger_id, None)
 
     def task_ended(self, task_id: str) -> None:
-        """Judge what waits for this task; called at the moment its end is written."""
+        """Called when the end of a task is in the ledger: what waits for it is due."""
         self.happened += 1
         for subject in self._store.ledger.subjects_of(task_id):
             self.index.tell(subject)
 
+    # ---- steps of a chain: each is a trigger that fires once, when what it waits for is done
+
     def steps_after(self, task: Task) -> list[str]:
-        """Titles of the steps of a chain, near and far, that wait for this task to be done."""
-        return chain_steps.titles_after(self._store.files, task, self._may_wait_for)
+        """Titles of the steps, direct and later ones, that wait for this task to be done."""
+        waiting = [task.id, *filter(None, [task.retry_of])]
+        parent = task.source_trigger_id
+        if parent and not registry.exists(self._store.files, parent):
+            waiting.append(parent)  # that was a step itself
+        found: dict[str, str] = {}
+        while waiting:
+            for step in self._steps_of(waiting.pop()):
+                if step.id not in found:
+                    found[step.id] = step.title or step.id
+                    waiting.append(step.id)
+        return list(found.values())
+
+    def _steps_of(self, subject: str) -> Iterator[Trigger]:
+        for trigger_id in sorted(self._may_wait_for(subject)):
+            trigger = registry.active(self._store.files, trigger_id)[0]
+            if trigger and trigger.once and trigger.condition and trigger.enabled:
+                leaves = (leaf.condition for leaf in conditions.walk(trigger.condition))
+                if any(isinstance(it, TaskDone) and it.params.task_id == subject for it in leaves):
+                    yield trigger
 
     def _may_wait_for(self, subject: str) -> set[str]:
         if not self._is_loaded:
@@ -229,38 +242,49 @@ class TriggerScheduler:
         self._take_changes()
         return {*self.index.listeners(subject), *self._to_refresh}
 
+    def _end_step(self, trigger: Trigger, lost_to: str, now: datetime) -> None:
+        """End a step that cannot run any more: as a canceled task, reason `upstream`.
+
+        Crash: its end stands there before its definition goes, and always has the same id.
+        """
+        store, slot = self._store, f"{UPSTREAM}{lost_to}"
+        before = store.ledger.results_of(lost_to)  # of a trigger, its last run
+        run, end = make_run(trigger, slot, now), TaskEnd("canceled", "upstream", 0)
+        run = run.but(parent_task_id=before[-1] if before else trigger.parent_task_id)
+        error = f"{lost_to}, which it waited for, did not succeed"
+        queue.finish(store.files, result_of(run, end, now, now, error=error))
+        if store.ledger.end_of(run.id) is None:
+            store.files.save(paths.running(run.role, run.id), run)
+        # Before the definition goes, after which nobody looks here again.
+        store.events.ended_runs.put((run.role, run.id))
+        self._write_slot(
+            trigger, slot, now, state="skipped", missed=0, reason="upstream", taskId=run.id
+        )
+        registry.remove(store.files, trigger.id)
+        store.feed.tell("trigger", id=trigger.id)
+        self._forget(trigger.id)
+
     # ---- firing
 
     def fire_due(self, now: datetime) -> bool:
-        """Look at everything that is due and fire; gives whether anything was."""
-        set_back = self._looked_at is not None and self._looked_at - now > _SET_BACK
+        """Evaluate everything that is due, and fire; gives whether anything was due."""
         zone, self._zone = self._zone, self._store.settings.zone
-        worked = (set_back or zone is not self._zone) and self._plan_anew(now)
-        self._looked_at = now
+        worked = zone is not self._zone and self.replan(now)
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
-        while self._store.clock.monotonic() <= until:
-            if (trigger_id := self.index.take(now)) is None:
+        while trigger_id := self.index.take(now):
+            failed = self._guarded(trigger_id, self._fire, now) or failed
+            worked = True
+            if self._store.clock.monotonic() > until:
                 break
-            try:
-                worked = self._fire(trigger_id, now) or worked
-            except StorageError as error:
-                self._store.events.changed_triggers.put(trigger_id)  # found again by another look
-                failed = error  # the others go first
-            except Exception as error:
-                if shortage_of(error):
-                    raise
-                self._fault(trigger_id, error, now)
-        else:
-            worked = True  # there may be more
         if failed is not None:
             raise failed
         return worked
 
     def _fault(self, trigger_id: str, error: Exception, now: datetime) -> None:
-        """A trigger that can not be looked at must not hold up the others.
+        """A trigger that cannot be evaluated does not keep the others.
 
-        What is known of it is put aside, once: most likely that is what is damaged.
+        Its state is set aside, once: most likely that is what is damaged.
         """
         store, path = self._store, paths.trigger_state(trigger_id)
         store.log.write("error", "trigger_fault", triggerId=trigger_id, error=repr(error))
@@ -271,8 +295,8 @@ class TriggerScheduler:
         else:
             self.index.look_at(trigger_id, now + LOOK_AGAIN)
 
-    def _plan_anew(self, now: datetime) -> bool:
-        """The clock was set back, or the zone is another: what no longer fits is planned anew."""
+    def replan(self, now: datetime) -> bool:
+        """After a clock jump or a change of the zone: recompute due times that no longer fit."""
         worked, zone = False, self._zone
         self._rests.clear()
         for trigger_id, due in self.index.planned():
@@ -285,64 +309,55 @@ class TriggerScheduler:
         return worked
 
     def _accepted(self, trigger_id: str) -> Trigger | None:
-        """The definition as it was taken up; its file is as it was then."""
+        """The definition in force, of a file that has not changed since."""
         if trigger_id in self._reported:
             return registry.last_good(self._store.files, trigger_id)
         return registry.active(self._store.files, trigger_id)[0]
 
-    def _fire(self, trigger_id: str, now: datetime) -> bool:
-        """Fire a trigger whose time has come, or for which something has happened.
+    def _fire(self, trigger_id: str, now: datetime) -> None:
+        """Facts → decide → note, or write the firing → apply it.
 
-        Gives whether a slot or an edge was settled.
-
-        1. Decide, purely, by the definition, its state and the facts of this moment.
-        2. It does not fire: note what was found, and when to look again.
-        3. It fires: write the firing, whole, into the trigger's state.
-        4. Carry it out: publish the run, write the slot's line, bring the state up to date.
-
-        Crash: before 3 nothing has happened, and the same is decided again; after it 4 is done
-        again by the words of 3, and finds what it has done before.
+        Crash: before the firing is written nothing has happened, and the same is decided again;
+        after it, `_apply` runs again from what was written, and finds what it has done before.
         """
         store = self._store
         stamp = store.files.stat(paths.trigger(trigger_id))
         if stamp is None or stamp != self._stamps.get(trigger_id):
             self.refresh(trigger_id, now)  # it was edited: state and index are of the old one
-            return True
+            return
         trigger = self._accepted(trigger_id)
         if trigger is None or not trigger.enabled:
-            return False
+            return
         state = registry.state(store.files, trigger_id)
         if state.firing is not None:
-            store.events.changed_triggers.put(trigger_id)  # there it is carried out first
-            return False
+            store.events.changed_triggers.put(trigger_id)  # `refresh` applies it first
+            return
         began = store.clock.monotonic()
-        facts = FactReader(store, self._workspace, self._watch, trigger, state, now)
-        decided = decide(trigger, state, facts, now)
+        decided = decide(trigger, state, self._facts(trigger, state, now), now)
         spent_s = store.clock.monotonic() - began
         self._rests.pop(trigger_id, None)
         if spent_s > _CHEAP_S:
             self._rests[trigger_id] = now + timedelta(seconds=spent_s * _SHARE)
         if decided.is_early:
             store.events.changed_triggers.put(trigger_id)
-            return False
-        if decided.lost_to is not None:
-            chain_steps.end_step(store, trigger, decided.lost_to, now)
-            self._forget(trigger.id)
-            return True
-        if decided.firing is None:
+        elif decided.lost_to is not None:
+            self._end_step(trigger, decided.lost_to, now)
+        elif decided.firing is None:
             self._note(trigger, state, decided, now)
-            return trigger.schedule is not None
-        firing = decided.state.but(firing=decided.firing)
-        registry.save_state(store.files, trigger_id, firing)
-        self._carry_out(trigger, firing, decided.firing)
-        if decided.more:
-            self.index.look_soon(trigger_id)
-        return True
+        else:
+            firing = decided.state.but(firing=decided.firing)
+            registry.save_state(store.files, trigger_id, firing)
+            self._apply(trigger, firing, decided.firing)
+            if decided.more:
+                self.index.look_soon(trigger_id)
+
+    def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactReader:
+        return FactReader(self._store, self._workspace, self._watch, trigger, state, now)
 
     def _note(
         self, trigger: Trigger, before: TriggerState, decided: Decision, now: datetime
     ) -> None:
-        """Write down a look after which nothing fires."""
+        """Save the outcome of a decision not to fire."""
         store, state = self._store, decided.state
         if decided.skipped is not None:
             self._write_skipped(trigger, decided.skipped, now)
@@ -361,10 +376,10 @@ class TriggerScheduler:
             self.index.look_after(decided.waits_for, trigger.id)
         self.index.look_at(trigger.id, decided.look_at)
 
-    def _carry_out(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
-        """Do what a firing says.
+    def _apply(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
+        """Apply a firing.
 
-        Crash: it stands in the state until the last step, and every step may be repeated.
+        Crash: it stays in the state until the last step, and every step is idempotent.
         """
         store, task, now = self._store, firing.task, firing.fired_at
         store.submit(task, planned_at=firing.planned_at, missed=firing.missed)
@@ -378,7 +393,7 @@ class TriggerScheduler:
             self._forget(trigger.id)
         else:
             registry.save_state(store.files, trigger.id, fired)
-            facts = FactReader(store, self._workspace, self._watch, trigger, fired, now)
+            facts = self._facts(trigger, fired, now)
             self.index.look_at(trigger.id, look_after_firing(trigger, fired, facts, now))
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
@@ -394,7 +409,7 @@ class TriggerScheduler:
     def _write_slot(
         self, trigger: Trigger, slot: str, now: datetime, *, missed: int, **facts: object
     ) -> None:
-        """The line of one slot, once: a repeated firing finds it."""
+        """Write the line of one slot, once."""
         if self._store.ledger.newest_slot(trigger.id) != slot:
             self._store.ledger.write(
                 "slot", trigger.id, now,

@@ -18,9 +18,9 @@ from mimikit.language.plain_text import first_line
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Instant, TurnRecord, Usage
+from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
 from mimikit.protocol.runtime import BudgetStatus, Health
 from mimikit.protocol.triggers import Trigger
-from mimikit.protocol.usage import RunUsage, UsageMonth, UsageSum
 from mimikit.tasks.budget import day_of
 from mimikit.tasks.usage import (
     days_with_lines,

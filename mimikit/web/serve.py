@@ -30,7 +30,7 @@ from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import PageAddress
-from mimikit.state import check_folders
+from mimikit.state import make_folders
 from mimikit.web import tokens
 from mimikit.web.guard import allowed_hosts
 
@@ -99,7 +99,7 @@ def serve(
         bound.check_exposure(settings)
         allowed_hosts(settings.web.hosts)
         disk, files = _open(state, settings)
-        check_folders(files)
+        make_folders(files)
         token = tokens.load_token(files)
         _announce(bound, files)
         disk.close()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import tracemalloc
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +14,10 @@ from mimikit.conversation import history
 from mimikit.conversation.history import SOFT_CAP, HistoryCaps, HistoryStore, page
 from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.disk import RealDisk
-from mimikit.protocol.files import Files, ReadOnlyFiles
+from mimikit.protocol.files import Files
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import History, Message
 from mimikit.protocol.records import MAX_RECORD_BYTES
-from mimikit.views.messages import KnownIds
 from tests.support.memory_disk import DiskStep, MemoryDisk
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -165,12 +161,6 @@ def test_the_working_set_forgets_archived_messages_first_and_no_other(files: Fil
     assert len(transcript(files)) == SOFT_CAP + 3
 
 
-def test_unarchived_messages_are_kept_beyond_the_cap(files: Files) -> None:
-    conversation = HistoryStore(files)
-    conversation.add([said(f"m{n}") for n in range(SOFT_CAP + 50)])
-    assert len(conversation.messages) == SOFT_CAP + 50
-
-
 # ---- pages -------------------------------------------------------------------------------
 
 
@@ -285,18 +275,6 @@ def _writes(files: Files) -> list[DiskStep]:
     return [s for s in disk.log if s.operation == "rename" and paths.HISTORY in str(s)]
 
 
-def test_a_refused_change_has_not_happened(files: Files, disk: MemoryDisk) -> None:
-    conversation = HistoryStore(files)
-    conversation.add([said("a")])
-    full = OSError(errno.ENOSPC, "full")
-    disk.fail = lambda _n, step: full if step.operation == "write" else None
-    with pytest.raises(StorageError):
-        conversation.change({"a": {"archived": True}})
-    disk.fail = None
-    assert conversation.messages[0].archived is False
-    assert HistoryStore(files).messages[0].archived is False
-
-
 def test_what_becomes_archived_beyond_the_cap_leaves_at_once(files: Files) -> None:
     conversation = HistoryStore(files)
     conversation.caps = HistoryCaps(soft=2)
@@ -306,17 +284,6 @@ def test_what_becomes_archived_beyond_the_cap_leaves_at_once(files: Files) -> No
     assert [m.id for m in conversation.messages] == ["a", "d"]
     assert not conversation.trim()
     assert transcript(files) == ["a", "b", "c", "d"]
-
-
-def test_messages_archived_by_an_earlier_start_are_trimmed(files: Files) -> None:
-    wide = HistoryStore(files)
-    wide.caps = HistoryCaps(soft=10)
-    wide.add([said(f"m{n}", archived=n < 4) for n in range(6)])
-    narrow = HistoryStore(files)
-    narrow.caps = HistoryCaps(soft=3)
-    assert narrow.trim()
-    assert [m.id for m in HistoryStore(files).messages] == ["m3", "m4", "m5"]
-    assert not narrow.trim()
 
 
 @pytest.mark.parametrize(
@@ -343,14 +310,6 @@ def test_an_overflow_is_what_can_not_be_dropped(files: Files, count: int, *, is_
     assert len(conversation.messages) == count
 
 
-def test_ten_megabytes_are_an_overflow_too(files: Files) -> None:
-    conversation = HistoryStore(files)
-    conversation.add([said(f"m{n}", text="字" * 200_000) for n in range(17)])
-    assert not conversation.is_over()
-    conversation.add([said("m17", text="字" * 200_000)])
-    assert conversation.is_over()
-
-
 def test_unarchived_messages_outlive_the_limit_of_other_records(files: Files) -> None:
     conversation = HistoryStore(files)
     conversation.add([said(f"m{n}", text="字" * 200_000) for n in range(30)])
@@ -362,73 +321,3 @@ def test_unarchived_messages_outlive_the_limit_of_other_records(files: Files) ->
     files.write(paths.HISTORY, data[:-1000])
     assert HistoryStore(files).messages == []
     assert len(files.names(paths.CORRUPT)) == 1, "torn: into quarantine, as ever"
-
-
-# ---- a day's file with very much that is no line
-
-
-class CountingDisk(RealDisk):
-    """Counts the bytes that are read."""
-
-    count = 0
-
-    def read(
-        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
-    ) -> bytes:
-        data = super().read(path, offset=offset, limit=limit, most=most)
-        self.count += len(data)
-        return data
-
-
-@pytest.mark.parametrize("is_closed", [False, True], ids=["torn", "closed"])
-def test_what_is_no_line_is_read_once(tmp_path: Path, is_closed: bool) -> None:
-    size = 3 * MAX_RECORD_BYTES
-    disk = CountingDisk(tmp_path)
-    files = Files(disk, durable=False)
-    files.make_folders()
-    store = HistoryStore(files)
-    some = [said(f"m{number}") for number in range(6)]
-    store.add(some[:3])
-    path = tmp_path / paths.transcript(some[0].created_at.date())
-    with path.open("r+b") as file:
-        file.truncate(path.stat().st_size + size)
-    if is_closed:
-        store.add(some[3:])
-    ids = [one.id for one in (some if is_closed else some[:3])]
-    known = KnownIds(ReadOnlyFiles(files))
-    now = some[0].created_at
-    for least, most in ((size, 9 * size), (0, 4 * MAX_RECORD_BYTES + 2**22)):
-        disk.count = 0
-        assert [one.id for one in page(files, limit=9).messages] == ids
-        assert {str(line["id"]) for _, line in files.lines(paths.transcript(now.date()))} == set(
-            ids
-        )
-        assert known.mark(ids[-1], now) is not None
-        assert least <= disk.count <= most
-    if not is_closed:
-        store.add(some[3:])
-    fresh = HistoryStore(files)
-    disk.count = 0
-    assert fresh.add([*some, said("m7")]) == [said("m7")], "each is found by its id"
-    assert [one.id for one in page(files, limit=2).messages] == [some[5].id, said("m7").id]
-    assert disk.count < 5 * MAX_RECORD_BYTES, "not twice"
-    # Another file of that name is another file.
-    lines = b"".join(line + b"\n" for line in path.read_bytes().split(b"\n") if line[:1] == b"{")
-    path.with_name("new").write_bytes(lines + b" " * (size + 2**20))
-    path.with_name("new").replace(path)
-    assert len(page(files, limit=9).messages) == 7
-
-
-def test_a_day_is_known_by_some_bytes_for_each_message(files: Files) -> None:
-    count = 3000
-    lines = b"".join(dump_line(said(f"msg-{number:026}").to_dict()) for number in range(count))
-    files.write(paths.transcript(NOW.date()), lines)
-    store = HistoryStore(files)
-    tracemalloc.start()
-    try:
-        assert store.has("msg-" + "7".zfill(26), NOW.date())
-        assert tracemalloc.get_traced_memory()[0] < 40 * count
-    finally:
-        tracemalloc.stop()
-    assert store.add([said("msg-" + "8".zfill(26)), said("new"), said("new")]) == [said("new")]
-    assert not store.has("msg-8", NOW.date())

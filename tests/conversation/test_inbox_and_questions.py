@@ -14,7 +14,6 @@ from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
-from mimikit.protocol.json import Json, dump_line
 from mimikit.protocol.models import InboxItem, Question
 from mimikit.protocol.records import written_at
 from tests.support.reading import unanswered
@@ -82,7 +81,7 @@ def test_a_question_expires_at_its_time_and_not_before() -> None:
     assert inbox.is_expired(QUESTION, NOW + timedelta(hours=1))
 
 
-def test_a_heap_of_files_is_listed_once_and_what_comes_is_heard(
+def test_the_folder_is_listed_once_and_what_comes_is_heard(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[str] = []
@@ -96,22 +95,18 @@ def test_a_heap_of_files_is_listed_once_and_what_comes_is_heard(
     for number in range(300):
         files.write(paths.inbox(f"drop-{number:03}"), b'{"text": "hello"}')
     index = InboxIndex(files, HistoryStore(files), ChangeFeed(files, FakeClock(NOW)))
-    index.is_told = True
+    index.is_watched = True
 
     def seen(now: datetime = NOW) -> list[str]:
         index.refresh(now)
         return [item.id for item in index.waiting(for_teller=True)]
 
-    first = [f"drop-{number:03}" for number in range(100)]
-    assert sorted(seen()) == first
+    assert len(seen()) == 300
     listed.clear()
     said = new_id("msg", NOW)
     inbox.put(files, ITEM.but(id=said))
     index.hear([f"{said}.json", "note.txt"])
-    assert seen()[0] == said, "before the heap"
-    index.take_out(first)
-    assert sorted(seen()) == [f"drop-{number}" for number in range(100, 200)] + [said]
-    index.take_out([f"drop-{number}" for number in range(100, 200)])
+    assert said in seen()
     half_id = new_id("msg", NOW)
     files.write(paths.inbox(half_id), b'{"text": "he')
     index.hear([f"{half_id}.json"])
@@ -131,7 +126,7 @@ def test_what_was_heard_is_not_lost_when_the_disk_refuses(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = InboxIndex(files, HistoryStore(files), ChangeFeed(files, FakeClock(NOW)))
-    index.is_told = True
+    index.is_watched = True
     index.refresh(NOW)
     inbox.put(files, ITEM)
     index.hear(["m1.json"])
@@ -147,74 +142,28 @@ def test_what_was_heard_is_not_lost_when_the_disk_refuses(
     assert list(index.waiting(for_teller=True)) == [ITEM]
 
 
-HEAPS: dict[str, dict[str, Json]] = {
-    "by hand": {"text": "hello"},
-    "a script's": {"text": "hello"},
-    "a program's": ITEM.to_dict(),
-    "results": ITEM.but(kind="task_result", task_id="t", seat="worker", notify="message").to_dict(),
-    "for a mind": ITEM.but(kind="task_result", task_id="t", seat="worker").to_dict(),
-    "no results": {"text": "hello"},
-}
-
-
-@pytest.mark.parametrize("heap", HEAPS)
-def test_of_a_heap_only_some_are_known_and_read_at_a_time_however_they_are_named(
-    files: Files, monkeypatch: pytest.MonkeyPatch, heap: str
+def test_of_very_many_files_only_some_are_read_at_a_time_and_all_are_answered(
+    files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bounds = {"said": 40, "for a mind": 50, "result": 60, "by hand": 30}
-    monkeypatch.setattr(inbox, "MOST_HELD", bounds)
     monkeypatch.setattr(inbox, "MOST_AT_ONCE", 100)
     reads: list[str] = []
     plain = inbox.read
     monkeypatch.setattr(inbox, "read", lambda f, i: (reads.append(i), plain(f, i))[1])
-    named = {"by hand": "drop-{:04}", "a script's": "msg-{:04}", "a program's": "msg-{:026}"}
-    ids = [named.get(heap, "res-t{:04}").format(number) for number in range(400)]
-    for id_ in ids:
-        item = HEAPS[heap] | ({"id": id_} if len(HEAPS[heap]) > 1 else {})
-        files.write(paths.inbox(id_), dump_line(item))
+    result = ITEM.but(kind="task_result", task_id="t", seat="worker", notify="message")
+    for number in range(200):
+        files.write(paths.inbox(f"drop-{number:04}"), b'{"text": "hello"}')
+        inbox.put(files, result.but(id=f"res-{number:04}"))
     index = InboxIndex(files, HistoryStore(files), ChangeFeed(files, FakeClock(NOW)))
-    index.is_told = True
-    answered: list[str] = []
-    said, looks = "", 0
-    while files.names(paths.INBOX):
+    index.is_watched = True
+    assert index.refresh(NOW)
+    assert index.for_teller == 400
+    answered = 0
+    for _ in range(30):
         reads.clear()
-        more = index.refresh(NOW)
-        looks += 1
+        index.refresh(NOW)
         assert len(reads) <= 100
-        assert len(index) <= max(bounds.values()) + 1
-        plainly = list(index.waiting(for_teller=False))
-        heard = [item.id for item in (*index.waiting(for_teller=True), *plainly)]
-        assert heard or more
-        if said:
-            assert said in heard
-            if heap in ("by hand", "a script's", "no results"):
-                assert heard[0] == said, "before what was made by hand"
-            index.take_out([said])
-            answered.append(said)
-            said = ""
-        elif looks == 1 and heap != "a program's":
-            said = new_id("msg", NOW)
-            inbox.put(files, ITEM.but(id=said))
-            index.hear([f"{said}.json"])
-        index.take_out(heard[:20])
-        answered += [id_ for id_ in heard[:20] if id_ not in answered]
-        assert looks < 200
-    assert set(ids) <= {*answered}
-
-
-def test_results_that_need_no_mind_do_not_wait_behind_those_that_do(
-    files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The mind may be away for hours."""
-    monkeypatch.setattr(inbox, "MOST_HELD", dict.fromkeys(inbox.MOST_HELD, 10))
-    monkeypatch.setattr(inbox, "MOST_AT_ONCE", 25)
-    for number in range(100):
-        told = "message" if number >= 95 else "teller"
-        item = ITEM.but(id=f"res-{number:03}", kind="task_result", notify=told)
-        inbox.put(files, item)
-    index = InboxIndex(files, HistoryStore(files), ChangeFeed(files, FakeClock(NOW)))
-    index.is_told = True
-    while index.refresh(NOW):
-        assert len(index) <= 20
-    assert len(list(index.waiting(for_teller=False))) == 5
-    assert len(list(index.waiting(for_teller=True))) == 10
+        for for_teller in (True, False):
+            found = [item.id for item in index.waiting(for_teller=for_teller)][:20]
+            index.take_out(found)
+            answered += len(found)
+    assert (answered, len(index), files.names(paths.INBOX)) == (400, 0, [])

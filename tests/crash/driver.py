@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mimikit.config import Settings
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import RunSpec
 from mimikit.errors import StorageError
 from mimikit.memory import notes
 from mimikit.memory.archive import RULES, ArchiveRules
@@ -227,7 +227,7 @@ class Flow:
 
     name: str
     actions: tuple[Action, ...]
-    hook: Callable[[Client, EngineRequest], None] | None = None
+    hook: Callable[[Client, RunSpec], None] | None = None
     """Called inside a Worker's run whose prompt holds `~`."""
     expected: Expected = field(default_factory=Expected)
     base: Callable[[], Contents] | None = None

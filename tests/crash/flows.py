@@ -8,7 +8,7 @@ from typing import Any
 
 from mimikit.config import Settings, TokenCapSettings
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines.base import EngineAbsence, EngineRequest
+from mimikit.engines.base import EngineAbsence, RunSpec
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol import paths
@@ -55,13 +55,13 @@ def _nothing_is_left_of_the_endpoint(client: Client) -> None:
     assert not client.files.exists(_KEY)
 
 
-def _cancel_meanwhile(client: Client, request: EngineRequest) -> None:
+def _cancel_meanwhile(client: Client, request: RunSpec) -> None:
     """While the task runs, it is canceled, and the supervisor sees it."""
     client.order(f"cancel-{request.attempt}", "cancel", request.run_id)
     client.product.tick()
 
 
-def _talk_meanwhile(client: Client, request: EngineRequest) -> None:
+def _talk_meanwhile(client: Client, request: RunSpec) -> None:
     """While the task runs, the user says something and is answered."""
     client.say("m2", "how is it going")
     client.product.tick()
@@ -85,7 +85,7 @@ def _put_a_torn_one(client: Client) -> None:
     client.put("inbox/torn.json", b'{"id": "torn", ')
 
 
-def _put_in_its_place(client: Client, request: EngineRequest) -> None:
+def _put_in_its_place(client: Client, request: RunSpec) -> None:
     """While the task runs, something foreign comes to lie where its result belongs."""
     client.put(f"worker/results/{request.run_id}.json", b"not yours")
 
@@ -95,7 +95,7 @@ def _cut_a_turn_short(client: Client) -> None:
     client.say("m1", "wait for it")
     product = client.product
 
-    def end(_request: EngineRequest) -> None:
+    def end(_request: RunSpec) -> None:
         product.context.stopping.set()
         product.context.live.stop_all()
 
@@ -106,12 +106,12 @@ def _cut_a_turn_short(client: Client) -> None:
     client.restart()
 
 
-def _pause_meanwhile(client: Client, _request: EngineRequest) -> None:
+def _pause_meanwhile(client: Client, _request: RunSpec) -> None:
     client.order("o1", "pause")
     client.product.tick()
 
 
-def _plan_the_other(client: Client, request: EngineRequest) -> None:
+def _plan_the_other(client: Client, request: RunSpec) -> None:
     """While one plan is made, another seat makes the next."""
     if request.role == "planner":
         client.product.pool("planner")
@@ -317,19 +317,6 @@ FLOWS = (
             lambda c: (c.submit("t2", "long"), c.say("m2", "hello"), c.order("o1", "retry", "x")),
         ),
         expected=Expected(forgets=True),
-    ),
-    Flow(
-        "days to come",
-        (
-            lambda c: (c.submit("t1", "one"), c.say("m1", "hello")),
-            lambda c: c.stop(),
-            lambda c: (
-                c.put("history/2199-12-31.jsonl", b"no line\n"),
-                c.put("tasks/2199-12.jsonl", b"no line\n"),
-                c.restart(),
-            ),
-            lambda c: (c.submit("t2", "two"), c.say("m2", "hello")),
-        ),
     ),
     Flow(
         "a chain that breaks",
@@ -664,17 +651,6 @@ FLOWS = (
     Flow(
         "a long prompt, and an answer",
         (lambda c: c.say("m1", _VERY_LONG), lambda c: c.answer("a1", "blue")),
-    ),
-    Flow(
-        "a question over a leap of the clock",
-        (
-            lambda c: c.say("m1", "ask: colour? | default"),
-            lambda c: c.set_clock(_HOURS),
-            lambda c: c.at(_HOURS + 300),
-            lambda c: c.set_clock(-_HOURS),
-            lambda c: c.answer("a1", "blue"),
-        ),
-        expected=Expected(never=("paint red",)),
     ),
     # triggers
     Flow(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.base import CancelToken, Outcome, TaskLine, ToolReply, TurnInput
+from mimikit.engines.base import CancelToken, Done, Outcome, TaskLine, ToolReply, TurnInput
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.builtin.intents import AtIntent
 from mimikit.engines.builtin.planner import plan_of
@@ -453,7 +453,7 @@ def test_a_turn_always_says_something() -> None:
 
 def test_a_command_is_planned_as_a_command_task() -> None:
     outcome, desk = plan("run: ls -la | head -3")
-    assert outcome == Outcome("done")
+    assert outcome == Done()
     assert desk.calls == [
         (
             "delegate",
@@ -568,7 +568,7 @@ def test_what_it_can_not_plan_it_says_and_plans_nothing(prompt: str) -> None:
 def test_a_plan_that_is_refused_fails_with_the_reason() -> None:
     outcome, _ = plan("run: ls", refusing("at most 20 tasks a plan"))
     assert outcome.status == "failed"
-    assert outcome.failure_reason == "refused"
+    assert outcome.reason == "refused"
     assert outcome.error
     assert "at most 20 tasks a plan" in outcome.error
 
@@ -593,7 +593,7 @@ def test_a_task_that_needs_a_mind_fails_as_unavailable_and_says_how_to_mend_it()
     turn_input = TurnInput(now=NOW, task=task("重构登录模块"))
     outcome = ENGINE.run(make_request("worker", turn_input))
     assert outcome.status == "failed"
-    assert outcome.failure_reason == "engine_unavailable"
+    assert outcome.reason == "engine_unavailable"
     assert outcome.error
     assert "codex login" in outcome.error
     assert "智能体" in outcome.error
@@ -616,7 +616,7 @@ def test_a_stopped_run_does_nothing_more(role, reason: str, status: str, failure
     cancel.cancel(reason)
     turn_input = TurnInput(now=NOW, inputs=inputs("run: ls"), task=task("run: ls"))
     outcome = ENGINE.run(make_request(role, turn_input, desk, cancel=cancel))
-    assert (outcome.status, outcome.failure_reason) == (status, failure)
+    assert (outcome.status, outcome.reason) == (status, failure)
     assert desk.calls == []
 
 

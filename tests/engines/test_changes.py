@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines import changes, diff, snapshot
+from mimikit.engines import changes
 from mimikit.engines.changes import ChangeRecorder, RunRecording
 from mimikit.protocol.diffs import FileDiff, TaskDiff
 
@@ -127,12 +127,12 @@ def test_git_joins_a_renamed_file_also_where_it_changed_a_little(
 
 def test_a_git_that_fails_is_an_error(run: RunRecording, workspace: Path) -> None:
     with pytest.raises(OSError, match="git"):
-        diff.compare([(b"a", b"b")], str(workspace / "no-git"))
+        changes.compare([(b"a", b"b")], str(workspace / "no-git"))
 
 
 def test_binary_and_large_files_are_told_by_their_sizes(run: RunRecording, workspace: Path) -> None:
     (workspace / "a.png").write_bytes(b"\x89PNG\0" * 10)
-    (workspace / "big.txt").write_text("x\n" * snapshot.MOST_FILE_BYTES)
+    (workspace / "big.txt").write_text("x\n" * changes.MAX_FILE_BYTES)
     found = files(run)
     assert (found["a.png"].unshown, found["a.png"].new_size) == ("binary", 50)
     assert (found["big.txt"].unshown, found["big.txt"].new_size) == ("big", 2 * 2**20)
@@ -158,13 +158,6 @@ def test_git_the_state_and_what_programs_make_anew_are_not_looked_at(
     found = told(run)
     assert [file.path for file in found.files] == ["seen"]
     assert found.unseen == ["node_modules", "venv"]
-
-
-def test_a_folder_that_was_looked_at_is_so_again_whatever_it_says(
-    run: RunRecording, workspace: Path
-) -> None:
-    (workspace / "src/CACHEDIR.TAG").touch()
-    assert list(files(run)) == ["src/CACHEDIR.TAG"]
 
 
 def test_pipes_and_folders_in_a_files_place_are_no_trap(run: RunRecording, workspace: Path) -> None:
@@ -198,7 +191,7 @@ def test_a_workspace_that_is_not_there_has_what_the_run_says(tmp_path: Path) -> 
 def test_more_than_can_be_looked_at_is_told(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, recorder: ChangeRecorder
 ) -> None:
-    monkeypatch.setattr(snapshot, "MOST_FILES", 1)
+    monkeypatch.setattr(changes, "MAX_WORKSPACE_FILES", 1)
     with recorder.recording(workspace, [], looks=True) as run:
         run.event("file", str(workspace / "src/main.py"), {"kind": "update"})
         (workspace / "src/main.py").write_text("print('b')\n")
@@ -210,7 +203,7 @@ def test_more_than_can_be_looked_at_is_told(
 def test_more_files_than_are_listed_are_counted(
     run: RunRecording, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "MOST_FILES", 2)
+    monkeypatch.setattr(changes, "MAX_FILES", 2)
     for name in "abc":
         (workspace / name).write_text(name)
     run.event("file", str(workspace / "c"), {"kind": "add"})
@@ -222,7 +215,7 @@ def test_more_files_than_are_listed_are_counted(
 def test_of_too_many_lines_the_files_that_are_left_have_their_sizes(
     run: RunRecording, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "MOST_CHARACTERS", 1)
+    monkeypatch.setattr(changes, "MAX_CHARACTERS", 1)
     for name in "ab":
         (workspace / name).write_text(name)
     found = files(run)

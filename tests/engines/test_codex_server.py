@@ -14,10 +14,11 @@ import psutil
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.engines.base import CancelToken, Outcome, ToolReply, ToolSpec
+from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply, ToolSpec
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.codex.failures import typed_failure, used_up_until
 from mimikit.engines.codex.server_turn import calls_once
+from mimikit.sandbox import programs
 from tests.support.codex_ground import Here, codex_ground
 from tests.support.engine_requests import NOW, Desk
 from tests.support.fake_llm import FakeLLM, Step, tool_names
@@ -54,7 +55,7 @@ class Warm:
 
     def __init__(self, here: Here, llm: FakeLLM) -> None:
         self.here, self.llm = here, llm
-        self.engine: CodexEngine = here.engine(llm, app_server=True)
+        self.engine: CodexEngine = here.engine(llm)
 
     def turn(
         self, *steps: Step, prompt: str = "hello", desk: Desk | None = None, **fields: Any
@@ -199,6 +200,7 @@ class TestFailures:
     )
     def test_each_has_its_type(self, warm: Warm, step: Step, want: str | None) -> None:
         outcome = warm.turn(step)
+        assert isinstance(outcome, Failed)
         assert (outcome.status, outcome.want) == ("failed", want)
         assert len(warm.llm.requests) == 1
         assert outcome.error
@@ -212,12 +214,14 @@ class TestFailures:
             "x-codex-primary-reset-at": str(at),
         }
         outcome = warm.turn({"status": 429, "body": {"error": error}, "headers": headers})
-        assert outcome.failure_reason == "rate_limited"
+        assert outcome.reason == "rate_limited"
+        assert isinstance(outcome, Failed)
         assert outcome.retry_at == datetime.fromtimestamp(at, UTC)
 
     def test_a_prompt_that_does_not_fit_may_be_asked_again_shorter(self, warm: Warm) -> None:
         outcome = warm.turn({"failed": {"code": "context_length_exceeded", "message": "x"}})
-        assert (outcome.failure_reason, outcome.too_long) == ("error", True)
+        assert isinstance(outcome, Failed)
+        assert (outcome.reason, outcome.too_long) == ("error", True)
 
     def test_silence_and_cancel_end_the_turn_and_not_the_server(self, warm: Warm) -> None:
         server = warm.processes()
@@ -227,7 +231,7 @@ class TestFailures:
         warm.llm.asked.clear()
         threading.Thread(target=lambda: warm.llm.asked.wait() and cancel.cancel("canceled")).start()
         canceled = warm.turn({"hang": 30}, cancel=cancel)
-        assert (silent.failure_reason, late.failure_reason) == ("timeout", "timeout")
+        assert (silent.reason, late.reason) == ("timeout", "timeout")
         assert "silent for 0.5 s" in (silent.error or "")
         assert canceled.status == "canceled"
         assert warm.turn({"text": "well"}).text == "well"
@@ -256,6 +260,7 @@ class TestFailures:
 
         desk = Desk(answer)
         outcome = warm.turn({"call": NOTE}, {"text": "well"}, desk=desk)
+        assert isinstance(outcome, Failed)
         assert (outcome.status, outcome.want) == ("failed", "broken")
         assert len(desk.calls) == 1
 
@@ -290,36 +295,34 @@ class TestItsLife:
         login.unlink()
         assert warm.engine.is_mended("logged_out")
 
-    def test_one_that_does_not_start_is_replaced_by_exec_and_that_is_told(
-        self, warm: Warm, tmp_path: Path
-    ) -> None:
-        from mimikit.engines.codex import cli as codex_cli
-
-        place = codex_cli.find(warm.engine._codex)  # pyright: ignore[reportPrivateUsage]
-        assert place
+    def test_one_that_does_not_start_is_told(self, warm: Warm, tmp_path: Path) -> None:
         odd = tmp_path / "codex"
         odd.write_text(
-            '#!/bin/sh\n[ "$1" = app-server ] && { echo nonsense; exit 3; }\n'
-            f'exec {place.program} "$@"\n'
+            '#!/bin/sh\n[ "$1" = app-server ] && { echo nonsense >&2; exit 3; }\n'
+            "echo codex-cli 9.9.9\n"
         )
         odd.chmod(0o700)
-        warm.script([{"text": "by exec"}])
-        engine, desk = warm.here.engine(warm.llm, app_server=True, path=str(odd)), Desk()
-        outcome = engine.run(warm.here.ask("hello", desk, role="teller"))
-        notes = [text for kind, text, _ in desk.events if kind == "note"]
-        assert outcome.text == "by exec"
-        assert len(notes) == 3
-        assert "exit code 3" in notes[0]
-        assert "codex exec" in notes[2]
-        assert "exit code 3" in (engine.turns_go() or "")
-        engine.close()
+        engine = warm.here.engine(warm.llm, path=str(odd))
+        outcome = engine.run(warm.here.ask("hello", role="teller"))
+        assert isinstance(outcome, Failed)
+        assert (outcome.want, outcome.reason) == ("unready", "engine_unavailable")
+        assert "exit code 3: nonsense" in outcome.error
+        assert "exit code 3" in (engine.check_talk() or "")
 
-    def test_a_look_tells_that_it_serves_and_leaves_nothing(self, warm: Warm) -> None:
+    def test_a_check_starts_one_and_leaves_nothing(self, warm: Warm) -> None:
         before = warm.processes()
-        engine = warm.here.engine(warm.llm, app_server=True)
-        assert engine.turns_go() is None
+        assert warm.here.engine(warm.llm).check_talk() is None
         assert warm.processes() == before
-        assert "settings say so" in (warm.here.engine(warm.llm).turns_go() or "")
+
+    def test_settings_of_the_home_that_cannot_be_hidden_are_not_loaded(
+        self, warm: Warm, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        config = warm.here.root / "home" / ".codex" / "config.toml"
+        config.touch()
+        monkeypatch.setattr(programs, "find_bwrap", lambda: None)
+        assert f"to hide {config}" in (warm.engine.unavailable("teller") or "")
+        config.unlink()
+        assert warm.engine.unavailable("teller") is None
 
 
 # ---- without the program

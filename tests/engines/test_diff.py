@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines import diff
+from mimikit.engines import changes
 from mimikit.protocol.diffs import DiffHunk
 
 
 def shown(old: bytes, new: bytes) -> list[DiffHunk]:
-    return [hunk for one in diff.compare([(old, new)], None) for hunk in one.hunks]
+    return [hunk for one in changes.compare([(old, new)], None) for hunk in one.hunks]
 
 
 def patched(old: bytes, hunks: list[DiffHunk]) -> bytes:
@@ -79,26 +79,26 @@ def test_a_small_change_in_a_long_file_stays_small() -> None:
 
 def test_texts_too_long_for_difflib_have_no_lines() -> None:
     old = b"".join(b"%d\n" % n for n in range(1001))
-    (found,) = diff.compare([(old, old[::-1])], None)
+    (found,) = changes.compare([(old, old[::-1])], None)
     assert (found.unshown, found.hunks) == ("big", [])
 
 
 def test_equal_and_unknown_contents_are_no_difference() -> None:
-    assert diff.compare([(b"a", b"a"), (None, None)], None) == []
+    assert changes.compare([(b"a", b"a"), (None, None)], None) == []
 
 
 def test_what_git_writes_is_read() -> None:
     head = [b"index 1..2", b"--- a/1", b"+++ b/1", b"@@ -1 +1,2 @@ def f"]
-    (hunk,) = diff.hunks_of([*head, b"-a", b"+-- b\r", b"+c", b"\\ No newline at end of file"])
+    (hunk,) = changes.hunks_of([*head, b"-a", b"+-- b\r", b"+c", b"\\ No newline at end of file"])
     assert (hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines) == (1, 1, 1, 2)
     assert hunk.lines == ["-a", "+-- b\r", "+c", "\\ No newline at end of file"]
 
 
 def test_what_is_too_much_is_cut_and_counted() -> None:
     (hunk,) = shown(b"", b"".join(b"%d\n" % n for n in range(5000)))
-    hunks, cut = diff.cut([hunk])
-    assert [len(one.lines) for one in hunks] == [diff.MOST_LINES]
-    assert cut == 5000 - diff.MOST_LINES
+    hunks, cut = changes.cut([hunk], changes.MAX_CHARACTERS)
+    assert [len(one.lines) for one in hunks] == [changes.MAX_LINES]
+    assert cut == 5000 - changes.MAX_LINES
     (hunk,) = shown(b"", b"x" * 5000)
-    assert len(hunk.lines[0]) < diff.MOST_OF_LINE + 60
+    assert len(hunk.lines[0]) < changes.MAX_LINE_CHARACTERS + 60
     assert "3000 more characters" in hunk.lines[0]

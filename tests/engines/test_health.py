@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.base import Outcome
+from mimikit.engines.base import Done, Failed, Outcome, stop_outcome
 from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import BadInput
 from mimikit.protocol.models import EngineStatus, EngineWant, Role
@@ -21,7 +21,7 @@ class PulledAway(ScriptedEngine):
     is_there = False
     looks = 0
 
-    def look_anew(self) -> None:
+    def recheck(self) -> None:
         self.looks += 1
 
     def is_mended(self, want: EngineWant) -> bool:
@@ -45,24 +45,24 @@ class Bench:
         """Carry a run out; whether it was begun."""
         if self.registry.begin("codex", role, run_id) is not None:
             return False
-        self.registry.heard("codex", role, run_id, outcome)
-        self.registry.left("codex", run_id)
+        self.registry.record_outcome("codex", role, run_id, outcome)
+        self.registry.circuits.left("codex", run_id)
         return True
 
     def status(self) -> EngineStatus:
-        return self.registry.minds()["codex"]
+        return self.registry.engine_status()["codex"]
 
     def rest_s(self) -> float:
         at = self.status().next_try_at
         return (at - self.clock.now()).total_seconds() if at else 0
 
 
-BROKEN = Outcome.turned_away("broken", "500")
-DONE = Outcome("done", "hi")
+BROKEN = Failed.unavailable("broken", "500")
+DONE = Done("hi")
 
 
 def limited(after_s: float) -> Outcome:
-    return Outcome.turned_away("limited", "429", retry_at=START + timedelta(seconds=after_s))
+    return Failed.unavailable("limited", "429", retry_at=START + timedelta(seconds=after_s))
 
 
 def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
@@ -79,17 +79,6 @@ def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
     assert bench.rest_s() == 5
 
 
-def test_a_known_end_of_a_limit_is_respected() -> None:
-    bench = Bench()
-    bench.run(limited(3600))
-    status = bench.status()
-    assert (status.want, status.until) == ("limited", START + timedelta(hours=1))
-    bench.clock.advance(3599)
-    assert not bench.run(DONE)
-    bench.clock.advance(1)
-    assert bench.run(DONE)
-
-
 def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
     bench = Bench()
     bench.run(BROKEN)
@@ -97,33 +86,22 @@ def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
     assert bench.registry.begin("codex", "worker", "t1") is None
     away = bench.registry.begin("codex", "teller", "turn1")
     assert away is not None
-    assert (away.want, away.failure_reason) == ("broken", "engine_unavailable")
-    bench.registry.answered("codex", "another")
+    assert (away.want, away.reason) == ("broken", "engine_unavailable")
+    bench.registry.circuits.answered("codex", "another")
     assert bench.registry.for_role("worker").waiting == "500"
-    bench.registry.answered("codex", "t1")
+    bench.registry.circuits.answered("codex", "t1")
     assert bench.registry.for_role("worker").waiting is None
     assert bench.registry.begin("codex", "teller", "turn1") is None
-    assert bench.registry.is_doubted("codex")
-    bench.registry.heard("codex", "worker", "t1", DONE)
-    assert not bench.registry.is_doubted("codex")
-
-
-def test_who_began_before_the_trouble_neither_ends_nor_doubles_it() -> None:
-    bench = Bench()
-    for run_id in ("t1", "t2", "t3"):
-        assert bench.registry.begin("codex", "worker", run_id) is None
-    bench.registry.heard("codex", "worker", "t1", BROKEN)
-    bench.registry.heard("codex", "worker", "t2", BROKEN)
-    bench.registry.heard("codex", "worker", "t3", DONE)
-    assert bench.rest_s() == 5
-    assert not bench.run(DONE)
+    assert bench.registry.circuits.is_doubted("codex")
+    bench.registry.record_outcome("codex", "worker", "t1", DONE)
+    assert not bench.registry.circuits.is_doubted("codex")
 
 
 def test_a_run_that_is_stopped_says_nothing_and_the_next_tries_it() -> None:
     bench = Bench()
     bench.run(BROKEN)
     bench.clock.advance(5)
-    assert bench.run(Outcome.stopped("canceled"))
+    assert bench.run(stop_outcome("canceled"))
     assert bench.status().state == "waiting"
     assert bench.run(DONE)
     assert bench.status().state == "ready"
@@ -143,7 +121,7 @@ def test_somebody_may_have_it_tried_now_which_makes_no_rest_longer() -> None:
 
 def test_a_trouble_of_this_machine_is_that_of_one_role() -> None:
     bench = Bench()
-    bench.run(Outcome.turned_away("unready", "no sandbox"))
+    bench.run(Failed.unavailable("unready", "no sandbox"))
     assert bench.registry.for_role("worker").waiting == "no sandbox"
     assert bench.registry.for_role("teller").waiting is None
     assert bench.run(DONE, "turn1", "teller")
@@ -153,7 +131,7 @@ def test_a_trouble_of_this_machine_is_that_of_one_role() -> None:
 def test_what_can_be_seen_of_it_needs_no_rest() -> None:
     bench = Bench()
     bench.mind.reason_unavailable = "logged out"
-    bench.run(Outcome("failed", error="logged out", failure_reason="engine_unavailable"))
+    bench.run(Failed("engine_unavailable", "logged out"))
     assert bench.registry.for_role("worker").waiting == "logged out"
     bench.mind.reason_unavailable = None
     assert bench.run(DONE)
@@ -176,8 +154,8 @@ def test_a_limit_outlives_the_process_anything_else_is_tried_with_what_comes() -
 def looked(bench: Bench, times: int) -> None:
     """Let it be looked at so often, each look to its end."""
     for _ in range(times):
-        bench.registry.look_whether_mended("codex")
-        look = bench.registry._looks["codex"]
+        bench.registry.check_if_back("codex")
+        look = bench.registry._probes["codex"]
         if look._thread is not None:
             look._thread.join(20)
         bench.clock.advance(2)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import EngineAbsence, Outcome, ToolReply, ToolSpec, TurnInput
+from mimikit.engines.base import EngineAbsence, Failed, Outcome, ToolReply, ToolSpec, TurnInput
 from mimikit.engines.openai.dialogue import DROPPED
 from mimikit.tools.session import TellerSession
 from tests.support.endpoint import KEY, EndpointGround, endpoint_ground
@@ -27,7 +27,7 @@ SAY = ToolSpec("say", "Say.", ONE_SCHEMA)
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EndpointGround:
-    monkeypatch.setattr("mimikit.engines.openai.engine.TRY_AGAIN_S", (0.0,))
+    monkeypatch.setattr("mimikit.engines.openai.engine.BACKOFF_S", (0.0,))
     return endpoint_ground(tmp_path)
 
 
@@ -61,7 +61,7 @@ def test_which_api_it_has_is_asked_once_and_kept(here: EndpointGround) -> None:
 def test_an_endpoint_with_neither_api_is_told(here: EndpointGround) -> None:
     with FakeLLM([{"text": "hi"}], apis=["/nowhere"]) as llm:
         outcome = carried_out(here, llm)
-    assert outcome.failure_reason == "engine_unavailable"
+    assert outcome.reason == "engine_unavailable"
     assert "found neither" in str(outcome.error)
     assert "/v1" in str(outcome.error)
 
@@ -197,7 +197,8 @@ def test_a_wrong_key_is_a_login_that_is_missing_until_the_key_changes(
     with FakeLLM([{"text": "hi"}], key="the right key") as llm:
         engine = here.engine(llm)
         outcome = engine.run(here.ask())
-        assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "logged_out")
+        assert isinstance(outcome, Failed)
+        assert (outcome.reason, outcome.want) == ("engine_unavailable", "logged_out")
         assert "401" in str(outcome.error)
         assert "mimikit engine add mine" in str(outcome.error)
         assert not engine.is_mended("logged_out")
@@ -208,7 +209,8 @@ def test_a_wrong_key_is_a_login_that_is_missing_until_the_key_changes(
 
 def test_an_endpoint_that_takes_no_connection_is_seen_to_be_back(here: EndpointGround) -> None:
     outcome = here.engine(None).run(here.ask())
-    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "unreachable")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.want) == ("engine_unavailable", "unreachable")
     assert not here.engine(None).is_mended("unreachable")
     with FakeLLM([]) as llm:
         assert here.engine(llm).is_mended("unreachable")
@@ -229,7 +231,8 @@ def test_when_a_limit_ends_is_told(
     here: EndpointGround, headers: Body, body: Body, after_s: float | None
 ) -> None:
     outcome, llm = failing(here, {"status": 429, "headers": headers, "body": body})
-    assert (outcome.failure_reason, outcome.want) == ("rate_limited", "limited")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.want) == ("rate_limited", "limited")
     assert outcome.retry_at == (after_s and NOW + timedelta(seconds=after_s))
     assert len(llm.requests) == 1, "what is limited is not asked again"
 
@@ -255,14 +258,15 @@ def test_what_does_not_pass_is_told_as_broken_after_three_more_times(
     here: EndpointGround, step: Body
 ) -> None:
     outcome, llm = failing(here, step)
-    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "broken")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.want) == ("engine_unavailable", "broken")
     assert len(llm.requests) == 4
 
 
 def test_an_unknown_model_is_told(here: EndpointGround) -> None:
     error = {"error": {"message": "The model `m` does not exist", "code": "model_not_found"}}
     outcome, _ = failing(here, {"status": 404, "body": error})
-    assert outcome.failure_reason == "engine_unavailable"
+    assert outcome.reason == "engine_unavailable"
     assert "does not exist" in str(outcome.error)
     assert "mimikit engine test mine" in str(outcome.error)
 
@@ -270,9 +274,11 @@ def test_an_unknown_model_is_told(here: EndpointGround) -> None:
 def test_too_long_a_context_may_be_asked_again_in_short(here: EndpointGround) -> None:
     error = {"error": {"message": "too long", "code": "context_length_exceeded"}}
     outcome, _ = failing(here, {"status": 400, "body": error})
+    assert isinstance(outcome, Failed)
     assert outcome.too_long
     assert not outcome.acted
     outcome, _ = failing(here, {"failed": {"code": "context_length_exceeded", "message": "x"}})
+    assert isinstance(outcome, Failed)
     assert outcome.too_long
 
 
@@ -289,7 +295,7 @@ def test_too_long_on_its_way_half_of_what_tools_said_goes(here: EndpointGround) 
 
 def test_a_stream_that_only_lives_is_no_silence_but_has_a_deadline(here: EndpointGround) -> None:
     outcome, _ = failing(here, {"endless": ": alive\n\n"}, idle_timeout_s=0.5, timeout_s=2.0)
-    assert outcome.failure_reason in ("timeout", "error")
+    assert outcome.reason in ("timeout", "error")
 
 
 # ---- a hostile endpoint
@@ -312,7 +318,7 @@ def test_what_is_no_answer_fails_and_harms_nobody(
 ) -> None:
     with FakeLLM([{"raw": raw}]) as llm:
         outcome = here.engine(llm, api=form).run(here.ask(timeout_s=20.0))
-    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
+    assert (outcome.status, outcome.reason) == ("failed", "engine_unavailable")
     assert outcome.error
     assert len(outcome.error) < 1000
 

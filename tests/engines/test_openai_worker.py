@@ -234,7 +234,7 @@ def test_where_no_sandbox_can_be_made_no_worker_runs(
         assert "bubblewrap" in str(engine.unavailable("worker"))
         outcome = engine.run(here.ask(role="worker"))
         assert not llm.requests
-    assert outcome.failure_reason == "engine_unavailable"
+    assert outcome.reason == "engine_unavailable"
     assert not (here.workspace / "ran").exists()
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.engines import process_marks
-from mimikit.engines.base import CancelToken, Outcome, ToolReply
+from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM, tool_names
 from tests.support.opencode_ground import KEY, OpencodeGround, opencode_ground
@@ -159,7 +159,8 @@ def test_the_shell_reaches_no_network(turn: Turn, llm: FakeLLM) -> None:
 
 def test_a_limit_is_told_at_once_with_its_end(turn: Turn, llm: FakeLLM) -> None:
     outcome, _ = turn({"status": 429, "headers": {"retry-after": "3600"}})
-    assert (outcome.failure_reason, outcome.want) == ("rate_limited", "limited")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.want) == ("rate_limited", "limited")
     assert outcome.retry_at is not None
     left = outcome.retry_at - SystemClock().now()
     assert timedelta(minutes=55) < left <= timedelta(minutes=60)
@@ -169,33 +170,37 @@ def test_a_limit_is_told_at_once_with_its_end(turn: Turn, llm: FakeLLM) -> None:
 def test_a_wrong_key_is_told_at_once(turn: Turn, llm: FakeLLM) -> None:
     error = {"message": "Incorrect API key provided", "code": "invalid_api_key"}
     outcome, _ = turn({"status": 401, "body": {"error": error}})
-    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "logged_out")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.want) == ("engine_unavailable", "logged_out")
     assert outcome.error == "Incorrect API key provided"
     assert len(llm.requests) == 1
 
 
 def test_a_cut_answer_is_not_asked_for_again_without_end(turn: Turn) -> None:
     outcome, _ = turn({"text": "one two three", "drop": True})
-    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "broken")
-    assert outcome.may_pass
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.want) == ("engine_unavailable", "broken")
+    assert outcome.retry_now
 
 
 def test_a_silent_model_is_given_up(turn: Turn) -> None:
     outcome, _ = turn({"hang": 60}, idle_timeout_s=1.0)
-    assert (outcome.status, outcome.failure_reason) == ("failed", "timeout")
+    assert (outcome.status, outcome.reason) == ("failed", "timeout")
     assert outcome.error == "ended: silent for 1 s"
 
 
 def test_what_is_too_long_may_be_asked_in_short(turn: Turn) -> None:
     error = {"message": "maximum context length is 100", "code": "context_length_exceeded"}
     outcome, _ = turn({"status": 400, "body": {"error": error}})
+    assert isinstance(outcome, Failed)
     assert (outcome.status, outcome.too_long) == ("failed", True)
 
 
 @pytest.mark.parametrize("model", ["nowhere/m", "m"])
 def test_a_model_that_is_none_is_told(turn: Turn, model: str) -> None:
     outcome, _ = turn({"text": "x"}, model=model)
-    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "unready")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.want) == ("engine_unavailable", "unready")
 
 
 def test_a_cancel_ends_the_turn_and_not_the_server(
@@ -211,7 +216,7 @@ def test_a_cancel_ends_the_turn_and_not_the_server(
     llm.asked.clear()
     threading.Thread(target=stop).start()
     outcome, _ = turn({"hang": 60}, cancel=cancel)
-    assert (outcome.status, outcome.failure_reason) == ("canceled", "canceled")
+    assert (outcome.status, outcome.reason) == ("canceled", "canceled")
     assert turn({"text": "hello"})[0].text == "hello"
     assert before
     assert [one.pid for one in servers(here.state)] == before
@@ -220,7 +225,8 @@ def test_a_cancel_ends_the_turn_and_not_the_server(
 @pytest.mark.nightly
 def test_a_server_error_is_given_up_after_a_few_times(turn: Turn, llm: FakeLLM) -> None:
     outcome, desk = turn({"status": 500})
-    assert (outcome.failure_reason, outcome.want) == ("engine_unavailable", "broken")
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.want) == ("engine_unavailable", "broken")
     assert len(llm.requests) == 3
     notes = [text for kind, text, _ in desk.events if kind == "note"]
     assert notes[0] == "opencode asks again: scripted error"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mimikit.engine_settings import OpencodeSettings
-from mimikit.engines.base import EngineAbsence
+from mimikit.engines.base import EngineAbsence, Failed
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.opencode.reader import SessionReader, failed
@@ -140,7 +140,8 @@ def test_what_the_work_itself_did_wrong_is_no_trouble_of_the_engine() -> None:
     reader.take(error("APIError", message="bad request", statusCode=400))
     assert reader.trouble is not None
     outcome = failed(reader, reader.trouble)
-    assert (outcome.failure_reason, outcome.want) == ("error", None)
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.want) == ("error", None)
 
 
 def test_events_of_others_are_passed_over() -> None:

@@ -37,13 +37,13 @@ def test_the_output_is_the_result(here: Ground) -> None:
     outcome = run(here, "pwd; echo to stderr >&2")
     assert outcome.status == "done"
     assert sorted(outcome.text.splitlines()) == sorted([str(here.workspace), "to stderr"])
-    assert (outcome.exit_code, outcome.error, outcome.failure_reason) == (0, None, None)
+    assert (outcome.exit_code, outcome.error, outcome.reason) == (0, None, None)
 
 
 def test_a_failing_line_tells_its_code_and_its_last_complaints(here: Ground) -> None:
     complaints = "; ".join(f"echo complaint {number} >&2" for number in range(9))
     outcome = run(here, f"echo out; {complaints}; exit 3")
-    assert (outcome.status, outcome.failure_reason, outcome.exit_code) == ("failed", "error", 3)
+    assert (outcome.status, outcome.reason, outcome.exit_code) == ("failed", "error", 3)
     told = [f"complaint {number}" for number in range(4, 9)]
     assert outcome.error == "\n".join(["exit code 3", *told])
     assert "out\n" in outcome.text
@@ -86,7 +86,7 @@ def test_a_long_result_is_its_end(here: Ground) -> None:
 
 def test_an_endless_line_is_ended(here: Ground) -> None:
     outcome = run(here, "yes", output_bytes=500_000, result_bytes=1000)
-    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+    assert (outcome.status, outcome.reason) == ("failed", "error")
     assert outcome.error == "ended: it printed more than 5000000 bytes"
 
 
@@ -126,7 +126,7 @@ def test_a_cancel_lets_the_line_tidy_up(here: Ground) -> None:
     line = "trap 'echo bye > note; exit' TERM; echo up; while :; do sleep 0.01; done"
     threading.Thread(target=lambda: up.wait(20) and cancel.cancel("canceled")).start()
     outcome = engine().run(here.request(line, desk=desk, cancel=cancel))
-    assert (outcome.status, outcome.failure_reason) == ("canceled", "canceled")
+    assert (outcome.status, outcome.reason) == ("canceled", "canceled")
     assert (here.workspace / "note").read_text() == "bye\n"
 
 
@@ -142,7 +142,7 @@ def test_silence_is_no_reason_to_end_a_line(here: Ground) -> None:
 )
 def test_a_line_that_can_not_be_run_is_refused_in_words(here: Ground, line: str, said: str) -> None:
     outcome = run(here, line)
-    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+    assert (outcome.status, outcome.reason) == ("failed", "error")
     assert outcome.error
     assert said in outcome.error
 
@@ -166,7 +166,7 @@ def test_nothing_outlives_its_namespace(here: Ground, last: str) -> None:
     name = tag()
     line = f"(env -i setsid sh -c 'trap \"\" TERM; while :; do sleep {name}; done' &)\nsleep 0.3\n"
     outcome = engine().run(here.request(line + last, timeout_s=2))
-    assert outcome.failure_reason == {"true": None, "sleep 60": "timeout"}.get(last, "error")
+    assert outcome.reason == {"true": None, "sleep 60": "timeout"}.get(last, "error")
     assert alive(name) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import Done, Outcome, RunSpec
 from mimikit.errors import BadRecord
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -48,8 +48,8 @@ def test_very_long_messages_are_answered_in_turns_that_can_be_read_again(judged:
 def test_a_reply_without_end_is_cut_and_kept_whole_beside(judged: Client) -> None:
     long = "x" * 20_000_000
 
-    def endless(request: EngineRequest) -> Outcome:
-        return Outcome("done", text=long)
+    def endless(request: RunSpec) -> Outcome:
+        return Done(long)
 
     judged.product.mind._teller = endless
     judged.say("m1", "hello")
@@ -65,7 +65,7 @@ def test_a_reply_without_end_is_cut_and_kept_whole_beside(judged: Client) -> Non
 
 def test_the_findings_of_a_planner_without_end_are_cut_too(judged: Client) -> None:
     long = "x" * 20_000_000
-    judged.product.mind._planner = lambda request: Outcome("done", text=long)
+    judged.product.mind._planner = lambda request: Done(long)
     judged.say("m1", "plan: one")
     judged.product.idle()
     (name,) = judged.files.names("planner/done")
@@ -78,11 +78,11 @@ def test_all_that_a_run_asks_for_fits_into_its_record(judged: Client) -> None:
     """Of plans of very long prompts the last are refused, and the planner is told."""
     told: list[str] = []
 
-    def planner(request: EngineRequest) -> Outcome:
+    def planner(request: RunSpec) -> Outcome:
         for number in range(20):
-            reply = request.call_tool("delegate", {"prompt": LONG, "title": f"t{number}"})
+            reply = request.tools.call("delegate", {"prompt": LONG, "title": f"t{number}"})
             told.append(reply.text)
-        return Outcome("done", text="planned")
+        return Done("planned")
 
     judged.product.mind._planner = planner
     judged.say("m1", "plan: one")

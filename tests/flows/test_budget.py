@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import Outcome, RunSpec, stop_outcome
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Record, Usage
-from mimikit.protocol.results import TaskResult
-from mimikit.protocol.usage import RunUsage, UsageMonth
+from mimikit.protocol.results import RunUsage, TaskResult, UsageMonth
 from mimikit.tasks.budget import BudgetHold
 from mimikit.tasks.usage import RunMeter, runs_of_day, sums_of
 from tests.flows.test_waiting_for_a_mind import World as MindWorld
@@ -120,12 +120,12 @@ def test_a_task_that_has_used_its_tokens_over_its_attempts_fails_with_plain_word
 def test_a_run_that_passes_its_task_s_tokens_on_its_way_is_ended() -> None:
     world = World(per_task_tokens=150)
 
-    def uses_much(request: EngineRequest) -> Outcome:
+    def uses_much(request: RunSpec) -> Outcome:
         for tokens in (100, 200, 300):
             if request.cancel.reason is None:
                 told = Usage(input_tokens=tokens)
-                request.on_event("usage", "", told.to_dict())
-        return Outcome.stopped(request.cancel.reason or "nobody")
+                request.callbacks.on_event("usage", "", told.to_dict())
+        return stop_outcome(request.cancel.reason or "nobody")
 
     world.mind.run = uses_much  # pyright: ignore[reportAttributeAccessIssue]
     world.client.submit("t1", "one", max_attempts=9)
@@ -150,9 +150,8 @@ def test_a_run_whose_engine_tells_no_usage_is_estimated_and_marked() -> None:
     world = World()
     run = world.mind.run
 
-    def tells_nothing(request: EngineRequest) -> Outcome:
-        outcome = run(request)
-        return Outcome(outcome.status, outcome.text)
+    def tells_nothing(request: RunSpec) -> Outcome:
+        return replace(run(request), usage=Usage())
 
     world.mind.run = tells_nothing  # pyright: ignore[reportAttributeAccessIssue]
     world.client.say("m1", "hello")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import RunSpec
 from mimikit.protocol.triggers import Trigger, TriggerState
 from mimikit.supervisor.trigger_facts import FactReader
 from mimikit.triggers.patterns import parse
@@ -78,7 +78,7 @@ def test_a_run_that_asks_about_conditions_is_read_only_and_its_firing_is_not(
 ) -> None:
     seen: list[tuple[str, bool]] = []
 
-    def hook(request: EngineRequest) -> None:
+    def hook(request: RunSpec) -> None:
         if request.role == "worker":
             task = request.input.task
             seen.append(("asked" if task and task.internal else "work", request.read_only))

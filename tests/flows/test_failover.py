@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.base import EngineAbsence, EngineRequest, Outcome
+from mimikit.engines.base import EngineAbsence, Failed, Outcome, RunSpec
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -34,10 +34,10 @@ class MindWithLimit(Mind):
         self.served = 0
         self.until_s: float | None = None
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         if self.is_limited:
             until = None if self.until_s is None else START + timedelta(seconds=self.until_s)
-            return Outcome("failed", error="limit", failure_reason="rate_limited", retry_at=until)
+            return Failed("rate_limited", "limit", retry_at=until)
         self.served += 1
         return super().run(request)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import RunSpec
 from mimikit.protocol import paths
 from tests.crash.driver import Client
 from tests.support.product import START
@@ -79,7 +79,7 @@ def test_results_that_wait_together_are_told_in_one_message(judged: Client) -> N
 
 
 def test_a_message_that_comes_during_a_run_is_answered_during_it(judged: Client) -> None:
-    def talk(request: EngineRequest) -> None:
+    def talk(request: RunSpec) -> None:
         judged.say("m1", "how is it going")
         judged.product.tick()
         assert said(judged)[-1] == ("agent", "heard how is it going")
@@ -166,7 +166,7 @@ def test_a_next_attempt_and_a_retry_go_on_with_the_session(judged: Client) -> No
 def test_the_mark_of_a_release_is_gone_when_the_next_attempt_runs(judged: Client) -> None:
     seen: list[bool] = []
 
-    def look(_request: EngineRequest) -> None:
+    def look(_request: RunSpec) -> None:
         seen.append(loaded(judged.files, paths.running("worker", "t1"))["released"])
 
     judged.product.mind.hook = look
@@ -193,7 +193,7 @@ def test_a_long_result_is_cut_and_kept_whole_beside(judged: Client) -> None:
 
 
 def test_a_fault_of_an_engine_is_that_runs_failure(judged: Client) -> None:
-    def burst(_request: EngineRequest) -> None:
+    def burst(_request: RunSpec) -> None:
         raise RuntimeError("pop")
 
     judged.product.mind.hook = burst

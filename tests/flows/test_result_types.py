@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import Done, Failed, Outcome, RunSpec
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
@@ -22,18 +22,18 @@ from tests.support.twins import FakeClock
 class Worker(Mind):
     """Writes into the workspace as its prompt says: `write a.txt: text`, or looks, then tells."""
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         task = request.input.task
         prompt = task.prompt if task else ""
         if prompt.startswith("write "):
             name, _, text = prompt.removeprefix("write ").partition(": ")
             (request.workspace / name).write_text(f"{text} {request.attempt}\n")
             if task is not None and request.attempt < task.max_attempts:
-                return Outcome("failed", error="again", failure_reason="error")
-            return Outcome("done", text="written")
+                return Failed("error", "again")
+            return Done("written")
         if prompt.startswith("look: "):
-            request.on_event("command", "ls", {})
-            return Outcome("done", text=prompt.removeprefix("look: "))
+            request.callbacks.on_event("command", "ls", {})
+            return Done(prompt.removeprefix("look: "))
         return super().run(request)
 
 

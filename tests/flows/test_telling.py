@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mimikit.conversation import history
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import RunSpec
 from mimikit.protocol import paths
 from mimikit.protocol.models import Message
 from tests.crash.driver import Client
@@ -199,7 +199,7 @@ def test_runs_that_are_cut_short_as_the_product_ends_are_no_failures_of_their_tr
 ) -> None:
     judged.trigger("g1", 60, "bad ~")
 
-    def die(request: EngineRequest) -> None:
+    def die(request: RunSpec) -> None:
         raise KeyboardInterrupt
 
     for seconds in (60, 120, 180, 240):
@@ -228,7 +228,7 @@ def test_plans_of_a_trigger_that_fail_alike_pause_it_as_well(judged: Client) -> 
 
 
 def test_results_that_wait_together_are_told_in_one_turn(judged: Client) -> None:
-    def meanwhile(request: EngineRequest) -> None:
+    def meanwhile(request: RunSpec) -> None:
         if request.role == "teller" and not judged.files.names("worker/ended"):
             judged.product.pool("worker")
             judged.product.pool("worker")

@@ -8,7 +8,7 @@ import pytest
 
 from mimikit.config import Settings
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineAbsence, EngineRequest, Outcome
+from mimikit.engines.base import EngineAbsence, Failed, Outcome, RunSpec, stop_outcome
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -30,12 +30,10 @@ class LimitedMind(Mind):
 
     until_s: float | None = None
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         if self.until_s is not None:
             until = START + timedelta(seconds=self.until_s)
-            return Outcome(
-                "failed", error="usage limit", failure_reason="rate_limited", retry_at=until
-            )
+            return Failed("rate_limited", "usage limit", retry_at=until)
         return super().run(request)
 
 
@@ -191,7 +189,6 @@ def test_where_none_ever_served_code_answers() -> None:
 def test_commands_behind_a_thousand_messages_are_answered(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox, "MOST_HELD", dict.fromkeys(inbox.MOST_HELD, 10))
     monkeypatch.setattr(inbox, "MOST_AT_ONCE", 7)
     world.start()
     for number in range(60):
@@ -259,7 +256,7 @@ def test_a_stop_of_the_consumer_is_no_end_of_a_limit(world: World) -> None:
     world.mind.until_s = 3600
     world.client.say("m1", "how are you?")
     world.live_through(5)
-    world.product.context.engines.heard("codex", "teller", "t", Outcome.stopped("killed"))
+    world.product.context.engines.record_outcome("codex", "teller", "t", stop_outcome("killed"))
     world.live_through(5)
     assert world.told("serve again") == []
 
@@ -354,7 +351,7 @@ def counting(world: World, role: str) -> list[str]:
     begun: list[str] = []
     run = world.mind.run
 
-    def counted(request: EngineRequest) -> Outcome:
+    def counted(request: RunSpec) -> Outcome:
         if request.role == role:
             begun.append(request.run_id)
         return run(request)
@@ -431,8 +428,8 @@ def test_an_answer_halfway_lets_others_go_and_is_told_as_its_end_once_a_run_is_d
     world.live_through(3)
     seen: list[tuple[str, bool]] = []
 
-    def look(request: EngineRequest) -> None:
-        request.on_event("message", "at it", {})
+    def look(request: RunSpec) -> None:
+        request.callbacks.on_event("message", "at it", {})
         world.product.tick()
         shown = world.product.teller.engines.shown["codex"]
         task = loaded(world.files, paths.queued("worker", "t2"))

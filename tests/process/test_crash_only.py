@@ -152,12 +152,14 @@ def test_a_run_is_not_timed_out_for_the_time_nobody_ran(
     assert (result["status"], result["result"]["text"].strip()) == ("done", "well")
 
 
-def test_a_file_in_the_place_of_a_folder_ends_the_consumer_until_it_is_gone(world: World) -> None:
+def test_a_file_in_the_place_of_a_folder_is_waited_for(world: World) -> None:
     up, folder, away = start_up(world), world.state / "history", world.root / "away"
     folder.rename(away)
     folder.write_text("x")
-    until(lambda: "history: expected a folder" in world.said("up"), "the consumer says so")
+    until(
+        lambda: "history: expected a folder" in world.said("up"), "the consumer ends and says why"
+    )
     folder.unlink()
     away.rename(folder)
-    assert world_answers(world, "msg-1", "hello") <= 90
+    assert world_answers(world, "msg-1", "hello") <= 30
     assert up.poll() is None

@@ -86,14 +86,6 @@ def test_fast_durability_keeps_the_order_and_skips_the_flushes(disk: MemoryDisk)
     assert not {"sync", "sync_dir"} & {step.operation for step in disk.log}
 
 
-def test_temp_files_have_names_of_their_own(files: Files, disk: MemoryDisk) -> None:
-    for _ in range(3):
-        files.write(paths.HISTORY, b"x")
-    temps = [step.path for step in disk.log if step.operation == "create"]
-    assert len(set(temps)) == 3
-    assert all(f"-{os.getpid()}-" in f"-{path.removeprefix('.tmp-')}" for path in temps)
-
-
 @pytest.mark.parametrize("operation", ["create", "write", "sync", "rename"])
 def test_a_refused_write_leaves_the_old_file_and_no_temp(
     files: Files, disk: MemoryDisk, operation: str
@@ -226,13 +218,6 @@ def test_a_move_into_a_missing_folder_is_an_error_not_a_lost_race(files: Files) 
         files.move("inbox/m1.json", "nowhere/m1.json")
 
 
-def test_removing_twice_is_no_error(files: Files) -> None:
-    files.create("inbox/m1.json", b"x")
-    assert files.remove("inbox/m1.json")
-    assert not files.remove("inbox/m1.json")
-    assert files.read("inbox/m1.json") is None
-
-
 # ---- records -----------------------------------------------------------------------------
 
 
@@ -283,12 +268,6 @@ def test_whoever_only_looks_leaves_a_bad_record_where_it_is(files: Files) -> Non
     files.create("inbox/m1.json", b"{")
     assert files.peek("inbox/m1.json", InboxItem) is None
     assert files.read("inbox/m1.json") == b"{"
-
-
-def test_one_bad_record_does_not_hide_the_others(files: Files) -> None:
-    files.create("inbox/m0.json", b"{")
-    files.create("inbox/m1.json", GOOD)
-    assert [item.id for item in files.load_all("inbox", InboxItem)] == ["m1"]
 
 
 def test_a_file_in_quarantine_has_its_reason_wherever_the_process_dies() -> None:
@@ -405,26 +384,6 @@ def test_only_temps_of_the_dead_are_swept(files: Files, disk: MemoryDisk) -> Non
     assert names(disk, "inbox") == sorted([kept.removeprefix("inbox/"), "m1.json"])
 
 
-def test_a_writers_own_temps_survive_a_sweep_by_another(files: Files, disk: MemoryDisk) -> None:
-    publish = disk.rename
-
-    def swept_meanwhile(source: str, target: str) -> None:
-        disk.rename = publish
-        assert Files(disk).sweep_temps("") == 0
-        publish(source, target)
-
-    disk.rename = swept_meanwhile
-    files.write(paths.HISTORY, b"x")
-    assert disk.read(paths.HISTORY) == b"x"
-
-
-def test_a_lock_is_taken_without_waiting(files: Files) -> None:
-    lock = files.lock(paths.CONSUMER_LOCK)
-    assert lock is not None
-    assert files.lock(paths.CONSUMER_LOCK) is None
-    lock.release()
-
-
 def test_settling_makes_last_what_a_killed_process_had_not_flushed(
     files: Files, disk: MemoryDisk
 ) -> None:
@@ -504,15 +463,3 @@ def test_very_much_without_a_lines_end_costs_little_more_than_reading_it(tmp_pat
     assert [line["n"] for _, line in files.lines(paths.LOG)] == [1, 2]
     files.remove(paths.LOG)
     disk.close()
-
-
-def test_of_very_many_files_without_lines_only_some_are_known(
-    files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mimikit.protocol.files.MAX_RECORD_BYTES", 2**16)
-    foreign = b"x" * 2**18
-    for number in range(130):
-        path = f"history/{number:03}.jsonl"
-        files.write(path, b'{"n": 1}\n' + foreign)
-        assert [line["n"] for _, line in files.lines(path)] == [1]
-    assert len(files._long_lines) == 100  # pyright: ignore[reportPrivateUsage]

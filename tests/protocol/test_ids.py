@@ -8,28 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.errors import BadInput, BadRecord
+from mimikit.errors import BadInput
 from mimikit.protocol import paths
 from mimikit.protocol.ids import check_id, derived_id, is_id, new_id
 from mimikit.protocol.models import InboxItem
-from mimikit.protocol.records import decode
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 BAD = [
-    "",
-    ".",
-    "..",
-    ".a",
-    "-a",
-    "_a",
-    "a/b",
-    "../a",
-    "/a",
-    "a\x00",
-    "a\n",
-    "é",
-    "ａ",
-    "a b",
+    *("", ".", "..", ".a", "-a", "_a", "a/b", "../a", "/a", "a\x00", "a\n", "é", "ａ", "a b"),
     "a" * 129,
 ]
 
@@ -55,11 +41,6 @@ def test_records_and_the_check_agree(text: str) -> None:
         InboxItem(id=text, created_at=NOW)
 
 
-def test_a_record_may_not_smuggle_a_newline_into_an_id() -> None:
-    with pytest.raises(BadRecord):
-        decode(b'{"id": "a\\n", "createdAt": "2026-12-01T09:00:00Z"}', InboxItem)
-
-
 @given(st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2900, 1, 1)))  # noqa: DTZ001 - the zone is set below
 def test_fresh_ids_are_ids_of_at_most_40_characters(time: datetime) -> None:
     made = new_id("inbox", time.replace(tzinfo=UTC))
@@ -82,10 +63,6 @@ def test_an_id_is_of_the_millisecond_it_is_made_in() -> None:
     assert made[0] > made[1]
 
 
-def test_fresh_ids_of_one_moment_differ() -> None:
-    assert len({new_id("x", NOW) for _ in range(1000)}) == 1000
-
-
 def test_derived_ids_follow_from_their_parts() -> None:
     assert derived_id("task", "a", "b") == derived_id("task", "a", "b")
     assert derived_id("task", "a", "b") != derived_id("task", "ab")
@@ -93,16 +70,6 @@ def test_derived_ids_follow_from_their_parts() -> None:
     made = derived_id("task", "x" * 1000, "中文")
     assert is_id(made)
     assert len(made) <= 40
-
-
-@given(
-    st.lists(st.text(alphabet="ab", max_size=3), max_size=3),
-    st.lists(st.text(alphabet="ab", max_size=3), max_size=3),
-)
-def test_other_parts_give_other_ids(one: list[str], other: list[str]) -> None:
-    assert (derived_id("x", *one) == derived_id("x", *other)) == (
-        "\0".join(one) == "\0".join(other)
-    )
 
 
 @pytest.mark.parametrize("length", [1, 124, 125, 128])

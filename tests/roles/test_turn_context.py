@@ -12,7 +12,7 @@ import pytest
 
 from mimikit.config import BudgetSettings
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineRequest, Outcome, TurnInput
+from mimikit.engines.base import Outcome, RunSpec, TurnInput
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -147,7 +147,7 @@ class Noting(Mind):
         self.told: list[tuple[str, str, str, str]] = []
         self.prompts: defaultdict[str, list[str]] = defaultdict(list)
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         asked = "results" if request.input.results else request.prompt
         self.prompts[request.role].append(request.prompt)
         self.told.append((request.role, request.input.timezone, request.input.locale, asked))

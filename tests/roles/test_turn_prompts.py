@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mimikit.conversation import turn_prompts
 from mimikit.conversation.turn_prompts import MOST_KEPT, TurnPrompt
-from mimikit.engines.base import EngineRequest, Outcome, ToolReply, TurnInput
+from mimikit.engines.base import Done, Outcome, RunSpec, ToolReply, TurnInput
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -27,9 +27,9 @@ class Counting(Mind):
 
     def __init__(self) -> None:
         super().__init__([])
-        self.requests: list[EngineRequest] = []
+        self.requests: list[RunSpec] = []
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         self.requests.append(request)
         return replace(super().run(request), usage=Usage(input_tokens=9), requests=2)
 
@@ -123,7 +123,7 @@ def test_what_no_file_can_hold_is_replaced_and_ends_nothing() -> None:
     for given in ({"text": "\ud800"}, deep):
         assert trail.call("reply", given).ok
     request = make_request("teller", TurnInput(START), prompt="hi \ud800")
-    trail.keep(files, request, Outcome("done"), START)
+    trail.keep(files, request, Done(), START)
     (made,) = kept(files, "teller")
     assert (made.prompt, made.calls[0].arguments) == ("hi ?", '{"text": "?"}')
     assert [use.reply for use in made.calls] == ["so ?", "so ?"]

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from mimikit.clock import SystemClock
 from mimikit.errors import BadSettings
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
@@ -131,16 +130,6 @@ def test_a_planner_s_task_never_waits_behind_workers(start: Any) -> None:
     until(lambda: "p" in bench.ids())
 
 
-def test_a_hand_made_file_is_a_task_and_whole_while_it_runs(start: Any) -> None:
-    bench = start()
-    bench.gate.clear()
-    bench.files.write("worker/queue/my-task.json", b'{"prompt":"date","profile":"command"}')
-    until(lambda: bench.ran)
-    _, task, _ = bench.ran[0]
-    assert (task.id, task.profile, task.origin) == ("my-task", "command", "file")
-    assert bench.files.load("worker/running/my-task.json", Task) == task
-
-
 def test_a_used_id_and_a_wrong_file_are_quarantined_with_their_reasons(start: Any) -> None:
     bench = start(is_known_id=lambda task_id: task_id == "used")
     bench.gate.clear()
@@ -154,16 +143,6 @@ def test_a_used_id_and_a_wrong_file_are_quarantined_with_their_reasons(start: An
     assert told.count("id already used") == 2
     assert "expected 'a', the name of the file, got 'b'" in told
     assert bench.ids() == ["busy"]
-
-
-def test_one_that_waits_for_its_time_is_not_run_before(start: Any) -> None:
-    bench = start()
-    due = SystemClock().now() + timedelta(milliseconds=400)
-    bench.submit("later", not_before=due)
-    bench.submit("now")
-    until(lambda: len(bench.ran) == 2)
-    assert bench.ids() == ["now", "later"]
-    assert SystemClock().now() >= due
 
 
 def test_a_task_released_for_another_attempt_runs_again(start: Any) -> None:

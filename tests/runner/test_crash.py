@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import Outcome, RunSpec
 from mimikit.errors import EngineError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -42,7 +42,7 @@ class ShortEngine(Mind):
         super().__init__(runs)
         self._error = error
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         raise self._error
 
 

@@ -54,24 +54,6 @@ def test_a_claim_moves_the_file_as_it_is_and_leaves_it_there() -> None:
     assert names(files, "worker/queue") == []
 
 
-def test_tickets_give_the_order() -> None:
-    files = memory_files()
-    for name, rank in (("c", 2), ("a", 2), ("b", 1)):
-        drop(files, name, rank)
-    assert claim_all(task_storage(files)) == ["b", "a", "c"]
-
-
-def test_enqueueing_a_name_twice_makes_one_file() -> None:
-    files = memory_files()
-    storage = task_storage(files)
-    storage.enqueue(FileBytes(b'{"rank":1}', "a.json"))
-    storage.enqueue(FileBytes(b'{"rank":2}', "a.json"))
-    assert storage.enqueued_items() == [b'{"rank":1}']
-    assert storage.dequeue() == b'{"rank":1}'
-    with pytest.raises(TypeError, match="FileBytes"):
-        storage.enqueue(b"x")
-
-
 def test_a_glance_gives_the_same_order_as_reading() -> None:
     files = memory_files()
     for i in range(20):
@@ -151,22 +133,6 @@ def test_a_pause_sleeps_although_something_is_due() -> None:
     assert storage.dequeue() is not None
 
 
-def test_a_pause_that_ends_while_the_storage_is_being_opened_ends() -> None:
-    files = memory_files()
-    held: list[TaskStorage] = []
-
-    def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
-        if held:
-            held.pop().paused = False
-        return by_rank(name, data, seen_at)
-
-    storage = task_storage(files, inspect=inspect)
-    drop(files, "a")
-    storage.paused = True
-    held.append(storage)
-    assert storage.dequeue() is not None
-
-
 # ---- changes by others --------------------------------------------------------------------------
 
 
@@ -243,22 +209,6 @@ def test_very_many_files_are_taken_in_by_another_thread_and_hold_up_nobody() -> 
     assert folder.upcoming(3) == ["t000.json", "t001.json", "t002.json"]
     assert sorted(read) == [f"t{number:03}.json" for number in range(300)]  # each once
     folder.close()
-
-
-def test_of_what_a_file_lacks_nothing_is_held_while_it_waits() -> None:
-    files, seen = memory_files(), list[datetime]()
-
-    def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:
-        seen.append(seen_at)
-        return QueueEntry((1, name), None, data * 1000)
-
-    folder = task_storage(files, inspect=inspect, clock=FakeClock(START)).new_folder()
-    files.write("worker/queue/a.json", b"{}")
-    folder.look(None)
-    assert len(seen) == 1
-    waiting = folder.take()
-    assert waiting is not None
-    assert (waiting.entry.fill, waiting.seen_at) == (None, seen[0])
 
 
 def test_what_a_file_lacks_is_filled_in_running() -> None:
@@ -396,21 +346,6 @@ def test_a_disk_that_fails_once_delays_a_task_and_loses_nothing(operation: str) 
 
 def task_huey(ran: list[tuple[QueueName, Task]]) -> TaskHuey:
     return TaskHuey("worker", task_storage(memory_files()), lambda at, task: ran.append((at, task)))
-
-
-def test_the_queue_s_file_is_the_task_itself() -> None:
-    huey = task_huey([])
-    task = Task(id="task-1", prompt="x", created_at=START, trace_id="trace-1")
-    data = huey.serialize_task(huey.task_of(task))
-    assert data == task.to_json()
-    assert data.name == "task-1.json"
-    assert huey.deserialize_task(FileBytes(data, data.name, START)).args == (task,)
-    assert huey.deserialize_task(bytes(data)).args == (task,)
-
-
-def test_bytes_without_a_name_must_be_a_whole_task() -> None:
-    with pytest.raises(BadRecord):
-        task_huey([]).deserialize_task(b'{"prompt":"x"}')
 
 
 def test_running_a_task_leaves_nothing_of_huey_s_behind() -> None:

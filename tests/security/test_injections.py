@@ -19,7 +19,7 @@ import pytest
 
 from mimikit.config import Settings
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import Done, Failed, Outcome, RunSpec
 from mimikit.engines.openai.engine import OpenAIEngine
 from mimikit.memory import notes
 from mimikit.protocol import paths
@@ -58,9 +58,9 @@ class Recorder:
     def unavailable(self, role: Role | None = None) -> str | None:
         return None
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         self.ran.append(request.prompt)
-        return Outcome("done", "it ran")
+        return Done("it ran")
 
 
 class Messenger:
@@ -71,11 +71,11 @@ class Messenger:
     def unavailable(self, role: Role | None = None) -> str | None:
         return None
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         _, failed, error = request.prompt.rpartition("(fails) ")
         if failed:
-            return Outcome("failed", error=error, failure_reason="error")
-        return Outcome("done", request.prompt)
+            return Failed("error", error)
+        return Done(request.prompt)
 
 
 class World:

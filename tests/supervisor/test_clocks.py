@@ -1,31 +1,28 @@
-"""A clock that leaps, a machine that sleeps: what waits for a time, and what goes by the time."""
+"""Clock jumps and suspends: what waits for a time, and what is deleted by time."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from mimikit import config
-from mimikit.clock import LEAP, ClockWatch, SystemClock, leap_at_start
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.clock import JUMP, ClockWatch, SystemClock, jump_at_start
+from mimikit.engines.base import Failed, Outcome, RunSpec
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import ClockDoubt, Question, Task
+from mimikit.protocol.models import Question, Task
 from mimikit.protocol.runtime import Health
 from mimikit.supervisor import recovery
-from mimikit.supervisor.retention import BATCH, after_leap, after_living
-from mimikit.tasks import queue
+from mimikit.supervisor.retention import BATCH
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.memory_disk import DiskStep, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
-from tests.support.reading import loaded, slots, transcript
+from tests.support.reading import loaded, transcript
 from tests.support.twins import FakeClock
 
 DAY = 86_400.0
@@ -39,62 +36,49 @@ def product_at(files: Files, clock: FakeClock) -> Product:
     return product
 
 
-# ---- noticing
+# ---- noticing a jump
 
 
-def test_a_leap_is_told_from_time_that_passes_and_from_sleep() -> None:
+def test_a_jump_is_told_from_time_that_passes_and_from_sleep() -> None:
     clock = FakeClock(START)
     watch = ClockWatch(clock)
     clock.advance(DAY)
     clock.sleep(DAY)
-    assert watch.leap() == timedelta()
-    clock.jump(clock.now() + LEAP / 2)
-    assert watch.leap() == timedelta()  # it is only kept right
+    clock.jump(clock.now() + JUMP / 2)  # an ordinary correction
+    assert watch.jump() == timedelta()
     clock.jump(clock.now() - timedelta(hours=3))
-    assert watch.leap() == LEAP / 2 - timedelta(hours=3)
+    assert watch.jump() == JUMP / 2 - timedelta(hours=3)
     watch.settle()
-    assert watch.leap() == timedelta()
-
-
-def test_the_machine_s_own_clocks_tell_no_leap() -> None:
-    watch = ClockWatch(SystemClock())
-    assert watch.leap() == timedelta()
-    assert SystemClock().uptime() > 0
-
-
-def test_a_process_that_stands_still_between_two_looks_sees_no_leap() -> None:
-    class StoppedClock(FakeClock):
-        stops = False
-
-        def now(self) -> datetime:
-            if self.stops:
-                self.stops = False
-                self.advance(3600)
-            return super().now()
-
-    clock = StoppedClock(START)
-    watch = ClockWatch(clock)
-    clock.stops = True
-    assert watch.leap() == timedelta()
+    assert watch.jump() == timedelta()
+    assert ClockWatch(SystemClock()).jump() == timedelta()
 
 
 @pytest.mark.parametrize(
-    ("by", "leap"),
+    ("by", "jump"),
     [
-        (timedelta(hours=23), timedelta()),  # nobody ran
+        (timedelta(days=2), timedelta()),  # switched off
         (LONG, LONG),
         (timedelta(seconds=-30), timedelta()),
         (timedelta(hours=-1), timedelta(hours=-1)),
     ],
 )
-def test_at_the_start_the_newest_record_stands_against_the_clock(
-    by: timedelta, leap: timedelta
+def test_at_the_start_the_last_heartbeat_stands_against_the_clock(
+    by: timedelta, jump: timedelta
 ) -> None:
-    assert leap_at_start(START, START + by) == leap
-    assert leap_at_start(None, START) == timedelta()
+    assert jump_at_start(START, START + by) == jump
+    assert jump_at_start(None, START) == timedelta()
 
 
-# ---- what is removed
+def test_a_killed_consumer_has_left_its_heartbeat(client: Client) -> None:
+    client.stop()
+    store = client.product.store
+    assert recovery.last_seen(store) == START
+    health = Health(pid=1, version="1", started_at=START, beat_at=START + JUMP)
+    client.files.save(paths.HEALTH, health)
+    assert recovery.last_seen(store) == START + JUMP
+
+
+# ---- what is deleted
 
 
 def left(client: Client | Product) -> list[str]:
@@ -154,21 +138,21 @@ def test_what_waits_to_be_told_or_runs_is_not_removed(client: Client) -> None:
     assert not client.files.exists(paths.run_output("t1"))
 
 
-def test_nothing_is_removed_on_the_word_of_a_clock_that_leapt(client: Client) -> None:
+def test_nothing_is_deleted_until_a_day_after_a_jump(client: Client) -> None:
     product = client.product
     client.files.write("worker/results/t1.json", b"{}")
     product.clock.jump(START + LONG)
     assert tidied(product, 0) == ["t1.json"]
+    (logged,) = [line for line in product.log.audits if line["event"] == "clock_jumped"]
+    assert logged["seconds"] == LONG.total_seconds()
     assert tidied(product, DAY - 10) == ["t1.json"]
-    (told,) = [line for line in product.log.audits if line["event"] == "clock_leapt"]
-    assert told["seconds"] == LONG.total_seconds()
-    product.clock.jump(product.clock.now() + timedelta(hours=2))  # it stands nowhere yet
+    product.clock.jump(product.clock.now() + timedelta(hours=2))
     product.tick()
     assert tidied(product, DAY - 10) == ["t1.json"]
     assert tidied(product, 20) == []
 
 
-def test_a_leap_stops_a_removal_that_is_under_way(client: Client) -> None:
+def test_a_jump_stops_a_removal_that_is_under_way(client: Client) -> None:
     for number in range(2 * BATCH):
         client.files.write(f"worker/results/t{number:03}.json", b"{}")
     client.product.clock.advance(31 * DAY)
@@ -177,134 +161,27 @@ def test_a_leap_stops_a_removal_that_is_under_way(client: Client) -> None:
     before = left(client)
     assert before
     client.product.clock.jump(START)
-    assert tidied(client.product, 60) == before
-    assert tidied(client.product, DAY) == before  # they are a day old
+    assert tidied(client.product, DAY + 60) == before  # they are a day old by now
 
 
-def test_a_clock_that_leapt_before_the_start_is_not_believed_either(client: Client) -> None:
+def test_a_jump_while_no_consumer_ran_pauses_deletion_over_restarts(client: Client) -> None:
     client.files.write("worker/results/t1.json", b"{}")
+    client.trigger("g1", 3600, "tick")
+    client.product.tick()
+    client.files.remove(paths.trigger("g1"))  # an editor may have it away just now
     client.stop()
     clock = FakeClock(START + LONG)
     assert tidied(product_at(client.files, clock), 0) == ["t1.json"]
-    clock.advance(3600)  # and at no start after it
+    assert client.files.exists(paths.trigger_state("g1"))
+    clock.advance(3600)
     assert tidied(product_at(client.files, clock), 3600) == ["t1.json"]
     assert tidied(product_at(client.files, clock), DAY) == []
-
-
-def test_a_machine_that_is_on_for_some_hours_every_second_day_removes_too(client: Client) -> None:
-    client.files.write("worker/results/t1.json", b"{}")
-    client.stop()
-    clock = FakeClock(START)
-    gone_at = 0
-    for number in range(60):
-        clock.jump(START + timedelta(days=2 * number))
-        product = product_at(client.files, clock)
-        for _ in range(8 * 6):
-            clock.advance(600)
-            product.retention.ring()
-            product.tick()
-        product.store.save_runtime(starts=[], seen_at=clock.now())
-        if not left(product):
-            gone_at = number
-            break
-    assert 30 <= 2 * gone_at <= 30 + 14  # days
-
-
-def test_a_machine_that_is_on_for_some_hours_believes_no_clock_that_leapt_once(
-    client: Client,
-) -> None:
-    client.stop()
-    clock = FakeClock(START)
-
-    def on(at: datetime) -> Product:
-        clock.jump(at)
-        product = product_at(client.files, clock)
-        for _ in range(8 * 6):
-            clock.advance(600)
-            product.retention.ring()
-            product.tick()
-        product.store.save_runtime(starts=[], seen_at=clock.now())
-        return product
-
-    for number in range(1, 9):
-        on(START + timedelta(days=2 * number))
-    client.files.write("worker/results/t1.json", b"{}")  # at the very beginning, by its time
-    for number in (9, 10):
-        assert left(on(START + timedelta(days=2 * number))) == ["t1.json"]
-    assert left(on(START + 2 * LONG)) == ["t1.json"]  # once, and by far
-    assert left(on(START + 2 * LONG + timedelta(days=2))) == ["t1.json"]
-    for number in (11, 12, 13, 14):  # it is right again
-        assert left(on(START + timedelta(days=2 * number))) == ["t1.json"]
-
-
-@pytest.mark.parametrize(
-    ("lived", "now", "believed"),
-    [
-        ((0, 0), 23, 0),  # not yet
-        ((0, 0), 24, None),  # it went on for a day: the clock is believed
-        ((-100, 23), 1, -100),  # lived a day since: the time it had then
-        ((-100, 22), 1, 0),
-    ],
-)
-def test_what_is_believed_after_a_leap(
-    lived: tuple[int, int], now: int, believed: int | None
-) -> None:
-    """Times in hours, before and after the last leap: (proving, lived by then), an hour more."""
-    hour = timedelta(hours=1)
-    doubt = ClockDoubt(
-        leapt_at=START, believed=START, proving=START + lived[0] * hour, lived_s=3600 * lived[1]
-    )
-    new = after_living(doubt, START + now * hour, 3600)
-    assert (new and new.believed) == (None if believed is None else START + believed * hour)
-
-
-def test_what_a_leap_makes_of_what_is_believed() -> None:
-    day = timedelta(days=1)
-    ahead = after_leap(None, START, START + 40 * day, ran=False)
-    assert (ahead.believed, ahead.proving) == (START, START + 40 * day)
-    lived = ahead.but(lived_s=50)
-    further = after_leap(lived, START + 40 * day, START + 80 * day, ran=False)
-    assert further == lived.but(leapt_at=START + 80 * day)
-    seen = after_leap(lived, START + 40 * day, START + 80 * day, ran=True)
-    assert seen == ahead.but(leapt_at=START + 80 * day, proving=START + 80 * day)
-    back = after_leap(further, START + 80 * day, START - day, ran=False)
-    assert back == ClockDoubt(leapt_at=START - day, believed=START - day, proving=START - day)
 
 
 def test_a_machine_that_slept_goes_on_removing(client: Client) -> None:
     client.files.write("worker/results/t1.json", b"{}")
     client.product.clock.sleep(LONG.total_seconds())
     assert tidied(client.product, 0) == []
-
-
-def test_a_trigger_that_an_editor_has_away_outlives_a_leap(client: Client) -> None:
-    client.trigger("g1", 3600, "tick")
-    client.product.tick()
-    data = client.files.read(paths.trigger("g1"))
-    assert data is not None
-    client.files.remove(paths.trigger("g1"))
-    client.stop()
-    product_at(client.files, FakeClock(START + LONG))
-    assert client.files.exists(paths.trigger_state("g1"))
-
-
-def test_a_killed_consumer_has_left_its_health(client: Client) -> None:
-    client.stop()
-    health = Health(
-        pid=1, version="1", started_at=START, beat_at=START + LEAP, tick_age_s=0,
-        queued={}, live=[], worker_seats=1, paused=False, engines={},
-    )  # fmt: skip
-    client.files.save(paths.HEALTH, health)
-    store = client.product.store
-    assert recovery.newest_record(store, START) == START + LEAP
-    client.files.remove(paths.HEALTH)  # by a power cut
-    assert recovery.newest_record(store, START) == START  # the stop before
-    store.save_runtime(seen_at=None)
-    assert recovery.newest_record(store, START) is None
-    client.say("m1", "hello")
-    client.product.idle()
-    assert recovery.newest_record(store, client.now) == client.now
-    assert recovery.newest_record(store, START - LONG) is None
 
 
 # ---- what waits
@@ -336,17 +213,6 @@ def test_waits_are_shortened_when_the_clock_goes_back(client: Client, *, at_star
     assert client.files.names("worker/running") == []
 
 
-def test_a_crash_while_a_wait_is_shortened_costs_no_attempt(client: Client) -> None:
-    task = Task(
-        id="t1", prompt="one", created_at=START, trace_id="r", origin="cli", released=True,
-        not_before=START + timedelta(hours=2), attempts=0,
-    )  # fmt: skip
-    client.files.save(paths.running("worker", "t1"), task)  # claimed, not yet released again
-    product = product_at(client.files, FakeClock(START))
-    (again,) = product.queued("worker")
-    assert (again.attempts, again.released) == (0, True)
-
-
 @pytest.mark.parametrize("hours", [-100, 100])
 def test_an_engine_is_asked_again_after_the_same_time(client: Client, hours: int) -> None:
     client.say("m1", "limited")
@@ -354,14 +220,6 @@ def test_an_engine_is_asked_again_after_the_same_time(client: Client, hours: int
     assert not client.files.names(paths.TURNS, suffix=".started")
     client.product.clock.jump(START + timedelta(hours=hours))
     client.product.clock.advance(5)
-    client.product.tick()
-    assert transcript(client.files)[-1] == ("agent", "heard limited")
-
-
-def test_an_engine_is_asked_again_after_a_sleep(client: Client) -> None:
-    client.say("m1", "limited")
-    client.product.tick()
-    client.product.clock.sleep(60)
     client.product.tick()
     assert transcript(client.files)[-1] == ("agent", "heard limited")
 
@@ -380,105 +238,26 @@ def test_a_model_is_asked_soon_after_the_clock_went_back(client: Client) -> None
     assert asked() == 2
 
 
-def test_a_costly_look_is_taken_again_when_the_clock_went_back(client: Client) -> None:
-    client.when("g1", "go", {"type": "file_changed", "params": {"path": "a"}})
-    client.product.idle()
-    triggers = client.product.supervisor.triggers
-    client.product.clock.jump(START + LONG)
-    client.product.idle()
-    triggers._rests["g1"] = client.now + timedelta(minutes=1)  # as a look of 6 s would
-    client.product.clock.jump(START)
-    client.product.tick()
-    client.touch("a")
-    client.product.idle()
-    assert len(slots(client.files, "g1")) == 1
-
-
 def test_starts_of_a_time_to_come_make_no_start_wait() -> None:
     ahead = [START + LONG] * 3
     assert recovery.back_off(ahead, START) == timedelta()
     assert recovery.back_off([START + timedelta(seconds=2)] * 3, START) == recovery.BACK_OFF
 
 
-# ---- questions
-
-
-def asked(client: Client) -> Question | None:
-    return client.files.load(paths.PENDING_QUESTION, Question)
-
-
-@pytest.fixture
-def asking(client: Client) -> Client:
-    """A question of ten minutes waits, which has a default."""
+@pytest.mark.parametrize("by", [LONG, -LONG])
+def test_a_jump_answers_no_question(client: Client, by: timedelta) -> None:
     client.say("m1", "ask: which colour? | default red")
     client.product.idle()
-    found = asked(client)
-    assert found is not None
-    assert (found.default, found.timeout) == ("red", 600)
-    return client
-
-
-def is_defaulted(client: Client) -> bool:
-    """Whether the default was taken, and the user told so."""
+    clock = client.product.clock
+    clock.advance(300)
+    clock.jump(clock.now() + by)
     client.product.idle()
-    told = [text for role, text in transcript(client.files) if role == "system"]
-    return any("red" in text for text in told) and asked(client) is None
-
-
-@pytest.mark.parametrize(
-    "pass_over",
-    [
-        lambda clock: clock.jump(clock.now() + LONG),
-        lambda clock: clock.jump(clock.now() - LONG),
-        lambda clock: clock.sleep(LONG.total_seconds()),
-    ],
-    ids=["ahead", "back", "sleep"],
-)
-def test_no_leap_and_no_sleep_answers_for_the_user(
-    asking: Client, pass_over: Callable[[FakeClock], None]
-) -> None:
-    clock = asking.product.clock
-    clock.advance(300)
-    pass_over(clock)
-    assert not is_defaulted(asking)
-    found = asked(asking)
-    assert found is not None
-    left_s = (found.expires_at - clock.now()).total_seconds()
-    assert 200 < left_s <= 300  # so it is shown
-    clock.advance(left_s + 1)
-    assert is_defaulted(asking)
-
-
-@pytest.mark.parametrize("hours", [5, 960, -5])
-def test_what_passed_while_nobody_ran_answers_no_question(asking: Client, hours: int) -> None:
-    asking.product.clock.advance(300)
-    asking.product.tick()
-    asking.stop()
-    clock = FakeClock(asking.now + timedelta(hours=hours))
-    product = product_at(asking.files, clock)
-    product.idle()
-    assert asked(asking) is not None
-    clock.advance(310)
-    product.idle()
-    assert asked(asking) is None
-
-
-@pytest.mark.parametrize("back_s", [420, 3600])
-def test_a_start_after_a_leap_back_leaves_the_answer_its_time(asking: Client, back_s: int) -> None:
-    """What was put right is counted from by the next start too."""
-    clock = asking.product.clock
-    clock.advance(300)
-    clock.jump(clock.now() - timedelta(seconds=back_s))
-    asking.product.tick()
-    clock = FakeClock(clock.now())
-    product = product_at(asking.files, clock)
-    product.idle()
-    clock.advance(290)
-    product.idle()
-    assert asked(asking) is not None
-    clock.advance(20)
-    product.idle()
-    assert asked(asking) is None
+    asked = client.files.load(paths.PENDING_QUESTION, Question)
+    assert asked is not None
+    assert asked.expires_at == clock.now() + timedelta(seconds=300)
+    clock.advance(301)
+    client.product.idle()
+    assert client.files.load(paths.PENDING_QUESTION, Question) is None
 
 
 # ---- attempts
@@ -490,11 +269,11 @@ def test_a_stopped_turn_uses_its_number_and_costs_no_attempt(client: Client) -> 
         product = Product(client.files, FakeClock(START), Mind(client.oracle.runs))
         product.start()
 
-        def stopped(request: EngineRequest, product: Product = product) -> Outcome:
+        def stopped(request: RunSpec, product: Product = product) -> Outcome:
             numbers.append(request.attempt)
             product.context.stopping.set()
             product.store.live.stop_all()
-            return Outcome("failed", failure_reason="killed")
+            return Failed("killed", "")
 
         product.mind.run = stopped
         if not numbers:
@@ -540,39 +319,6 @@ def test_a_line_of_a_slot_before_the_checkpoint_is_found(client: Client) -> None
     again = Product(client.files, FakeClock(START), Mind([])).store.ledger
     assert again.newest_slot("g1") == "one"
     assert again.newest_slot("g3") is None
-
-
-def test_a_crash_after_a_checkpoint_doubles_no_line_of_a_slot(client: Client) -> None:
-    client.trigger("g1", 60, "tick")
-    client.product.tick()
-    ledger = client.product.store.ledger
-    write = ledger.write
-
-    def die_after_the_slot(event: str, *given: Any, **facts: object) -> None:
-        write(event, *given, **facts)
-        if event == "slot":
-            write("trigger_created", "other", START)
-            ledger.checkpoint()
-            raise KeyboardInterrupt
-
-    ledger.write = die_after_the_slot
-    client.product.clock.advance(60)
-    with pytest.raises(KeyboardInterrupt):
-        client.product.tick()
-    product_at(client.files, client.product.clock).idle()
-    assert len(slots(client.files, "g1")) == 1
-    assert len(client.files.names("worker/results")) == 1
-
-
-def test_waits_of_both_seats_are_found(client: Client) -> None:
-    task = Task(
-        id="p1", role="planner", prompt="x", created_at=START, trace_id="r", origin="cli",
-        released=True, not_before=START + timedelta(hours=2),
-    )  # fmt: skip
-    client.files.save(paths.queued("planner", "p1"), task)
-    queue.shorten_waits(client.files, timedelta(hours=1), {})
-    (again,) = client.product.queued("planner")
-    assert again.not_before == START + timedelta(hours=1)
 
 
 def test_a_wait_that_the_disk_leaves_half_shortened_goes_on(client: Client) -> None:

@@ -252,32 +252,6 @@ def test_a_start_waits_after_three_crashes_within_five_minutes(
     assert recovery.back_off(starts, START) == timedelta(seconds=wait_s)
 
 
-def test_a_start_reads_no_orders_where_nothing_ran_and_asks_a_folder_once(
-    files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(300):
-        order = Command(id=f"c{number:03}", action="cancel", target="none", created_at=START)
-        files.save(paths.command(order.id), order)
-        files.write(f"worker/results/r{number}.json", b"{}")
-    asked: list[str] = []
-
-    def noting(name: str) -> None:
-        plain = getattr(Files, name)
-
-        def noted(self: Files, path: str, *args: Any, **more: Any) -> Any:
-            asked.append(path)
-            return plain(self, path, *args, **more)
-
-        monkeypatch.setattr(Files, name, noted)
-
-    noting("read")
-    noting("stat")
-    product, _ = start(files)
-    assert not [path for path in asked if path.startswith("commands/c")]
-    product.retention.step(START)
-    assert not [path for path in asked if path.startswith("worker/results/")]
-
-
 @pytest.mark.parametrize("seat", paths.QUEUES)
 def test_a_file_put_into_running_by_hand_goes_to_its_queue_and_runs(
     files: Files, seat: QueueName
@@ -311,7 +285,7 @@ def test_a_task_that_ended_and_is_put_into_running_again_is_set_aside(files: Fil
 def test_what_a_thread_has_claimed_is_no_stray_however_long_it_takes_to_begin(files: Files) -> None:
     product, runs = start(files)
     claimed = {"t1.json"}
-    strays = recovery.StrayTasks(product.store, lambda _seat, name: name in claimed, ())
+    strays = recovery.StrayTasks(product.store, lambda _seat, name: name in claimed)
     files.save(paths.running("worker", "t1"), TASK)
     for _ in range(10):
         product.clock.advance(2)

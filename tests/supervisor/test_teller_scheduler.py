@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from mimikit.config import ProfileSettings
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineRequest, TurnInput
+from mimikit.engines.base import RunSpec, TurnInput
+from mimikit.engines.registry import EngineChoice
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import dump_line
-from mimikit.protocol.models import InboxItem, QueueName, Task, TurnRecord, time_text
+from mimikit.protocol.models import (
+    EngineStatus,
+    InboxItem,
+    QueueName,
+    Task,
+    TurnAttempt,
+    TurnRecord,
+    time_text,
+)
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
-from mimikit.supervisor.commit_applier import SLICE_S
+from mimikit.supervisor.store import SLICE_S
+from mimikit.supervisor.teller_scheduler import Idle, Replying, State, Waiting, next_step
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from tests.crash.disk import WatchedDisk
 from tests.crash.driver import Client
+from tests.support.mind import Mind
 from tests.support.product import START
 from tests.support.reading import loaded, result, results, transcript
 
@@ -123,7 +137,7 @@ def test_a_turn_takes_what_was_there_when_it_began(judged: Client) -> None:
     late = InboxItem(id="m2", text="late", created_at=START)
     teller = judged.product.mind._teller
 
-    def slow(request: EngineRequest):
+    def slow(request: RunSpec):
         judged.files.save_new(paths.inbox("m2"), late)
         return teller(request)
 
@@ -311,7 +325,7 @@ def test_a_message_is_taken_up_before_triggers_are_looked_at_and_fired(
 def test_of_very_many_results_only_some_are_read_at_a_time(
     client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(inbox.MOST_HELD, "result", 30)
+    monkeypatch.setattr(inbox, "MOST_AT_ONCE", 30)
     ended_runs(client, 100)
     client.product.applier.end_runs(START)
     asked: list[str] = []
@@ -331,7 +345,6 @@ FLOOD = 400
 HEAPS: dict[str, dict[str, object]] = {
     paths.COMMANDS: {"action": "cancel", "target": "nothing", "createdAt": time_text(START)},
     paths.TRIGGERS: {"prompt": "work", "schedule": {"interval": 86_400}},
-    paths.INBOX: {"text": "hello"},
 }
 
 
@@ -369,3 +382,39 @@ def test_a_message_waits_behind_no_heap_of_dropped_files(
     assert texts.count("hello") == (FLOOD if folder == paths.INBOX else 0)
     assert len(files.names(paths.COMMANDS_DONE)) == (FLOOD if folder == paths.COMMANDS else 0)
     assert len(files.names(paths.TRIGGER_STATE)) == (FLOOD if folder == paths.TRIGGERS else 0)
+
+
+WAITING = Waiting(
+    EngineStatus(
+        engine="scripted", state="waiting", want="unready", reason="logged out", since=START
+    )
+)
+ATTEMPT = TurnAttempt(
+    turn_id="t", attempt=1, pid=1, process_started="", boot_id="", started_at=START, inputs=["m"]
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "waits", "step"),
+    [
+        (Idle(), None, "a turn"),
+        (Idle(), "logged out", "waits"),
+        (WAITING, None, "a turn"),
+        (WAITING, "logged out", "waits"),
+        (replace(WAITING, not_before=START + timedelta(seconds=1)), None, "backs off"),
+        (replace(WAITING, not_before=START), None, "a turn"),
+        (Replying(ATTEMPT, WAITING), None, "replies"),
+    ],
+)
+def test_the_next_step_follows_from_state_and_engine(
+    state: State, waits: str | None, step: str
+) -> None:
+    choice = EngineChoice(Mind([]), ProfileSettings(), waits)
+    found = next_step(state, choice, START)
+    expected = {"a turn": choice, "waits": WAITING, "backs off": state, "replies": state}[step]
+    if state == Idle() and step == "waits":
+        assert isinstance(found, Waiting)
+        assert found.status.since == START
+    else:
+        assert found == expected
+    assert next_step(state, None, START) == (state if step in ("backs off", "replies") else Idle())

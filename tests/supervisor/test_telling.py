@@ -10,7 +10,8 @@ import pytest
 from mimikit.protocol.models import InboxItem, Task, TurnRecord
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, TriggerState
-from mimikit.supervisor.code_turns import message_turn, outcome_hash, telling, told_result
+from mimikit.supervisor.code_turns import message_turn, told_result
+from mimikit.supervisor.run_end import outcome_hash, telling
 from tests.support.product import START
 
 TASK = Task(id="t1", prompt="do it", created_at=START, trace_id="r")

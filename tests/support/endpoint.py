@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mimikit.config import Settings
-from mimikit.engines.base import EngineRequest
+from mimikit.engines.base import RunSpec
 from mimikit.engines.openai.engine import OpenAIEngine
 from tests.support.engine_requests import NOW, Desk
 from tests.support.fake_llm import FakeLLM
@@ -27,7 +27,7 @@ class EndpointGround(Ground):
         settings = Settings.model_validate({"engines": {"mine": known}})
         return OpenAIEngine("mine", settings, self.state, clock or FakeClock(NOW))
 
-    def ask(self, prompt: str = "go", desk: Desk | None = None, **fields: Any) -> EngineRequest:
+    def ask(self, prompt: str = "go", desk: Desk | None = None, **fields: Any) -> RunSpec:
         fields = {"instructions": "You are the role.", "role": "teller", **fields}
         return self.request(prompt, desk=desk, **fields)
 

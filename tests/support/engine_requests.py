@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mimikit.engines.base import CancelToken, EngineRequest, ToolReply, TurnInput
+from mimikit.engines.base import Callbacks, CancelToken, RunSpec, ToolReply, Tools, TurnInput
 from mimikit.protocol.models import InboxItem, Role, Task
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -49,18 +49,17 @@ def make_request(
     cancel: CancelToken | None = None,
     timeout_s: float = 60,
     run_id: str = "run-1",
-) -> EngineRequest:
+) -> RunSpec:
     desk = desk or Desk()
-    return EngineRequest(
+    return RunSpec(
         run_id=run_id,
         attempt=1,
         role=role,
         instructions="",
         prompt=prompt,
         input=turn_input,
-        tools=(),
-        call_tool=desk.call,
-        on_event=desk.event,
+        tools=Tools(desk.call),
+        callbacks=Callbacks(desk.event),
         cancel=cancel or CancelToken(),
         workspace=Path("workspace"),
         scratch=Path("scratch"),

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import Canceled, Done, Failed, Outcome, RunSpec
 from mimikit.protocol.models import Role, SummaryScope, Usage
 
 PATIENCE_S = 900
@@ -37,51 +37,51 @@ class Mind:
         self.waiting: str | None = None
         self.heals = False
         """What was bad goes well from now on."""
-        self.hook: Callable[[EngineRequest], None] = lambda request: None
+        self.hook: Callable[[RunSpec], None] = lambda request: None
 
     def unavailable(self, role: Role | None = None) -> str | None:
         return self.waiting
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         self.runs.append((request.run_id, request.attempt))
         self.resumed.append(request.resume)
         outcome = {"teller": self._teller, "planner": self._planner, "worker": self._worker}[
             request.role
         ](request)
         if request.cancel.reason is not None:
-            return Outcome("canceled", error="stopped", failure_reason="canceled")
-        return outcome if outcome.failure_reason == "rate_limited" else replace(outcome, usage=USED)
+            return Canceled()
+        return outcome if outcome.reason == "rate_limited" else replace(outcome, usage=USED)
 
-    def _teller(self, request: EngineRequest) -> Outcome:
+    def _teller(self, request: RunSpec) -> Outcome:
         said: list[str] = []
         for item in request.input.inputs:
             text = item.text
             if text == "limited" and self.runs.count((request.run_id, request.attempt)) == 1:
-                return Outcome("failed", error="wait", failure_reason="rate_limited")
+                return Failed("rate_limited", "wait")
             if text.startswith("wait"):
                 self.hook(request)
             if text.startswith("fail"):
-                return Outcome("failed", error="the mind fails", failure_reason="error")
+                return Failed("error", "the mind fails")
             if text.startswith(("plan:", "ask:", "every", "find:", "chain:", "change:")):
-                reply = request.call_tool("delegate", {"prompt": text})
+                reply = request.tools.call("delegate", {"prompt": text})
                 said.append(reply.text)
             elif text.startswith("remember "):
-                request.call_tool("remember", {"content": text[9:], "longTerm": "long" in text})
+                request.tools.call("remember", {"content": text[9:], "longTerm": "long" in text})
                 said.append("kept")
             elif text.startswith("backlog "):
-                request.call_tool("update_backlog", {"action": "add", "item": text[8:]})
+                request.tools.call("update_backlog", {"action": "add", "item": text[8:]})
                 said.append("noted")
             elif text.startswith("cancel "):
-                request.call_tool("cancel_task", {"id": text[7:]})
+                request.tools.call("cancel_task", {"id": text[7:]})
                 said.append("canceling")
             elif text.startswith("wonder "):
-                request.call_tool("ask_user", {"question": text[7:], "timeout": 600})
+                request.tools.call("ask_user", {"question": text[7:], "timeout": 600})
             else:
                 said.append(f"heard {text}")
         said += [f"{result.task_id} is {result.status}" for result in request.input.results]
-        return Outcome("done", text="\n".join(said))
+        return Done("\n".join(said))
 
-    def _planner(self, request: EngineRequest) -> Outcome:
+    def _planner(self, request: RunSpec) -> Outcome:
         prompt = request.input.task.prompt if request.input.task else ""
         head, _, rest = prompt.partition(":")
         if "~" in prompt:
@@ -91,79 +91,79 @@ class Mind:
             arguments: dict[str, object] = {"question": question.strip(), "timeout": 600}
             if default.strip().startswith("default"):
                 arguments["default"] = "red"
-            request.call_tool("needs_input", arguments)
-            return Outcome("done", text="needs to know")
+            request.tools.call("needs_input", arguments)
+            return Done("needs to know")
         if head == "ask":
             answer = prompt.rpartition("The user answered:")[2].strip()
-            request.call_tool("delegate", {"prompt": f"paint {answer}", "title": "paint"})
-            return Outcome("done", text="painting")
+            request.tools.call("delegate", {"prompt": f"paint {answer}", "title": "paint"})
+            return Done("painting")
         if head.startswith("every"):
             interval = float(head.split()[1])
-            request.call_tool("schedule", {"prompt": rest.strip(), "interval": interval})
-            return Outcome("done", text="scheduled")
+            request.tools.call("schedule", {"prompt": rest.strip(), "interval": interval})
+            return Done("scheduled")
         if head == "plan":
             for part in rest.split(";"):
-                request.call_tool("delegate", {"prompt": part.strip(), "title": part.strip()})
-            return Outcome("done", text="planned")
+                request.tools.call("delegate", {"prompt": part.strip(), "title": part.strip()})
+            return Done("planned")
         if head in ("change", "chain"):
             return self._about_triggers(request, head, rest)
         if "bad" in rest:
-            return Outcome("failed", error="no plan", failure_reason="error")
-        return Outcome("done", text=f"found{rest}")
+            return Failed("error", "no plan")
+        return Done(f"found{rest}")
 
-    def _about_triggers(self, request: EngineRequest, head: str, rest: str) -> Outcome:
+    def _about_triggers(self, request: RunSpec, head: str, rest: str) -> Outcome:
         if head == "change":
             for part in rest.split(";"):
                 trigger_id, action = part.split()
-                request.call_tool("change_trigger", {"id": trigger_id, "action": action})
-            return Outcome("done", text="changed")
+                request.tools.call("change_trigger", {"id": trigger_id, "action": action})
+            return Done("changed")
         before: list[str] = []
         for part in rest.split(">"):
             step = part.strip()
             arguments = {"prompt": step, "title": step, "label": step, "after": before}
-            request.call_tool("delegate", arguments)
+            request.tools.call("delegate", arguments)
             before = [step]
-        return Outcome("done", text="chained")
+        return Done("chained")
 
-    def _worker(self, request: EngineRequest) -> Outcome:
+    def _worker(self, request: RunSpec) -> Outcome:
         task = request.input.task
         prompt = task.prompt if task else ""
         if "~" in prompt:
             self.hook(request)
         if prompt.startswith("Decide for each statement"):
-            return Outcome("done", text=_judged(prompt))
+            return Done(_judged(prompt))
         if task is not None and task.covers is not None:
             return _summed_up(prompt, task.covers)
         if "session" in prompt and request.resume is None:
-            request.on_session(f"session-{request.attempt}")
+            request.callbacks.on_session(f"session-{request.attempt}")
         if (prompt.startswith("bad") and not self.heals) or (
             prompt.startswith("flaky") and request.attempt == 1
         ):
             how = f" ({request.run_id})" if "anew" in prompt else ""
-            return Outcome("failed", error=f"it broke{how}", failure_reason="error", exit_code=1)
+            return Failed("error", f"it broke{how}", exit_code=1)
         if prompt.startswith("change "):
-            request.on_event("file", prompt.removeprefix("change "), {"kind": "add"})
+            request.callbacks.on_event("file", prompt.removeprefix("change "), {"kind": "add"})
             if request.attempt < (task.max_attempts if task else 1):
-                return Outcome("failed", error="not yet", failure_reason="error")
+                return Failed("error", "not yet")
         is_first = self.runs.count((request.run_id, request.attempt)) == 1
         if prompt.startswith("limited") and is_first:
-            return Outcome("failed", error="wait", failure_reason="rate_limited")
+            return Failed("rate_limited", "wait")
         if (
             prompt.startswith("patient")
             and [id_ for id_, _ in self.runs].count(request.run_id) == 1
         ):
             until = request.input.now + timedelta(seconds=PATIENCE_S)
-            return Outcome("failed", error="wait", failure_reason="rate_limited", retry_at=until)
+            return Failed("rate_limited", "wait", retry_at=until)
         if prompt == "long":
-            return Outcome("done", text="a long story " * 100)
-        return Outcome("done", text=f"did {prompt}")
+            return Done("a long story " * 100)
+        return Done(f"did {prompt}")
 
 
 def _summed_up(prompt: str, covers: SummaryScope) -> Outcome:
     """What is `unspeakable` is never summed up, what is `difficult` not at the first attempt."""
     if "unspeakable" in prompt or ("difficult" in prompt and covers.attempt == 0):
-        return Outcome("failed", error="it broke", failure_reason="error")
-    return Outcome("done", text=f"- {covers.name}: {len(covers.sources)} things")
+        return Failed("error", "it broke")
+    return Done(f"- {covers.name}: {len(covers.sources)} things")
 
 
 def _judged(prompt: str) -> str:

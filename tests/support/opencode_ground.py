@@ -12,7 +12,7 @@ from typing import Any
 
 from mimikit.clock import SystemClock
 from mimikit.config import Settings
-from mimikit.engines.base import EngineRequest, ToolSpec
+from mimikit.engines.base import RunSpec, ToolSpec
 from mimikit.engines.opencode.engine import OpencodeEngine
 from mimikit.tools.mcp import ToolServer
 from tests.support.engine_requests import Desk
@@ -34,11 +34,11 @@ class OpencodeGround(Ground):
     engine: OpencodeEngine
     tools: ToolServer
 
-    def ask(self, prompt: str = "go", desk: Desk | None = None, **fields: Any) -> EngineRequest:
+    def ask(self, prompt: str = "go", desk: Desk | None = None, **fields: Any) -> RunSpec:
         facts: dict[str, Any] = {
             "instructions": "You are the role.",
             "role": "teller",
-            "offer": self.tools.offered,
+            "serve": self.tools.offered,
         }
         if fields.get("role", "teller") != "worker":
             facts["tools"] = (SAY,)

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from mimikit.engines.base import CancelToken, EngineRequest, TurnInput
+from mimikit.engines.base import CancelToken, RunSpec, Tools, TurnInput
 from mimikit.protocol.models import Role
 from tests.support.engine_requests import NOW, Desk, make_request
 
@@ -36,10 +36,17 @@ class Ground:
 
     def request(
         self, prompt: str, *, role: Role = "worker", desk: Desk | None = None, **fields: Any
-    ) -> EngineRequest:
+    ) -> RunSpec:
         cancel = fields.pop("cancel", None) or CancelToken()
         made = make_request(role, TurnInput(now=NOW), desk, prompt=prompt, cancel=cancel)
         folders = {"workspace": self.workspace, "scratch": self.scratch, "state": self.state}
+        fields["tools"] = Tools(
+            made.tools.call,
+            tuple(fields.pop("tools", ())),
+            url=fields.pop("tools_url", None),
+            token=fields.pop("tools_token", None),
+            serve=fields.pop("serve", None),
+        )
         return replace(made, **{**folders, "idle_timeout_s": 30, "timeout_s": 30, **fields})
 
 

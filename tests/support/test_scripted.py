@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import CancelToken, EngineRequest, Outcome, TurnInput
+from mimikit.engines.base import CancelToken, Failed, Outcome, RunSpec, TurnInput
 from tests.support.engine_requests import NOW, Desk, make_request
 from tests.support.twins import ScriptedEngine
 
@@ -63,7 +63,7 @@ def test_each_role_has_its_own_script_and_each_run_its_own_steps() -> None:
 
 
 def test_a_callable_makes_the_steps_of_each_request() -> None:
-    def answer(request: EngineRequest) -> list[dict[str, str]]:
+    def answer(request: RunSpec) -> list[dict[str, str]]:
         return [{"say": request.prompt.upper()}]
 
     assert play(ScriptedEngine(answer), prompt="echo").text == "ECHO"
@@ -77,8 +77,9 @@ def test_a_failure_ends_the_run_with_its_reason_and_time() -> None:
         {"call": "never"},
     ]
     outcome = play(ScriptedEngine(script), desk)
-    assert (outcome.status, outcome.failure_reason) == ("failed", "rate_limited")
+    assert (outcome.status, outcome.reason) == ("failed", "rate_limited")
     assert (outcome.text, outcome.error) == ("so far", "slow down")
+    assert isinstance(outcome, Failed)
     assert outcome.retry_at == NOW + timedelta(seconds=60)
     assert desk.calls == []
 
@@ -95,13 +96,13 @@ def test_a_waiting_run_ends_when_it_is_told_to(script: Any, reason: str, status:
     wait = in_thread(lambda: play(ScriptedEngine(script), cancel=cancel))
     cancel.cancel(reason)
     outcome = wait()
-    assert (outcome.status, outcome.failure_reason) == (status, reason)
+    assert (outcome.status, outcome.reason) == (status, reason)
 
 
 @pytest.mark.parametrize("script", [[{"hang": True}], [{"wait": 1000}]])
 def test_a_waiting_run_ends_at_its_deadline(script: Any) -> None:
     outcome = play(ScriptedEngine(script), timeout_s=0.02)
-    assert (outcome.status, outcome.failure_reason) == ("failed", "timeout")
+    assert (outcome.status, outcome.reason) == ("failed", "timeout")
 
 
 def test_a_short_wait_is_only_a_pause() -> None:

@@ -42,7 +42,6 @@ NIGHTLY = (
     "tests/engines/test_opencode_settings.py",
     "tests/engines/test_process.py",
     "tests/engines/test_shell.py",
-    "tests/flows/test_a_month.py",
     "tests/flows/test_codex_journey.py",
     "tests/flows/test_confined.py",
     "tests/flows/test_endpoint_journey.py",

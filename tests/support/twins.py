@@ -17,21 +17,21 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any
 
-from mimikit.engines.base import EngineRequest, Outcome
+from mimikit.engines.base import Canceled, Done, Failed, Outcome, RunSpec, stop_outcome
 from mimikit.protocol.models import Role, Usage
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, outcome_of
 
 Step = Mapping[str, Any]
 Steps = Sequence[Step]
-Script = Steps | Mapping[str, Steps | Sequence[Steps]] | Callable[[EngineRequest], Steps]
+Script = Steps | Mapping[str, Steps | Sequence[Steps]] | Callable[[RunSpec], Steps]
 
 
 @dataclass
 class _Run:
     """What one run has gathered."""
 
-    request: EngineRequest
+    request: RunSpec
     deadline: float
     said: list[str] = field(default_factory=list[str])
     usage: Usage = field(default_factory=Usage)
@@ -42,7 +42,7 @@ class _Run:
         reason = self.request.cancel.reason
         if reason is None and monotonic() >= self.deadline:
             reason = "timeout"
-        return Outcome.stopped(reason) if reason is not None else None
+        return stop_outcome(reason) if reason is not None else None
 
 
 class ScriptedEngine:
@@ -59,7 +59,7 @@ class ScriptedEngine:
         """`reason_unavailable`: a test sets it to make work wait."""
         return self.reason_unavailable
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         """Play the steps for this run.
 
         Raises:
@@ -71,9 +71,9 @@ class ScriptedEngine:
             outcome = run.ended() or self._play(run, step)
             if outcome is not None:
                 return outcome
-        return run.ended() or Outcome("done", "".join(run.said), usage=run.usage)
+        return run.ended() or Done("".join(run.said), usage=run.usage)
 
-    def _steps(self, request: EngineRequest) -> Steps:
+    def _steps(self, request: RunSpec) -> Steps:
         with self._lock:
             number = self._runs.get(request.role, 0)
             self._runs[request.role] = number + 1
@@ -90,35 +90,41 @@ class ScriptedEngine:
         match step:
             case {"call": name}:
                 arguments = dict(step.get("args", {}))
-                reply = run.request.call_tool(name, arguments)
-                run.request.on_event("tool", name, {"arguments": arguments, "ok": reply.ok})
+                reply = run.request.tools.call(name, arguments)
+                run.request.callbacks.on_event(
+                    "tool", name, {"arguments": arguments, "ok": reply.ok}
+                )
             case {"say": text}:
                 run.said.append(text)
-                run.request.on_event("delta", text, {})
+                run.request.callbacks.on_event("delta", text, {})
             case {"event": kind}:
-                run.request.on_event(kind, step.get("text", ""), dict(step.get("data", {})))
+                run.request.callbacks.on_event(
+                    kind, step.get("text", ""), dict(step.get("data", {}))
+                )
             case {"usage": counts}:
                 run.usage = Usage.model_validate(counts)
-                run.request.on_event("usage", "", run.usage.to_dict())
+                run.request.callbacks.on_event("usage", "", run.usage.to_dict())
             case {"raise": text}:
                 raise RuntimeError(text)
             case {"fail": reason}:
                 after = step.get("retryAfter")
                 now = run.request.input.now
-                return Outcome(
-                    "canceled" if reason == "canceled" else "failed",
-                    "".join(run.said),
-                    step.get("error", f"the script fails: {reason}"),
+                said = "".join(run.said)
+                if reason == "canceled":
+                    return Canceled(said, usage=run.usage)
+                return Failed(
                     reason,
-                    run.usage,
-                    retry_at=None if after is None else now + timedelta(seconds=after),
+                    step.get("error", f"the script fails: {reason}"),
+                    said,
+                    None if after is None else now + timedelta(seconds=after),
+                    usage=run.usage,
                 )
             case {"wait": seconds}:
                 run.stop.wait(max(0.0, min(run.deadline - monotonic(), seconds)))
                 return run.ended()
             case {"hang": True}:
                 run.stop.wait(max(0.0, run.deadline - monotonic()))
-                return run.ended() or Outcome.stopped("timeout")
+                return run.ended() or stop_outcome("timeout")
             case _:
                 raise ValueError(f"expected a step such as {{'say': '…'}}, got {step!r}")
         return None

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.results import StatusCheckpoint
 from mimikit.tasks import ledger
 from mimikit.tasks.ledger import Ledger, events_of
 from tests.support.memory_disk import DiskStep, MemoryDisk
@@ -220,20 +219,6 @@ def test_a_trace_is_counted_exactly_however_many_tasks_end_meanwhile(
     assert book.trace_size("r") == 14  # a trigger's run that was repeated
 
 
-def test_an_index_that_was_written_without_traces_tells_them_by_its_ends(files: Files) -> None:
-    book = reopened(files)
-    book.write("queued", "t1", NOW, traceId="r")
-    for number in range(3):
-        end(book, f"t{number}")
-    book.write("queued", "t3", NOW, traceId="r")
-    book.checkpoint()
-    known = files.load(paths.TASK_STATUS, StatusCheckpoint)
-    assert known is not None
-    assert known.traces == {"r": 4}
-    files.save(paths.TASK_STATUS, known.but(traces={}))
-    assert reopened(files).trace_size("r") == 4
-
-
 def test_events_of_a_task_are_told_oldest_first(files: Files) -> None:
     book = reopened(files)
     book.write("queued", "t1", NOW)
@@ -274,7 +259,7 @@ def knows_the_same(files: Files, book: Ledger, subjects: list[str]) -> None:
 
     def known(one: Ledger) -> list[object]:
         return [
-            (one.results_of(id_), one.at_it(id_), one.subjects_of(id_), one.end_of(id_))
+            (one.results_of(id_), one.running_for(id_), one.subjects_of(id_), one.end_of(id_))
             for id_ in subjects
         ]
 
@@ -304,9 +289,9 @@ def test_a_repetition_counts_for_the_task_it_repeats_however_often(files: Files)
     end(book, "t", status="failed")
     for original, again, status in [("t", "t2", "failed"), ("t2", "t3", "done")]:
         book.write("queued", again, NOW, seat="worker", retryOf=original)
-        assert book.at_it("t") == again
+        assert book.running_for("t") == again
         book.write("ended", again, NOW, status=status, retryOf=original, traceId="r")
-        assert book.at_it("t") is None
+        assert book.running_for("t") is None
     assert book.results_of("t") == ["t", "t2", "t3"]
     assert book.results_of("t2") == ["t2"]
     assert book.subjects_of("t3") == ("t3", "t")
@@ -325,14 +310,14 @@ def test_a_repetition_of_a_run_counts_for_the_trigger_only_if_it_says_so(files: 
 def test_what_has_begun_for_a_trigger_is_known_until_it_ends(files: Files) -> None:
     book = reopened(files)
     book.write("slot", "g", NOW, slot="s1", state="ran", taskId="run1")
-    assert book.at_it("g") == "run1"
+    assert book.running_for("g") == "run1"
     book.write("slot", "g", NOW, slot="s2", state="skipped", reason="overlap")
-    assert book.at_it("g") == "run1"
+    assert book.running_for("g") == "run1"
     assert book.newest_slot("g") == "s2"
     knows_the_same(files, book, ["g", "run1"])
     assert reopened(files).newest_slot("g") == "s2"
     book.write("ended", "run1", NOW, status="done", sourceTriggerId="g", traceId="r")
-    assert book.at_it("g") is None
+    assert book.running_for("g") is None
     knows_the_same(files, book, ["g", "run1"])
 
 
@@ -448,20 +433,6 @@ def test_ends_are_told_apart_by_their_state_and_traces_and_triggers_found(files:
     assert list(ledger.trigger_ids(files)) == ["g3", "g2", "g1", "g0"]
 
 
-@pytest.mark.parametrize("blocks", [(7,), (50, 200), (1000,)])
-def test_lines_are_read_from_the_end_whatever_the_blocks_cut(
-    files: Files, monkeypatch: pytest.MonkeyPatch, blocks: tuple[int, ...]
-) -> None:
-    book = reopened(files)
-    for number in range(30):
-        book.write("ended", f"t{number}", NOW + timedelta(days=number), status="done")
-    files.fs.append_line("tasks/2026-12.jsonl", b'{"event":"ended","id":"torn', sync=True)
-    monkeypatch.setattr("mimikit.protocol.files._BLOCK_BYTES", blocks)
-    assert ledger.ended_ids(files, 99) == [f"t{number}" for number in range(29, -1, -1)]
-    monkeypatch.setattr(ledger, "_LOOK_BACK_BYTES", 250)
-    assert 0 < len(ledger.ended_ids(files, 99)) < 10
-
-
 def test_neither_memory_nor_checkpoint_grows_with_the_tasks_that_ended(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -480,44 +451,6 @@ def test_neither_memory_nor_checkpoint_grows_with_the_tasks_that_ended(
     assert book.end_of("t-0") is None
     assert book.end_of("t-250") is not None
     knows_the_same(files, book, ["seldom", "rare", "often", "t-0", "t-249", "t-250", "t-299"])
-
-
-def test_what_a_forgotten_task_repeats_is_forgotten_with_it(
-    files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ledger, "MOST_RESULTS", 2)
-    book = reopened(files)
-    for number in range(5):
-        book.write("queued", f"r{number}", NOW, seat="worker", retryOf="t")
-        book.write(
-            "ended", f"r{number}", NOW, status="done", seat="worker", traceId="r", retryOf="t"
-        )
-    assert book.results_of("t") == ["r3", "r4"]
-    assert [book.end_of(f"r{number}") is not None for number in range(5)] == [
-        False, False, False, True, True,
-    ]  # fmt: skip
-    knows_the_same(files, book, ["t", "r0", "r4"])
-
-
-def test_fifty_thousand_ended_tasks_make_a_checkpoint_that_can_be_read(files: Files) -> None:
-    files.durable = False
-    book = reopened(files)
-    for number in range(50_000):
-        facts = {
-            "seat": "worker",
-            "traceId": f"trace-{number}",
-            "sourceTriggerId": f"g{number % 9}",
-        }
-        # As much as an end can say.
-        book._learn({"at": "2026-12-01T09:00:00.000Z", "event": "ended", "status": "done",
-                     "id": f"task-{number}-{'x' * 100}", **facts})  # fmt: skip
-    end(book, "last")
-    book.checkpoint()
-    stat = files.stat(paths.TASK_STATUS)
-    assert stat is not None
-    assert stat.size < 2**20
-    assert reopened(files).end_of("last") is not None
-    assert files.names(paths.CORRUPT, suffix="") == []
 
 
 def test_the_checkpoint_is_written_while_running_and_not_too_often(files: Files) -> None:

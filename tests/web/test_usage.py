@@ -7,8 +7,8 @@ import pytest
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Role, Usage
+from mimikit.protocol.results import RunUsage, UsageMonth
 from mimikit.protocol.runtime import BudgetStatus
-from mimikit.protocol.usage import RunUsage, UsageMonth
 from mimikit.tasks.usage import sums_of
 from mimikit.views.usage import UsageReader
 

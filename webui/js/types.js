@@ -79,17 +79,17 @@
  * @property {Engine[]} engines
  * @property {Record<string, string[]>} orders The order they are used in: `all`, and each role or profile with an order of its own.
  *
- * @typedef {object} EngineStatus An engine, of itself or as it serves a role or profile, and whether it can now.
+ * @typedef {object} EngineStatus Whether an engine is available, of itself or for a role or profile.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
- * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want Of one that is waited for: what kind of trouble it is.
- * @property {string | null} reason Why it waits; of one that is ready: why a better one was passed over.
- * @property {string | null} since When what waits for it began to, where that is known.
- * @property {string | null} until When the limit it waits for is known to end.
- * @property {string | null} nextTryAt When it is tried again by itself; at once when somebody asks for it, or a message comes.
- * @property {number} messages How many messages and results wait for it, where that is told.
- * @property {number} tasks How many tasks do.
- * @property {string | null} standIn The engine that serves in its place meanwhile.
+ * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want
+ * @property {string | null} reason Why it is waited for; if ready: why a better one was skipped.
+ * @property {string | null} since Since when work waits for it.
+ * @property {string | null} until When its rate limit is known to end.
+ * @property {string | null} nextTryAt When it is tried again; earlier when somebody asks for it, or a message comes.
+ * @property {number} messages Messages and results that wait for it.
+ * @property {number} tasks Tasks that wait for it.
+ * @property {string | null} standIn The engine used as fallback meanwhile.
  *
  * @typedef {object} Engine One engine.
  * @property {string} name
@@ -338,7 +338,7 @@
  * @property {string | null} html Null without a text, and for a command's output, which is plain text.
  * @property {string} completedAt
  *
- * @typedef {object} Schedule When a trigger is due. Exactly one of interval, cron, runAt. Units: seconds.
+ * @typedef {object} Schedule Exactly one of interval (seconds), cron, runAt.
  * @property {number | null} interval
  * @property {string | null} cron
  * @property {string | null} timezone
@@ -420,7 +420,7 @@
  * @property {Task[]} tasks
  *
  * @typedef {object} TaskParameters
- * @property {string} taskId Of a task or of a trigger.
+ * @property {string} taskId A task's or a trigger's.
  *
  * @typedef {object} Task One task now. Units: milliseconds.
  * @property {string} id
@@ -576,7 +576,7 @@
  * @property {number | null} requests Number of model requests, where the engine counts them.
  * @property {Usage} usage
  *
- * @typedef {object} Usage Tokens of a run.
+ * @typedef {object} Usage
  * @property {number} inputTokens
  * @property {number} cachedInputTokens Part of the input.
  * @property {number} outputTokens

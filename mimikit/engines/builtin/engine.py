@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from mimikit.engines.base import EngineRequest, Outcome, TaskLine
+from mimikit.engines.base import Done, Failed, Outcome, RunSpec, TaskLine, stop_outcome
 from mimikit.language import phrases
 from mimikit.language.phrases import say
 from mimikit.protocol.models import Question, Role
@@ -15,18 +15,16 @@ if TYPE_CHECKING:
     from mimikit.engines.builtin.shell_lines import IsProgram
 
 Summarise = Callable[[str], str]
-"""Makes the summary that a prompt asks for; empty when it can not."""
+"""Extractive summary of a prompt; empty when it cannot."""
 
 
 class BuiltinEngine:
-    """Answers, plans commands, and declines what needs a mind."""
-
     name = "builtin"
 
     def __init__(
         self, is_program: IsProgram | None = None, summarise: Summarise | None = None
     ) -> None:
-        """Without `is_program` the PATH is asked; without `summarise` summaries are declined."""
+        """Without `is_program` PATH is searched; without `summarise` summaries are declined."""
         self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
         self._summarise = summarise
 
@@ -34,7 +32,7 @@ class BuiltinEngine:
         return None
 
     def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
-        """Whether a message is exactly a command: to run, to cancel, to show how it goes."""
+        """Whether a message is exactly a command: to run, cancel or show something."""
         from mimikit.engines.builtin import assistant
 
         return assistant.is_command(text, tasks, self._is_program)
@@ -42,15 +40,15 @@ class BuiltinEngine:
     def answers(
         self, text: str, tasks: Callable[[], Sequence[TaskLine]], question: Question | None
     ) -> bool:
-        """Whether it needs no mind for a message: a sentence it knows, or an option chosen."""
+        """Whether it is a known sentence, or a chosen option."""
         from mimikit.engines.builtin import assistant
 
         options = question.options if question else ()
         return assistant.is_answered(text, tasks, options, self._is_program)
 
-    def run(self, request: EngineRequest) -> Outcome:
+    def run(self, request: RunSpec) -> Outcome:
         if request.cancel.reason is not None:
-            return Outcome.stopped(request.cancel.reason)
+            return stop_outcome(request.cancel.reason)
         if request.role != "worker":
             # Only here: to read in its sentences takes a tenth of a start, and where another engine
             # serves these roles nobody needs them.
@@ -62,8 +60,8 @@ class BuiltinEngine:
         task = request.input.task
         if self._summarise is not None and task is not None and task.covers is not None:
             # The text's own sentences, as no mind is there to write others.
-            return Outcome("done", self._summarise(task.prompt) or "- (nothing of note)")
+            return Done(self._summarise(task.prompt) or "- (nothing of note)")
         prompt = task.prompt if task else request.prompt
         error = say("worker_unavailable", phrases.language(prompt, request.input.locale))
-        request.on_event("note", error, {})
-        return Outcome("failed", error=error, failure_reason="engine_unavailable")
+        request.callbacks.on_event("note", error, {})
+        return Failed("engine_unavailable", error)

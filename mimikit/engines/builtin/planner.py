@@ -1,4 +1,4 @@
-"""What a sentence comes to, and the Planner without a model that has it done."""
+"""Turns a sentence into a tool call, and the Planner without a model that makes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from mimikit.engines.base import EngineRequest, Outcome, TaskLine, ToolReply, TurnInput
+from mimikit.engines.base import Done, Failed, Outcome, RunSpec, TaskLine, ToolReply, TurnInput
 from mimikit.engines.builtin import grammar, intents
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence
 from mimikit.engines.builtin.references import (
@@ -32,21 +32,21 @@ from mimikit.protocol.triggers import Schedule
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """The tool call that does what a sentence asks for, and when that is."""
+    """The tool call for a sentence, and its time in words."""
 
     tool: str
     arguments: dict[str, Any]
-    """Besides the command's own."""
+    """Without the command's own."""
     words: str = ""
-    """When it runs, for the user."""
+    """For the user."""
     when: str = ""
-    """The same in few words, for a title."""
+    """Shorter, for a title."""
 
 
 def plan_of(
     intent: Commanding | RemindIntent, turn_input: TurnInput, now: datetime, language: Language
 ) -> PlannedCall | str:
-    """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
+    """The call for a sentence said at `now`, or the reply if it cannot be done."""
     match intent:
         case intents.RunIntent():
             return PlannedCall("delegate", {"type": "oneshot"})
@@ -70,7 +70,7 @@ def plan_of(
 def _plan_at(
     text: str, timezone: str, now: datetime, language: Language, passed: str = "time_passed"
 ) -> PlannedCall | str:
-    """`passed`: the phrase for a time that is over."""
+    """`passed`: the phrase for a time in the past."""
     zone = phrases.named_zone(timezone) or ZoneInfo("UTC")
     try:
         when = parse_when(text, now=now, zone=zone)
@@ -103,7 +103,7 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
 
 
 def told_in_words(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
-    """Who is told of a command that is planned so, in words."""
+    """Who is notified, in words."""
     given = plan.arguments
     is_standing = plan.tool == "schedule" and given["type"] == "conditional"
     schedule: Schedule | None = None
@@ -115,7 +115,7 @@ def told_in_words(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
 
 
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
-    """The language a sentence is in; a command, a path, a task's name inside it do not count."""
+    """The language of a sentence, without the command, path or task name inside it."""
     if isinstance(intent, Commanding):
         for name in ("command", "path", "reference"):
             text = text.replace(getattr(intent, name, " "), " ", 1)
@@ -125,29 +125,29 @@ def sentence_language(text: str, intent: Intent, locale: str) -> Language:
 # ---- Planner
 
 
-def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
-    """Have the command of a plan carried out when it asks for it; its outcome says what was not."""
+def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
+    """Make the call that the task's sentence asks for."""
     task, locale = request.input.task, request.input.locale
     if task is None:
         error = say("plan_no_task", phrases.language("", locale))
-        return Outcome("failed", error=error, failure_reason="error")
+        return Failed("error", error)
     intent = grammar.parse(task.prompt, is_program)
     language = sentence_language(task.prompt, intent, locale)
-    request.on_event("note", say("note_planning", language), {})
+    request.callbacks.on_event("note", say("note_planning", language), {})
     if task.parent_task_id is not None and task.source_trigger_id is None:
         # It goes on from a question another engine asked: no longer the user's bare sentence.
         intent = PlainSentence(task.prompt)
     if isinstance(intent, BadSentence):
-        return Outcome("done", say(intent.reason, language))
+        return Done(say(intent.reason, language))
     if isinstance(intent, intents.SwitchIntent):
         found = triggers(intent.reference, request.input.tasks)
         switch = {"id": found[0].id if found else intent.reference, "action": intent.action}
         return _planned(call_tool(request, "change_trigger", switch), language)
     if not isinstance(intent, Commanding | RemindIntent):
-        return Outcome("done", say("plan_unknown", language, connect=say("connect", language)))
+        return Done(say("plan_unknown", language, connect=say("connect", language)))
     plan = plan_of(intent, request.input, task.created_at, language)
     if isinstance(plan, str):
-        return Outcome("done", plan)
+        return Done(plan)
     is_reminder = isinstance(intent, RemindIntent)
     text, profile = (intent.text, REMINDER) if is_reminder else (intent.command, "command")
     work = {"prompt": text, "title": title_of(text), "profile": profile}
@@ -158,17 +158,19 @@ def plan(request: EngineRequest, is_program: IsProgram) -> Outcome:
 
 def _planned(reply: ToolReply, language: Language) -> Outcome:
     if reply.ok:
-        return Outcome("done")
+        return Done()
     error = say("plan_refused", language, reason=reply.text)
-    return Outcome("failed", error=error, failure_reason="refused")
+    return Failed("refused", error)
 
 
 # ---- parts
 
 
-def call_tool(request: EngineRequest, name: str, arguments: dict[str, Any]) -> ToolReply:
-    reply = request.call_tool(name, arguments)
-    request.on_event("tool", name, {"arguments": arguments, "ok": reply.ok, "reply": reply.text})
+def call_tool(request: RunSpec, name: str, arguments: dict[str, Any]) -> ToolReply:
+    reply = request.tools.call(name, arguments)
+    request.callbacks.on_event(
+        "tool", name, {"arguments": arguments, "ok": reply.ok, "reply": reply.text}
+    )
     return reply
 
 

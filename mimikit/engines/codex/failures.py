@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from mimikit.engines.base import Outcome
+from mimikit.engines.base import Failed, Outcome
 from mimikit.engines.limits import retry_at
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import EngineWant
@@ -64,9 +64,9 @@ class EngineFailure:
     def outcome(self, text: str, *, acted: bool, code: int | None) -> Outcome:
         """`acted`: something was done already, so a shorter prompt is no cure."""
         if self.want is not None:
-            return Outcome.turned_away(self.want, self.said, text=text, retry_at=self.again)
+            return Failed.unavailable(self.want, self.said, text=text, retry_at=self.again)
         too_long = self.too_long and not acted
-        return Outcome("failed", text, self.said, "error", exit_code=code, too_long=too_long)
+        return Failed("error", self.said, text, exit_code=code, too_long=too_long)
 
 
 def told_too_long(said: str) -> bool:

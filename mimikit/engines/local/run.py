@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from mimikit import permission
-from mimikit.engines.base import CancelToken, EngineRequest, Outcome
+from mimikit.engines.base import CancelToken, Done, Outcome, RunSpec
 from mimikit.engines.builtin import grammar, intents, planner
 from mimikit.engines.builtin.planner import call_tool, title_of
 from mimikit.engines.builtin.shell_lines import IsProgram
@@ -22,13 +22,13 @@ from mimikit.language.phrases import Language, paragraphs, say
 from mimikit.protocol.models import InboxItem, Usage
 
 Action = TypeVar("Action", TellerAction, PlannerAction)
-Ask = Callable[[Body, EngineRequest, CancelToken, Callable[[str], None]], tuple[str, Usage]]
+Ask = Callable[[Body, RunSpec, CancelToken, Callable[[str], None]], tuple[str, Usage]]
 
 
 class LocalRun:
     """One run, in its own thread."""
 
-    def __init__(self, request: EngineRequest, is_program: IsProgram, ask: Ask) -> None:
+    def __init__(self, request: RunSpec, is_program: IsProgram, ask: Ask) -> None:
         self._request, self._is_program, self._ask = request, is_program, ask
         self._until_s = time.monotonic() + request.timeout_s
         self.stop = CancelToken()
@@ -46,7 +46,7 @@ class LocalRun:
             self.acted = True
         if results := request.input.results:
             parts.append(phrases.results(results, phrases.language("", locale)))
-        return Outcome("done", paragraphs(*parts))
+        return Done(paragraphs(*parts))
 
     def _answer(self, item: InboxItem, language: Language) -> str:
         """Do what the model wants done with what the user said; gives what to say of it."""
@@ -54,7 +54,7 @@ class LocalRun:
         question = request.input.question
         if question is not None and item.question_id == question.question_id:
             said = f"{question.question}\n{said}"
-        show = dialogue.ReplyStream(lambda text: request.on_event("delta", text, {}))
+        show = dialogue.ReplyStream(lambda text: request.callbacks.on_event("delta", text, {}))
         body = dialogue.teller_body(request.input, said, language)
         wanted = self._wanted(TellerAction, body, show.add)
         match wanted.action:
@@ -80,7 +80,7 @@ class LocalRun:
         request, task = self._request, self._request.input.task
         if task is None or _is_declined(task.prompt):
             language = phrases.language(task.prompt if task else "", request.input.locale)
-            return Outcome("done", say("local_declined", language))
+            return Done(say("local_declined", language))
         intent = grammar.parse(task.prompt, self._is_program)
         if isinstance(intent, intents.Commanding):
             return self._propose(task.prompt.strip(), intent)
@@ -91,7 +91,7 @@ class LocalRun:
         order = dialogue.order_of(wanted, language)
         intent = grammar.parse(order, self._is_program) if order else None
         if not isinstance(intent, intents.Commanding):
-            return Outcome("done", say("local_cannot", language))
+            return Done(say("local_cannot", language))
         return self._propose(order, intent)
 
     def _propose(self, order: str, intent: intents.Commanding) -> Outcome:
@@ -105,7 +105,7 @@ class LocalRun:
             "options": [order, say("local_no", language)],
         }
         reply = call_tool(request, "needs_input", given)
-        return Outcome("done", "" if reply.ok else say("local_cannot", language))
+        return Done("" if reply.ok else say("local_cannot", language))
 
     # ---- the model
 

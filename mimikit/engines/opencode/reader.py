@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from mimikit.engines.base import OnEvent, Outcome, ToolReply
+from mimikit.engines.base import Failed, OnEvent, Outcome, ToolReply
 from mimikit.engines.limits import retry_at
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode.cli import AGENT
@@ -220,7 +220,7 @@ def failed(reader: SessionReader, trouble: SessionTrouble) -> Outcome:
     """The outcome of a session that did not go on, by what opencode says of it."""
     said, status, text = trouble.said, trouble.status, reader.text
     if trouble.name == "ContextOverflowError" or _TOO_LONG.search(said):
-        return Outcome("failed", text, said, "error", too_long=not reader.acted)
+        return Failed("error", said, text, too_long=not reader.acted)
     want: EngineWant | None = None
     if trouble.again_at or status in (402, 429) or _LIMITED.search(said):
         want = "limited"
@@ -235,10 +235,10 @@ def failed(reader: SessionReader, trouble: SessionTrouble) -> Outcome:
     elif not trouble.name or (status or 0) >= 500:  # it was asked again and again
         want = "broken"
     if want is None:
-        return Outcome("failed", text, said, "error")
+        return Failed("error", said, text)
     again = trouble.again_at or (retry_at(said, reader.now()) if want == "limited" else None)
     may_pass = trouble.is_passing and not reader.acted
-    return Outcome.turned_away(want, said, text=text, retry_at=again, may_pass=may_pass)
+    return Failed.unavailable(want, said, text=text, retry_at=again, retry_now=may_pass)
 
 
 def _again(headers: Body, now: datetime) -> datetime | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mimikit.engines.base import Outcome
+from mimikit.engines.base import Failed, Outcome
 from mimikit.protocol.models import EngineWant
 from tests.engines.conformance.drivers import NOWHERE, EngineDriver
 from tests.support.engine_requests import Desk
@@ -43,7 +43,8 @@ def test_a_failure_is_known_by_its_kind(driver: EngineDriver, case: Failure) -> 
     outcome = driver.play(case.step).outcome
     want = driver.takes_503_for if case.step.get("status") == 503 else case.want
     reason = "rate_limited" if want == "limited" else "engine_unavailable"
-    assert (outcome.status, outcome.want, outcome.failure_reason) == ("failed", want, reason)
+    assert isinstance(outcome, Failed)
+    assert (outcome.status, outcome.want, outcome.reason) == ("failed", want, reason)
     assert case.words in told(outcome)
     assert not case.resets or outcome.retry_at
 
@@ -51,7 +52,7 @@ def test_a_failure_is_known_by_its_kind(driver: EngineDriver, case: Failure) -> 
 @pytest.mark.put_to(by_server=True)
 def test_silence_ends_as_a_timeout(driver: EngineDriver) -> None:
     outcome = driver.play({"hang": 60}, idle_timeout_s=1.5).outcome
-    assert (outcome.status, outcome.failure_reason) == ("failed", "timeout")
+    assert (outcome.status, outcome.reason) == ("failed", "timeout")
 
 
 def told(outcome: Outcome) -> str:
@@ -64,7 +65,8 @@ def told(outcome: Outcome) -> str:
 @pytest.mark.put_to(by_server=True)
 def test_nobody_there_is_no_engine(driver: EngineDriver) -> None:
     outcome = driver.play({"text": "hello"}, engine=driver.engine(NOWHERE)).outcome
-    assert (outcome.status, outcome.failure_reason) == ("failed", "engine_unavailable")
+    assert (outcome.status, outcome.reason) == ("failed", "engine_unavailable")
+    assert isinstance(outcome, Failed)
     assert outcome.want == "unreachable"
     assert told(outcome)
 
@@ -72,7 +74,8 @@ def test_nobody_there_is_no_engine(driver: EngineDriver) -> None:
 @pytest.mark.put_to(by_server=True)
 def test_more_than_the_model_takes_is_told_as_that(driver: EngineDriver) -> None:
     outcome = driver.play({"failed": TOO_LONG}).outcome
-    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+    assert (outcome.status, outcome.reason) == ("failed", "error")
+    assert isinstance(outcome, Failed)
     assert outcome.too_long
     assert told(outcome)
 
@@ -103,6 +106,6 @@ def test_killed_in_its_turn_it_has_failed_and_says_so(driver: EngineDriver) -> N
     outcome = driver.play(answer, desk=desk, timeout_s=60.0).outcome
     assert killed.is_set()
     assert outcome.status == "failed"
-    assert outcome.failure_reason in ("error", "engine_unavailable")
+    assert outcome.reason in ("error", "engine_unavailable")
     assert told(outcome)
     assert driver.play({"text": "hello"}).outcome.text == "hello"

@@ -83,7 +83,7 @@ def test_what_the_model_says_is_the_text(driver: EngineDriver, case: tuple[Body,
     step, expected = case
     played = driver.play(step)
     outcome = played.outcome
-    assert (outcome.status, outcome.error, outcome.failure_reason) == ("done", None, None)
+    assert (outcome.status, outcome.error, outcome.reason) == ("done", None, None)
     assert expected in outcome.text
     outcome.text.encode()
     assert played.desk.events
@@ -113,7 +113,7 @@ def test_a_text_is_told_in_its_order_as_it_comes(driver: EngineDriver) -> None:
 @pytest.mark.put_to(by_server=True)
 def test_a_turn_without_a_word_has_failed(driver: EngineDriver) -> None:
     outcome = driver.play({"text": ""}).outcome
-    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+    assert (outcome.status, outcome.reason) == ("failed", "error")
     assert "without a word" in str(outcome.error)
 
 
@@ -207,7 +207,7 @@ def test_canceled_before_its_start_it_does_nothing(driver: EngineDriver, role: R
     cancel = CancelToken()
     cancel.cancel("canceled")
     played = driver.play(driver.hanging[role], role=role, cancel=cancel)
-    assert (played.outcome.status, played.outcome.failure_reason) == ("canceled", "canceled")
+    assert (played.outcome.status, played.outcome.reason) == ("canceled", "canceled")
     assert [kind for kind, _, _ in played.desk.events if kind != "note"] == []
     assert played.requests == []
 
@@ -220,7 +220,7 @@ def test_stopped_on_its_way_it_ends_soon_and_says_why(
     driver: EngineDriver, role: Role, case: str
 ) -> None:
     outcome = stopped(driver, role, case)
-    assert (outcome.status, outcome.failure_reason) == (STOPS[case], case)
+    assert (outcome.status, outcome.reason) == (STOPS[case], case)
     assert outcome.error
 
 
@@ -248,7 +248,7 @@ def stopped(driver: EngineDriver, role: Role, reason: str) -> Outcome:
 @pytest.mark.put_to(roles=("teller", "worker"))
 def test_over_its_deadline_it_ends_with_a_timeout(driver: EngineDriver, role: Role) -> None:
     outcome = driver.play(driver.hanging[role], role=role, timeout_s=1.5).outcome
-    assert (outcome.status, outcome.failure_reason) == ("failed", "timeout")
+    assert (outcome.status, outcome.reason) == ("failed", "timeout")
 
 
 @pytest.mark.put_to(roles=("teller", "worker"))

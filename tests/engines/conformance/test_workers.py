@@ -76,4 +76,4 @@ def test_a_run_that_may_only_look_changes_nothing(driver: EngineDriver) -> None:
 @pytest.mark.put_to(by_server=True, roles=("worker",))
 def test_a_worker_that_says_nothing_has_failed(driver: EngineDriver) -> None:
     outcome = driver.play({"shell": "true"}, {"text": ""}, role="worker").outcome
-    assert (outcome.status, outcome.failure_reason) == ("failed", "error")
+    assert (outcome.status, outcome.reason) == ("failed", "error")

@@ -13,7 +13,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.roles.run import LiveRuns
-from mimikit.supervisor.state_guard import StateGuard
+from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.store import Store
 from tests.support.product import START
 from tests.support.twins import FakeClock
