@@ -49,8 +49,8 @@ def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None
         if text is None:
             session.converse()
         else:
-            said = sys.stdin.read() if text == "-" else text
-            session.send(said, wait=wait, as_json=as_json)
+            message = sys.stdin.read() if text == "-" else text
+            session.send(message, wait=wait, as_json=as_json)
 
 
 class ChatSession:
@@ -82,14 +82,14 @@ class ChatSession:
         Raises:
             RequestFailed: no consumer is running.
         """
-        heard: list[Message] = []
+        messages: list[Message] = []
         while True:
             # Both asked before reading: what was written before either is still printed.
             has_ended = is_over()
             failure = None if has_ended else self._guard.check(seat, queued=awaited is None)
             for event in self._client.events():
                 if isinstance(event, Message):
-                    heard.append(event)
+                    messages.append(event)
                     if self._is_question_again(event):
                         continue
                     self._last_text = event.text
@@ -99,7 +99,7 @@ class ChatSession:
             if failure:
                 raise failure
             if has_ended:
-                return heard
+                return messages
             self._watcher.pause()
 
     def _is_question_again(self, message: Message) -> bool:
@@ -113,20 +113,20 @@ class ChatSession:
     def send(self, text: str, *, wait: bool, as_json: bool) -> None:
         item = self._client.say(text)
         try:
-            heard = self._follow("teller", item.id, lambda: self._client.is_settled(item.id))
-            replies = [message for message in heard if item.id in message.in_reply_to]
+            messages = self._follow("teller", item.id, lambda: self._client.is_settled(item.id))
+            replies = [message for message in messages if item.id in message.in_reply_to]
             started = self._started_tasks(item, replies)
             traces = {task.trace_id for task in started}
-            told = self._follow_work(traces) if wait and started else []
+            later = self._follow_work(traces) if wait and started else []
         except KeyboardInterrupt:
             self._printer.end()
             terminal.note("\nIt goes on without you; the page and `mimikit chat` show what comes.")
             raise
-        said = [*replies, *(message for message in told if message.role != "user")]
+        shown = [*replies, *(message for message in later if message.role != "user")]
         question = self._client.question()
         if as_json:
             ids = [task.id for task in started]
-            report = ReplyReport(id=item.id, messages=said, task_ids=ids, question=question)
+            report = ReplyReport(id=item.id, messages=shown, task_ids=ids, question=question)
             terminal.print_json(report.to_dict())
         else:
             if not replies:
@@ -136,7 +136,7 @@ class ChatSession:
             if started and not wait:
                 number = "A task is" if len(started) == 1 else f"{len(started)} tasks are"
                 terminal.note(f"{number} started; `mimikit tasks list` shows how it goes.")
-        if any(message.failed for message in said):
+        if any(message.failed for message in shown):
             raise client.RequestFailed("the message was not answered; the reason is above")
         if wait and (bad := next((task.id for task in started if self._has_failed(task)), None)):
             short = terminal.short_id(bad)
@@ -269,8 +269,8 @@ class ChatSession:
         self._shown_question, self._asked = question.question_id, question.question
         return question
 
-    def _show_card(self, question: Question, said: str) -> None:
-        for line in question_lines(question, said, self._state.clock.now()):
+    def _show_card(self, question: Question, shown: str) -> None:
+        for line in question_lines(question, shown, self._state.clock.now()):
             terminal.out(line)
 
 
@@ -321,9 +321,9 @@ class ReplyPrinter(terminal.StreamPrinter):
         return f"{terminal.dim(f'({times} times)')} {line}"
 
 
-def question_lines(question: Question, said: str, now: datetime) -> Iterator[str]:
+def question_lines(question: Question, shown: str, now: datetime) -> Iterator[str]:
     """The card of a question; its text only when that was not just said."""
-    if question.question.strip() not in said:
+    if question.question.strip() not in shown:
         yield terminal.bold(terminal.block(question.question))
     for number, option in enumerate(question.options, 1):
         yield f"  {terminal.bold(str(number))}  {terminal.one_line(option)}"

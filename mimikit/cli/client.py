@@ -47,15 +47,15 @@ def find_task(files: Files, given: str) -> str:
 
 def find_prompt(files: Files, given: str | None) -> str:
     """The newest turn or task that ends so and whose prompt is kept; without `given` the newest."""
-    kept = turn_prompts.newest(files)
-    found = next((id_ for id_ in kept if id_.endswith(check_id(given) if given else "")), None)
-    if found is None:
+    ids = turn_prompts.newest(files)
+    match = next((id_ for id_ in ids if id_.endswith(check_id(given) if given else "")), None)
+    if match is None:
         got = f"got {given!r}" if given else "there is none yet"
         raise NotFound(
             f"expected the id of a turn or task, or its end, {got}; "
             "prompts of the last 200 runs of a model are kept"
         )
-    return found
+    return match
 
 
 def find_trigger(files: Files, given: str) -> str:
@@ -92,18 +92,18 @@ def _task_ids(files: Files) -> Iterator[str]:
 
 def _by_suffix(given: str, ids: Iterable[str], kind: str) -> str:
     is_long = len(given) >= _MIN_SUFFIX
-    found = sorted({id_ for id_ in ids if id_.endswith(given)}) if is_long else []
-    if not found:
+    matches = sorted({id_ for id_ in ids if id_.endswith(given)}) if is_long else []
+    if not matches:
         where = " and ".join(f"`mimikit {one}s list`" for one in kind.split(" or "))
         verb = "show" if " or " in kind else "shows"
         raise NotFound(
             f"expected the id of a {kind}, or its last {terminal.SHORT_ID} characters, "
             f"got {given!r}; {where} {verb} them"
         )
-    if len(found) > 1:
-        some = ", ".join(found[:_MAX_LISTED]) + (", …" if len(found) > _MAX_LISTED else "")
+    if len(matches) > 1:
+        some = ", ".join(matches[:_MAX_LISTED]) + (", …" if len(matches) > _MAX_LISTED else "")
         raise BadInput(f"expected the end of one {kind}'s id, got {given!r}, which fits {some}")
-    return found[0]
+    return matches[0]
 
 
 def gone(kind: str, id_: str) -> NotFound:
@@ -219,13 +219,13 @@ def give_command(
     """
     command = _command(state, action, target, args)
     is_served = look_at_consumer(state).is_there
-    found = queue.give_and_wait(state.files, command, is_served=is_served)
+    result = queue.give_and_wait(state.files, command, is_served=is_served)
     if not is_served:
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this command: it is kept until then")
-    if found is None:
-        told, now = "accepted, not carried out yet", state.clock.now()
-        found = CommandResult(command=command, ok=True, message=told, applied_at=now)
-    return _succeeded(found)
+    if result is None:
+        message, now = "accepted, not carried out yet", state.clock.now()
+        result = CommandResult(command=command, ok=True, message=message, applied_at=now)
+    return _succeeded(result)
 
 
 def _succeeded(result: CommandResult | None) -> CommandResult:
@@ -236,8 +236,8 @@ def _succeeded(result: CommandResult | None) -> CommandResult:
 
 def _command(state: State, action: str, target: str, args: dict[str, Any] | None) -> Command:
     now = state.clock.now()
-    given = {"action": action, "target": target, "args": args or {}, "origin": "cli"}
-    return Command.model_validate({"id": new_id("cmd", now), "created_at": now, **given})
+    fields = {"action": action, "target": target, "args": args or {}, "origin": "cli"}
+    return Command.model_validate({"id": new_id("cmd", now), "created_at": now, **fields})
 
 
 # ---- the conversation

@@ -111,11 +111,11 @@ def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Findin
 def rights(folder: Path) -> Finding:
     if folder.is_symlink() or not folder.is_dir():
         return broken("state", f"expected a folder that is no link, got {folder}")
-    found = folder.stat()
-    if found.st_uid != os.getuid():
-        got = f"expected a folder of yours, got {folder} of user {found.st_uid}"
+    status = folder.stat()
+    if status.st_uid != os.getuid():
+        got = f"expected a folder of yours, got {folder} of user {status.st_uid}"
         return broken("state", got, f"`sudo chown -R $(id -un) {folder}`")
-    if (mode := stat.S_IMODE(found.st_mode)) != 0o700:
+    if (mode := stat.S_IMODE(status.st_mode)) != 0o700:
         got = f"expected mode 0700 on {folder}, got {mode:04o}"
         return broken("state", got, f"`chmod 700 {folder}`", lambda: folder.chmod(0o700))
     return ok("state", str(folder))
@@ -148,8 +148,8 @@ def corrupt(state: State) -> Iterator[Finding]:
     reasons = files.names(paths.CORRUPT, suffix=paths.REASON)
     for name in reasons[:_MAX_SHOWN]:
         text = (files.read(f"{paths.CORRUPT}/{name}") or b"").decode(errors="replace")
-        kept = f"{paths.CORRUPT}/{name.removesuffix(paths.REASON)}"
-        mend = f"kept as {kept}: fix it and move it back, or remove both files"
+        copy = f"{paths.CORRUPT}/{name.removesuffix(paths.REASON)}"
+        mend = f"kept as {copy}: fix it and move it back, or remove both files"
         yield warning("corrupt", ": ".join(text.strip().split("\n", 1)), mend)
     for trigger_id in registry.ids(files):
         if error := registry.read(files, trigger_id)[1]:

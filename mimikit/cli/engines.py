@@ -105,12 +105,12 @@ _URL = "http://127.0.0.1:11434/v1"
 @pass_state_and_json
 def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List the engines that are set up, their state, and the order they are used in."""
-    found = {one.name: one for one in app.engines_of(state)}
+    engines = {one.name: one for one in app.engines_of(state)}
     ordered = ("codex", "opencode", *state.settings.engines, "local", "builtin")
-    names = [name for name in ordered if name in found]
+    names = [name for name in ordered if name in engines]
     consumer = look_at_consumer(state).current
     known = consumer.minds if consumer else {}
-    lines = [_line(name, found[name], known.get(name), state.settings) for name in names]
+    lines = [_line(name, engines[name], known.get(name), state.settings) for name in names]
     orders = setup.orders(state.settings)
     if as_json:
         terminal.print_json({"engines": lines, "orders": orders})
@@ -168,8 +168,8 @@ def remove(frame: CliContext, name: str) -> None:
     """Remove the endpoint NAME and its key."""
     state = frame.open()
     _endpoint(state.settings, name)
-    found = client.change_settings(state, "engine_remove", name)
-    terminal.out(terminal.sentence(found.message))
+    result = client.change_settings(state, "engine_remove", name)
+    terminal.out(terminal.sentence(result.message))
 
 
 @engine.command()
@@ -253,8 +253,8 @@ def _some(models: Sequence[str]) -> str:
 
 def _show_test(found: EndpointTest) -> None:
     api = {"responses": "Responses", "chat": "Chat Completions"}[found.api]
-    said = f": {terminal.one_line(found.text)[:60]}"
-    how = " and calls tools." if found.calls_tools else said
+    text = f": {terminal.one_line(found.text)[:60]}"
+    how = " and calls tools." if found.calls_tools else text
     terminal.out(f"It answers by {api} in {found.took_s:.1f} s{how}")
     if not found.calls_tools:
         terminal.note("It did not call the tool it was asked to: it can talk, but maybe not work.")

@@ -156,11 +156,11 @@ def _find_file(given: str, listed: list[views.MemoryFile]) -> views.MemoryFile:
     if wanted in by_path:
         return by_path[wanted]
     name = wanted if wanted.endswith(".md") else f"{wanted}.md"
-    found = [path for path in by_path if path == name or path.endswith(f"/{name}")]
-    if len(found) == 1:
-        return by_path[found[0]]
-    if found:
-        raise BadInput(f"expected one file, got {given!r}, which fits {', '.join(found)}")
+    matches = [path for path in by_path if path == name or path.endswith(f"/{name}")]
+    if len(matches) == 1:
+        return by_path[matches[0]]
+    if matches:
+        raise BadInput(f"expected one file, got {given!r}, which fits {', '.join(matches)}")
     near = difflib.get_close_matches(wanted, by_path, 1)
     hint = f"did you mean {near[0]}?" if near else "`mimikit memory show` lists them"
     raise NotFound(f"expected a memory file, got {given!r}; {hint}")
@@ -195,7 +195,7 @@ def add_item(frame: CliContext, text: tuple[str, ...], as_json: bool) -> None:
     _change(frame.open(), "add", item, "On the backlog", as_json=as_json)
 
 
-def _changing(name: Action, text: str, said: str) -> None:
+def _changing(name: Action, text: str, done_words: str) -> None:
     @backlog.command(name, help=f"{text} ITEM is its number, its text, or a part only it has.")
     @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
     @pass_state_and_json
@@ -210,7 +210,7 @@ def _changing(name: Action, text: str, said: str) -> None:
             meant = backlog_item(found, given, name)
         else:
             raise NotFound("expected an item of the backlog, which is empty")
-        _change(state, name, meant, said, as_json=as_json)
+        _change(state, name, meant, done_words, as_json=as_json)
 
 
 _changing("done", "Tick an item.", "Done")
@@ -218,9 +218,11 @@ _changing("undone", "Open a ticked item again.", "Open again")
 _changing("remove", "Take an item off the list.", "Off the backlog")
 
 
-def _change(state: ReadOnlyState, action: Action, item: str, said: str, *, as_json: bool) -> None:
-    found = notes.change_backlog(state.files, action, item)
+def _change(
+    state: ReadOnlyState, action: Action, item: str, done_words: str, *, as_json: bool
+) -> None:
+    changed = notes.change_backlog(state.files, action, item)
     if as_json:
-        terminal.print_json(backlog_view(found).to_dict())
+        terminal.print_json(backlog_view(changed).to_dict())
     else:
-        terminal.out(f"{said}: {terminal.one_line(item)}")
+        terminal.out(f"{done_words}: {terminal.one_line(item)}")

@@ -65,9 +65,9 @@ def parse_past(text: str, now: datetime, zone: tzinfo) -> datetime:
     Raises BadInput when it is none.
     """
     with contextlib.suppress(BadInput, ValueError, OverflowError):
-        found = _past_time(" ".join(text.lower().split()), now, zone)
-        if found is not None and 1 < found.year < MAXYEAR:
-            return found.astimezone(UTC)
+        parsed = _past_time(" ".join(text.lower().split()), now, zone)
+        if parsed is not None and 1 < parsed.year < MAXYEAR:
+            return parsed.astimezone(UTC)
     raise BadInput(
         "expected a day or time such as 2026-01-28, 2026-01-28T09:30, yesterday or 7d, "
         f"got {text[:40]!r}"
@@ -82,8 +82,8 @@ def _past_time(text: str, now: datetime, zone: tzinfo) -> datetime | None:
         day = now.astimezone(zone).date() - timedelta(days=named[1] == "yesterday")
         return datetime.combine(day, time(int(named[2] or 0), int(named[3] or 0)), zone)
     with contextlib.suppress(ValueError):
-        found = datetime.fromisoformat(text.upper())
-        return found if found.tzinfo else found.replace(tzinfo=zone)
+        parsed = datetime.fromisoformat(text.upper())
+        return parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)
     if text.isdigit():
         return None  # a bare number of seconds is no time
     seconds = parse_duration(text.removesuffix(" ago"))
@@ -209,8 +209,8 @@ class TimingOptions:
     @classmethod
     def take(cls, options: dict[str, Any]) -> Self:
         """Pop them from a command's options."""
-        given = [field.name for field in fields(cls) if field.name in options]
-        return cls(**{name: options.pop(name) for name in given})
+        names = [field.name for field in fields(cls) if field.name in options]
+        return cls(**{name: options.pop(name) for name in names})
 
     @property
     def clock(self) -> list[str]:
@@ -261,17 +261,17 @@ class TimingOptions:
         Raises:
             BadInput: a value is not valid.
         """
-        made = TriggerFields()
+        result = TriggerFields()
         zone = self.zone() if self.clock else None
         if self.at is not None:
             with blame("--at"):
                 here = requests.zone_named(zone) if zone else state.settings.zone
-                made["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
+                result["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
         elif self.clock:
             with blame(self.clock[0]):
                 if self.cron is not None:
                     schedule.check_cron(self.cron)
-                made["schedule"] = triggers.Schedule(
+                result["schedule"] = triggers.Schedule(
                     interval=self.every, cron=self.cron, timezone=zone
                 )
         parts: list[triggers.Condition] = []
@@ -286,12 +286,12 @@ class TimingOptions:
         ids = dict.fromkeys(client.find_task_or_trigger(state.files, given) for given in self.after)
         parts += [triggers.TaskDone(params=triggers.TaskParameters(taskId=id_)) for id_ in ids]
         if parts:
-            made["condition"] = conditions.all_of(parts)
+            result["condition"] = conditions.all_of(parts)
         if self.cooldown is not None:
-            made["cooldown"] = self.cooldown
+            result["cooldown"] = self.cooldown
         if self.once is not None or self.after:
-            made["once"] = self.once is not False
-        return made
+            result["once"] = self.once is not False
+        return result
 
     def zone(self) -> str | None:
         """The zone given, if any; BadInput for an unknown one."""

@@ -262,11 +262,11 @@ def _numbers(counts: TokenCounts) -> list[str]:
 
 
 def _cost(counts: TokenCounts) -> str:
-    told = (
+    amounts = (
         f"{'<0.01' if 0 < amount < 0.01 else f'{amount:,.2f}'} {currency}"
         for currency, amount in counts.cost.items()
     )
-    return ", ".join(told) or "–"
+    return ", ".join(amounts) or "–"
 
 
 # ---- status
@@ -323,8 +323,8 @@ def _status_facts(seen: StateOverview) -> Iterator[tuple[str, str]]:
         yield "" if number else "failed", text
     for number, line in enumerate(seen.errors):
         when = ago(datetime.fromisoformat(str(line["timestamp"])), seen.now)
-        told = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
-        what = one_line(" ".join(map(str, told.values())))
+        details = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
+        what = one_line(" ".join(map(str, details.values())))
         yield "" if number else "errors", f"{when}  {line.get('event')}  {what}"
 
 

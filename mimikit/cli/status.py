@@ -30,8 +30,8 @@ def status(state: ReadOnlyState, as_json: bool) -> None:
     consumer = client.look_at_consumer(state)
     here = client.situation(state, consumer)
     workspace, settings = str(state.workspace), state.settings
-    seen = overview(state.files, consumer, here, workspace=workspace, settings=settings)
-    render.show(seen, state, as_json=as_json)
+    view = overview(state.files, consumer, here, workspace=workspace, settings=settings)
+    render.show(view, state, as_json=as_json)
 
 
 # ---- the log
@@ -47,10 +47,10 @@ _COLOURS = {"error": "red", "audit": "yellow"}
 @pass_state_and_json
 def prompt(state: ReadOnlyState, turn: str | None, as_json: bool) -> None:
     """Print the prompt of a turn or a task's run, of the last one without an id."""
-    found = turn_prompt(state.files, client.find_prompt(state.files, turn))
-    if found is None:
+    view = turn_prompt(state.files, client.find_prompt(state.files, turn))
+    if view is None:
         raise NotFound(f"the prompt of {turn} cannot be read")
-    render.show(found, state, as_json=as_json)
+    render.show(view, state, as_json=as_json)
 
 
 @click.command(cls=LeafCommand)
@@ -88,12 +88,12 @@ def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_j
 
 def _last_lines(files: ReadOnlyFiles, count: int, type_: str | None) -> list[dict[str, Any]]:
     """The last lines of a type, also those of rotated files."""
-    found: list[dict[str, Any]] = []
-    for there in log_tails(files, _TAIL_BYTES):
-        found = [line for line in there if type_ is None or line.get("type") == type_] + found
-        if len(found) >= count:
+    last: list[dict[str, Any]] = []
+    for lines in log_tails(files, _TAIL_BYTES):
+        last = [line for line in lines if type_ is None or line.get("type") == type_] + last
+        if len(last) >= count:
             break
-    return found[len(found) - count :] if count < len(found) else found
+    return last[len(last) - count :] if count < len(last) else last
 
 
 def _line_text(line: dict[str, Any], now: datetime, zone: tzinfo) -> str:
@@ -104,12 +104,12 @@ def _line_text(line: dict[str, Any], now: datetime, zone: tzinfo) -> str:
     type_ = str(line.get("type", ""))
     head = click.style(type_.ljust(5), fg=_COLOURS.get(type_))
     event = terminal.one_line(str(line.get("event")))
-    said = f"{terminal.dim(when)}  {head}  {event}  "
+    shown = f"{terminal.dim(when)}  {head}  {event}  "
     for key, value in line.items():
         if key not in _LOG_HEADS and value != "":
             text = terminal.one_line(str(value))
-            said += f"{key}={json.dumps(text, ensure_ascii=False) if ' ' in text else text}  "
-    return said.rstrip()
+            shown += f"{key}={json.dumps(text, ensure_ascii=False) if ' ' in text else text}  "
+    return shown.rstrip()
 
 
 # ---- usage

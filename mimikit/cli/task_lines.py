@@ -163,8 +163,12 @@ def _task_facts(
 
 def _result_facts(result: TaskOutcome) -> Iterator[tuple[str, str]]:
     if result.engine:
-        used, made = result.usage.input_tokens, result.usage.output_tokens
-        yield "engine", result.engine + (f", {used} tokens in, {made} out" if used + made else "")
+        tokens_in, tokens_out = result.usage.input_tokens, result.usage.output_tokens
+        yield (
+            "engine",
+            result.engine
+            + (f", {tokens_in} tokens in, {tokens_out} out" if tokens_in + tokens_out else ""),
+        )
     if result.exit_code is not None:
         yield "exit code", str(result.exit_code)
     if result.result_type != "text":
@@ -178,10 +182,10 @@ def _event(event: LedgerEvent, context: RenderContext) -> str:
     line = event.model_extra or {}
     when = context.moment(datetime.fromisoformat(str(line["at"])))
     keys = ("status", "failureReason", "state", "reason")
-    told = [str(line[key]) for key in keys if line.get(key)]
+    details = [str(line[key]) for key in keys if line.get(key)]
     if line.get("attempt"):
-        told.append(f"attempt {line['attempt']}")
-    what = f"{line['event']} ({', '.join(told)})" if told else str(line["event"])
+        details.append(f"attempt {line['attempt']}")
+    what = f"{line['event']} ({', '.join(details)})" if details else str(line["event"])
     return f"  {when}  {one_line(what)}"
 
 
@@ -299,15 +303,15 @@ def explanation(view: Explanation, context: RenderContext) -> Iterable[str]:
 
 
 def _slot(slot: SlotExplanation, context: RenderContext) -> tuple[str, str, str, str]:
-    said = [slot.reason["en"]] if slot.reason else []
+    notes = [slot.reason["en"]] if slot.reason else []
     if slot.planned_at:
-        said.append(f"planned for {context.moment(datetime.fromisoformat(slot.planned_at))}")
+        notes.append(f"planned for {context.moment(datetime.fromisoformat(slot.planned_at))}")
     state = str(slot.state)
     if slot.missed and state != "ran":  # a run's missed ones have a row of their own
-        said.append(f"{slot.missed} later")
+        notes.append(f"{slot.missed} later")
     return (
         f"  {context.moment(datetime.fromisoformat(slot.at))}",
         terminal.coloured(state, _SLOT_COLOURS.get(state, "")),
         short_id(slot.task_id) if slot.task_id else "-",
-        one_line("; ".join(said)),
+        one_line("; ".join(notes)),
     )

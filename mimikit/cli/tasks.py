@@ -162,10 +162,10 @@ def tasks() -> None:
 def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
     consumer = client.look_at_consumer(state)
-    found = task_views.listed(state.files, consumer.live, only, limit)
+    listed = task_views.listed(state.files, consumer.live, only, limit)
     empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
     engines = consumer.current.minds if consumer.current else {}
-    render.show(TaskList(tasks=found), state, as_json=as_json, engines=engines, empty=empty)
+    render.show(TaskList(tasks=listed), state, as_json=as_json, engines=engines, empty=empty)
 
 
 @tasks.command()
@@ -175,15 +175,15 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
 def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> None:
     """Show a task: prompt, result, changes, events and chain."""
     id_ = client.find_task(state.files, task_id)
-    known = task_views.find_view(state.files, id_)
-    if known is None:
+    snapshot = task_views.find_view(state.files, id_)
+    if snapshot is None:
         raise client.gone("task", id_)
     diff = diffs.of_task(state.files, id_)
     if only_diff:
-        found = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)
-        render.show(found, state, as_json=as_json)
+        shown = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)
+        render.show(shown, state, as_json=as_json)
         return
-    report = task_report(state.files, known, client.look_at_consumer(state).live)
+    report = task_report(state.files, snapshot, client.look_at_consumer(state).live)
     render.show(report, state, as_json=as_json, diff=diff)
 
 

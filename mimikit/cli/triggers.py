@@ -54,8 +54,8 @@ def triggers() -> None:
 @pass_state_and_json
 def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List every trigger with its last and next run."""
-    found = trigger_views.listed(state.files, client.situation(state))
-    render.show(TriggerList(triggers=found), state, as_json=as_json)
+    listed = trigger_views.listed(state.files, client.situation(state))
+    render.show(TriggerList(triggers=listed), state, as_json=as_json)
 
 
 @triggers.command()
@@ -64,10 +64,10 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
 def show(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     """Show a trigger: what it does, when, and its last run."""
     id_ = client.find_trigger(state.files, trigger_id)
-    found = trigger_views.find(state.files, id_, client.situation(state))
-    if found is None:
+    view = trigger_views.find(state.files, id_, client.situation(state))
+    if view is None:
         raise client.gone("trigger", id_)
-    render.show(found, state, as_json=as_json)
+    render.show(view, state, as_json=as_json)
 
 
 @triggers.command()
@@ -76,10 +76,12 @@ def show(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     """Explain why a trigger did or did not fire; also a removed one."""
     id_ = client.find_trigger_ever(state.files, trigger_id)
-    found = trigger_views.explained(state.files, id_, client.situation(state))
+    explanation = trigger_views.explained(state.files, id_, client.situation(state))
     if not as_json:
-        terminal.out(f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(found.state)}")
-    render.show(found, state, as_json=as_json)
+        terminal.out(
+            f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(explanation.state)}"
+        )
+    render.show(explanation, state, as_json=as_json)
 
 
 # ---- changing
@@ -186,19 +188,19 @@ def remind(frame: CliContext, text: str, as_json: bool, **options: Any) -> None:
     wanted = TaskRequest(prompt=prompt, origin="cli", profile=REMINDER)
     requests.check_request(wanted, requests.TRIGGER_PROFILES)
     now = state.clock.now()
-    made = requests.new_trigger(state.files, wanted, times.build(state, now), now)
-    registry.create(state.files, made)
-    print_new(state, made, trigger_notes(state, made), as_json=as_json)
+    trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
+    registry.create(state.files, trigger)
+    print_new(state, trigger, trigger_notes(state, trigger), as_json=as_json)
 
 
 def print_new(
-    state: ReadOnlyState, made: Task | Trigger, notes: list[str], *, as_json: bool
+    state: ReadOnlyState, new: Task | Trigger, notes: list[str], *, as_json: bool
 ) -> None:
     """Print the id of a new task or trigger for pipes, and notes for people."""
     if as_json:
-        terminal.print_json(made.to_dict())
+        terminal.print_json(new.to_dict())
         return
-    terminal.out(made.id)
+    terminal.out(new.id)
     for text in notes:
         terminal.note(terminal.sentence(text))
     if not client.look_at_consumer(state).is_there:
@@ -210,17 +212,19 @@ def trigger_notes(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     here = client.situation(state)
     is_reminder = trigger.profile == REMINDER
     verb = "reminds you" if is_reminder else "runs"
-    said = f"{verb} {trigger_words(trigger, here.title_of)['en']}"
+    what = f"{verb} {trigger_words(trigger, here.title_of)['en']}"
     plan = trigger.schedule
     times = schedule.upcoming(plan, now=here.now, zone=here.zone) if plan else []
     if times:
         wait = terminal.span((times[0] - here.now).total_seconds())
-        said += f", first in {wait}" if plan and plan.run_at is None else f", in {wait}"
-    told = [said]
+        what += f", first in {wait}" if plan and plan.run_at is None else f", in {wait}"
+    notes = [what]
     if len(times) > 1:
         moments = [terminal.moment(time, here.now, here.zone) for time in times]
-        told.append(f"the next times: {', '.join(moments)}")
+        notes.append(f"the next times: {', '.join(moments)}")
     if not is_reminder:
-        told.append(told_words(trigger)["en"])
+        notes.append(told_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
-    return told + [note["en"] for note in trigger_views.notes(trigger, here, asked_every_s=every_s)]
+    return notes + [
+        note["en"] for note in trigger_views.notes(trigger, here, asked_every_s=every_s)
+    ]

@@ -204,24 +204,24 @@ def token(
     to yourself.
     """
     state = frame.open_as_keeper()
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     if renew or not link:
         try:
             secret = app.page_token(state, renew=renew)
         except BadInput as error:
             raise click.UsageError(f"--renew: {error}") from None
-        found = {} if link else {"token": secret}
+        result = {} if link else {"token": secret}
     if link or (sys.stdout.isatty() and not as_json):
         web = state.settings.web
         at_port = web.port if port is None else port
-        found["link"] = app.login_link(state, host or web.host, at_port)
+        result["link"] = app.login_link(state, host or web.host, at_port)
     if as_json:
-        terminal.print_json(found)
-    elif len(found) == 1:
-        terminal.out(*found.values())
+        terminal.print_json(result)
+    elif len(result) == 1:
+        terminal.out(*result.values())
     else:
-        terminal.out(f"Token    {found['token']}")
-        terminal.out(f"Log in   {found['link']}")
+        terminal.out(f"Token    {result['token']}")
+        terminal.out(f"Log in   {result['link']}")
         terminal.out(terminal.dim("         the link works once, within the hour"))
 
 

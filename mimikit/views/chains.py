@@ -154,20 +154,20 @@ def trigger_detail(
     zone: ZoneInfo,
 ) -> TriggerDetail | None:
     """Times in words are in `zone`. None when no such trigger is known."""
-    told = dataclasses.replace(situation, zone=zone)
-    explanation = triggers.explained(files, trigger_id, told)
+    context = dataclasses.replace(situation, zone=zone)
+    explanation = triggers.explained(files, trigger_id, context)
     if explanation.state == "unknown":
         return None
     # Of a removed trigger the trace of its last run is used.
     trace_id = centre = trigger_id
     trigger, broken = world.active(files, trigger_id)
-    ran = next((slot.task_id for slot in explanation.slots if slot.task_id), None)
+    last_run = next((slot.task_id for slot in explanation.slots if slot.task_id), None)
     if trigger is not None:
         trace_id = trigger.trace_id
-    elif broken is None and ran is not None and is_id(ran):
-        centre = ran
-        if found := queue.find(files, ran):
-            trace_id = found.task.trace_id
+    elif broken is None and last_run is not None and is_id(last_run):
+        centre = last_run
+        if task := queue.find(files, last_run):
+            trace_id = task.task.trace_id
     trace = tasks.in_trace(files, trace_id, live)
     return TriggerDetail(
         trigger=triggers.find(files, trigger_id, situation),
@@ -218,13 +218,13 @@ def around(
 
 def _definitions(files: ReadOnlyFiles) -> dict[str, bytes]:
     """Every trigger's file, unparsed: few of them will matter."""
-    found: dict[str, bytes] = {}
+    definitions: dict[str, bytes] = {}
     for id_ in registry.ids(files):
         with contextlib.suppress(UnsafeFile):
             data = files.read(paths.trigger(id_))
             if data is not None and is_id(id_):
-                found[id_] = data
-    return found
+                definitions[id_] = data
+    return definitions
 
 
 def _named(trigger: Trigger) -> list[tuple[str, str]]:
@@ -262,8 +262,8 @@ def steps_of(chain: Chain, centre: str | None = None) -> list[ChainStep]:
             state=_state(chain, id_),
             depth=depths[id_] - least,
             after=[
-                ChainLink(id=before, title=_title(chain, before), words=_WORDS[said])
-                for (before, after), said in edges.items()
+                ChainLink(id=before, title=_title(chain, before), words=_WORDS[key])
+                for (before, after), key in edges.items()
                 if after == id_
             ],
         )
@@ -312,21 +312,21 @@ def _with_few_runs(chain: Chain, centre: str | None) -> Chain:
 
 def _edges(chain: Chain) -> dict[tuple[str, str], str]:
     """(from, to) → the key of its words."""
-    found: dict[tuple[str, str], str] = {}
+    edges: dict[tuple[str, str], str] = {}
     for known in chain.triggers.values():
         if known.trigger is None:
             continue
         for subject, kind in _named(known.trigger):
             for start in _standing_for(chain, subject):
-                found.setdefault((start, known.id), kind)
+                edges.setdefault((start, known.id), kind)
         parent = known.trigger.parent_task_id
-        if parent in chain.tasks and not any(end == known.id for _, end in found):
-            found[parent, known.id] = "planned"
+        if parent in chain.tasks and not any(end == known.id for _, end in edges):
+            edges[parent, known.id] = "planned"
     for task in chain.tasks.values():
-        for start, said in _leading_to(chain, task):
+        for start, key in _leading_to(chain, task):
             if start != task.id:
-                found.setdefault((start, task.id), said)
-    return found
+                edges.setdefault((start, task.id), key)
+    return edges
 
 
 def _standing_for(chain: Chain, subject: str) -> list[str]:
@@ -349,15 +349,15 @@ def _leading_to(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
             waited_for.update(_standing_for(chain, subject))
         results = [id_ for id_ in task.upstream if id_ in parents and id_ not in waited_for]
         return [(source.id, "runs"), *((id_, "result") for id_ in results)]
-    found: list[tuple[str, str]] = []
+    links: list[tuple[str, str]] = []
     for id_ in parents:
         parent = chain.tasks[id_]
         if task.source_trigger_id:  # its trigger fired once and was removed
-            said = "task_failed" if parent.state == "failed" else "task_done"
+            key = "task_failed" if parent.state == "failed" else "task_done"
         else:
-            said = "planned" if parent.seat == "planner" else "then"
-        found.append((id_, said))
-    return found
+            key = "planned" if parent.seat == "planner" else "then"
+        links.append((id_, key))
+    return links
 
 
 def _title(chain: Chain, id_: str) -> str:
@@ -381,5 +381,5 @@ def _state(chain: Chain, id_: str) -> str:
 def _made(chain: Chain, id_: str) -> tuple[str, str]:
     """Sort key: when it was made."""
     known = chain.triggers.get(id_)
-    made = chain.tasks[id_] if known is None else known.trigger
-    return made.created_at.isoformat() if made else "", id_
+    source = chain.tasks[id_] if known is None else known.trigger
+    return source.created_at.isoformat() if source else "", id_

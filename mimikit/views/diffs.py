@@ -63,11 +63,11 @@ class DiffView(View):
 
 def of_task(files: ReadOnlyFiles, task_id: str) -> DiffView | None:
     """None where it changed nothing, or the diff is no longer kept."""
-    found = files.peek(paths.diff(task_id), TaskDiff)
-    if found is None:
+    diff = files.peek(paths.diff(task_id), TaskDiff)
+    if diff is None:
         return None
-    unseen = [visible(folder) for folder in found.unseen]
-    return DiffView.of(found, files=[_shown(file) for file in found.files], unseen=unseen)
+    unseen = [visible(folder) for folder in diff.unseen]
+    return DiffView.of(diff, files=[_shown(file) for file in diff.files], unseen=unseen)
 
 
 def _shown(file: FileDiff) -> FileDiffView:
@@ -95,8 +95,8 @@ def unified(diff: DiffView) -> Iterator[str]:
     if diff.more_files:
         yield f"# {diff.more_files} more files changed, and are not listed"
     if diff.interrupted:
-        said = f"{diff.interrupted} attempts were" if diff.interrupted > 1 else "an attempt was"
-        yield f"# {said} cut off: what was changed then may be missing"
+        what = f"{diff.interrupted} attempts were" if diff.interrupted > 1 else "an attempt was"
+        yield f"# {what} cut off: what was changed then may be missing"
     if diff.unseen:
         yield f"# nobody looked in: {', '.join(diff.unseen)}"
 

@@ -167,24 +167,26 @@ class MemoryReader:
         known = [MemoryPath(paths.MEMORY, "longTerm", "memory")]
         for folder in (paths.MEMORY_FOLDER, _SUMMARIES):
             known += [it for name in self._names(folder) if (it := named(f"{folder}/{name}"))]
-        mine = [(it, seen) for it in known if (seen := self._seen(it.path))]
-        months = {it.title for it, _ in mine if it.kind == "month"}
-        found = [
+        existing = [(it, seen) for it in known if (seen := self._seen(it.path))]
+        months = {it.title for it, _ in existing if it.kind == "month"}
+        entries = [
             _entry(it, *seen, hidden=it.kind == "day" and f"{it.day}"[:7] in months)
-            for it, seen in mine
+            for it, seen in existing
         ]
-        found.sort(key=lambda it: (it.kind == "longTerm", f"{it.day or ''}", it.path), reverse=True)
+        entries.sort(
+            key=lambda it: (it.kind == "longTerm", f"{it.day or ''}", it.path), reverse=True
+        )
         for document in self._documents.listed():
             if it := named(document.path):
-                found.append(_entry(it, document.size, document.mtime_ns))
-        return found
+                entries.append(_entry(it, document.size, document.mtime_ns))
+        return entries
 
     def shown(self, known: MemoryPath) -> NoteView | None:
         if known.kind == "docs":
-            found = self._documents.read(known.path, MAX_SHOWN_BYTES)
-            if found is None:
+            document = self._documents.read(known.path, MAX_SHOWN_BYTES)
+            if document is None:
                 return None
-            data, size, mtime_ns = found[0], found[1].size, found[1].mtime_ns
+            data, size, mtime_ns = document[0], document[1].size, document[1].mtime_ns
         else:
             seen = self._seen(known.path)
             if seen is None:
@@ -259,15 +261,15 @@ def html(text: str, render: Render, *, has_marks: bool) -> str:
 
     Rendered message by message: a code block left open ends with its message.
     """
-    made: list[str] = []
+    parts: list[str] = []
     left = _MAX_RENDERED
     for piece in _pieces(text) if has_marks else [text]:
-        made.append(render(piece[:left]))
+        parts.append(render(piece[:left]))
         left -= len(piece)
         if left < 0:
-            made.append(render(CUT.strip()))
+            parts.append(render(CUT.strip()))
             break
-    return "".join(made)
+    return "".join(parts)
 
 
 def _pieces(text: str) -> Iterator[str]:

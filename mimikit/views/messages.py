@@ -172,9 +172,9 @@ class ConversationReader:
         self._render = render
 
     def page(self, before: str | None, limit: int) -> MessagesPage:
-        found = history.page(self._files, before, limit)
-        lines = [self._view(*said) for said in in_lines(found.messages)]
-        return MessagesPage(messages=lines, before=found.before)
+        history_page = history.page(self._files, before, limit)
+        lines = [self._view(*group) for group in in_lines(history_page.messages)]
+        return MessagesPage(messages=lines, before=history_page.before)
 
     def find(self, message_id: str) -> MessageView | None:
         """A message by its id, looked for from the newest on."""
@@ -213,8 +213,8 @@ def waiting(files: ReadOnlyFiles) -> list[InboxItemView]:
     frozen = _being_answered(files)
     names = [name for name in files.names(paths.INBOX) if not name.startswith(RESULTS)]
     ids = (name.removesuffix(".json") for name in names[:_MAX_WAITING])
-    found = [view for id_ in ids if (view := _inbox_view(_item(files, id_), frozen))]
-    return sorted(found, key=lambda view: (view.created_at, view.id))
+    views = [view for id_ in ids if (view := _inbox_view(_item(files, id_), frozen))]
+    return sorted(views, key=lambda view: (view.created_at, view.id))
 
 
 def waiting_item(files: ReadOnlyFiles, item_id: str) -> InboxItemView | None:
@@ -242,8 +242,8 @@ def _inbox_view(item: InboxItem | None, frozen: frozenset[str]) -> InboxItemView
 
 
 def open_question(files: Files) -> QuestionView | None:
-    found = inbox.pending_question(files)
-    return found and QuestionView.of(found)
+    question = inbox.pending_question(files)
+    return question and QuestionView.of(question)
 
 
 def mark_of(text: str, quote: Json) -> int:
@@ -271,8 +271,8 @@ class KnownIds:
             for name in names:
                 if name >= oldest:
                     self._learn(name)
-            found = (ids.get(message_id) for ids in self._ids.values())
-            return next((mark for mark in found if mark is not None), None)
+            marks = (ids.get(message_id) for ids in self._ids.values())
+            return next((mark for mark in marks if mark is not None), None)
 
     def _learn(self, name: str) -> None:
         """Read what a day's file has more than when it was read last."""
@@ -309,17 +309,17 @@ def turn_hits(files: ReadOnlyFiles, turn_id: str) -> list[TurnHit] | None:
 
 def turn_prompt(files: Files, run_id: str) -> TurnPromptView | None:
     """The prompt of a turn or a task's run; None when it is not kept."""
-    found = files.peek(paths.turn_prompt(run_id), TurnPrompt) if is_id(run_id) else None
-    return found and TurnPromptView.model_validate(found.to_dict())
+    prompt = files.peek(paths.turn_prompt(run_id), TurnPrompt) if is_id(run_id) else None
+    return prompt and TurnPromptView.model_validate(prompt.to_dict())
 
 
-def _turn_hit(given: Json) -> TurnHit | None:
-    if isinstance(given, str):  # an earlier format kept the sources alone
-        return TurnHit(source=given)
-    source = given.get("source") if isinstance(given, dict) else None
+def _turn_hit(value: Json) -> TurnHit | None:
+    if isinstance(value, str):  # an earlier format kept the sources alone
+        return TurnHit(source=value)
+    source = value.get("source") if isinstance(value, dict) else None
     if not isinstance(source, str):
         return None
     try:
-        return TurnHit.model_validate(given)
+        return TurnHit.model_validate(value)
     except ValidationError:
         return TurnHit(source=source)

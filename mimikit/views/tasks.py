@@ -163,21 +163,21 @@ def listed(
 ) -> list[TaskView]:
     """Tasks of one state, or running, queued and then ended ones, newest end first."""
     wanted = {state} if state else LIVE | ledger.ENDED
-    found: list[TaskSnapshot] = []
+    snapshots: list[TaskSnapshot] = []
     if wanted & LIVE:
-        found = [known for known in live_views(files) if known.state in wanted]
-        found = found[: limit or MAX_LIVE]
+        snapshots = [known for known in live_views(files) if known.state in wanted]
+        snapshots = snapshots[: limit or MAX_LIVE]
     if wanted & ledger.ENDED:
         ids = ledger.ended_ids(files, limit or MAX_ENDED, wanted)
         ended = [it for id_ in ids if (it := find_view(files, id_)) and it.state in wanted]
         over = {known.task.id for known in ended}  # it may have ended since it was seen running
-        found = [known for known in found if known.task.id not in over] + ended
-    return [task_view(files, known, live) for known in found]
+        snapshots = [known for known in snapshots if known.task.id not in over] + ended
+    return [task_view(files, known, live) for known in snapshots]
 
 
 def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
     """Running and queued tasks, in queue order; of a long queue the first by name."""
-    found: dict[str, TaskSnapshot] = {}
+    by_id: dict[str, TaskSnapshot] = {}
     # Forth and back: a task that moves meanwhile is met twice, never missed.
     places: tuple[tuple[TaskState, str], ...] = (
         ("queued", "queue"), ("running", "running"), ("queued", "queue")
@@ -190,27 +190,27 @@ def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
                     continue
                 seen.add((folder, name))
                 if task := files.peek(f"{seat}/{folder}/{name}", Task):
-                    found[task.id] = TaskSnapshot(task, seat, state)
+                    by_id[task.id] = TaskSnapshot(task, seat, state)
     # A plan with an open question is in no queue.
     for name in files.names("planner/results")[:MAX_LIVE]:
         known = queue.show(files, name.removesuffix(".json"))
         if known is not None and known.state == "asking":
-            found[known.task.id] = known
-    return sorted(found.values(), key=lambda v: (v.state == "queued", *queue.order_of(v.task)))
+            by_id[known.task.id] = known
+    return sorted(by_id.values(), key=lambda v: (v.state == "queued", *queue.order_of(v.task)))
 
 
 def in_trace(
     files: ReadOnlyFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskSnapshot
 ) -> list[TaskView]:
     """Tasks of a trace that can be found quickly, with those `known`, oldest first."""
-    found = {view.task.id: view for view in known}
-    found |= {it.task.id: it for it in live_views(files) if it.task.trace_id == trace_id}
+    by_id = {view.task.id: view for view in known}
+    by_id |= {it.task.id: it for it in live_views(files) if it.task.trace_id == trace_id}
     for id_ in ledger.trace_ids(files, trace_id):
-        if len(found) >= MAX_TRACE:
+        if len(by_id) >= MAX_TRACE:
             break
-        if id_ not in found and (other := find_view(files, id_)):
-            found[id_] = other
-    ordered = sorted(found.values(), key=lambda v: (v.task.created_at, v.task.id))
+        if id_ not in by_id and (other := find_view(files, id_)):
+            by_id[id_] = other
+    ordered = sorted(by_id.values(), key=lambda v: (v.task.created_at, v.task.id))
     return [task_view(files, other, live) for other in ordered]
 
 
@@ -241,17 +241,17 @@ def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
 
 def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
     """None while it has not ended."""
-    told, outcome = task_outcome(known), known.outcome
-    if told is None or outcome is None:
+    base, outcome = task_outcome(known), known.outcome
+    if base is None or outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
-    text = plain(told.text) if is_run else told.text or told.error or ""
+    text = plain(base.text) if is_run else base.text or base.error or ""
     is_output = known.task.profile == "command" and known.seat == "worker"
     return ResultView.of(
-        told,
+        base,
         text=text,
         html=None if is_output or not text else render(text),
-        error=plain(told.error) if told.error else None,
+        error=plain(base.error) if base.error else None,
         completed_at=outcome.completed_at,
     )
 

@@ -103,9 +103,9 @@ def model_missing(engines: dict[str, EngineStatus]) -> str | None:
 def listed(files: ReadOnlyFiles, here: ExplanationContext) -> list[TriggerView]:
     """Triggers, newest first; of very many the newest by name."""
     ids = registry.ids(files)[-MAX_LISTED:]
-    found = [trigger for id_ in ids if (trigger := find(files, id_, here))]
+    views = [trigger for id_ in ids if (trigger := find(files, id_, here))]
     never = datetime.min.replace(tzinfo=UTC)
-    return sorted(found, key=lambda trigger: trigger.created_at or never, reverse=True)
+    return sorted(views, key=lambda trigger: trigger.created_at or never, reverse=True)
 
 
 def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> TriggerView | None:
@@ -119,18 +119,18 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
         _, headline = explain.headline(trigger, state, broken, here)
         named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)
         return TriggerView.model_validate(_BROKEN | known | named | {"headline": headline})
-    told = facts.facts(trigger, state, broken, here)
+    current = facts.facts(trigger, state, broken, here)
     return TriggerView.of(
         trigger,
         **known
         | {
-            "next_run_at": told.next_at,
-            "headline": told.headline,
-            "last": told.last,
+            "next_run_at": current.next_at,
+            "headline": current.headline,
+            "last": current.last,
             "title": title(trigger),
             "notify": notify_of(trigger),
             "told": told_words(trigger),
-            "words": told.words,
+            "words": current.words,
             "cooldown": cooldown_of(trigger),
         },
     )
@@ -156,13 +156,13 @@ def explained(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -
 
 def notes(trigger: Trigger, here: ExplanationContext, *, asked_every_s: float) -> list[Words]:
     """Costs of a trigger, and what keeps it from running."""
-    told = explain.notes(trigger, asked_every_s=asked_every_s)
-    if told and here.model_missing:
-        told.append(say_both("trigger_nobody_to_ask_now", why=here.model_missing))
+    result = explain.notes(trigger, asked_every_s=asked_every_s)
+    if result and here.model_missing:
+        result.append(say_both("trigger_nobody_to_ask_now", why=here.model_missing))
     plan = trigger.schedule
     if plan is not None and plan.run_at is not None and plan.run_at <= here.now:
-        told.append(say_both("trigger_time_passed"))
-    return told
+        result.append(say_both("trigger_time_passed"))
+    return result
 
 
 def _is_sound(line: dict[str, Any]) -> bool:

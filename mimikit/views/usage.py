@@ -119,7 +119,7 @@ class UsageReader:
         today = day_of(now, self._settings.zone)
         first = min(since or today - timedelta(days=DAYS - 1), today)
         by_day = self._sums(first.isoformat(), today.isoformat())
-        sums = [one for found in by_day.values() for one in found]
+        sums = [one for day_sums in by_day.values() for one in day_sums]
         todays = self._counted(by_day.get(today.isoformat(), []))
         groups: dict[str, list[UsageSum]] = {}
         if by == "day":
@@ -161,19 +161,19 @@ class UsageReader:
         return {run_id: sums_of(group) for run_id, group in runs.items()}
 
     def _title(self, by: UsageBy, key: str) -> str:
-        if by == "task" and (known := find_view(self._files, key)):
-            return known.task.title or first_line(known.task.prompt)
-        if by == "trigger" and key and (made := self._files.peek(paths.trigger(key), Trigger)):
-            return made.title or first_line(made.prompt)
+        if by == "task" and (snapshot := find_view(self._files, key)):
+            return snapshot.task.title or first_line(snapshot.task.prompt)
+        if by == "trigger" and key and (trigger := self._files.peek(paths.trigger(key), Trigger)):
+            return trigger.title or first_line(trigger.prompt)
         if by == "message" and (turn := self._files.peek(paths.turn_done(key), TurnRecord)):
             return first_line(turn.messages[0].text) if turn.messages else ""
         return ""
 
     def _counted(self, sums: Iterable[UsageSum]) -> TokenCounts:
-        found, cost = list(sums), dict[str, float]()
-        usage = total_of(one.usage for one in found)
-        prices = {name: self._settings.price_of(name) for name in {one.engine for one in found}}
-        for one in found:
+        all_sums, cost = list(sums), dict[str, float]()
+        usage = total_of(one.usage for one in all_sums)
+        prices = {name: self._settings.price_of(name) for name in {one.engine for one in all_sums}}
+        for one in all_sums:
             if (price := prices[one.engine]) is not None:
                 cached = price.input if price.cached_input is None else price.cached_input
                 fresh = one.usage.input_tokens - one.usage.cached_input_tokens
@@ -181,8 +181,8 @@ class UsageReader:
                 paid += one.usage.output_tokens * price.output
                 cost[price.currency] = cost.get(price.currency, 0.0) + paid / 1e6
         return TokenCounts(
-            runs=sum(one.runs for one in found),
-            estimated=sum(one.estimated for one in found),
+            runs=sum(one.runs for one in all_sums),
+            estimated=sum(one.estimated for one in all_sums),
             cost={currency: round(amount, 6) for currency, amount in cost.items()},
             **{name: getattr(usage, name) for name in Usage.model_fields},
         )
@@ -196,15 +196,15 @@ class UsageReader:
 
     def _sums(self, first: str, last: str) -> dict[str, list[UsageSum]]:
         """Of each day between these that has any: from its month, else from its lines."""
-        found: dict[str, list[UsageSum]] = {}
+        by_day: dict[str, list[UsageSum]] = {}
         for name in self._files.names(paths.USAGE_MONTHS):
             if first[:7] <= name[:7] <= last[:7]:
                 month = self._files.peek(paths.usage_month(name[:7]), UsageMonth)
-                found |= month.days if month else {}
+                by_day |= month.days if month else {}
         for day in days_with_lines(self._files):
-            if day not in found and first <= day <= last:
-                found[day] = sums_of(self._runs(day))
-        return {day: sums for day, sums in found.items() if first <= day <= last}
+            if day not in by_day and first <= day <= last:
+                by_day[day] = sums_of(self._runs(day))
+        return {day: sums for day, sums in by_day.items() if first <= day <= last}
 
     def _day(self, now: datetime) -> str:
         return day_of(now, self._settings.zone).isoformat()

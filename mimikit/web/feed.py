@@ -91,8 +91,8 @@ class Feed:
         hints = _merged([e for e in changes.events if isinstance(e["kind"], str)])
         if changes.reset or len(hints) > MAX_EVENTS:
             return Batch(changes.cursor, [], reset=True)
-        made = ((str(hint["cursor"]), self._whole(hint)) for hint in hints)
-        return Batch(changes.cursor, [(cursor, change) for cursor, change in made if change])
+        whole = ((str(hint["cursor"]), self._whole(hint)) for hint in hints)
+        return Batch(changes.cursor, [(cursor, change) for cursor, change in whole if change])
 
     def _whole(self, hint: Hint) -> Change | None:
         if hint["kind"] not in _WHOLE:

@@ -98,10 +98,10 @@ class Guard:
         if is_api if request.endpoint is None else request.endpoint not in OPEN:
             g.key = self._caller_key()
         # Content type. JSON only, which another site's form cannot send.
-        got = request.mimetype
-        is_empty = request.method == "DELETE" and not got and not request.content_length
-        if has_effect and got != "application/json" and not is_empty:
-            message = f"expected content type application/json, got {got[:60] or 'none'}"
+        content_type = request.mimetype
+        is_empty = request.method == "DELETE" and not content_type and not request.content_length
+        if has_effect and content_type != "application/json" and not is_empty:
+            message = f"expected content type application/json, got {content_type[:60] or 'none'}"
             raise RequestDenied(415, message, reason="content type")
 
     def own_page(self) -> str | None:
@@ -217,8 +217,8 @@ def allowed_hosts(hosts: list[str]) -> frozenset[str]:
 
 def host_name(header: str | None) -> str | None:
     """The name in a Host header, lower case, without its port; None when it is malformed."""
-    found = _HOST.fullmatch((header or "").lower())
-    return found[1] if found else None
+    match = _HOST.fullmatch((header or "").lower())
+    return match[1] if match else None
 
 
 # ---- how often

@@ -120,8 +120,8 @@ def _adjust(state: StateCore) -> None:
     """Say alignment without a style, make pictures links, and show where links lead."""
     for token in state.tokens:
         style = token.attrs.pop("style", None)
-        if style is not None and (found := _ALIGN.fullmatch(str(style))):
-            token.attrs["align"] = found[1]
+        if style is not None and (align := _ALIGN.fullmatch(str(style))):
+            token.attrs["align"] = align[1]
         if token.children:
             token.children = list(_with_hosts(_without_pictures(token.children)))
 

@@ -70,42 +70,42 @@ def snapshot() -> SnapshotView:
 
 
 @area.route("GET", "/api/messages", MessagesPage, query=MessagesQuery)
-def messages(asked: MessagesQuery) -> MessagesPage:
+def messages(query: MessagesQuery) -> MessagesPage:
     """A page of the conversation, going back."""
-    return site().state.conversation.page(asked.before, asked.limit)
+    return site().state.conversation.page(query.before, query.limit)
 
 
 @area.route("POST", "/api/input", {202: AcceptedView}, body=MessageInput)
-def send(asked: MessageInput) -> AcceptedView:
+def send(body: MessageInput) -> AcceptedView:
     """Take a message; it is on disk before this answers."""
     here = site()
     now = here.clock.now()
     try:
-        zone = str(ZoneInfo(asked.timezone)) if asked.timezone else None
+        zone = str(ZoneInfo(body.timezone)) if body.timezone else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
         zone = None  # a message is not refused for a zone this machine does not know
     item = InboxItem(
-        id=asked.id or new_id("msg", now),
-        text=_not_blank(asked.text),
+        id=body.id or new_id("msg", now),
+        text=_not_blank(body.text),
         created_at=now,
         timezone=zone,
-        locale=asked.locale or None,
-        quote=asked.quote,
+        locale=body.locale or None,
+        quote=body.quote,
         remote=here.is_remote,
     )
     return _accept(here, item)
 
 
 @area.route("POST", "/api/answer", {202: AcceptedView}, body=AnswerInput)
-def answer_question(asked: AnswerInput) -> AcceptedView:
+def answer_question(body: AnswerInput) -> AcceptedView:
     """Take the answer to the question that is open now."""
     here = site()
     item = InboxItem(
-        id=asked.id,
+        id=body.id,
         kind="answer",
-        text=_not_blank(asked.text),
+        text=_not_blank(body.text),
         created_at=here.clock.now(),
-        question_id=asked.question_id,
+        question_id=body.question_id,
         remote=here.is_remote,
     )
     return _accept(here, item)
@@ -114,10 +114,10 @@ def answer_question(asked: AnswerInput) -> AcceptedView:
 @area.route("GET", "/api/turns/<turn_id>", TurnPromptView, query=Input)
 def show_turn(_: Input, turn_id: str) -> TurnPromptView:
     """The prompt of a turn or a task's run, and the tools it called; of the last 200 runs."""
-    found = turn_prompt(site().files, turn_id)
-    if found is None:
+    prompt = turn_prompt(site().files, turn_id)
+    if prompt is None:
         raise NotFound(f"there is no prompt of {turn_id[:128]}; the last 200 are kept", field="id")
-    return found
+    return prompt
 
 
 _LOCKS = [threading.Lock() for _ in range(64)]

@@ -146,91 +146,91 @@ def listed(_: Input) -> EngineList:
 
 
 @area.route("POST", "/api/engines", COMMAND_ANSWERS, body=UseInput)
-def use(asked: UseInput) -> Answer:
+def use(body: UseInput) -> Answer:
     """Set the order of engines, by default or for one role or profile."""
     here = site()
-    names = asked.use.split()
+    names = body.use.split()
     with bad_value("use"):
         if not names:
             raise BadInput("expected the name of an engine, got blanks")
-        setup.check_seat(asked.seat)
-        setup.with_order(_text(here), names, asked.seat)
-    args = {"seat": asked.seat} if asked.seat else None
-    return give_command(here, "engine_use", " ".join(names), command_id=asked.id, args=args)
+        setup.check_seat(body.seat)
+        setup.with_order(_text(here), names, body.seat)
+    args = {"seat": body.seat} if body.seat else None
+    return give_command(here, "engine_use", " ".join(names), command_id=body.id, args=args)
 
 
 @area.route("POST", "/api/engines/try", COMMAND_ANSWERS, body=EngineTryInput)
-def try_now(asked: EngineTryInput) -> Answer:
+def try_now(body: EngineTryInput) -> Answer:
     """Retry an engine that something waits for now, whatever its back-off."""
-    return give_command(site(), "engine_try", asked.engine or "", command_id=asked.id)
+    return give_command(site(), "engine_try", body.engine or "", command_id=body.id)
 
 
 @area.route("POST", "/api/engines/trial", TrialView, body=TrialInput)
-def try_out(asked: TrialInput) -> TrialView:
+def try_out(body: TrialInput) -> TrialView:
     """Ask an endpoint for its models and, with a model, for a turn; nothing is stored."""
     here = site()
-    facts, key = _facts(here, setup.checked_name(asked.name), asked)
-    request = TrialRequest(name=asked.name, facts=facts, key=key)
-    found = here.trial(request, Path(here.files.fs.root))
-    test = found.test
+    facts, key = _facts(here, setup.checked_name(body.name), body)
+    request = TrialRequest(name=body.name, facts=facts, key=key)
+    report = here.trial(request, Path(here.files.fs.root))
+    test = report.test
     return TrialView(
-        ok=not found.message,
-        models=found.models,
+        ok=not report.message,
+        models=report.models,
         api=test.api if test else None,
         text=test.text if test else "",
         calls_tools=test is not None and test.calls_tools,
         took_s=test.took_s if test else 0.0,
-        message=found.message,
-        field=found.field,
+        message=report.message,
+        field=report.field,
     )
 
 
 @area.route("PUT", "/api/engines/<name>", COMMAND_ANSWERS, body=EndpointInput)
-def keep(asked: EndpointInput, name: str) -> Answer:
+def keep(body: EndpointInput, name: str) -> Answer:
     """Set up an endpoint, or change it. A key that is given is stored first.
 
     Crash: a key may be stored for an endpoint that is not; the next time it is replaced.
     """
     here = site()
-    facts, key = _facts(here, setup.checked_name(name), asked)
+    facts, key = _facts(here, setup.checked_name(name), body)
     if "model" not in facts:
         raise BadInput("expected the name of a model, got nothing", field="model")
     with bad_value():
         setup.with_endpoint(_text(here), name, facts)
     if key is not None:
         here.files.write(f"{paths.SECRETS}/{setup.key_file(name)}", f"{key}\n".encode())
-    return give_command(here, "engine_set", name, command_id=asked.id, args=dict(facts))
+    return give_command(here, "engine_set", name, command_id=body.id, args=dict(facts))
 
 
 @area.route("DELETE", "/api/engines/<name>", COMMAND_ANSWERS, body=CommandInput)
-def remove(asked: CommandInput, name: str) -> Answer:
+def remove(body: CommandInput, name: str) -> Answer:
     """Forget an endpoint and its key."""
     here = site()
     if name not in _settings(here).engines:
         raise NotFound(f"there is no endpoint {name}", field="name")
     with bad_value("name"):
         setup.without_endpoint(_text(here), name)
-    return give_command(here, "engine_remove", name, command_id=asked.id)
+    return give_command(here, "engine_remove", name, command_id=body.id)
 
 
-def _facts(here: Site, name: str, asked: EndpointInput) -> tuple[setup.Facts, str | None]:
+def _facts(here: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str | None]:
     """The endpoint's settings, and a key that is not stored yet."""
     known = _settings(here).engines.get(name)
-    key = setup.checked_key(asked.key) if asked.key else None
-    if key and asked.key_env:
+    key = setup.checked_key(body.key) if body.key else None
+    if key and body.key_env:
         raise BadInput("expected a key or the name of its variable, got both", field="key")
-    if asked.key_env and (refusal := permission.variable_refusal(remote=here.is_remote)):
+    if body.key_env and (refusal := permission.variable_refusal(remote=here.is_remote)):
         raise BadInput(refusal, field="keyEnv")
-    facts: setup.Facts = {"base_url": asked.base_url}
-    if asked.model:
-        facts["model"] = asked.model
-    facts |= setup.key_facts(name, asked.base_url, key, asked.key_env or None, known)
+    facts: setup.Facts = {"base_url": body.base_url}
+    if body.model:
+        facts["model"] = body.model
+    facts |= setup.key_facts(name, body.base_url, key, body.key_env or None, known)
     try:
         checked = EndpointSettings.model_validate({"model": "unknown", **facts})
     except ValidationError as error:
-        told = bad_record(error)
-        field, said = _FIELD_ERRORS.get(told.field or "", (told.field, str(told)))
-        raise BadInput(said, field=field) from None
+        problem = bad_record(error)
+        field, message = _FIELD_ERRORS.get(problem.field or "", (problem.field, str(problem)))
+        raise BadInput(message, field=field) from None
     facts["base_url"] = checked.base_url
     return facts, key
 

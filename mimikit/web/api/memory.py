@@ -79,10 +79,10 @@ def listed(_: Input) -> views.MemoryList:
 @memory.route("GET", "/api/memory/<path:path>", views.NoteView, query=Input)
 def show(_: Input, path: str) -> views.NoteView:
     """One file: its text, and that as HTML."""
-    found = site().library.shown(_memory_path(path))
-    if found is None:
+    note = site().library.shown(_memory_path(path))
+    if note is None:
         raise _no_file(path)
-    return found
+    return note
 
 
 @memory.route(
@@ -124,10 +124,10 @@ def save(path: str) -> Answer:
 @memory.route("GET", "/api/turns/<turn_id>/memory", TurnHitList, query=Input)
 def of_turn(_: Input, turn_id: str) -> TurnHitList:
     """The memory hits a turn was given."""
-    found = turn_hits(site().files, turn_id)
-    if found is None:
+    hits = turn_hits(site().files, turn_id)
+    if hits is None:
         raise NotFound(f"there is no record of turn {turn_id[:128]}", field="id")
-    return TurnHitList(hits=found)
+    return TurnHitList(hits=hits)
 
 
 def _memory_path(path: str) -> views.MemoryPath:
@@ -169,21 +169,21 @@ def _too_long(got: str) -> RequestDenied:
 
 
 @searching.route("GET", "/api/search", views.SearchAnswer, query=SearchQuery)
-def search(asked: SearchQuery) -> views.SearchAnswer:
+def search(query: SearchQuery) -> views.SearchAnswer:
     """The best hits first."""
     here = site()
-    if not asked.q.strip():
+    if not query.q.strip():
         raise BadInput("q: expected something to search for, got only blanks", field="q")
     zone = here.settings.zone
-    after, before = _time(asked.after, "after", zone), _time(asked.before, "before", zone)
+    after, before = _time(query.after, "after", zone), _time(query.before, "before", zone)
     began, engine = time.monotonic(), here.search()
-    found = engine.find(
-        asked.q, limit=asked.limit, after=after, before=before, everywhere=asked.scope == "all"
+    hits = engine.find(
+        query.q, limit=query.limit, after=after, before=before, everywhere=query.scope == "all"
     )
     took_ms = round((time.monotonic() - began) * 1000, 1)
     return views.SearchAnswer(
-        query=asked.q,
-        hits=[views.hit_view(hit, asked.q) for hit in found],
+        query=query.q,
+        hits=[views.hit_view(hit, query.q) for hit in hits],
         took_ms=took_ms,
         fallback=engine.fallback,
     )
@@ -217,14 +217,14 @@ def items(_: Input) -> BacklogView:
 
 
 @backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
-def change(asked: BacklogInput) -> Answer:
+def change(body: BacklogInput) -> Answer:
     """Add, tick, open again or remove an item."""
     files = site().files
-    if not notes.plain_item(asked.item):
+    if not notes.plain_item(body.item):
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:
         with bad_value():
-            return backlog_view(notes.change_backlog(files, asked.action, asked.item, asked.hash))
+            return backlog_view(notes.change_backlog(files, body.action, body.item, body.hash))
     except Conflict as error:
         current = backlog_view(notes.load_backlog(files))
         detail = ErrorDetail.of(error, message=str(error))

@@ -116,12 +116,12 @@ class EndpointRegistry:
                 for name, text in address.items():
                     if name != "path":
                         check_id(text)
-                asked = [read_query(query)] if query else []
-                asked += [read_body(body)] if body and reads_body else []
-                made = handler(*asked, **address)
-                if isinstance(made, Response):
-                    return made
-                view, status = made if isinstance(made, tuple) else (made, usual)
+                inputs = [read_query(query)] if query else []
+                inputs += [read_body(body)] if body and reads_body else []
+                result = handler(*inputs, **address)
+                if isinstance(result, Response):
+                    return result
+                view, status = result if isinstance(result, tuple) else (result, usual)
                 return answer(view, status)
 
             self.blueprint.add_url_rule(rule, view_func=endpoint, methods=[method])
@@ -198,10 +198,10 @@ def read_body(model: type[I]) -> I:
 def read_query(model: type[I]) -> I:
     """The request's query; BadInput for a name that is unknown or comes twice."""
     values: dict[str, Json] = {}
-    for name, given in request.args.lists():
-        if len(given) > 1:
-            raise BadInput(f"{name[:40]}: expected one value, got {len(given)}", field=name[:40])
-        values[name] = given[0]
+    for name, texts in request.args.lists():
+        if len(texts) > 1:
+            raise BadInput(f"{name[:40]}: expected one value, got {len(texts)}", field=name[:40])
+        values[name] = texts[0]
     return _checked(model, values, strict=False)
 
 

@@ -96,18 +96,18 @@ COMMAND_ANSWERS = {200: CommandOutcome, 202: CommandWaiting}
 
 
 @area.route("GET", "/api/tasks", TaskList, query=TasksQuery)
-def listed(asked: TasksQuery) -> TaskList:
+def listed(query: TasksQuery) -> TaskList:
     """Running, queued and recently ended tasks."""
     here = site()
     live = here.state.consumer().live
-    return TaskList(tasks=tasks.listed(here.files, live, asked.state, asked.limit))
+    return TaskList(tasks=tasks.listed(here.files, live, query.state, query.limit))
 
 
 @area.route("POST", "/api/tasks", {202: CreatedView}, body=TaskInput)
-def create(asked: TaskInput) -> CreatedView:
+def create(body: TaskInput) -> CreatedView:
     """Queue a task; the same again under the same id is the same task."""
     here = site()
-    request = request_of(asked)
+    request = request_of(body)
     check_request(here, request)
     task = requests.new_task(request, here.clock.now())
     if not queue.submit(here.files, task):
@@ -131,7 +131,7 @@ def show(task_id: str) -> TaskDetail:
 
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
-def output(asked: OutputQuery, task_id: str) -> OutputView:
+def output(query: OutputQuery, task_id: str) -> OutputView:
     """The events of a run (a task's or a turn's), from an offset on."""
     here = site()
     known = tasks.find_view(here.files, task_id)
@@ -140,7 +140,7 @@ def output(asked: OutputQuery, task_id: str) -> OutputView:
     # Checked before reading: what a run wrote before its end is then read.
     live = here.state.consumer().live
     is_over = known.completed_at is not None if known else task_id not in live
-    events, offset, at_end = tasks.output(here.files, task_id, int(asked.offset))
+    events, offset, at_end = tasks.output(here.files, task_id, int(query.offset))
     return OutputView(events=events, offset=str(offset), ended=is_over and at_end)
 
 
@@ -148,17 +148,17 @@ def output(asked: OutputQuery, task_id: str) -> OutputView:
 def diff(task_id: str) -> DiffView:
     """What a task changed in the workspace; 404 where it changed nothing."""
     here = site()
-    found = diffs.of_task(here.files, task_id)
-    if found is None and tasks.find_view(here.files, task_id) is None:
+    changes = diffs.of_task(here.files, task_id)
+    if changes is None and tasks.find_view(here.files, task_id) is None:
         raise _no_task(task_id)
-    if found is None:
-        said = f"task {task_id} changed no file, or what it changed is no longer kept"
-        raise NotFound(said, field="id")
-    return found
+    if changes is None:
+        message = f"task {task_id} changed no file, or what it changed is no longer kept"
+        raise NotFound(message, field="id")
+    return changes
 
 
 @area.route("POST", "/api/tasks/<task_id>/cancel", COMMAND_ANSWERS, body=CommandInput)
-def cancel(asked: CommandInput, task_id: str) -> Answer:
+def cancel(body: CommandInput, task_id: str) -> Answer:
     """Stop a task, or the turn that is in progress."""
     here = site()
     is_turn = task_id in here.state.consumer().live or here.files.exists(
@@ -166,16 +166,16 @@ def cancel(asked: CommandInput, task_id: str) -> Answer:
     )
     if not is_turn and tasks.find_view(here.files, task_id) is None:
         raise _no_task(task_id)
-    return give_command(here, "cancel", task_id, command_id=asked.id)
+    return give_command(here, "cancel", task_id, command_id=body.id)
 
 
 @area.route("POST", "/api/tasks/<task_id>/retry", COMMAND_ANSWERS, body=CommandInput)
-def retry(asked: CommandInput, task_id: str) -> Answer:
+def retry(body: CommandInput, task_id: str) -> Answer:
     """Do a task again, as a new one."""
     here = site()
     if tasks.find_view(here.files, task_id) is None:
         raise _no_task(task_id)
-    return give_command(here, "retry", task_id, command_id=asked.id)
+    return give_command(here, "retry", task_id, command_id=body.id)
 
 
 @area.route("GET", "/api/traces/<trace_id>", TraceView, query=Input)
@@ -188,10 +188,10 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
     around = here.state.situation(consumer)
-    found = [triggers.find(here.files, id_, around) for id_ in chain.triggers]
+    shown = [triggers.find(here.files, id_, around) for id_ in chain.triggers]
     return TraceView(
         tasks=traced,
-        triggers=[trigger for trigger in found if trigger],
+        triggers=[trigger for trigger in shown if trigger],
         chain=chains.steps_of(chain),
     )
 
@@ -214,8 +214,8 @@ def check_request(
     )
 
 
-def request_of(asked: TaskInput) -> TaskRequest:
-    return TaskRequest(origin="http", **asked.model_dump(include={*TaskInput.model_fields}))
+def request_of(body: TaskInput) -> TaskRequest:
+    return TaskRequest(origin="http", **body.model_dump(include={*TaskInput.model_fields}))
 
 
 def give_command(
@@ -237,14 +237,16 @@ def give_command(
         origin="http",
         remote=here.is_remote,
     )
-    found = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
-    result = found or queue.command_result(here.files, command.id)
-    kept = here.files.peek(paths.command(command.id), Command) if result is None else result.command
-    if kept is not None and _meaning(kept) != _meaning(command):
+    outcome = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
+    result = outcome or queue.command_result(here.files, command.id)
+    existing = (
+        here.files.peek(paths.command(command.id), Command) if result is None else result.command
+    )
+    if existing is not None and _meaning(existing) != _meaning(command):
         raise taken(command.id, "command")
-    if found is None:
+    if outcome is None:
         return CommandWaiting(command=command.id), 202
-    return CommandOutcome.of(found)
+    return CommandOutcome.of(outcome)
 
 
 def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:

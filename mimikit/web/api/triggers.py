@@ -136,55 +136,55 @@ class CreatedTrigger(View):
     """Costs, and what keeps it from running."""
 
 
-def given_timing(asked: TimingInput) -> list[str]:
-    return [name for name in WHEN if getattr(asked, name) is not None]
+def given_timing(body: TimingInput) -> list[str]:
+    return [name for name in WHEN if getattr(body, name) is not None]
 
 
-def timing(asked: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
+def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
     """The schedule or the condition a request asks for; BadInput unless it is one of them."""
-    given = given_timing(asked)
-    if len(given) != 1:
-        got = " and ".join(given) or "none"
+    present = given_timing(body)
+    if len(present) != 1:
+        got = " and ".join(present) or "none"
         raise BadInput(
             f"schedule: expected one of schedule, condition, when; got {got}", field="schedule"
         )
-    zone = requests.zone_named(asked.timezone) if asked.timezone else zone
+    zone = requests.zone_named(body.timezone) if body.timezone else zone
     fields = TriggerFields()
-    if asked.cooldown is not None:
-        fields["cooldown"] = asked.cooldown
-    if asked.condition is not None:
-        fields["condition"] = asked.condition
-    elif asked.when is not None:
+    if body.cooldown is not None:
+        fields["cooldown"] = body.cooldown
+    if body.condition is not None:
+        fields["condition"] = body.condition
+    elif body.when is not None:
         try:
             with bad_value("when"):
-                fields["schedule"] = requests.schedule_of(asked.when, now=now, zone=zone)
+                fields["schedule"] = requests.schedule_of(body.when, now=now, zone=zone)
         except ValidationError as error:
             raise BadInput(f"when: {bad_record(error)}", field="when") from None
-    elif asked.schedule is not None:
-        fields["schedule"] = _schedule(asked.schedule, asked.timezone, zone)
+    elif body.schedule is not None:
+        fields["schedule"] = _schedule(body.schedule, body.timezone, zone)
     return fields
 
 
-def _schedule(asked: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
-    if asked.timezone:
+def _schedule(body: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
+    if body.timezone:
         with bad_value("schedule.timezone"):
-            zone = requests.zone_named(asked.timezone)
+            zone = requests.zone_named(body.timezone)
     run_at = None
-    if asked.run_at is not None:
+    if body.run_at is not None:
         try:
-            time = datetime.fromisoformat(asked.run_at)
+            time = datetime.fromisoformat(body.run_at)
             run_at = to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
         except (ValueError, OverflowError):
             raise BadInput(
                 "schedule.runAt: expected a time such as 2026-12-01T09:00:00Z, "
-                f"got {asked.run_at!r}; plain words go into `when`",
+                f"got {body.run_at!r}; plain words go into `when`",
                 field="schedule.runAt",
             ) from None
-    has_time_of_day = asked.cron is not None or asked.run_at is not None
+    has_time_of_day = body.cron is not None or body.run_at is not None
     return Schedule(
-        interval=asked.interval,
-        cron=asked.cron,
-        timezone=asked.timezone or (timezone if has_time_of_day else None),
+        interval=body.interval,
+        cron=body.cron,
+        timezone=body.timezone or (timezone if has_time_of_day else None),
         run_at=run_at,
     )
 
@@ -200,26 +200,26 @@ def listed(_: Input) -> views.TriggerList:
 
 
 @area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=TriggerQuery)
-def show(asked: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
+def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
     """One trigger: why it waits, what it did, and its chain; also one that was removed."""
     here = site()
     consumer = here.state.consumer()
-    zone = requests.zone_named(asked.timezone) if asked.timezone else here.settings.zone
-    found = chains.trigger_detail(
+    zone = requests.zone_named(query.timezone) if query.timezone else here.settings.zone
+    detail = chains.trigger_detail(
         here.files, trigger_id, here.state.situation(consumer), consumer.live, zone
     )
-    if found is None:
+    if detail is None:
         raise NotFound(f"there is no trigger {trigger_id}", field="id")
     used = here.state.usage.of_trigger(trigger_id, here.clock.now())
-    return found.model_copy(update={"usage": used})
+    return detail.model_copy(update={"usage": used})
 
 
 @area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)
-def preview(asked: TimingInput) -> TriggerPreview:
+def preview(body: TimingInput) -> TriggerPreview:
     """A timing in words, its next times, and its costs. Nothing is stored."""
     here = site()
     now = here.clock.now()
-    chosen = timing(asked, now=now, zone=here.settings.zone)
+    chosen = timing(body, now=now, zone=here.settings.zone)
     with bad_value():
         request = TaskRequest(prompt="preview", origin="http")
         trigger = requests.new_trigger(here.files, request, chosen, now)
@@ -240,16 +240,16 @@ def preview(asked: TimingInput) -> TriggerPreview:
 
 
 @area.route("POST", "/api/triggers", {202: CreatedTrigger}, body=NewTriggerInput)
-def create(asked: NewTriggerInput) -> CreatedTrigger:
+def create(body: NewTriggerInput) -> CreatedTrigger:
     """Make a trigger; the same again under the same id is the same trigger."""
     here = site()
-    tasks.check_request(here, tasks.request_of(asked), requests.TRIGGER_PROFILES)
-    id_ = _repeated(here, asked)
+    tasks.check_request(here, tasks.request_of(body), requests.TRIGGER_PROFILES)
+    id_ = _repeated(here, body)
     if id_ is None:
-        made = _asked_for(here, asked, here.clock.now())
-        id_ = made.id
-        if not registry.create(here.files, made):
-            _repeated(here, asked)  # made by another request, at the same time
+        new = _asked_for(here, body, here.clock.now())
+        id_ = new.id
+        if not registry.create(here.files, new):
+            _repeated(here, body)  # made by another request, at the same time
     trigger, _ = views.active(here.files, id_)
     every_s, around = here.settings.triggers.llm_eval_interval_s, here.state.situation()
     notes = views.notes(trigger, around, asked_every_s=every_s) if trigger else []
@@ -258,48 +258,50 @@ def create(asked: NewTriggerInput) -> CreatedTrigger:
 
 
 @area.route("POST", "/api/tasks/<task_id>/snooze", {202: CreatedTrigger}, body=SnoozeInput)
-def snooze(asked: SnoozeInput, task_id: str) -> CreatedTrigger:
+def snooze(body: SnoozeInput, task_id: str) -> CreatedTrigger:
     """Repeat a reminder once, at another time."""
     here = site()
-    found = queue.find(here.files, task_id, seats=("worker",))
-    if found is None or found.task.profile != REMINDER:
+    location = queue.find(here.files, task_id, seats=("worker",))
+    if location is None or location.task.profile != REMINDER:
         raise NotFound(f"there is no reminder {task_id[:128]}", field="id")
-    told = found.task
-    again = NewTriggerInput(prompt=told.prompt, title=told.title, profile=REMINDER, **dict(asked))
+    reminder = location.task
+    again = NewTriggerInput(
+        prompt=reminder.prompt, title=reminder.title, profile=REMINDER, **dict(body)
+    )
     plan = timing(again, now=here.clock.now(), zone=here.settings.zone).get("schedule")
     if plan is None or plan.run_at is None:
-        raise BadInput(f"when: expected one time, got {asked.when[:60]!r}", field="when")
+        raise BadInput(f"when: expected one time, got {body.when[:60]!r}", field="when")
     return create(again)
 
 
-def _asked_for(here: Site, asked: NewTriggerInput, now: datetime) -> Trigger:
+def _asked_for(here: Site, body: NewTriggerInput, now: datetime) -> Trigger:
     """The trigger that a request asks for, if it comes at `now`."""
-    fields = timing(asked, now=now, zone=here.settings.zone)
-    fields.update(overlap=asked.overlap, once=asked.once, enabled=asked.enabled)
+    fields = timing(body, now=now, zone=here.settings.zone)
+    fields.update(overlap=body.overlap, once=body.once, enabled=body.enabled)
     with bad_value():
-        made = requests.new_trigger(here.files, tasks.request_of(asked), fields, now)
-    return made if asked.notify_given is None else made.but(notify_given=asked.notify_given)
+        trigger = requests.new_trigger(here.files, tasks.request_of(body), fields, now)
+    return trigger if body.notify_given is None else trigger.but(notify_given=body.notify_given)
 
 
-def _repeated(here: Site, asked: NewTriggerInput) -> str | None:
+def _repeated(here: Site, body: NewTriggerInput) -> str | None:
     """The id of the trigger that this request made before; None: it is new.
 
     Raises Conflict when the id is another trigger's.
     """
-    if asked.id is None:
+    if body.id is None:
         return None
-    known, broken = views.active(here.files, asked.id)
-    if known is not None and broken is None:
-        is_same = _meaning(_asked_for(here, asked, known.created_at)) == _meaning(known)
+    existing, broken = views.active(here.files, body.id)
+    if existing is not None and broken is None:
+        is_same = _meaning(_asked_for(here, body, existing.created_at)) == _meaning(existing)
     else:
-        run = _last_run_of_removed(here, asked.id)
+        run = _last_run_of_removed(here, body.id)
         if run is None and broken is None:
             return None
-        said = (asked.prompt, asked.title, asked.profile)
-        is_same = run is not None and (run.prompt, run.title, run.profile) == said
+        asked = (body.prompt, body.title, body.profile)
+        is_same = run is not None and (run.prompt, run.title, run.profile) == asked
     if is_same:
-        return asked.id
-    raise taken(asked.id, "trigger")
+        return body.id
+    raise taken(body.id, "trigger")
 
 
 def _meaning(trigger: Trigger) -> dict[str, object]:
@@ -324,14 +326,14 @@ def _last_run_of_removed(here: Site, trigger_id: str) -> Task | None:
 
 
 @area.route("PATCH", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=TriggerChanges)
-def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
+def edit(body: TriggerChanges, trigger_id: str) -> Answer:
     """Change it. Invalid changes are refused at once; the rest is a command."""
     here = site()
     _check_there(here, trigger_id)
     trigger, broken = views.active(here.files, trigger_id)
     if trigger is None or broken is not None:
         raise Conflict(f"its file is broken: {broken}; fix it there, or remove the trigger")
-    changes = _changes(here, trigger, asked)
+    changes = _changes(here, trigger, body)
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
         request = TaskRequest(prompt=new.prompt, origin="http", profile=new.profile)
@@ -340,21 +342,21 @@ def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
     if new.condition is not None and new.condition != trigger.condition:
         with bad_value():
             requests.check_known(here.files, new.condition)
-    return tasks.give_command(here, "trigger_edit", trigger_id, command_id=asked.id, args=changes)
+    return tasks.give_command(here, "trigger_edit", trigger_id, command_id=body.id, args=changes)
 
 
-def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, Any]:
+def _changes(here: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, Any]:
     """The fields to be replaced, by their names on disk."""
-    changes = asked.model_dump(
+    changes = body.model_dump(
         by_alias=True, mode="json", exclude_unset=True, exclude={"id", "timezone", *WHEN}
     )
-    if given_timing(asked):
-        chosen = timing(asked, now=here.clock.now(), zone=here.settings.zone)
+    if given_timing(body):
+        chosen = timing(body, now=here.clock.now(), zone=here.settings.zone)
         changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it belonged to the condition
-    elif asked.timezone is not None:
-        zone = requests.zone_named(asked.timezone).key
+    elif body.timezone is not None:
+        zone = requests.zone_named(body.timezone).key
         if trigger.schedule is None or trigger.schedule.interval is not None:
             raise BadInput(
                 "timezone: expected it for a trigger with a time of day, got one without",
@@ -367,33 +369,33 @@ def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, A
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/pause", COMMAND_ANSWERS, body=CommandInput)
-def pause(asked: CommandInput, trigger_id: str) -> Answer:
+def pause(body: CommandInput, trigger_id: str) -> Answer:
     """Pause it."""
-    return _command("trigger_pause", trigger_id, asked)
+    return _command("trigger_pause", trigger_id, body)
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/resume", COMMAND_ANSWERS, body=CommandInput)
-def resume(asked: CommandInput, trigger_id: str) -> Answer:
+def resume(body: CommandInput, trigger_id: str) -> Answer:
     """Resume it."""
-    return _command("trigger_resume", trigger_id, asked)
+    return _command("trigger_resume", trigger_id, body)
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/run", COMMAND_ANSWERS, body=CommandInput)
-def run(asked: CommandInput, trigger_id: str) -> Answer:
+def run(body: CommandInput, trigger_id: str) -> Answer:
     """Run it once, now."""
-    return _command("trigger_run", trigger_id, asked)
+    return _command("trigger_run", trigger_id, body)
 
 
 @area.route("DELETE", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=CommandInput)
-def remove(asked: CommandInput, trigger_id: str) -> Answer:
+def remove(body: CommandInput, trigger_id: str) -> Answer:
     """Remove it."""
-    return _command("trigger_remove", trigger_id, asked)
+    return _command("trigger_remove", trigger_id, body)
 
 
-def _command(action: tasks.Action, trigger_id: str, asked: CommandInput) -> Answer:
+def _command(action: tasks.Action, trigger_id: str, body: CommandInput) -> Answer:
     here = site()
     _check_there(here, trigger_id)
-    return tasks.give_command(here, action, trigger_id, command_id=asked.id)
+    return tasks.give_command(here, action, trigger_id, command_id=body.id)
 
 
 def _check_there(here: Site, trigger_id: str) -> None:
