@@ -106,7 +106,7 @@ def _by_suffix(given: str, ids: Iterable[str], kind: str) -> str:
     return matches[0]
 
 
-def gone(kind: str, id_: str) -> NotFound:
+def was_removed(kind: str, id_: str) -> NotFound:
     return NotFound(f"expected a {kind}, got {id_!r}, which was removed meanwhile")
 
 

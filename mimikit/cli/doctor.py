@@ -60,7 +60,7 @@ _TIMEOUT_S = 2.0
 @pass_frame_and_json
 def doctor(frame: CliContext, fix: bool, as_json: bool) -> None:
     """Check everything and say how to fix it; exit code 1 when something is broken."""
-    folder, workspace = frame.places()
+    folder, workspace = frame.folders()
     findings = list(examine(frame, folder, workspace))
     if fix:
         for found in findings:
@@ -83,7 +83,7 @@ def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Findin
         return
     if not folder.exists():
         got = f"expected a state folder at {folder}, got none"
-        make = partial(frame.open_as_keeper, create=True)
+        make = partial(frame.open_writable, create=True)
         yield broken("state", got, "`mimikit init` makes one", make)
         return
     found = rights(folder)
@@ -96,7 +96,7 @@ def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Findin
     except MimikitError as error:
         yield broken("settings", str(error))
         return
-    files, clock = Files(frame.keep(RealDisk(folder))), SystemClock()
+    files, clock = Files(frame.close_at_end(RealDisk(folder))), SystemClock()
     state = State(folder, workspace, files, settings, clock, EventLog(files, clock))
     for check in EVERY:
         try:

@@ -63,7 +63,7 @@ def add(
 
     What is not given is asked for. The key is stored in secrets/, or stays in a variable.
     """
-    state = frame.open_as_keeper(create=True)
+    state = frame.open_writable(create=True)
     used = state.settings.engine_order
     asks = sys.stdin.isatty() and not key_stdin
     name = setup.checked_name(name or _asked("Name", asks, "deepseek", "NAME"))
@@ -140,7 +140,7 @@ def _line(
 @pass_frame
 def test(frame: CliContext, name: str) -> None:
     """Test NAME with a turn, and list its models."""
-    state = frame.open_as_keeper()
+    state = frame.open_writable()
     settings = _endpoint(state.settings, name)
     facts = settings.model_dump(exclude_none=True)
     trial = setup.EndpointTrial(name, facts, None, state.path)

@@ -35,7 +35,7 @@ class CliContext:
     state: Path | None = None
     _at_end: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
-    def places(self) -> tuple[Path, Path]:
+    def folders(self) -> tuple[Path, Path]:
         """State folder and workspace: as named, from the environment, or here."""
         from mimikit.state import find_state
 
@@ -47,23 +47,23 @@ class CliContext:
         Raises:
             BadInput: there is none.
         """
-        return self.open_as_keeper().read_only()
+        return self.open_writable().read_only()
 
-    def keep(self, disk: RealDisk) -> RealDisk:
+    def close_at_end(self, disk: RealDisk) -> RealDisk:
         return self._at_end.enter_context(contextlib.closing(disk))
 
     def close(self) -> None:
         self._at_end.close()
 
-    def open_as_keeper(self, *, create: bool = False) -> State:
+    def open_writable(self, *, create: bool = False) -> State:
         from mimikit.protocol.disk import RealDisk
         from mimikit.state import open_state
 
-        folder, workspace = self.places()
+        folder, workspace = self.folders()
         is_new = create and not folder.exists()
         state = open_state(folder, workspace, create=create)
         if isinstance(state.files.fs, RealDisk):
-            self.keep(state.files.fs)
+            self.close_at_end(state.files.fs)
         if is_new:
             state.files.create(".gitignore", GITIGNORE.encode())
         return state
@@ -75,7 +75,7 @@ class CliContext:
         where = f"{Path(spots[-1].filename).name}:{spots[-1].lineno}" if spots else "nowhere"
         more = "please report it"
         with contextlib.suppress(Exception):  # the log is optional
-            folder, _ = self.places()
+            folder, _ = self.folders()
             if folder.is_dir():
                 story = "".join(traceback.format_exception(error))[-1900:]
                 self.open().log.write("error", "cli_fault", error=what, traceback=story)

@@ -70,7 +70,7 @@ def _fetch(wanted: ModelWeights) -> None:
 @pass_frame_and_json
 def status(frame: CliContext, as_json: bool) -> None:
     """Show which weights are there, and whether the small model can be used."""
-    place, _ = frame.places()
+    place, _ = frame.folders()
     folder, found = weights.folder_of_user(), LocalEngine(config.load(place), place)
     reason = found.unavailable()
     there = [one for one in weights.KNOWN if weights.is_whole(one, folder)]

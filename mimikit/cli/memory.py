@@ -107,7 +107,7 @@ def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
     known = views.named(file.path)
     note = library.shown(known) if known else None
     if note is None:
-        raise client.gone("memory file", file.path)
+        raise client.was_removed("memory file", file.path)
     whole = views.MemoryText(**dict(file), text=note.text, hash=note.hash)
     render.show(whole, state, as_json=as_json)
     if note.cut:

@@ -251,7 +251,7 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
     from mimikit.supervisor.consumer_lock import take_consumer_lock
 
     # One that is started again makes no empty folder in place of one that was moved away.
-    state = frame.open_as_keeper(create=not with_parent)
+    state = frame.open_writable(create=not with_parent)
     lock = take_consumer_lock(state)
     try:
         app = ConsumerApp(state, lock)

@@ -53,7 +53,7 @@ def install(
     frame: CliContext, host: str | None, port: int | None, now: bool, dry_run: bool
 ) -> None:
     """Write and enable one unit for the page and one for the consumer of this state folder."""
-    folder, _ = frame.places()
+    folder, _ = frame.folders()
     if not folder.is_dir():
         raise BadInput(f"no state folder at {folder}; `mimikit init` makes one")
     web = [*(["--host", host] if host else []), *(["--port", str(port)] if port else [])]
@@ -179,7 +179,7 @@ def _quoted(text: str) -> str:
 
 
 def _units(frame: CliContext, web: Sequence[str]) -> list[UnitFile]:
-    folder, workspace = frame.places()
+    folder, workspace = frame.folders()
     limits = config.load(folder).limits
     stop_s = limits.shutdown_timeout_s + limits.kill_after_s + 5
     given = process_group.environment()
@@ -196,7 +196,7 @@ def _units(frame: CliContext, web: Sequence[str]) -> list[UnitFile]:
 
 def _installed(frame: CliContext) -> list[str]:
     """The names of this state folder's units that are there."""
-    folder, _ = frame.places()
+    folder, _ = frame.folders()
     names = [f"mimikit-{role}-{service_name(folder)}.service" for role in ROLES]
     return [name for name in names if (_folder() / name).is_file()]
 

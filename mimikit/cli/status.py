@@ -132,7 +132,7 @@ def usage(frame: CliContext, by: str, since: str | None, as_json: bool, **caps: 
     """Show token usage, and costs where a price is set; or set caps."""
     given = {_CAPS[name]: _tokens(name, text) for name, text in caps.items() if text is not None}
     if given:
-        keeper = frame.open_as_keeper(create=True)
+        keeper = frame.open_writable(create=True)
         terminal.note(
             terminal.sentence(client.change_settings(keeper, "budget_set", args=given).message)
         )

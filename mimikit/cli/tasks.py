@@ -177,7 +177,7 @@ def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> 
     id_ = client.find_task(state.files, task_id)
     snapshot = task_views.find_view(state.files, id_)
     if snapshot is None:
-        raise client.gone("task", id_)
+        raise client.was_removed("task", id_)
     diff = diffs.of_task(state.files, id_)
     if only_diff:
         shown = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)

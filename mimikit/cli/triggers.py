@@ -66,7 +66,7 @@ def show(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     id_ = client.find_trigger(state.files, trigger_id)
     view = trigger_views.find(state.files, id_, client.situation(state))
     if view is None:
-        raise client.gone("trigger", id_)
+        raise client.was_removed("trigger", id_)
     render.show(view, state, as_json=as_json)
 
 
@@ -111,7 +111,7 @@ def edit(frame: CliContext, trigger_id: str, as_json: bool, **options: Any) -> N
     if error is not None:
         raise BadInput(f"the file of {id_} is broken: {error}; fix it there")
     if trigger is None:
-        raise client.gone("trigger", id_)
+        raise client.was_removed("trigger", id_)
     changes = {name: value for name, value in options.items() if value is not None}
     changes |= _new_times(state, trigger, times)
     if not changes:

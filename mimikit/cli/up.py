@@ -43,7 +43,7 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
     Prints the page's address and a link that logs a browser in once. What ends by itself is started
     again; both end when this process does, however it ends.
     """
-    state = frame.open_as_keeper(create=True)
+    state = frame.open_writable(create=True)
     host = host or state.settings.web.host
     there = client.look_at_consumer(state)
     if there.is_there:
@@ -156,7 +156,7 @@ def _say(line: str) -> None:
 @pass_frame
 def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool) -> None:
     """Start the page and its API; the consumer, which does the work, is started apart."""
-    state = frame.open_as_keeper(create=not with_parent)
+    state = frame.open_writable(create=not with_parent)
 
     def ready(at_host: str, at_port: int) -> None:
         link = app.login_link(state, at_host, at_port)
@@ -177,9 +177,9 @@ def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool
 @pass_frame
 def init(frame: CliContext) -> None:
     """Make a state folder here; one that exists is left as it is."""
-    folder, workspace = frame.places()
+    folder, workspace = frame.folders()
     is_new = not folder.exists()
-    state = frame.open_as_keeper(create=True)
+    state = frame.open_writable(create=True)
     if is_new:
         state.files.create(paths.CONFIG, config_template().encode())
     terminal.out(f"{'Made' if is_new else 'Already there:'} {folder}")
@@ -203,7 +203,7 @@ def token(
     Scripts send the token as `Authorization: Bearer TOKEN`. Who holds it drives the agent: keep it
     to yourself.
     """
-    state = frame.open_as_keeper()
+    state = frame.open_writable()
     result: dict[str, str] = {}
     if renew or not link:
         try:
