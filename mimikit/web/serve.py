@@ -12,7 +12,6 @@ import ipaddress
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -268,25 +267,3 @@ def _watch(worker: Any, master: int) -> None:
                 os._exit(Arbiter.WORKER_BOOT_ERROR)  # ends the master, too
         time.sleep(WATCH_S)
     site.feed.stop()
-
-
-def main() -> None:
-    """`python -m mimikit.web.serve STATE WORKSPACE [HOST [PORT]]`, for tests and benchmarks."""
-    from mimikit import config
-
-    state, workspace = map(Path, sys.argv[1:3])
-    host, port = (*sys.argv[3:], "", "")[:2]
-
-    def ready(where: str, at: int) -> None:
-        sys.stdout.write(f"http://{where}:{at}\n")
-        sys.stdout.flush()
-
-    try:
-        settings = config.load(state)
-        serve(state, workspace, settings, host or None, int(port) if port else None, ready)
-    except MimikitError as error:
-        sys.exit(f"mimikit: {error}")
-
-
-if __name__ == "__main__":
-    main()

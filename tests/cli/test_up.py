@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import http.client
-import importlib.util
 import json
 import re
 import signal
 import socket
 
-import pytest
-
 from mimikit.protocol import paths
 from tests.cli.conftest import PATIENCE_S, Place, read_line
 
-needs_web = pytest.mark.skipif(
-    importlib.util.find_spec("mimikit.web.serve") is None, reason="the page is not there yet"
-)
 
-
-@needs_web
 def test_the_banner_says_where_and_how_to_come_in_and_who_serves(place: Place) -> None:
     process = place.start("up", "--port", "0")
     assert str(place.workspace) in read_line(process, "is running in")
@@ -39,7 +31,6 @@ def test_the_banner_says_where_and_how_to_come_in_and_who_serves(place: Place) -
     connection.close()
 
 
-@needs_web
 def test_a_port_in_use_is_said_before_anything_starts(place: Place) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -52,14 +43,12 @@ def test_a_port_in_use_is_said_before_anything_starts(place: Place) -> None:
     assert not (place.state / paths.CONSUMER_HOLDER).exists()
 
 
-@needs_web
 def test_an_address_for_all_is_refused_without_a_token(place: Place) -> None:
     result = place.run("up", "--host", "0.0.0.0", "--port", "0")  # noqa: S104 - refused
     assert result.returncode == 1
     assert "a token of at least 24 characters" in result.stderr
 
 
-@needs_web
 def test_the_page_alone_tells_that_nobody_works(place: Place) -> None:
     process = place.start("web", "--port", "0")
     assert "http://127.0.0.1:" in read_line(process, "Page")

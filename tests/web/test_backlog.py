@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 from werkzeug.wrappers import Response
 
-from mimikit.memory import notes
 from mimikit.protocol import paths
 from tests.web.conftest import Web, error_of
 
@@ -79,28 +77,3 @@ def test_a_bad_change_is_refused_by_its_field(web: Web, body: Any, field: str) -
     assert refused.status_code == 422
     assert error_of(refused)["field"] == field
     assert web.files.read(paths.BACKLOG) is None
-
-
-def test_changes_at_once_lose_nothing(web: Web) -> None:
-    start = threading.Barrier(6)
-
-    def over_http(who: int) -> None:
-        start.wait()
-        for number in range(10):
-            assert change(web, "add", f"{who}.{number}").status_code == 200
-
-    def by_the_consumer(who: int) -> None:
-        start.wait()
-        for number in range(10):
-            notes.change_backlog(web.files, "add", f"{who}.{number}")
-
-    threads = [
-        threading.Thread(target=by_the_consumer if who % 2 else over_http, args=(who,))
-        for who in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    names = sorted(text for text, _ in listed(web))
-    assert names == sorted(f"{who}.{number}" for who in range(6) for number in range(10))

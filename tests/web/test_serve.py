@@ -27,7 +27,7 @@ from mimikit.protocol.models import Task
 from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.dispatcher import task_refusal
 from mimikit.web import serve as serving
-from tests.web.conftest import Server
+from tests.web.conftest import REPO, Server
 
 Serve = Callable[..., Server]
 LONG = "an operator's token that is long enough"
@@ -217,8 +217,10 @@ def test_a_port_in_use_is_one_clear_line(serve: Serve, tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         state = tmp_path / "state"
         state.mkdir()
-        command = [sys.executable, "-m", "mimikit.web.serve", state, tmp_path, "", str(port)]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        command = [sys.executable, "-m", "tests.support.serve_page", state, tmp_path, "", str(port)]
+        ended = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=30, cwd=REPO
+        )
     assert ended.returncode == 1
     assert ended.stdout == ""
     assert ended.stderr == (
@@ -290,10 +292,10 @@ def test_it_does_not_start_where_others_reach_it_unprepared(tmp_path: Path) -> N
     state = tmp_path / "state"
     state.mkdir()
     address = ["0.0.0.0", "0"]  # noqa: S104 - refused is what is tested
-    command = [sys.executable, "-m", "mimikit.web.serve", state, tmp_path, *address]
+    command = [sys.executable, "-m", "tests.support.serve_page", state, tmp_path, *address]
     env = {k: v for k, v in os.environ.items() if k != "MIMIKIT_TOKEN"}
     ended = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=30, env=env
+        command, capture_output=True, text=True, check=False, timeout=30, env=env, cwd=REPO
     )
     assert ended.returncode == 1
     assert "can be reached from other machines" in ended.stderr

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from mimikit.protocol import paths
 from mimikit.protocol.models import Command, EngineStatus, Task, time_text
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.runtime import RuntimeState
-from mimikit.protocol.triggers import NodeVerdict, Schedule, Trigger, TriggerState
+from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
@@ -415,53 +414,6 @@ def test_a_trigger_says_what_it_does_and_what_comes_next(web) -> None:
         "en": "Next at 12:01:30, 1 minute 30 seconds from now.",
         "zh": "下一次：12:01:30，还有 1 分钟 30 秒。",
     }
-
-
-def test_why_it_waits_is_told_node_by_node(web) -> None:
-    put(web, "task-1", title="Build")
-    both = cond("and", conditions=[DONE, cond("file_exists", path="go")])
-    registry.create(
-        web.files, trigger(type="conditional", schedule=None, condition=both, once=True)
-    )
-    verdicts = {
-        "$": NodeVerdict(holds=False, why="joined", facts={"true": 1, "of": 2}, at=START),
-        "$.0": NodeVerdict(holds=False, why="live", facts={"subject": "task-1"}, at=START),
-        "$.1": NodeVerdict(holds=True, why="exists", at=START),
-    }
-    registry.save_state(web.files, "trig-1", TriggerState(initialized=True, verdicts=verdicts))
-    web.files.save(paths.RUNTIME, RuntimeState(paused=True))
-    found = web.get("/api/triggers/trig-1")["explanation"]
-    assert found["state"] == "waits"
-    assert found["headline"]["en"] == "Waits until “Build” is done and go exists."
-    said = " ".join(line["en"] for line in found["lines"])
-    assert "The consumer is not running" in said
-    assert "The queues are paused" in said
-    assert [(n["path"], n["depth"], n["type"], n["holds"]) for n in found["nodes"]] == [
-        ("$", 0, "and", False),
-        ("$.0", 1, "task_done", False),
-        ("$.1", 1, "file_exists", True),
-    ]
-    assert found["nodes"][1]["words"] == {"en": "“Build” is done", "zh": "「Build」完成"}
-    assert found["nodes"][1]["why"]["en"] == "it is waiting or running"
-    assert found["nodes"][1]["at"] == time_text(START)
-
-
-def test_what_it_did_is_read_from_the_ledger_newest_first(web) -> None:
-    registry.create(web.files, trigger())
-    for number in range(60):
-        web.clock.advance(10)
-        skipped = {"state": "skipped", "reason": "overlap"}
-        ran = {"state": "ran", "taskId": f"task-{number}"}
-        slot(web, "trig-1", **(skipped if number == 59 else ran))
-        slot(web, "trig-2", state="ran", taskId="task-x")
-    slots = web.get("/api/triggers/trig-1")["explanation"]["slots"]
-    assert len(slots) == 50
-    assert (slots[0]["state"], slots[0]["reason"]["en"]) == (
-        "skipped",
-        "the run before was not over",
-    )
-    assert [s["taskId"] for s in slots[1:4]] == ["task-58", "task-57", "task-56"]
-    assert slots[1]["at"] == "2026-03-01T12:09:50.000Z"
 
 
 def test_a_trigger_that_fired_and_went_is_still_explained(web) -> None:
