@@ -185,7 +185,6 @@ class ChatSession:
                 self._exchange(text)
 
     def _exchange(self, text: str) -> None:
-        """Send a message and print its reply."""
         try:
             item = self._client.say(text)
         except MimikitError as error:

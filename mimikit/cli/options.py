@@ -125,8 +125,6 @@ class NumberRange(click.IntRange):
 
 
 class WordOption(click.Choice[str]):
-    """One of some words."""
-
     def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
         return f"expected one of {', '.join(self.choices)}; got {str(value)!r}"
 

@@ -67,7 +67,6 @@ def dim(text: str) -> str:
 
 
 def state(word: str) -> str:
-    """A state in its colour."""
     return coloured(word, word)
 
 
@@ -206,7 +205,6 @@ class StreamPrinter:
         self.write(text + "\n")
 
     def end(self) -> None:
-        """No more comes of what was streamed."""
         if not self._at_line_start:
             self.write("\n")
         self.streamed = ""

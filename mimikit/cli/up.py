@@ -99,14 +99,12 @@ def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int
         if state.clock.monotonic() > deadline_s:
             _say(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
             return 1
-    with client.Watcher(state, [paths.ROOT]) as watcher:
-        deadline_s = state.clock.monotonic() + _CONSUMER_START_S
-        while client.look_at_consumer(state).state != "running":
-            if (code := _code_of_end(group, 0)) is not None:
-                return code
-            if state.clock.monotonic() > deadline_s:
-                break
-            watcher.pause(_KNOCK_S)
+    deadline_s = state.clock.monotonic() + _CONSUMER_START_S
+    while client.look_at_consumer(state).state != "running":
+        if (code := _code_of_end(group, _KNOCK_S)) is not None:
+            return code
+        if state.clock.monotonic() > deadline_s:
+            break
     return None
 
 

@@ -16,8 +16,6 @@ class BacklogItem(View):
 
 
 class BacklogView(View):
-    """Every item, in the file's order."""
-
     items: list[BacklogItem]
     hash: str
 

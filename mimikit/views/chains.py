@@ -56,8 +56,6 @@ class ChainLink(View):
 
 
 class ChainStep(View):
-    """One step, listed below what it follows."""
-
     id: str
     kind: Literal["task", "trigger"]
     title: Title
@@ -100,8 +98,6 @@ class TriggerDetail(View):
 
 
 class TraceView(View):
-    """The tasks and triggers of one trace."""
-
     tasks: list[TaskView]
     triggers: list[TriggerView]
     chain: list[ChainStep]
@@ -118,8 +114,6 @@ class ChainTrigger:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Tasks and triggers by id."""
-
     tasks: dict[str, TaskView] = field(default_factory=dict[str, TaskView])
     triggers: dict[str, ChainTrigger] = field(default_factory=dict[str, ChainTrigger])
 

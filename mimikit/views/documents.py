@@ -56,8 +56,6 @@ def is_name(name: str) -> bool:
 
 
 class Documents:
-    """The markdown files of one workspace."""
-
     def __init__(self, workspace: Path, state: str) -> None:
         self._workspace = Path(os.path.realpath(workspace))
         self._state = Path(os.path.realpath(state))

@@ -56,8 +56,6 @@ class MemoryFile(View):
 
 
 class NoteView(MemoryFile):
-    """One file with its text."""
-
     text: str
     html: str
     hash: str
@@ -67,8 +65,6 @@ class NoteView(MemoryFile):
 
 
 class IndexView(View):
-    """The state of the search index."""
-
     files: int
     passages: int
     fresh: bool
@@ -385,15 +381,11 @@ class SearchReport(View):
 
 
 class MemoryText(MemoryFile):
-    """One file with its text."""
-
     text: str
     hash: str
 
 
 class NoteReport(View):
-    """A new note and its file."""
-
     id: str
     path: str
     text: str

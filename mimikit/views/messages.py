@@ -81,8 +81,6 @@ class InboxItemView(View):
 
 
 class QuestionView(View):
-    """The question that waits for an answer."""
-
     question_id: str
     question: str
     options: list[str] | None
@@ -137,8 +135,6 @@ class TurnPromptView(View):
 
 
 class ReplyReport(View):
-    """The replies to a message."""
-
     id: str
     messages: list[Message]
     task_ids: list[str]

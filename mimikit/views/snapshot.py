@@ -23,8 +23,6 @@ from mimikit.views.usage import UsageBy, UsageReader, UsageReport
 
 
 class SnapshotView(View):
-    """All a page needs at its start."""
-
     cursor: str
     """Where later changes begin."""
     version: str
@@ -121,8 +119,6 @@ class ChangeList(View):
 
 
 class StateReader:
-    """Reads the state folder for the page."""
-
     def __init__(
         self, files: ReadOnlyFiles, settings: Settings, clock: Clock, render: Render
     ) -> None:

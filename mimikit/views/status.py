@@ -114,7 +114,6 @@ def look_at_consumer(files: Files, now: datetime) -> Consumer:
 def situation(
     files: ReadOnlyFiles, consumer: Consumer, *, now: datetime, zone: ZoneInfo
 ) -> ExplanationContext:
-    """What triggers are explained by."""
     current = consumer.current
     return world.situation(
         files,
@@ -148,8 +147,6 @@ class WorkersStatus(View):
 
 
 class StatusView(View):
-    """The whole status."""
-
     consumer: PageState
     beat_age_s: float | None
     teller: TellerStatus
@@ -172,8 +169,6 @@ class StatusView(View):
 
 
 class HealthzView(View):
-    """Whether web and consumer work."""
-
     ok: bool
     consumer: PageState
 

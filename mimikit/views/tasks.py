@@ -68,8 +68,6 @@ class TaskList(View):
 
 
 class TaskOutcome(View):
-    """How a task ended, as stored."""
-
     status: str
     text: str
     error: str | None
@@ -102,8 +100,6 @@ class LedgerEvent(View):
 
 
 class OutputEvent(View):
-    """One event of a run."""
-
     at: str
     type: str
     text: str

@@ -42,8 +42,6 @@ class StreamsFull(MimikitError):
 
 @dataclass(eq=False, slots=True)
 class StreamPlace:
-    """One open stream."""
-
     tab: str | None
     over: bool = False
     last_state: str | None = None
@@ -59,8 +57,6 @@ class Batch:
 
 
 class Feed:
-    """The streams of one process."""
-
     def __init__(
         self,
         files: ReadOnlyFiles,

@@ -30,8 +30,6 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]+)?")
 
 
 class RequestDenied(Exception):
-    """A request that is refused."""
-
     def __init__(
         self, status: int, message: str, *, reason: str, field: str | None = None, wait_s: float = 0
     ) -> None:

@@ -17,7 +17,7 @@
  * @property {string} text
  * @property {boolean} done
  *
- * @typedef {object} Backlog Every item, in the file's order.
+ * @typedef {object} Backlog
  * @property {BacklogItem[]} items
  * @property {string} hash
  *
@@ -35,7 +35,7 @@
  * @property {string} title
  * @property {{en: string, zh: string}} words
  *
- * @typedef {object} ChainStep One step, listed below what it follows.
+ * @typedef {object} ChainStep
  * @property {string} id
  * @property {"task" | "trigger"} kind
  * @property {string} title
@@ -48,7 +48,7 @@
  * @property {boolean} reset
  * @property {(MessageChange | InboxChange | InboxGone | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]} events
  *
- * @typedef {object} CommandOutcome The result of a command.
+ * @typedef {object} CommandOutcome
  * @property {boolean} ok
  * @property {string} message
  * @property {string | null} resultId
@@ -91,7 +91,7 @@
  * @property {number} tasks Tasks that wait for it.
  * @property {string | null} standIn The engine used as fallback meanwhile.
  *
- * @typedef {object} Engine One engine.
+ * @typedef {object} Engine
  * @property {string} name
  * @property {"program" | "local" | "endpoint" | "builtin"} kind
  * @property {string} baseUrl
@@ -150,7 +150,7 @@
  * @typedef {object} FileExistsParameters
  * @property {string} path
  *
- * @typedef {object} Healthz Whether web and consumer work.
+ * @typedef {object} Healthz
  * @property {boolean} ok
  * @property {"ok" | "hung" | "down"} consumer
  *
@@ -192,7 +192,7 @@
  * @property {string | null} quote
  * @property {"queued" | "answering"} state
  *
- * @typedef {object} Index The state of the search index.
+ * @typedef {object} Index
  * @property {number} files
  * @property {number} passages
  * @property {boolean} fresh
@@ -277,7 +277,7 @@
  * @property {ErrorDetail} error
  * @property {Note | null} current
  *
- * @typedef {object} Note One file with its text.
+ * @typedef {object} Note
  * @property {string} path
  * @property {"longTerm" | "raw" | "day" | "month" | "docs"} kind
  * @property {string} title
@@ -295,7 +295,7 @@
  * @property {"or"} type
  * @property {JoinedParameters} params
  *
- * @typedef {object} OutputEvent One event of a run.
+ * @typedef {object} OutputEvent
  * @property {string} at
  * @property {string} type
  * @property {string} text
@@ -316,7 +316,7 @@
  * @property {"question"} kind
  * @property {Question | null} question
  *
- * @typedef {object} Question The question that waits for an answer.
+ * @typedef {object} Question
  * @property {string} questionId
  * @property {string} question
  * @property {string[] | null} options
@@ -362,7 +362,7 @@
  * @property {Record<string, string> | null} reason
  * @property {number | null} missed
  *
- * @typedef {object} Snapshot All a page needs at its start.
+ * @typedef {object} Snapshot
  * @property {string} cursor Where later changes begin.
  * @property {string} version
  * @property {string} now
@@ -379,7 +379,7 @@
  * @property {"status"} kind
  * @property {Status} status
  *
- * @typedef {object} Status The whole status.
+ * @typedef {object} Status
  * @property {"ok" | "hung" | "down"} consumer
  * @property {number | null} beatAgeS
  * @property {TellerStatus} teller
@@ -471,7 +471,7 @@
  * @property {string} arguments
  * @property {string} reply
  *
- * @typedef {object} Trace The tasks and triggers of one trace.
+ * @typedef {object} Trace
  * @property {Task[]} tasks
  * @property {Trigger[]} triggers
  * @property {ChainStep[]} chain
@@ -500,7 +500,7 @@
  * @typedef {object} TriggerList
  * @property {Trigger[]} triggers
  *
- * @typedef {object} TriggerPreview What a timing means.
+ * @typedef {object} TriggerPreview
  * @property {string} type
  * @property {Schedule | null} schedule
  * @property {FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition | null} condition

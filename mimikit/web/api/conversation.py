@@ -49,8 +49,6 @@ class MessageInput(Input):
 
 
 class AnswerInput(Input):
-    """An answer to the open question."""
-
     id: MessageId
     question_id: ClientId
     text: Text

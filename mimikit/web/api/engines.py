@@ -97,8 +97,6 @@ _OWN: dict[str, Literal["program", "local", "builtin"]] = {
 
 
 class EngineView(View):
-    """One engine."""
-
     name: str
     kind: Literal["program", "local", "endpoint", "builtin"]
     base_url: str

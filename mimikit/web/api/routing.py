@@ -70,8 +70,6 @@ Handler = TypeVar("Handler", bound=Callable[..., Answer])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Endpoint:
-    """One address and method."""
-
     method: str
     path: str
     """As OpenAPI writes it: `/api/tasks/{task_id}`."""

@@ -43,8 +43,6 @@ class TasksQuery(Input):
 
 
 class OutputQuery(Input):
-    """Where to go on reading."""
-
     offset: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,15}$")] = "0"
 
 
@@ -78,8 +76,6 @@ class CreatedView(View):
 
 
 class CommandOutcome(View):
-    """The result of a command."""
-
     ok: bool
     message: str
     result_id: str | None

@@ -79,8 +79,6 @@ class TriggerQuery(Input):
 
 
 class TriggerInput(tasks.TaskInput, TimingInput):
-    """What a trigger does, and when."""
-
     overlap: Literal["skip", "queue"] = "skip"
     once: bool = False
 
@@ -117,8 +115,6 @@ class SnoozeInput(Input):
 
 
 class TriggerPreview(View):
-    """What a timing means."""
-
     type: str
     schedule: Schedule | None
     condition: Condition | None
