@@ -275,9 +275,9 @@ _WRAPPED = ("consumer", "engines", "usage", "question")
 
 
 @render.register
-def _(view: StateOverview, _context: RenderContext) -> Iterable[str]:
+def _(view: StateOverview, context: RenderContext) -> Iterable[str]:
     yield f"{bold('mimikit ' + __version__)}  {view.workspace}"
-    for head, text in _status_facts(view):
+    for head, text in _status_facts(view, context):
         lead = f"  {terminal.heading(head)}"
         if head not in _WRAPPED:
             yield terminal.clipped(lead, text)
@@ -286,12 +286,12 @@ def _(view: StateOverview, _context: RenderContext) -> Iterable[str]:
             yield from hanging(f"  {terminal.heading('')}" if number else lead, part)
 
 
-def _status_facts(seen: StateOverview) -> Iterator[tuple[str, str]]:
+def _status_facts(seen: StateOverview, context: RenderContext) -> Iterator[tuple[str, str]]:
     """Heading and text of each; one without a heading goes on with the last."""
     current = seen.consumer.current
-    yield "consumer", _consumer_words(seen.consumer, seen.now)
+    yield "consumer", _consumer_words(seen.consumer, context.now)
     if seen.consumer.is_there:
-        yield from _runs(seen)
+        yield from _runs(seen, context.now)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
     counts = ", ".join(f"{seat} {seen.queues.get(seat, 0)}" for seat in paths.QUEUES)
     yield "queues", counts + (paused if seen.paused else "")
@@ -299,30 +299,30 @@ def _status_facts(seen: StateOverview) -> Iterator[tuple[str, str]]:
         yield "inbox", f"{plural(seen.unanswered, 'message')} not answered yet"
     if seen.orders_waiting:
         yield "commands", f"{plural(seen.orders_waiting, 'command')} not carried out yet"
-    yield "triggers", _trigger_words(seen.listed, seen.now)
+    yield "triggers", _trigger_words(seen.listed, context.now)
     if current is not None:
         yield "engines", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
-        for text in terminal.waiting_lines(current.minds, seen.now, seen.zone):
+        for text in terminal.waiting_lines(current.minds, context.now, context.zone):
             yield terminal.state("waiting"), text
     yield "usage", usage_words(seen.usage)
-    if held := held_words(seen.usage.budget, seen.zone):
+    if held := held_words(seen.usage.budget, context.zone):
         yield terminal.state("waiting"), held
     if question := seen.question:
         yield "question", one_line(question.question)
         options = enumerate(map(one_line, question.options), 1)
         if question.options:
             yield "", "  ".join(f"[{number}] {text}" for number, text in options)
-        yield "", dim(f"`mimikit chat` answers it; {without_answer(question, seen.now)}")
+        yield "", dim(f"`mimikit chat` answers it; {without_answer(question, context.now)}")
     if seen.quarantined:
         number = plural(seen.quarantined, "file")
         yield terminal.state("corrupt"), f"{number} set aside as unreadable: see `mimikit doctor`"
     for number, task in enumerate(seen.failed):
-        when = ago(task.completed_at, seen.now) if task.completed_at else ""
+        when = ago(task.completed_at, context.now) if task.completed_at else ""
         error = one_line(task.error or task.failure_reason or "")
         text = f"{short_id(task.id)}  {when}  {one_line(task.title)}: {error}"
         yield "" if number else "failed", text
     for number, line in enumerate(seen.errors):
-        when = ago(datetime.fromisoformat(str(line["timestamp"])), seen.now)
+        when = ago(datetime.fromisoformat(str(line["timestamp"])), context.now)
         details = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
         what = one_line(" ".join(map(str, details.values())))
         yield "" if number else "errors", f"{when}  {line.get('event')}  {what}"
@@ -341,15 +341,15 @@ def _consumer_words(consumer: Consumer, now: datetime) -> str:
     return text + (f"; trouble: {one_line(health.degraded)}" if health.degraded else "")
 
 
-def _runs(seen: StateOverview) -> Iterator[tuple[str, str]]:
+def _runs(seen: StateOverview, now: datetime) -> Iterator[tuple[str, str]]:
     live = seen.consumer.live.values()
     for role in ("teller", "planner"):
         run = next((run for run in live if run.role == role), None)
-        yield role, _run_words(run, seen.now) if run else "idle"
+        yield role, _run_words(run, now) if run else "idle"
     workers = [run for run in live if run.role == "worker"]
     seats = seen.consumer.health.worker_seats if seen.consumer.health else 0
     yield "workers", f"{len(workers)} of {seats} busy"
-    yield from (("", f"{short_id(run.id)}  {_run_words(run, seen.now)}") for run in workers)
+    yield from (("", f"{short_id(run.id)}  {_run_words(run, now)}") for run in workers)
 
 
 def _run_words(run: LiveRun, now: datetime) -> str:

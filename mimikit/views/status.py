@@ -259,8 +259,6 @@ class StateOverview(View):
     listed: list[TriggerView] = Field(exclude=True)
     usage: UsageTodayView
     """Of today."""
-    now: datetime = Field(exclude=True)
-    zone: ZoneInfo = Field(exclude=True)
 
 
 def overview(
@@ -299,6 +297,4 @@ def overview(
         failed=[it for it in failed if it and it.completed_at and it.completed_at >= recent],
         listed=listed,
         usage=UsageReader(files, settings).today(here.now, consumer.current),
-        now=here.now,
-        zone=here.zone,
     )
