@@ -1,6 +1,6 @@
 """A turn of a Teller with codex, against a model server that answers at once.
 
-Beside it, in turn, a bare `codex exec` that is asked the same, and our own way through one.
+Beside it, in turn, a bare `codex exec` that is asked the same.
 Run: python -m benchmarks.codex [--turns N]
 """
 
@@ -29,7 +29,6 @@ from mimikit.engines.base import (
 )
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.engine import CodexEngine
-from mimikit.tools.mcp import ToolServer
 from tests.support.engine_requests import NOW
 from tests.support.fake_llm import Body, FakeLLM
 
@@ -64,9 +63,9 @@ def bare(url: str, folder: Path) -> Callable[[], None]:
     return turn
 
 
-def ours(url: str, folder: Path, tools: ToolServer, *, app_server: bool) -> Ours:
-    """A turn of a Teller, as a consumer has it carried out; and what ends the engine."""
-    codex = CodexSettings(env=["FAKE_KEY"], config=provider(url), app_server=app_server)
+def ours(url: str, folder: Path) -> Ours:
+    """A turn of a Teller, as a consumer runs it; and what ends the engine."""
+    codex = CodexSettings(env=["FAKE_KEY"], config=provider(url))
     state = folder / "work" / ".mimikit"
     state.mkdir(parents=True, exist_ok=True)
     engine = CodexEngine(Settings(codex=codex), state)
@@ -76,7 +75,6 @@ def ours(url: str, folder: Path, tools: ToolServer, *, app_server: bool) -> Ours
 
     def turn() -> None:
         scratch = Path(tempfile.mkdtemp(dir=folder))
-        token = tools.register([_REPLY], reply)
         request = RunSpec(
             run_id="bench",
             attempt=1,
@@ -84,7 +82,7 @@ def ours(url: str, folder: Path, tools: ToolServer, *, app_server: bool) -> Ours
             instructions="You are the teller.",
             prompt="hello",
             input=TurnInput(now=NOW),
-            tools=Tools(reply, (_REPLY,), url=tools.url, token=token),
+            tools=Tools(reply, (_REPLY,)),
             callbacks=Callbacks(lambda _kind, _text, _data: None),
             cancel=CancelToken(),
             workspace=state.parent,
@@ -97,7 +95,6 @@ def ours(url: str, folder: Path, tools: ToolServer, *, app_server: bool) -> Ours
         outcome = engine.run(request)
         if outcome.status != "done":
             raise SystemExit(f"expected a turn to be done, got: {outcome.error}")
-        tools.unregister(token)
         shutil.rmtree(scratch)
 
     return turn, engine.close
@@ -122,15 +119,12 @@ def main() -> None:
         folder = Path(made)
         os.environ |= {"FAKE_KEY": "x", "CODEX_HOME": str(folder / "home")}
         (folder / "home").mkdir()
-        with FakeLLM([answer]) as llm, ToolServer(on_refused=lambda _facts: None) as tools:
-            warm, end_warm = ours(llm.url, folder, tools, app_server=True)
-            by_exec, end_exec = ours(llm.url, folder, tools, app_server=False)
+        with FakeLLM([answer]) as llm:
+            warm, end_warm = ours(llm.url, folder)
             ways: dict[str, tuple[Callable[[], None], Body]] = {
                 "bare codex exec, words": (bare(llm.url, folder), {"text": "hi"}),
                 "app-server, words": (warm, {"text": "hi"}),
                 "app-server, one tool call": (warm, _CALLS),
-                "our codex exec, words": (by_exec, {"text": "hi"}),
-                "our codex exec, one tool call": (by_exec, _CALLS),
             }
             took: dict[str, list[float]] = {name: [] for name in ways}
             asked = dict.fromkeys(ways, 0)
@@ -142,7 +136,6 @@ def main() -> None:
                         took[name].append((time.perf_counter() - begun) * 1000)
                     asked[name] = len(llm.requests) - before
             end_warm()
-            end_exec()
     print(f"{'':32}{'p50 ms':>9}{'requests':>10}{'of bare':>9}")
     peer = statistics.median(took["bare codex exec, words"])
     for name, found in took.items():

@@ -1,4 +1,4 @@
-"""The architecture on one screen: what a state folder, a consumer and a client are made of."""
+"""The architecture on one screen: how a consumer is wired; and what the CLI needs of the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mimikit.errors import BadInput, shortage_of
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.models import QueueName, Role, Task
-from mimikit.state import State, hold_little, make_search
+from mimikit.state import State, limit_malloc_arenas, make_search
 
 if TYPE_CHECKING:
     from mimikit.engines.base import Engine
@@ -81,7 +81,7 @@ def check_consumer_starts(state: State) -> None:
 
 
 class Pool(Protocol):
-    """What claims tasks, and knows of those that wait: `PooledConsumer` in the product."""
+    """Claims tasks and knows those that wait: `PooledConsumer` in the product."""
 
     def set_paused(self, paused: bool) -> None: ...
     def queued(self) -> dict[str, int]: ...
@@ -91,7 +91,7 @@ class Pool(Protocol):
 
 @dataclass(frozen=True)
 class Parts:
-    """What `build` makes a consumer of; tests put twins in the place of what is not files."""
+    """What `build` makes a consumer of; tests replace what is not files."""
 
     state: State
     """The disk, the clock, the settings, the log."""
@@ -99,22 +99,22 @@ class Parts:
     """The consumer's, which is held."""
     engines: list[Engine]
     endpoints: Callable[[Settings], list[Engine]]
-    """Makes those of settings that were changed."""
+    """Makes the endpoints of changed settings."""
     search: MemorySearch
     prompts: Prompts
     workspace: Workspace
     file_watch: TriggerWatch
     teller: Callable[[RunContext, Callable[[], None]], TurnRunner]
-    """Is given what to ring when a turn ended."""
+    """Gets what to call when a turn ended."""
     pool: Callable[[WiredConsumer], Pool]
     crash: Callable[[str], NoReturn]
-    """Ends the process with one line; it is started again, and recovers."""
+    """Ends the process with one line."""
     tool_server: ToolServer | None = None
     git: str | None = None
-    """The program that compares what runs changed; without it Python does."""
+    """The program; without it changes are compared in Python."""
     stopping: threading.Event = field(default_factory=threading.Event)
     rules: ArchiveRules | None = None
-    """When memory is archived, where that is not the product's."""
+    """Instead of the product's."""
     has_heartbeat: bool = True
 
 
@@ -124,7 +124,7 @@ def build(parts: Parts) -> WiredConsumer:
 
 
 class WiredConsumer:
-    """All a consumer reads, decides and writes, but its process: what product and tests share."""
+    """A consumer without its process: what product and tests share."""
 
     def __init__(self, parts: Parts) -> None:
         from mimikit.engines.registry import EngineRegistry
@@ -178,7 +178,6 @@ class WiredConsumer:
         )
 
     def _make_supervisor(self) -> Supervisor:
-        """The built-in operations, and who of them is told of what."""
         from mimikit.memory.archive import RULES
         from mimikit.supervisor.archiver import Archiver
         from mimikit.supervisor.command_applier import CommandApplier
@@ -206,7 +205,7 @@ class WiredConsumer:
             teller=self.teller,
             queued=lambda: self.pool.queued(),  # noqa: PLW0108 - it is made after this
             engines=context.engines.status,
-            skipped=lambda: "; ".join(context.prompts.passed_over) or None,
+            skipped=lambda: "; ".join(context.prompts.skipped) or None,
         )
         return Supervisor(
             store,
@@ -224,7 +223,7 @@ class WiredConsumer:
         )
 
     def run_task(self, seat: QueueName, task: Task) -> None:
-        """Carry out a claimed task; the supervisor is told."""
+        """Run a claimed task; the supervisor is woken."""
         from mimikit.roles.dispatcher import dispatch
 
         try:
@@ -255,8 +254,8 @@ class ConsumerApp:
     """The consumer's process: the pools' and the Teller's threads, watches, the tools' server."""
 
     def __init__(self, state: State, lock: Lock, engines: list[Engine] | None = None) -> None:
-        """Wire everything; nothing runs before `run`. `engines`: instead of the product's."""
-        hold_little()
+        """`engines`: instead of the product's. Nothing runs before `run`."""
+        limit_malloc_arenas()
         from mimikit.protocol.watch import FolderWatch
         from mimikit.roles.prompts import Prompts
         from mimikit.roles.teller import TellerThread
@@ -296,7 +295,7 @@ class ConsumerApp:
         self.supervisor = self.core.supervisor
 
     def close(self) -> None:
-        """Free its port and its watches; in place of `run`, or at its end."""
+        """Close port and watches; instead of `run`, or at its end."""
         self.watch.close()
         self.file_watch.close()
         self.tool_server.stop()
@@ -330,10 +329,7 @@ class ConsumerApp:
         return self.pool
 
     def run(self, say: Callable[[str], None] = lambda _line: None) -> int:
-        """Recover, serve until told to stop, leave everything tidy. Gives the exit code.
-
-        `say` tells whoever started this what they may wonder at.
-        """
+        """Recover and serve until stopped; gives the exit code. `say` prints to the terminal."""
         from mimikit.engines.process_marks import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
         from mimikit.runner.crash import end_with_threads
@@ -344,12 +340,11 @@ class ConsumerApp:
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
         self._rest_after_crashes(say)
-        for reason in self.context.prompts.passed_over:
+        for reason in self.context.prompts.skipped:
             state.log.write("error", "prompt_passed_over", reason=reason)
             say(f"{reason}.")
         self.supervisor.start()
-        # Not the root folder, where the consumer's own logs stand: a dropped `inbox.json` is found
-        # by the tick of each second.
+        # The root folder, with the logs, is not watched: a tick finds a dropped `inbox.json`.
         inputs = core.teller.inputs
         inputs.is_watched = self.watch.watch(paths.INBOX, inputs.hear)
         for folder in (paths.INBOX, paths.COMMANDS):
@@ -362,11 +357,11 @@ class ConsumerApp:
         try:
             self.pool.run()
         finally:
-            # Write down what ended meanwhile, and that this was no crash.
+            # Apply what ended meanwhile, and note that this was no crash.
             self.context.live.stop_all()
             core.seat.close(timeout_s=state.settings.limits.kill_after_s + 2)
             self.context.engines.close()
-            self.supervisor.tick(passes=10)  # a heap of work stays for the next start
+            self.supervisor.tick(passes=10)  # more work stays for the next start
             self.close()
             self.search.close()
             store.ledger.checkpoint()
@@ -375,7 +370,7 @@ class ConsumerApp:
         return 0
 
     def _rest_after_crashes(self, say: Callable[[str], None]) -> None:
-        """Note that this starts; after several crashes let tasks wait for a while, and say so."""
+        """Note this start; after several crashes let tasks wait for a while."""
         from mimikit.supervisor import recovery
 
         store, now = self.store, self.state.clock.now()
@@ -396,7 +391,7 @@ class ConsumerApp:
 
     def _triggers_changed(self, names: list[str] | None) -> None:
         told = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]
-        # What has no id for a name is found, and set aside, by a look at the whole folder.
+        # A name that is no id is set aside by reading the whole folder.
         if names is None or not all(map(ids.is_id, told)):
             self.store.events.changed_triggers.put(None)
         for trigger_id in filter(ids.is_id, told):
@@ -404,7 +399,7 @@ class ConsumerApp:
 
     def _stopping(self) -> None:
         """Give the runs their time to end, then end them; nothing is claimed any more."""
-        # Counted in naps: of time that this process slept through, no run had any.
+        # Counted in sleeps: a suspend takes no time from the runs.
         for _ in range(math.ceil(self.state.settings.limits.shutdown_timeout_s / 0.02)):
             if not self.context.live.list() or self.context.stopping.wait(0.02):
                 break
@@ -421,7 +416,7 @@ def serve_page(
     """Serve the page until a signal ends it. Never returns: leaves by SystemExit."""
     from mimikit.web.serve import serve
 
-    hold_little()
+    limit_malloc_arenas()
     serve(state.path, state.workspace, state.settings, host, port, on_ready)
 
 
@@ -429,7 +424,7 @@ def listen(host: str, port: int | None, settings: Settings) -> ServerSocket:
     """Listen where the page would; `$PORT`, then the settings name the port that is not given.
 
     Raises:
-        BadSettings: the address can not be used.
+        BadSettings: the address cannot be used.
     """
     from mimikit.web import serve
 

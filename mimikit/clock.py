@@ -52,13 +52,13 @@ class ClockWatch:
         self._booted_at = self._boot_time()
 
     def jump(self) -> timedelta:
-        """How far the wall clock jumped since the last call that returned a jump, else 0."""
-        booted_at = self._boot_time()
-        by = booted_at - self._booted_at
-        if abs(by) < JUMP:
-            return timedelta()
-        self._booted_at = booted_at
-        return by
+        """How far the wall clock jumped since `settle`, else 0."""
+        by = self._boot_time() - self._booted_at
+        return by if abs(by) >= JUMP else timedelta()
+
+    def settle(self) -> None:
+        """What followed from the jump is done."""
+        self._booted_at = self._boot_time()
 
     def _boot_time(self) -> datetime:
         return self._clock.now() - timedelta(seconds=self._clock.uptime())

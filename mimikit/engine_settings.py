@@ -1,4 +1,4 @@
-"""What may be set of each engine: tables of config.toml, unit in each name."""
+"""Settings of each engine: tables of config.toml, with the unit in each name."""
 
 from __future__ import annotations
 
@@ -43,8 +43,6 @@ class CodexSettings(SettingsSection):
     """More `-c key=value` pairs (values as TOML text), for instance a model provider."""
     env: list[str] = []
     """Names of environment variables codex itself may see (an API key's, say)."""
-    app_server: bool = True
-    """Teller and Planner have their turns in one codex that stays; False: each starts its own."""
     sandbox: Literal["workspace-write", "danger-full-access"] = "workspace-write"
     network: bool = False
     price: PriceSettings | None = None
@@ -79,7 +77,7 @@ class EndpointSettings(SettingsSection):
     """The file in `secrets/` that does."""
     effort: str | None = None
     context_tokens: Annotated[int, Field(ge=1024)] | None = None
-    """How much the model takes; None is what the endpoint says."""
+    """The model's context window; None is what the endpoint says."""
     network: bool = False
     """May its Worker's shell reach the network?"""
     price: PriceSettings | None = None
@@ -110,17 +108,16 @@ class LocalSettings(SettingsSection):
     """None is as many as there are cores, at most four."""
     context_tokens: Annotated[int, Field(ge=2048, le=32768)] = 4096
     idle_minutes: Seconds = 10
-    """After so long without a request it is no longer held in memory."""
+    """Unload the model after so long without a request."""
 
 
 class CommandSettings(SettingsSection):
     sandbox: Literal["auto", "off"] = "auto"
-    """The owner's command lines run in a process namespace where bubblewrap can make one; `off`:
-    in a process group, which `sudo` works in."""
+    """`auto`: a process namespace if bubblewrap makes one; `off`: a process group, for `sudo`."""
 
 
 class SandboxSettings(SettingsSection):
-    """`[sandbox]`: what agents' Workers see of this machine."""
+    """`[sandbox]`: what Workers see of this machine."""
 
     mode: Literal["on", "off"] = "on"
     """`off`: Workers run without the box, as the owner."""
@@ -129,4 +126,4 @@ class SandboxSettings(SettingsSection):
     hide: list[str] = []
     """Files and folders that no Worker reads, also within what is shown or worked in."""
     git: Literal["read-only", "write"] = "read-only"
-    """What Workers may do with the workspace's `.git`; hooks and configuration stay shut."""
+    """What Workers may do with the workspace's `.git`; hooks and configuration stay read-only."""

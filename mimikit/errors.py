@@ -1,7 +1,4 @@
-"""Every error mimikit raises on purpose.
-
-The text of each is made for its user: "expected X, got Y, in PLACE; do Z".
-"""
+"""Every error mimikit raises on purpose; the text is for users: "expected X, got Y; do Z"."""
 
 from __future__ import annotations
 
@@ -9,13 +6,11 @@ import errno
 
 
 class MimikitError(Exception):
-    """The root: catch this to catch everything raised on purpose."""
-
     permanent = True
 
 
 class BadInput(MimikitError):
-    """What the caller gave cannot be used: 4xx over HTTP, exit code 2 in a terminal."""
+    """The caller's input cannot be used: 4xx over HTTP, exit code 2 in a terminal."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -45,10 +40,7 @@ class StorageError(MimikitError):
 
 
 class UnsafeFile(StorageError):
-    """Where a file of ours is expected stands something else.
-
-    A link, fifo, device or folder, one that we may not read, or one larger than ours ever are.
-    """
+    """Not one of our files: a link, fifo, device or folder, an unreadable or too large file."""
 
     permanent = True
 
@@ -84,7 +76,7 @@ _SHORT = {
 
 
 def shortage_of(error: BaseException | None) -> str | None:
-    """What this machine had none left of, if that was the cause of an error; None: another was."""
+    """Which lack of memory, threads or descriptors caused an error; None: another cause."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _SHORT:
             return _SHORT[error.errno]

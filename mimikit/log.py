@@ -1,6 +1,6 @@
-"""What happened, for people (`log.jsonl`), and what changed, for the page (`events.jsonl`).
+"""The log for people (`log.jsonl`), and the change feed for the page (`events.jsonl`).
 
-Neither is truth: losing either loses no message, task or result.
+Losing either loses no message, task or result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class EventLog:
         self._day = ""
         """The day of the file's first line, once it was looked at."""
         self.secrets: list[str] = []
-        """Values that are blotted out wherever they would appear."""
+        """Values that are masked wherever they would appear."""
         files.on_event(lambda event, facts: self.write("audit", event, **facts))
 
     def write(self, type_: str, event: str, **facts: object) -> None:
@@ -106,16 +106,14 @@ def log_tails(files: ReadOnlyFiles, limit: int) -> Iterator[list[dict[str, Json]
 
 @dataclass(frozen=True, slots=True)
 class FeedChanges:
-    """What changed after a cursor."""
-
     cursor: str
     events: list[dict[str, object]]
     reset: bool = False
-    """The cursor is unknown: the reader must load everything anew."""
+    """The cursor is unknown: the reader must reload everything."""
 
 
 class ChangeFeed:
-    """Writes `events.jsonl`, the consumer's hints to every open page."""
+    """Writes `events.jsonl`: hints to every open page."""
 
     def __init__(self, files: Files, clock: Clock) -> None:
         self._files, self._clock = files, clock
@@ -138,7 +136,7 @@ class ChangeFeed:
 
 
 def read_changes(files: Files, cursor: str | None) -> FeedChanges:
-    """What the feed holds after `cursor`; None gives the present end and nothing before it."""
+    """The events after `cursor`; None gives the present end without events."""
     name = _segment(files, paths.EVENTS)
     if name is None:
         return FeedChanges("", [], reset=bool(cursor))
@@ -169,7 +167,7 @@ def _after(files: Files, path: str, segment: str, offset: int) -> FeedChanges:
 
 
 def _segment(files: Files, path: str) -> str | None:
-    """The name of the segment a file holds, from its first line."""
+    """The segment name in the first line of a file."""
     for _, line in files.lines(path, limit=4096):
         name = line.get("segment")
         return name if isinstance(name, str) else None

@@ -1,8 +1,4 @@
-"""Who may do what: call a tool, run a shell command, make a trigger, watch a file. Pure.
-
-Two things decide: the `origin` of a task or trigger, which tells whose words it carries, and
-`by_user`, whether no model had a part between the user's text and what is asked for.
-"""
+"""Who may do what, decided by `origin` (whose words) and `by_user` (no model in between). Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +8,13 @@ from typing import Literal, TypeVar
 from mimikit.errors import BadInput, Refused
 
 USER_ORIGINS = frozenset({"cli", "http", "file", "builtin"})
-"""The user's own words; `builtin` reads them by rules."""
+"""The user's own words."""
 MODEL_ORIGINS = frozenset({"teller", "planner", "self_awake"})
 AT_THE_MACHINE = frozenset({"cli", "file"})
 _WORDS = frozenset({"prompt", "profile"})
 YES = frozenset({"yes", "y", "ok", "okay", "好", "好的", "可以", "是", "是的", "行"})
 NO = frozenset({"no", "n", "不", "不用", "不用了", "不要", "算了"})
-"""Answers to a proposal, as a whole and in small letters."""
+"""Answers that decline a proposal, in lower case."""
 Who = TypeVar("Who", bound=str)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -36,7 +32,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
 EDITABLE = frozenset(
     {"title", "prompt", "priority", "schedule", "condition", "cooldown", "once", "notify"}
 )
-"""What a plan may change of a trigger that exists."""
+"""Fields of an existing trigger that a plan may change."""
 
 
 def check_tool(role: str, name: str) -> None:
@@ -46,15 +42,12 @@ def check_tool(role: str, name: str) -> None:
 
 
 def is_by_user(engine: str, origin: str | None = None) -> bool:
-    """Whether a run of this engine passes on the user's words as they are.
-
-    A builtin Planner after a Teller that is a model (`origin`) plans what that was talked into.
-    """
+    """Whether a run passes on the user's words; with `origin` a model's Teller came before."""
     return engine == "builtin" and (origin is None or origin in USER_ORIGINS)
 
 
 def origin_of(role: str, *, by_user: bool) -> Literal["builtin", "teller", "planner"]:
-    """The origin of what a run makes."""
+    """The origin of what a run creates."""
     if by_user:
         return "builtin"
     return "teller" if role == "teller" else "planner"
@@ -110,7 +103,7 @@ def command_refusal(
 
 
 def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) -> None:
-    """A command that would be refused when it runs is not taken over HTTP in the first place."""
+    """Refuse a command over HTTP that would be refused when it runs."""
     if profile == "command" and not is_local and not allow_commands:
         raise Refused(
             "commands are not taken from other machines; set web.allow_commands to allow them"
@@ -118,7 +111,7 @@ def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) ->
 
 
 def variable_refusal(*, remote: bool) -> str | None:
-    """Why no variable may be named as holding a key: its endpoint is told what it holds."""
+    """Why no environment variable may be named as a key: its endpoint gets its value."""
     return "from afar the key itself, no variable, can be given" if remote else None
 
 
@@ -132,7 +125,7 @@ def check_command_edit(profile: str, changed: Iterable[str], *, remote: bool) ->
 
 
 def edited_origin(origin: Who, by: Who, changed: Iterable[str]) -> Who:
-    """Whose words a trigger carries after a change: what the page wrote has the page's rights."""
+    """The origin of a trigger after a change: what the page wrote has the page's rights."""
     is_pages = by == "http" and not _WORDS.isdisjoint(changed)
     return by if is_pages and origin in AT_THE_MACHINE else origin
 
@@ -154,12 +147,12 @@ def check_cancel(*, is_command: bool, by_user: bool, allow_llm_commands: bool) -
 
 
 def has_command_run(action: str, changed: Iterable[str]) -> bool:
-    """Whether a change of a command's trigger runs it or says when; to stop or name it does not."""
+    """Whether a change of a command's trigger runs it or sets when."""
     return action in ("run", "resume") or not {"title", "priority", "notify"}.issuperset(changed)
 
 
 def profile_change_refusal(origin: str, old: str, new: str) -> str | None:
-    """Why a trigger may not take on a profile: it would run its maker's words as a command."""
+    """Why a trigger may not take a profile: it would run its maker's words as a command."""
     if new == "command" and old != "command" and origin in MODEL_ORIGINS:
         return "a model made this trigger: for a command make one of your own"
     return None
@@ -169,7 +162,7 @@ def profile_change_refusal(origin: str, old: str, new: str) -> str | None:
 
 
 def may_make_triggers(source_trigger_id: str | None, *, allow_triggers: bool) -> bool:
-    """Whether a plan may: one that a trigger started only when that trigger allows it."""
+    """A plan that a trigger started may only if that trigger allows it."""
     return source_trigger_id is None or allow_triggers
 
 
@@ -195,7 +188,7 @@ def check_trigger_fields(changes: Iterable[str]) -> None:
 
 
 def check_watched(folders: Iterable[str], *, by_user: bool) -> None:
-    """A model's condition names paths below the workspace only."""
+    """A model's condition may name paths below the workspace only."""
     outside = [folder for folder in folders if folder.startswith("/")]
     if outside and not by_user:
         raise Refused(f"expected a path below the workspace, got {outside[0]!r}")

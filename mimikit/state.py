@@ -1,7 +1,4 @@
-"""An opened state folder: where it lies, its files and settings, and the search in its memory.
-
-And what every process that serves one does first: it holds little memory.
-"""
+"""An opened state folder: where it lies, its files and settings, and the search in its memory."""
 
 from __future__ import annotations
 
@@ -43,14 +40,14 @@ class State:
         return make_search(self)
 
     def read_only(self) -> ReadOnlyState:
-        """The same for whoever is not its keeper; its log still writes."""
+        """For every process but the consumer; its log still writes."""
         files = ReadOnlyFiles(self.files)
         return ReadOnlyState(self.path, self.workspace, files, self.settings, self.clock, self.log)
 
 
 @dataclass(frozen=True)
 class ReadOnlyState(State):
-    """A state whose files are created and read, never judged: a broken one stays where it is."""
+    """A state whose broken files stay where they are."""
 
     files: ReadOnlyFiles
 
@@ -95,7 +92,7 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Mem
 def find_state(state: Path | None = None, workspace: Path | None = None) -> tuple[Path, Path]:
     """State folder and workspace: as given, from the environment, or the current folder's.
 
-    Both by their real place, which they keep for the life of the process and of those it starts.
+    Both as real paths.
 
     Raises:
         BadInput: a link in the workspace leads to the state folder.
@@ -114,7 +111,7 @@ def find_state(state: Path | None = None, workspace: Path | None = None) -> tupl
 
 
 def _links_on_the_way(path: Path) -> set[Path]:
-    """Every link that is followed to come to `path`, by the place it really lies in."""
+    """Every link on the way to `path`, by its real place."""
     links: set[Path] = set()
     ways = [path]
     while ways:
@@ -155,12 +152,8 @@ def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
     return State(state, workspace, files, settings, clock, log)
 
 
-def hold_little() -> None:
-    """Have the C library give memory back, where it is one that can be told so.
-
-    By default each thread may get a heap of its own, and what one thread has freed no other uses:
-    with threads that come and go a process grew to three times what it holds.
-    """
+def limit_malloc_arenas() -> None:
+    """Have glibc return freed memory: by default each thread gets an arena of its own."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_THRESHOLD, 2**17)

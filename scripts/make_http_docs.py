@@ -22,8 +22,7 @@ from werkzeug.test import Client  # noqa: E402
 from mimikit.config import Settings  # noqa: E402
 from mimikit.conversation.history import HistoryStore  # noqa: E402
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt  # noqa: E402
-from mimikit.engines.setup import EndpointTest  # noqa: E402
-from mimikit.engines.trial import TrialReport  # noqa: E402
+from mimikit.engines.setup import EndpointTest, TrialReport  # noqa: E402
 from mimikit.log import ChangeFeed, EventLog  # noqa: E402
 from mimikit.memory.index import RankIndex  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402

@@ -196,7 +196,7 @@ def page(state: State) -> Iterator[Finding]:
 
 
 def prompts(state: State) -> Iterator[Finding]:
-    skipped = Prompts(state.files).passed_over
+    skipped = Prompts(state.files).skipped
     yield ok("prompts", "all templates are there and can be filled")
     mend = "put a text file there, or remove it; then restart"
     yield from (warning("prompts", reason, mend) for reason in skipped)
@@ -221,10 +221,10 @@ def programs(state: State) -> Iterator[Finding]:
     engine, place = CodexEngine(state.settings, state.path), codex_cli.find(state.settings.codex)
     if (reason := engine.unavailable()) or place is None:
         yield note("codex", reason or "not installed")
-    elif instead := engine.turns_go():
-        yield note("codex", f"each turn is a `codex exec` of its own, which is slower: {instead}")
+    elif reason := engine.check_talk():
+        yield warning("codex", f"its app-server does not start: {reason}", "update codex")
     else:
-        yield ok("codex", f"{place.program}; turns go through one `codex app-server` that stays")
+        yield ok("codex", f"{place.program}; its app-server starts")
     if other := opencode_cli.find(state.settings.opencode):
         yield ok("opencode", str(other.program))
 

@@ -1,4 +1,4 @@
-"""The conversation: the transcript that never loses a message, and the working set beside it."""
+"""The conversation: the complete transcript, and the working set beside it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mimikit.protocol.models import History, Message
 SOFT_CAP = 200
 _CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
 _RECORD_BYTES = 450
-"""What a message takes in history.json, apart from its text."""
+"""Of a message in history.json, without its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryCaps:
-    """How much the working set may hold; only what is archived is ever taken out of it."""
+    """Limits of the working set; only archived messages are ever removed from it."""
 
     soft: int = SOFT_CAP
     hard: int = 300
@@ -34,7 +34,7 @@ class HistoryCaps:
 
 
 class HistoryStore:
-    """Adds messages; the supervisor's alone. Readers use the functions below."""
+    """Writes the conversation; used by the supervisor's thread only."""
 
     def __init__(self, files: Files) -> None:
         self._files, self.caps = files, HistoryCaps()
@@ -45,9 +45,9 @@ class HistoryStore:
         self._newest = _newest_day(files)
 
     def add(self, messages: Iterable[Message]) -> list[Message]:
-        """Append those not yet there, transcript first; gives the ones that were new.
+        """Append new messages, to the transcript first; gives the new ones.
 
-        Crash: a message is in the transcript, or in both, or (its turn being unapplied) in neither;
+        Crash: a message is in the transcript, in both, or (its turn not being applied) in neither;
         a replay of the turn finds it by its id.
         """
         fresh, added = list(messages), list[Message]()
@@ -60,7 +60,7 @@ class HistoryStore:
             try:
                 self._files.append(paths.transcript(day), message.to_dict())
             except StorageError:
-                # The line may be there all the same (its flush failed): look before trying again.
+                # The line may be there all the same (its flush failed).
                 self._days.pop(day, None)
                 raise
             self._day(day).add(message.id)
@@ -73,9 +73,9 @@ class HistoryStore:
         return added
 
     def change(self, changes: Mapping[str, Mapping[str, object]]) -> int:
-        """Change fields of messages in the working set, by their ids; gives how many it has.
+        """Change fields of messages in the working set, by id; gives how many it has.
 
-        What became archived may leave the working set at once, so it must stand in memory by now.
+        Archived messages may leave the working set at once, so they must be in memory by now.
         Crash: all are changed, or none.
         """
         count = sum(message.id in changes for message in self.messages)
@@ -85,7 +85,7 @@ class HistoryStore:
         return count
 
     def trim(self) -> bool:
-        """Take out archived messages beyond the caps; gives whether there were any."""
+        """Remove archived messages beyond the caps; gives whether there were any."""
         kept = capped(self.messages, self.caps)
         was_over = len(kept) < len(self.messages)
         if was_over:
@@ -93,7 +93,7 @@ class HistoryStore:
         return was_over
 
     def is_over(self) -> bool:
-        """Whether more is left than the hard cap allows, as none of it is archived."""
+        """Whether the unarchived messages exceed the hard cap."""
         caps = self.caps
         return len(self.messages) > caps.hard or _size(self.messages) > caps.hard_bytes
 
@@ -101,12 +101,12 @@ class HistoryStore:
         kept = capped(messages, self.caps)
         try:
             self._files.save(paths.HISTORY, History(messages=kept))
-        except BadRecord as error:  # of no one message, nor of its turn: that stays as it is
+        except BadRecord as error:  # no fault of the turn, which is to be applied again
             raise StorageError(f"{paths.HISTORY}: {error}") from None
         self.messages = kept
 
     def has(self, message_id: str, day: date) -> bool:
-        """Whether it was said: in the working set, or on that day or the one before."""
+        """Whether it is in the working set, or in the transcript of that day or the one before."""
         is_recent = any(message.id == message_id for message in self.messages)
         days = {day, day - timedelta(days=1), max(day, self._newest)}
         return is_recent or any(self._stands(message_id, d) for d in days)
@@ -146,7 +146,7 @@ def capped(messages: list[Message], caps: HistoryCaps) -> list[Message]:
 
 
 def _size(messages: Iterable[Message]) -> int:
-    """About how many bytes they take in history.json; rather more than less."""
+    """An upper estimate of their bytes in history.json."""
     return sum(
         _RECORD_BYTES + len(message.text) * (1 if message.text.isascii() else 3)
         for message in messages

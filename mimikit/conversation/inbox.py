@@ -1,7 +1,7 @@
-"""The inbox: one file for each thing the Teller has not answered, created exclusively.
+"""The inbox: one file for each input or result that is not answered, created exclusively.
 
-Beside it the door for people and programs (`inbox.json`, claimed by rename, taken in once, removed)
-and the one question that waits for the user.
+Also the drop file for people and programs (`inbox.json`, claimed by rename, read once, removed) and
+the one question that waits for the user.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from mimikit.protocol.models import InboxItem, Question, time_text
 from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_bytes, written_at
 
 SETTLE_S = 2.0
-"""A file that is not whole may still be being written: it is judged after so long unchanged."""
+"""A file that does not parse may still be being written: it is judged once unchanged this long."""
 MOST_AT_ONCE = 300
-"""Files that one look reads; the next goes on."""
+"""Files that one refresh reads."""
 _MOST_COALESCED = timedelta(minutes=1)
 _TAKING = ".taking.json"
 
@@ -40,12 +40,10 @@ def put(files: Files, item: InboxItem) -> bool:
 
 
 def read(files: Files, item_id: str) -> InboxItem | None:
-    """One item, and of a hand-made one (`{"text": "hello"}`) what it leaves out filled in.
-
-    Its id is the file's stem, its time the file's own, so that reading it again gives the same.
+    """One item; what a hand-made one (`{"text": "hello"}`) leaves out follows from its file.
 
     Raises:
-        BadRecord: it is none. UnsafeFile: no file of ours stands there.
+        BadRecord: it is none. UnsafeFile: it is not a plain file.
     """
     path = paths.inbox(item_id)
     stat, data = files.stat(path), files.read(path, most=most_bytes(InboxItem))
@@ -65,12 +63,12 @@ def read(files: Files, item_id: str) -> InboxItem | None:
 
 
 def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
-    """One item; None when it is gone, is not whole yet, or was set aside with the reason."""
+    """One item; None when it is gone, incomplete, or was set aside with the reason."""
     try:
         return read(files, item_id)
     except (BadRecord, UnsafeFile) as error:
         path = paths.inbox(item_id)
-        # What is no JSON (its complaint names no field) may be half written by a hand.
+        # What is no JSON (the error names no field) may be half written.
         is_half = isinstance(error, BadRecord) and error.field is None
         if not is_half or _is_settled(files.stat(path), now):
             files.set_aside(path, str(error))
@@ -78,7 +76,7 @@ def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
 
 
 def _is_settled(stat: FileStat | None, now: datetime) -> bool:
-    """Whether a file was left alone for a while; a time to come says nothing."""
+    """Whether a file is unchanged for a while; a time in the future says nothing."""
     return stat is None or not 0 <= now.timestamp() - stat.mtime_ns / 1e9 < SETTLE_S
 
 
@@ -88,9 +86,9 @@ def take_out(files: Files, item_id: str) -> None:
 
 
 def take_in_dropped(files: Files, now: datetime) -> bool:
-    """Take a dropped `inbox.json` in; gives whether there was one.
+    """Read a dropped `inbox.json` into the inbox; gives whether there was one.
 
-    Crash: the claimed file stays, and its entries' ids follow from its name, so taking it in again
+    Crash: the claimed file stays; the ids of its entries follow from its name, so reading it again
     adds none twice.
     """
     if _is_ready(files, now):
@@ -108,7 +106,7 @@ def take_in_dropped(files: Files, now: datetime) -> bool:
 
 
 def _is_ready(files: Files, now: datetime) -> bool:
-    """Whether an `inbox.json` lies there, whole; what is no list is given time to be one."""
+    """Whether there is a complete `inbox.json`; what is no list yet is given time."""
     path = paths.DROPPED_INBOX
     stat = files.stat(path)
     if stat is None:
@@ -134,7 +132,7 @@ def _items(data: bytes, name: str, now: datetime) -> list[InboxItem]:
             raise BadRecord(f"entry {number}: expected a text or an input", field=str(number))
         base: dict[str, Json] = {
             "id": derived_id("msg", name, str(number)),
-            # A millisecond apart: they are answered in the order they were written in.
+            # A millisecond apart, to keep their order.
             "createdAt": time_text(now - timedelta(milliseconds=len(value) - number)),
             "kind": "user_input",
         }
@@ -329,7 +327,7 @@ def pending_question(files: Files) -> Question | None:
 
 
 def ask(files: Files, question: Question) -> bool:
-    """Have a question wait; False when one does already."""
+    """Open a question; False when one is open already."""
     return files.save_new(paths.PENDING_QUESTION, question)
 
 

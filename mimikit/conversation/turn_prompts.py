@@ -1,6 +1,6 @@
-"""What the last runs were told, whole, and what they called: for who asks why a reply says that.
+"""The full prompts and tool calls of the last runs: for who asks why a reply says that.
 
-They are for looking back: none is waited for, and a disk that refuses one ends nothing.
+For inspection only: a disk that refuses one fails nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mimikit.protocol.models import EndStatus, Hit, Id, Instant, Record, Role, U
 
 MOST_KEPT = 200
 MOST_CALLS = 200
-"""Tool calls of one run that are kept."""
+"""Of one run."""
 MOST_CHARACTERS = 500_000
 """Of instructions and of a prompt."""
 MOST_CALL_CHARACTERS = 2000
@@ -57,10 +57,7 @@ class TurnPrompt(Record):
 
 
 def keep(files: Files, made: TurnPrompt) -> None:
-    """Write one down, and remove the oldest beyond MOST_KEPT.
-
-    Crash: one that is not whole, or too many, harms nobody: the next run removes what is too much.
-    """
+    """Write one, and remove the oldest beyond MOST_KEPT. Crash: the next run removes the rest."""
     with contextlib.suppress(StorageError):
         files.write(paths.turn_prompt(made.id), made.to_json(), sync=False)
         if len(files.names(paths.TURN_PROMPTS)) > MOST_KEPT:

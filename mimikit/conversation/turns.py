@@ -41,12 +41,12 @@ def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime
 
 
 def forget_attempt(files: Files, mark: TurnAttempt) -> None:
-    """Take back a mark: nothing was tried (engine missing, limited), so no attempt is counted."""
+    """Remove a mark: nothing was tried (engine missing, rate-limited), so no attempt counts."""
     files.remove(paths.turn_started(mark.turn_id, mark.attempt))
 
 
 def excuse_attempt(files: Files, mark: TurnAttempt) -> None:
-    """The consumer stops: its number is used, but the attempt does not count."""
+    """The consumer stops: the attempt's number is used, but it does not count."""
     files.save(paths.turn_started(mark.turn_id, mark.attempt), mark.but(stopped=True))
 
 
@@ -57,7 +57,7 @@ class OpenTurn(NamedTuple):
     inputs: list[str]
     attempts: int
     excused: int = 0
-    """So many of them do not count."""
+    """Attempts that do not count."""
 
 
 def open_turns(files: Files) -> list[OpenTurn]:

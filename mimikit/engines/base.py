@@ -1,4 +1,4 @@
-"""The contract of every engine: one request in, one outcome out, events and tools on the way."""
+"""The contract of every engine: a run's spec in, one outcome out, events and tools on the way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mimikit.protocol.results import TaskResult
 EventKind = Literal[
     "output", "delta", "message", "tool", "command", "file", "note", "error", "usage"
 ]
-"""usage: what the run has used so far, as fields of a `Usage`, where that is told on the way."""
+"""usage: what the run has used so far, as fields of a `Usage`."""
 OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
 OnSession = Callable[[str], None]
 
@@ -41,16 +41,16 @@ ServeTools: TypeAlias = Callable[
     [Sequence["ToolSpec"], Callable[[str, dict[str, Any]], "ToolReply"]],
     AbstractContextManager[tuple[str, str]],
 ]
-"""Serves tools to one client over MCP: gives the address, and the token it is to show."""
+"""Serves tools to one client over MCP: returns the address and the token."""
 
 
 class CancelToken:
-    """Tells a running engine to stop, and why. Safe between threads; sticky."""
+    """Tells a running engine to stop, and why. Thread-safe; sticky."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.has_begun = False
-        """Whether the engine, or a program of it, has begun: what fails then was tried."""
+        """Whether the engine or its program has started: what fails then counts as tried."""
         self.reason: str | None = None
         """Why to stop (`canceled`, `killed`, `timeout`); None while the run may go on."""
         self._callbacks: list[Callable[[str], None]] = []
@@ -77,16 +77,13 @@ class CancelToken:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as it is offered to a model."""
-
     name: str
     description: str
     schema: dict[str, Any]
-    """JSON schema of its arguments."""
 
 
 def tool_spec(name: str, arguments: type[BaseModel]) -> ToolSpec:
-    """A tool by what it takes; that model's docstring is what it is offered with."""
+    """The tool's description is the docstring of the model of its arguments."""
     schema = arguments.model_json_schema(by_alias=True)
     schema.pop("description", None)
     schema.pop("title", None)
@@ -102,7 +99,7 @@ _ONLY_CHECKED = frozenset({
 
 
 def _said(schema: dict[str, Any]) -> dict[str, Any]:
-    """A property's schema as a model needs it: what is to be written, not all that is checked."""
+    """A property's schema as a model needs it, without what is only checked."""
     given = [way for way in schema.get("anyOf", []) if way != {"type": "null"}]
     if len(given) == 1:  # it may be left out
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
@@ -120,26 +117,26 @@ def _said(schema: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What a tool call is answered with; a refusal is `ok=False` with the reason as text."""
+    """A refusal is `ok=False` with the reason as text."""
 
     ok: bool
     text: str
     final: bool = False
-    """With this call, and those before it, all is said and nothing waits to be read."""
+    """After this call, and those before it, nothing is left to say or to read."""
 
 
 def ends_turn(replies: Sequence[ToolReply]) -> bool:
-    """Whether an answer whose calls were replied to so, in order, is the last of its turn."""
+    """Whether these replies, in order, end the turn."""
     return bool(replies) and replies[-1].final and all(reply.ok for reply in replies)
 
 
 UPSTREAM = "upstream"
-"""The folder of a run's scratch folder that holds the results it builds on; read-only."""
+"""Subfolder of the scratch folder with the results a run builds on; read-only."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """One running, queued or recent task, or one trigger, in a few words."""
+    """A running, queued or recent task, or a trigger, in a few words."""
 
     id: str
     title: str
@@ -150,22 +147,20 @@ class TaskLine:
     """Of a trigger: when it runs."""
     next: Words | None = None
     last: Words | None = None
-    """How it ended, or how a trigger's last run did."""
+    """How it, or a trigger's last run, ended."""
     waits: Words | None = None
-    """What it waits for."""
     status: EndStatus | None = None
-    """What `last` tells of."""
+    """Of `last`."""
     ended_at: datetime | None = None
 
     @property
     def facts(self) -> list[Words]:
-        """All of it that is to be told, in order."""
         return [words for words in (self.words, self.next, self.last, self.waits) if words]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """The structured form of what the prompt says in words; engines without a mind read this."""
+    """The prompt in structured form, for engines without a model."""
 
     now: datetime
     timezone: str = "UTC"
@@ -174,7 +169,7 @@ class TurnInput:
     results: tuple[ToldResult, ...] = ()
     conversation: tuple[Message, ...] = ()
     user: str = ""
-    """What stays true of the user and the work: `memory.md`, as far as it fits."""
+    """The long-term part of `memory.md`, as far as it fits."""
     memory: tuple[Hit, ...] = ()
     tasks: tuple[TaskLine, ...] = ()
     question: Question | None = None
@@ -182,9 +177,9 @@ class TurnInput:
     """The Planner's or Worker's own task."""
     upstream: tuple[TaskResult, ...] = ()
     facts: tuple[Words, ...] = ()
-    """Status lines: what runs and waits, who serves whom."""
+    """Status lines: what runs and waits, which engine serves which role."""
     look: Callable[[str], Sequence[TaskLine]] = lambda _scope: ()
-    """More of the tasks, by what `list_tasks` calls a scope; for who finds them not in `tasks`."""
+    """Tasks by a scope of `list_tasks`, for what is not in `tasks`."""
 
 
 def _nothing(*_facts: object) -> None: ...
@@ -192,8 +187,6 @@ def _nothing(*_facts: object) -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a run may call."""
-
     call: Callable[[str, dict[str, Any]], ToolReply]
     specs: tuple[ToolSpec, ...] = ()
     url: str | None = None
@@ -205,8 +198,6 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """What a run reports while it goes on."""
-
     on_event: OnEvent
     on_session: OnSession = _nothing
     """Called with the run's session as soon as a later attempt could resume it."""
@@ -248,7 +239,7 @@ class _RunEnd:
     usage: Usage = field(default_factory=Usage)
     requests: int | None = None
     """How often a model was asked, where the engine counts it."""
-    asked: int = 0
+    prompt_tokens: int = 0
     """Estimated prompt tokens of a run whose engine reports no usage."""
     session_id: str | None = None
     exit_code: int | None = None
@@ -258,8 +249,6 @@ class _RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class Done(_RunEnd):
-    """The run came to its end."""
-
     status: ClassVar[Literal["done"]] = "done"
     reason: ClassVar[None] = None
     error: ClassVar[None] = None
@@ -268,8 +257,6 @@ class Done(_RunEnd):
 
 @dataclass(frozen=True, slots=True)
 class Canceled(_RunEnd):
-    """The user stopped the run."""
-
     status: ClassVar[Literal["canceled"]] = "canceled"
     reason: ClassVar[FailureReason] = "canceled"
     error: ClassVar[str] = "canceled"
@@ -278,21 +265,19 @@ class Canceled(_RunEnd):
 
 @dataclass(frozen=True, slots=True)
 class Failed(_RunEnd):
-    """The run failed, or its engine could not serve it."""
-
     status: ClassVar[Literal["failed"]] = "failed"
     reason: FailureReason
     error: str
     text: str = ""
     """What was said before."""
     retry_at: datetime | None = None
-    """When a limit is known to end."""
+    """Known end of a limit."""
     want: EngineWant | None = None
     """What the engine lacks, where it could not serve: see `unavailable`."""
     retry_now: bool = False
     """Nothing was done yet, and the engine has not retried itself: a retry at once may help."""
     too_long: bool = False
-    """The prompt was more than the model takes."""
+    """The prompt exceeds the model's context."""
     acted: bool = False
     """Something was done already: the run is not repeated with a shorter prompt."""
 
@@ -306,10 +291,7 @@ class Failed(_RunEnd):
         retry_at: datetime | None = None,
         retry_now: bool = False,
     ) -> Failed:
-        """The engine could not serve, whatever was asked: this costs no attempt.
-
-        error: in the engine's own words; users are told by `want` alone.
-        """
+        """The engine could not serve: this costs no attempt. `error`: in the engine's own words."""
         reason: FailureReason = "rate_limited" if want == "limited" else "engine_unavailable"
         return cls(reason, error, text, retry_at, want, retry_now)
 
@@ -331,20 +313,16 @@ def stop_outcome(reason: str, text: str = "") -> Outcome:
 
 
 FAULTS = (EngineError, StorageError, ProgramLost, OSError, MemoryError, RuntimeError)
-"""What this machine may end a run with: `fault_outcome` says what comes of it."""
+"""Exceptions of this machine that end a run: see `fault_outcome`."""
 
 
 def fault_outcome(name: str, request: RunSpec, error: Exception, want: EngineWant) -> Outcome:
-    """What a run comes to that this machine ended; `want`: what it lacks, if nothing had begun.
-
-    Raises:
-        EngineError: it was short of something, and nothing had begun.
-    """
+    """Such an exception's outcome; raises EngineError on a shortage before the run's start."""
     said = str(error) or repr(error)
     if shortage_of(error) and not request.cancel.has_begun:
         if isinstance(error, EngineError):
             raise error
-        raise EngineError(f"{name} can not be asked: {error}") from error
+        raise EngineError(f"{name} cannot be asked: {error}") from error
     if isinstance(error, EngineError) and not request.cancel.has_begun:
         return Failed.unavailable(want, said)
     # Its end is what went wrong: it is not repeated for that.
@@ -352,7 +330,7 @@ def fault_outcome(name: str, request: RunSpec, error: Exception, want: EngineWan
 
 
 class EngineAbsence(str):
-    """Why an engine can not serve, in words; what kind of trouble that is, and its known end."""
+    """Why an engine cannot serve: a text with its kind and known end."""
 
     want: EngineWant
     until: datetime | None
@@ -367,60 +345,57 @@ class EngineAbsence(str):
 
 
 class Engine(Protocol):
-    """Runs one request at a time per call; calls may come from several threads."""
+    """Calls may come from several threads."""
 
     @property
     def name(self) -> str:
-        """As it stands in settings and results."""
+        """As in settings and results."""
         ...
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """Why it can not serve (that role) now, and what to do; None when it can. Cheap: cached.
+        """Why it cannot serve (that role) now, and what to do; None when it can. Cheap: cached.
 
         One that knows the kind of trouble gives an `EngineAbsence`.
         """
         ...
 
     def run(self, request: RunSpec) -> Outcome:
-        """Carry it out. Never raises for what happens in the run: that is an outcome."""
+        """Never raises for what happens in the run: that is an outcome."""
         ...
 
 
 @runtime_checkable
 class ProbedEngine(Engine, Protocol):
-    """One that can be looked at cheaply while it is waited for."""
+    """An engine with a cheap health check."""
 
-    def look_anew(self) -> None:
-        """Forget what is remembered of whether it is there: somebody may have mended it."""
+    def recheck(self) -> None:
+        """Forget cached availability."""
         ...
 
     def is_mended(self, want: EngineWant) -> bool:
-        """Whether what it lacked seems to be there again; at no token, within seconds.
-
-        Asked now and then while work waits for it, on a thread of its own.
-        """
+        """Whether what it lacked seems to be there again; costs no token, takes seconds at most."""
         ...
 
 
 @runtime_checkable
 class CodeEngine(Engine, Protocol):
-    """One that needs no mind, and says which messages it can answer in place of one."""
+    """An engine without a model that can answer some messages in place of one."""
 
     def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
-        """Whether a message is exactly a command; `tasks` gives what one may name."""
+        """Whether a message is exactly a command; `tasks` returns those it may name."""
         ...
 
     def answers(
         self, text: str, tasks: Callable[[], Sequence[TaskLine]], question: Question | None
     ) -> bool:
-        """Whether it does with a message all there is to do: what it reads is no mere talk."""
+        """Whether it can answer the message in full."""
         ...
 
 
 @runtime_checkable
 class WarmEngine(Engine, Protocol):
-    """One that keeps a process between its runs."""
+    """An engine that keeps a process between runs."""
 
     def close(self) -> None:
-        """End it, and wait until it has ended; no run comes any more."""
+        """End it and wait for its end; no run follows."""
         ...

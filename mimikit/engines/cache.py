@@ -1,4 +1,4 @@
-"""What can be found again, in the state's `cache/`."""
+"""Writes rebuildable files of the state's `cache/`."""
 
 from __future__ import annotations
 

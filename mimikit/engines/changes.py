@@ -34,7 +34,7 @@ MAX_FILES = 300
 MAX_CHARACTERS = 524_288
 """Of all hunks of one diff."""
 MAX_LINES = 2000
-"""Of the hunks of one file."""
+"""Of one file's hunks."""
 MAX_LINE_CHARACTERS = 2000
 MAX_LINE_PAIRS = 1_000_000
 """Lines of one side times those of the other that difflib compares, without equal ends."""
@@ -62,8 +62,6 @@ _GIT_ENV = {
 
 
 class RunRecording:
-    """What one run reports, and a snapshot from before it."""
-
     def __init__(self, workspace: Path, reader: _Reader | None, git: str | None) -> None:
         """`reader`: None where nobody asks what the run changes."""
         self._root = os.path.realpath(workspace)
@@ -74,10 +72,9 @@ class RunRecording:
         self.looked = False
         """Whether it ran a command or used a tool."""
         self.others: list[RunRecording] = []
-        """The runs that worked here meanwhile."""
+        """Runs that worked here meanwhile."""
 
     def event(self, kind: EventKind, text: str, data: Mapping[str, object]) -> None:
-        """Take one event of the run."""
         self.looked |= kind in ("command", "tool")
         if kind == "file" and text:
             whole = os.path.normpath(Path(self._root, text))
@@ -86,10 +83,9 @@ class RunRecording:
                 self.named[inner] = _ACTIONS.get(str(data.get("kind")), "modified")
 
     def diff(self, task_id: str, attempt: int) -> TaskDiff | None:
-        """What the run has changed up to now; None: nothing, or nobody asks.
+        """What the run has changed so far; None: nothing, or nobody asks.
 
-        Raises:
-            OSError: the contents cannot be compared.
+        Raises OSError if it cannot be compared.
         """
         reader, before = self._reader, self._before
         if reader is None:
@@ -306,11 +302,7 @@ class Difference:
 
 
 def compare(pairs: Sequence[Pair], git: str | None) -> list[Difference]:
-    """Every pair that differs. `git`: the program, which never sees the workspace.
-
-    Raises:
-        OSError: no room for the contents, or git failed.
-    """
+    """Every pair that differs. Raises OSError: no room for the contents, or git failed."""
     return _by_git(pairs, git) if git else _by_difflib(pairs)
 
 
@@ -402,7 +394,7 @@ def hunks_of(lines: Iterable[bytes]) -> list[DiffHunk]:
 
 
 def _with_hunks(files: list[FileDiff], found: Iterable[Difference]) -> list[FileDiff]:
-    """The files with what differs in each, cut to size; both ends of a rename joined."""
+    """Adds the hunks, cut to size; joins both ends of a rename."""
     left, joined = MAX_CHARACTERS, set[int]()
     for one in found:
         file = files[one.new]
@@ -437,7 +429,7 @@ def _with_hunks(files: list[FileDiff], found: Iterable[Difference]) -> list[File
 
 
 def cut(hunks: Iterable[DiffHunk], characters: int) -> tuple[list[DiffHunk], int]:
-    """As many lines as are shown of one file, at least one, and how many are left out."""
+    """The lines shown of one file, and how many are left out."""
     shown: list[DiffHunk] = []
     lines_left, cut_lines = MAX_LINES, 0
     for hunk in hunks:

@@ -1,8 +1,4 @@
-"""Reads, writes and edits files for a Worker: a program that runs inside its sandbox.
-
-One JSON object comes in, one goes out: `{"text": …}` or `{"error": …}`. It needs the standard
-library alone, and decides nothing: what it may touch is the sandbox's to say.
-"""
+"""Reads, writes and edits files for a Worker: a program in its sandbox, JSON in, JSON out."""
 
 from __future__ import annotations
 
@@ -19,11 +15,10 @@ _LINES = 1000
 
 
 class _WrongError(Exception):
-    """Told to whoever asked."""
+    """Reported to the model."""
 
 
 def carry_out(order: dict[str, Any]) -> dict[str, str]:
-    """Do what is asked for; `tool` names it."""
     path = Path(order["path"])
     try:
         if order["tool"] == "read_file":

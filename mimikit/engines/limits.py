@@ -1,4 +1,4 @@
-"""When an engine says to try again, read from its words."""
+"""Reads when to retry from an engine's error message."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ _UNIT_S = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 864
 
 
 def retry_at(said: str, now: datetime, zone: tzinfo | None = None) -> datetime | None:
-    """When an engine says to try again; `zone` is the one its clock times are in, or the system's.
-
-    None where it does not say.
-    """
+    """`zone`: of its clock times; None: the system's. None where no time is given."""
     if found := _AGAIN_IN.search(said):
         seconds = 0.0
         for number, unit in re.findall(_PIECE, found[1].lower()):

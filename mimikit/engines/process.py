@@ -1,8 +1,7 @@
-"""Runs one program for an engine, from its start to its end.
+"""Runs one program for an engine.
 
-With it ends what it started: all of it where bubblewrap stands in front, else its process group.
-Output is passed on as it comes and cut where it is too much; a deadline, a limit of silence and a
-cancel end it. This module knows nothing of engines' protocols.
+A deadline, an idle timeout, too much output or a cancel end it, and with it what it started: all
+of it where bubblewrap makes a process namespace, else its process group.
 """
 
 from __future__ import annotations
@@ -32,19 +31,18 @@ OnOutput: TypeAlias = Callable[[Stream, bytes], None]
 Tick: TypeAlias = Callable[[], float]
 
 FLOOD = 10
-"""Times the output that is shown after which an endless printer is ended."""
+"""A program that prints so many times the shown output is ended."""
 _PASSED_ON = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _CHUNK_BYTES = 65536
 _LOOK_EVERY_S = 1.0
-"""If the next look comes so much later, this process stood still: that is no time of the run's."""
 _PATIENCE_S = 5.0
 
 
 def environment(
     *, names: Iterable[str] = (), more: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The few variables a program is given; secrets only if in `names` (of ours) or `more`."""
+    """Allow-listed variables of our own, those in `names`, and `more`; no secrets but these."""
     chosen = {
         name: value
         for name, value in os.environ.items()
@@ -55,7 +53,7 @@ def environment(
 
 
 def owners_environment(keys: Iterable[str], more: Mapping[str, str]) -> dict[str, str]:
-    """What the owner's own command lines are given: all but our own variables and `keys`."""
+    """For the owner's own command lines: everything but mimikit's variables and `keys`."""
     own = set(keys)
     kept = {
         name: value
@@ -73,13 +71,9 @@ def run(
     busy: Callable[[], bool] = lambda: False,
     tick: Tick = lambda: math.inf,
 ) -> ProgramOutcome:
-    """Run a program to its end, and end all it started; what it prints comes in this thread.
+    """Run a program to its end; `on_output` is called in this thread.
 
-    `busy` tells whether it may be silent now (it waits for a tool). `tick` is called often, and
-    gives the seconds after which it wants to be called again.
-
-    Raises:
-        EngineError: it can not be started.
+    Raises EngineError if it cannot start.
     """
     if cancel.reason:
         return ProgramOutcome(None, cancel.reason)
@@ -93,10 +87,9 @@ def output(
     env: Mapping[str, str] | None = None,
     timeout_s: float = 20,
 ) -> tuple[int | None, str, str]:
-    """The exit code, output and complaints of a short run that belongs to no task.
+    """Exit code, stdout and stderr of a short program that belongs to no task.
 
-    It is a run like any other, so what it leaves behind is ended. What takes too long, or finds too
-    little of something to be started, has no exit code; what can not be started has a shell's.
+    The exit code is None where it took too long, 127 where it cannot be started.
     """
     said: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
     program = Program(argv, cwd, env or environment(), mark(None, "probe"), timeout_s)
@@ -109,7 +102,7 @@ def output(
 
 
 def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> Outcome | None:
-    """The outcome of a run that was ended from here; None when it ended by itself."""
+    """The outcome of a program that was ended from here; None when it ended by itself."""
     if ended.stopped is None:
         return None
     if ended.stopped in ("canceled", "killed"):
@@ -123,13 +116,13 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
 
 
 def late_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
-    """The outcome of a run that took too long, or was silent for so long."""
+    """The outcome of a run that reached its deadline or its idle timeout."""
     said = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
     return Failed("timeout", said, text)
 
 
 def signal_name(exit_code: int) -> str:
-    """The name of the signal in subprocess's negative exit code."""
+    """The name of the signal behind a negative exit code."""
     try:
         return signal.Signals(-exit_code).name
     except ValueError:
@@ -137,7 +130,7 @@ def signal_name(exit_code: int) -> str:
 
 
 class _Waker:
-    """Wakes a waiting selector from another thread, until it is closed."""
+    """Wakes a selector from another thread, until it is closed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -208,8 +201,8 @@ class _Run:
         return ProgramOutcome(self._child.returncode, self._stopped)
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
-        """Let the selector wake on output, on the child's end and on a cancel."""
-        self._begun = self._heard = self._looked = time.monotonic()
+        """Wake the selector on output, on the child's end and on a cancel."""
+        self._begun = self._heard = time.monotonic()
         named: tuple[Stream, ...] = ("stdout", "stderr")
         for name, pipe in zip(named, (self._child.stdout, self._child.stderr), strict=True):
             if pipe:
@@ -228,7 +221,7 @@ class _Run:
                 self._waker.ring()  # it may hold something already
         try:
             handle = os.pidfd_open(self._child.pid)
-        except (OSError, AttributeError):  # it can not be watched as a file: a thread waits for it
+        except (OSError, AttributeError):  # no pidfd here (macOS): a thread waits for it
 
             def wait() -> None:
                 self._child.wait()
@@ -241,22 +234,16 @@ class _Run:
         self.cancel.on_cancel(lambda _reason: self._waker.ring())
 
     def _follow(self) -> None:
-        """Pass output on until the child has ended, or does not end when told to."""
+        """Pass output on until the child has ended, or ignores SIGTERM for too long."""
         while not self._exited and not (self._kill_at and time.monotonic() >= self._kill_at):
             too_long = self._begun + self.program.timeout_s
             look_at = self._kill_at or min(too_long, self._heard + self._idle_s)
             wait_s = max(0.0, min(_LOOK_EVERY_S, self.tick(), look_at - time.monotonic()))
-            found = self._selector.select(wait_s)
-            # By this time all is judged: what passes until the next look is seen there.
-            now = time.monotonic()
-            late_s, self._looked = now - self._looked - wait_s, now
-            if late_s > _LOOK_EVERY_S:
-                self._forgive(late_s)
-            for key, _ in found:
+            for key, _ in self._selector.select(wait_s):
                 key.data()
-            if late_s > _LOOK_EVERY_S:
-                continue  # what has come meanwhile, an end above all, counts before any limit
-            if not self._exited and self._stopped is None and (reason := self._limit(now)):
+            if self._exited or self._stopped is not None:
+                continue
+            if (reason := self._limit(time.monotonic())) is not None:
                 self._stopped = reason
                 self._kill_at = time.monotonic() + self.program.kill_after_s
                 self._ask_to_end()
@@ -270,15 +257,8 @@ class _Run:
         if not inner:
             self._signal_group(signal.SIGTERM)
 
-    def _forgive(self, late_s: float) -> None:
-        """This process was stopped so long: neither limit nor grace runs meanwhile."""
-        self._begun += late_s
-        self._heard += late_s
-        if self._kill_at is not None:
-            self._kill_at += late_s
-
     def _limit(self, now: float) -> str | None:
-        """Why the run may not go on."""
+        """Why the run must end."""
         if self.cancel.reason:
             return self.cancel.reason
         if now >= self._begun + self.program.timeout_s:
@@ -292,11 +272,11 @@ class _Run:
         return None
 
     def _finish(self) -> None:
-        """End what is left, in any case. The child is waited for last: its pid names the group."""
+        """Kill what is left. The child is reaped last: its pid names the process group."""
         self._signal_group(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(None if self._exited else _PATIENCE_S)
-        # Read what still lies in the pipes; bounded, for what could not be ended may write on.
+        # Read what is left in the pipes; bounded, as a process that escaped may write on.
         for key in list(self._selector.get_map().values()):
             if key.fileobj in (self._child.stdout, self._child.stderr):
                 for _ in range(64):
@@ -309,7 +289,7 @@ class _Run:
                 os.killpg(self._child.pid, signum)
 
     def _read(self, name: Stream, pipe: IO[bytes]) -> bool:
-        """Pass on what has come on a stream; False when nothing has."""
+        """False when there was nothing."""
         try:
             data = os.read(pipe.fileno(), _CHUNK_BYTES)
         except BlockingIOError:
@@ -338,7 +318,7 @@ class _Run:
                 _close(stdin)
 
     def _feed(self) -> None:
-        """Begin to write what the program was given since."""
+        """Write what the feed has received since."""
         stdin, feed = self._child.stdin, self.program.feed
         if stdin is None or feed is None or not (more := feed.take()):
             return
@@ -365,11 +345,7 @@ def _close(stdin: IO[bytes]) -> None:
 def start(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], mark: str, stdin: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a program in a session of its own, marked.
-
-    Raises:
-        EngineError: it cannot be started; the message says why.
-    """
+    """Start a program in its own session, marked. Raises EngineError."""
     try:
         return subprocess.Popen(
             list(argv),
@@ -389,7 +365,7 @@ def start(
 
 
 def _below(pid: int) -> list[int]:
-    """The processes that a process started, the outer ones first; empty where nobody tells."""
+    """The descendants of a process, parents first; empty without /proc."""
     found = list[int]()
     with contextlib.suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():

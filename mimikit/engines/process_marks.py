@@ -1,7 +1,7 @@
-"""By what the processes of a run are known to a later consumer: a mark in their environment.
+"""Marks the processes of runs by an environment variable, so that a later consumer finds orphans.
 
-A consumer that was killed may leave runs behind where no process namespace ended them. Only what
-carries a mark of this very state folder, made by a process that is gone, is ended: none on a guess.
+Without bubblewrap a killed consumer may leave runs behind. Only processes that carry a mark of this
+state folder, made by a consumer that is gone, are ended.
 """
 
 from __future__ import annotations
@@ -17,29 +17,25 @@ from pathlib import Path
 from mimikit.protocol import ids
 
 MARK = "MIMIKIT_RUN"
-"""The variable by which a run's processes are known."""
 _PROC = Path("/proc")
 _GRACE_S, _PATIENCE_S, _LOOK_S = 2.0, 5.0, 0.05
 _count = itertools.count(1)
 
 
 def state_id(state: Path) -> str:
-    """A short name of a state folder, the same as long as it stays where it is."""
+    """A short name of a state folder; another folder in its place has another."""
     real = Path(os.path.realpath(state))
     inode = real.stat().st_ino if real.exists() else 0
     return hashlib.sha256(f"{real}\0{inode}".encode()).hexdigest()[:16]
 
 
 def scratch_prefix(state: Path) -> str:
-    """How the names of temporary folders begin that runs of this state have."""
+    """Of the names of this state's temporary folders."""
     return f"mimikit-run-{state_id(state)}-"
 
 
 def mark(state: Path | None, run_id: str) -> str:
-    """A mark that no other run has: whose state, which run, the process that started it, a count.
-
-    Shape: `state:run:pid.started:count`; without a state the first part is empty.
-    """
+    """A unique mark, `state:run:pid.started:count`; without a state its first part is empty."""
     owner = f"{os.getpid()}.{ids.own_start_time()}"
     return f"{state_id(state) if state else ''}:{run_id}:{owner}:{next(_count)}"
 
@@ -52,9 +48,9 @@ def is_leftover(mark: str, state_id: str) -> bool:
 
 
 def sweep_leftovers(state_id: str) -> list[int]:
-    """End what a dead consumer of this state left behind, asked first; gives the pids found.
+    """End orphans of a dead consumer of this state (SIGTERM, then SIGKILL); returns their pids.
 
-    Where there is no /proc (macOS) nothing is found.
+    Finds nothing without /proc (macOS).
     """
     found, begun = set[int](), time.monotonic()
     while left := _leftovers(state_id):
@@ -76,7 +72,7 @@ def _leftovers(state_id: str) -> set[int]:
 
 
 def _send(pid: int, state_id: str, signum: int) -> None:
-    """Send a signal to a leftover, and to none that has its number by now."""
+    """Send a signal, unless the pid belongs to another process by now."""
     with contextlib.suppress(OSError):
         handle = os.pidfd_open(pid)
         try:
@@ -87,7 +83,7 @@ def _send(pid: int, state_id: str, signum: int) -> None:
 
 
 def _mark_of(pid: int) -> str:
-    """The mark in the environment a process was started with; empty if it has none, or ended."""
+    """The mark in a process's environment; empty if it has none, or has ended."""
     with contextlib.suppress(OSError):
         for entry in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
             if entry.startswith(f"{MARK}=".encode()):
@@ -96,7 +92,7 @@ def _mark_of(pid: int) -> str:
 
 
 def _above() -> set[int]:
-    """This process and those that started it: a run may have started the consumer."""
+    """This process and its ancestors: a run may have started the consumer."""
     found, pid = set[int](), os.getpid()
     while pid > 0 and pid not in found:
         found.add(pid)

@@ -1,4 +1,4 @@
-"""A program as it is started for an engine, what it is given to read, and how it ended."""
+"""A program to run, its input while it runs, and how it ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Stream: TypeAlias = Literal["stdout", "stderr"]
 
 
 class ProgramFeed:
-    """What a running program is given to read, by any thread."""
+    """Input for a running program, written from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -20,17 +20,15 @@ class ProgramFeed:
         self._ring: Callable[[], None] = lambda: None
 
     def write(self, data: bytes) -> None:
-        """Have it written as soon as the program reads; one that has ended reads nothing."""
+        """Queue input; a program that has ended reads nothing."""
         with self._lock:
             self._parts.append(data)
         self._ring()
 
     def attach(self, ring: Callable[[], None]) -> None:
-        """`ring` is called whenever there is something to take."""
         self._ring = ring
 
     def take(self) -> bytes:
-        """All that was written since."""
         with self._lock:
             taken, self._parts = b"".join(self._parts), []
         return taken
@@ -38,7 +36,7 @@ class ProgramFeed:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start, and where it is cut. Units: seconds, bytes."""
+    """What to start, and its limits. Units: seconds, bytes."""
 
     argv: Sequence[str]
     cwd: Path
@@ -46,23 +44,20 @@ class Program:
     mark: str
     timeout_s: float
     idle_timeout_s: float | None = None
-    """How long it may be silent; None: as long as it likes."""
+    """None: no idle timeout."""
     kill_after_s: float = 5
     output_bytes: int = 10_000_000
-    """Output that is passed on; one that prints more is ended."""
+    """A program that prints more is ended."""
     stdin: bytes = b""
-    """Written to its input, which is closed then; empty: there is no input."""
+    """Written to its input, which is then closed; empty: no input."""
     feed: ProgramFeed | None = None
-    """What is written to its input while it runs."""
     boxed: bool = False
-    """Whether bubblewrap stands in front, with which all it started ends."""
+    """Whether it runs under bubblewrap, so that all it started ends with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutcome:
-    """How a program ended."""
-
     exit_code: int | None
-    """As subprocess tells it: negative for a signal; None when it never ran."""
+    """Negative for a signal; None when it never ran."""
     stopped: str | None
-    """Why it was ended from here: a cancel's reason, `timeout`, `idle` or `flood`."""
+    """Why it was ended from here: the cancel's reason, `timeout`, `idle` or `flood`."""

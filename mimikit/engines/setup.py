@@ -1,11 +1,12 @@
-"""Setting up engines: trying an endpoint, and changing a `config.toml` as text.
-
-What the file's owner wrote around the changes stays as it is.
-"""
+"""Sets up engines: tries an endpoint, and edits config.toml, keeping the owner's comments."""
 
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
+import sys
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -20,7 +21,7 @@ from mimikit.clock import SystemClock
 from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import tool_spec
-from mimikit.errors import BadInput, BadSettings, EngineError
+from mimikit.errors import BadInput, BadSettings, Conflict, EngineError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import bad_record
@@ -30,10 +31,14 @@ if TYPE_CHECKING:
 
 EndpointFact: TypeAlias = str | float | bool | dict[str, float]
 Table: TypeAlias = Any
-"""What tomlkit calls one: it tells its types only where it is used."""
+"""A tomlkit table."""
 Facts: TypeAlias = dict[str, EndpointFact]
-"""What `[engines.NAME]` is to say."""
+"""The keys of `[engines.NAME]`."""
 _TRY_S = 60.0
+LONGEST_S = 45.0
+"""A trial in a child is ended then."""
+_MOST_MODELS = 500
+_one = threading.Lock()
 _EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
 SEATS = {
     "teller": "roles",
@@ -42,16 +47,11 @@ SEATS = {
     "specialist": "profiles",
     "deferred": "profiles",
 }
-"""The roles and profiles that may have engines of their own, and the table they stand in."""
+"""Roles and profiles that may have their own engines, with their table."""
 
 
 def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
-    """Have these engines serve, the best first: a role or profile, or whatever names none.
-
-    Raises:
-        BadSettings: the text is no settings.
-        BadInput: what comes of it is none.
-    """
+    """Set the engines, best first, of a role or profile or of all. Raises BadSettings, BadInput."""
 
     def change(document: Table) -> None:
         table = document
@@ -68,11 +68,7 @@ def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
 
 
 def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> str:
-    """Add an endpoint, or change what is known of one.
-
-    Raises:
-        BadSettings, BadInput: the same as above.
-    """
+    """Add or change an endpoint. Raises BadSettings, BadInput."""
 
     def change(document: Table) -> None:
         table = _below(_below(document, "engines"), name)
@@ -85,11 +81,7 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> st
 
 
 def with_caps(text: str, caps: Mapping[str, int | None]) -> str:
-    """Set the keys of `[budget]`; None takes one away.
-
-    Raises:
-        BadSettings, BadInput: the same as above.
-    """
+    """Set the keys of `[budget]`; None removes one. Raises BadSettings, BadInput."""
 
     def change(document: Table) -> None:
         table = _below(document, "budget")
@@ -102,11 +94,7 @@ def with_caps(text: str, caps: Mapping[str, int | None]) -> str:
 
 
 def without_endpoint(text: str, name: str) -> str:
-    """Remove an endpoint, and its name wherever it was to serve.
-
-    Raises:
-        BadSettings, BadInput: the same as above.
-    """
+    """Remove an endpoint everywhere. Raises BadSettings, BadInput."""
 
     def change(document: Table) -> None:
         engines = document.get("engines", {})
@@ -132,17 +120,13 @@ def without_endpoint(text: str, name: str) -> str:
 
 
 def check_seat(seat: str | None) -> None:
-    """Raises a BadInput where an order is meant for what has none of its own."""
+    """Raises BadInput."""
     if seat is not None and seat not in SEATS:
         raise BadInput(f"expected one of {', '.join(SEATS)}; got {seat[:40]!r}", field="seat")
 
 
 def checked_name(name: str) -> str:
-    """`name`, which an endpoint may have.
-
-    Raises:
-        BadInput: it is none.
-    """
+    """Raises BadInput."""
     if not config.is_own_name(name):
         said = "expected a free name of lower-case letters, digits, - and _, at most 32"
         raise BadInput(f"{said}, that begins with a letter; got {name[:40]!r}", field="name")
@@ -150,11 +134,7 @@ def checked_name(name: str) -> str:
 
 
 def settings_text(files: Files) -> str:
-    """The settings as they were written.
-
-    Raises:
-        BadSettings: they are no text.
-    """
+    """Raises BadSettings if it is no text."""
     try:
         return (files.read(paths.CONFIG) or b"").decode()
     except UnicodeDecodeError as error:
@@ -162,11 +142,7 @@ def settings_text(files: Files) -> str:
 
 
 def checked_key(given: str) -> str:
-    """A key as it may be kept.
-
-    Raises:
-        BadInput: it is none.
-    """
+    """Raises BadInput."""
     key = given.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         said = "expected a key of visible ASCII characters in one line, got something else"
@@ -175,18 +151,14 @@ def checked_key(given: str) -> str:
 
 
 def key_file(name: str) -> str:
-    """Where the key of an endpoint is kept, in `secrets/`."""
+    """In `secrets/`."""
     return f"engine-{name}.key"
 
 
 def key_facts(
     name: str, base_url: str, key: str | None, variable: str | None, known: EndpointSettings | None
 ) -> Facts:
-    """Where its key is: given, in a variable, or as it was.
-
-    Raises:
-        BadInput: the key that is kept would go to another address than it was given for.
-    """
+    """Where its key is kept. Raises BadInput: a known key would go to another address."""
     if variable:
         return {"api_key_env": variable}
     if key is not None:
@@ -199,7 +171,7 @@ def key_facts(
 
 
 def orders(settings: Settings) -> dict[str, list[str]]:
-    """Who serves what, the best first: `all`, and each seat that says so itself."""
+    """Engines, best first: `all`, and each role or profile with its own."""
     found = {"all": settings.engine_order}
     for seat, room in SEATS.items():
         order = getattr(getattr(settings, room), seat).order
@@ -246,7 +218,7 @@ def _below(table: Table, key: str) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class EndpointTest:
-    """What came of a turn that was tried."""
+    """A trial turn."""
 
     api: str
     text: str
@@ -255,31 +227,23 @@ class EndpointTest:
 
 
 class EndpointTrial:
-    """An endpoint as it would be set up: asked before anything is written."""
+    """Asks an endpoint before anything is written."""
 
     def __init__(
         self, name: str, facts: Mapping[str, EndpointFact], key: str | None, state: Path
     ) -> None:
-        """`key`: one that is not kept yet; None: as the facts say."""
+        """`key`: one that is not stored yet; None: as the facts say."""
         self.name, self.facts, self._key, self._state = name, dict(facts), key, state
 
     def models(self) -> list[str]:
-        """The models it lists.
-
-        Raises:
-            BadInput: why it can not be asked.
-        """
+        """Raises BadInput if it cannot be asked."""
         with self._asked() as (_, client):
             return [str(model["id"]) for model in client.models()]
 
     def turn(self) -> EndpointTest:
-        """Ask for a word by a tool, in the API it has.
-
-        Raises:
-            BadInput: why it gave none.
-        """
+        """A short turn with a tool call. Raises BadInput if there is no answer."""
         from mimikit.engines.openai.dialogue import PATHS, AnswerReader, ModelDialogue
-        from mimikit.engines.openai.profile import api_of
+        from mimikit.engines.openai.engine import api_of
 
         began = time.monotonic()
         with self._asked() as (settings, client):
@@ -296,7 +260,7 @@ class EndpointTrial:
 
     @contextlib.contextmanager
     def _asked(self) -> Generator[tuple[EndpointSettings, EndpointClient]]:
-        from mimikit.engines.openai import endpoint, profile
+        from mimikit.engines.openai import endpoint, engine
 
         if not endpoint.is_installed():
             raise BadInput(endpoint.MISSING)
@@ -305,7 +269,7 @@ class EndpointTrial:
         except ValidationError as error:
             raise bad_record(error) from None
         try:
-            key = self._key or profile.key_of(self.name, settings, self._state)
+            key = self._key or engine.key_of(self.name, settings, self._state)
             now = SystemClock().now
             with endpoint.EndpointClient(settings.base_url, key, idle_s=_TRY_S, now=now) as client:
                 yield settings, client
@@ -333,10 +297,82 @@ _FIELDS = {
     "absent": "baseUrl",
     "unknown_model": "model",
 }
-"""What a trouble is likely to be about."""
+"""The field of the form that a trouble is likely about."""
 
 
 class _SayArguments(BaseModel):
     """Say a word."""
 
     word: str
+
+
+# ---- the same in a child process
+#
+# The page asks so: the client takes 30 MB, and an address may never answer. The child reads the
+# request, with the key in it, from stdin: never from an argument, a file or a variable.
+
+
+class TrialRequest(BaseModel):
+    """Without a model in `facts` its models are listed alone."""
+
+    name: str
+    facts: dict[str, EndpointFact]
+    key: str | None = None
+
+
+class TrialReport(BaseModel):
+    """`message` and `field`: why it could not be tried."""
+
+    models: list[str] = []
+    test: EndpointTest | None = None
+    message: str = ""
+    field: str | None = None
+
+
+def tried_apart(request: TrialRequest, state: Path) -> TrialReport:
+    """Try it in a child, ended after `LONGEST_S`. Raises Conflict if another trial is running."""
+    if not _one.acquire(blocking=False):
+        raise Conflict("another endpoint is being tried; wait for it")
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-P", "-m", "mimikit.engines.setup", str(state)],
+            input=request.model_dump_json().encode(),
+            capture_output=True,
+            timeout=LONGEST_S,
+            check=True,
+        )
+        return TrialReport.model_validate_json(ended.stdout)
+    except subprocess.TimeoutExpired:
+        late = f"it gave no whole answer within {LONGEST_S:.0f} s"
+        return TrialReport(message=late, field="baseUrl")
+    except (subprocess.CalledProcessError, OSError, ValueError):
+        return TrialReport(message="it could not be tried: the trial ended without a word")
+    finally:
+        _one.release()
+
+
+def tried(request: TrialRequest, state: Path) -> TrialReport:
+    """List its models and ask the given one."""
+    trial = EndpointTrial(request.name, request.facts, request.key, state)
+    model = request.facts.get("model")
+    models: list[str] = []
+    try:
+        try:
+            models = trial.models()[:_MOST_MODELS]
+        except BadInput:
+            if model is None:  # many an endpoint cannot list what it has, and answers
+                raise
+        return TrialReport(models=models, test=trial.turn() if model else None)
+    except BadInput as error:
+        return TrialReport(models=models, message=str(error), field=error.field)
+
+
+def main() -> None:
+    """The child ends by itself, as its parent may be gone."""
+    signal.alarm(int(LONGEST_S) + 5)
+    request = TrialRequest.model_validate_json(sys.stdin.buffer.read())
+    sys.stdout.write(tried(request, Path(sys.argv[1])).model_dump_json())
+
+
+if __name__ == "__main__":
+    main()

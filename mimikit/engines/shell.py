@@ -25,20 +25,18 @@ from mimikit.sandbox import worker as sandbox
 
 SHELL = "/bin/sh"
 UPSTREAM_VARIABLE = "MIMIKIT_UPSTREAM"
-"""Names the folder with the results a step of a chain builds on, a file each."""
+"""The folder with the results that a step of a chain builds on."""
 MAX_LINE_BYTES = 131_000
-"""Linux takes no longer argument than 128 KiB."""
+"""Linux's limit of one argument is 128 KiB."""
 _EVENTS_EVERY_S = 0.11
 _EVENT_CHARACTERS = 65_536
 _ERROR_LINES = 5
 _ERROR_CHARACTERS = 2000
 _KEYS = ("CODEX_API_KEY",)
-"""Of engines; with those that the settings name."""
+"""Removed from the environment, with those that the settings name."""
 
 
 class ShellEngine:
-    """Runs shell lines of the owner, as the owner, in the workspace."""
-
     name = "command"
 
     def __init__(self, settings: Settings) -> None:
@@ -98,7 +96,7 @@ class ShellEngine:
 
 
 class _Output:
-    """Both streams of a run: shown as they come, a little batched; the end of both is kept."""
+    """Shows both streams in batches; keeps the end of both."""
 
     def __init__(self, on_event: OnEvent, result_bytes: int, output_bytes: int) -> None:
         self._on_event = on_event
@@ -113,7 +111,7 @@ class _Output:
         self._room = output_bytes
         self._shown_at = 0.0
         self.unshown = 0
-        """Characters that were kept from the live view: there were too many."""
+        """Characters left out of the live view."""
 
     def take(self, stream: Stream, data: bytes, *, last: bool = False) -> None:
         text = self._streams[stream].feed(data, last=last)
@@ -125,7 +123,7 @@ class _Output:
         self._batch.setdefault(stream, TextTail(_EVENT_CHARACTERS)).add(text)
 
     def tick(self) -> float:
-        """Show what came, if the last time is long enough ago; gives when to ask again."""
+        """Show what is due; returns when to call again."""
         if not self._batch:
             return math.inf
         wait_s = self._shown_at + _EVENTS_EVERY_S - time.monotonic()
@@ -140,7 +138,7 @@ class _Output:
         self._show()
 
     def text(self) -> str:
-        """The end of all that was printed, within the limit of a result."""
+        """The end of the output, within the limit of a result."""
         kept = self._result.text().encode()
         text = kept[-self._result_bytes :].decode(errors="ignore")
         if cut := self._result.total - len(text):

@@ -1,1 +1,1 @@
-"""What a role is told, and what its answer means."""
+"""What each role is told, and what its answer means."""

@@ -1,16 +1,18 @@
-"""A claimed task goes to its role: the Planner makes it a plan, the Worker gives it a result."""
+"""Runs a claimed task: the Planner turns it into a plan, the Worker into a result."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from mimikit import permission
 from mimikit.config import Settings
 from mimikit.engines.base import CancelToken, Done, Failed, Outcome, TurnInput
 from mimikit.engines.changes import RunRecording
+from mimikit.engines.circuit import MAX_REST_S
 from mimikit.errors import BadSettings, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.diffs import TaskDiff
@@ -31,15 +33,15 @@ from mimikit.roles.run import (
     Attempt,
     RunContext,
     cut_to_side,
-    not_begun,
 )
-from mimikit.roles.task_end import end_or_retry
 from mimikit.roles.turn_context import with_context
 from mimikit.sandbox.worker import hidden_paths
 from mimikit.tasks import queue, reminders
-from mimikit.tasks.retry import TaskEnd, result_of
+from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import Effects, ToolCaller
+
+MAX_ERROR_CHARACTERS = 100_000
 
 
 def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
@@ -57,22 +59,20 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         task = claimed
         if claimed.released:
             task = claimed.but(released=False, waits_for=None)
-            context.insist(lambda: context.files.save(paths.running(queue_name, task.id), task))
+            context.retry_on_storage_error(
+                lambda: context.files.save(paths.running(queue_name, task.id), task)
+            )
         run = run_planner if queue_name == "planner" else run_worker
         return run(context, task, cancel)
     except Exception as error:
         if shortage_of(error) or (isinstance(error, StorageError) and context.stopping.is_set()):
             raise  # recovery decides
         context.log.write("error", "run_fault", taskId=claimed.id, error=repr(error))
-        if (outcome := not_begun(context, cancel, error)) is not None:
-            waits = claimed.but(role=queue_name, released=True, not_before=outcome.retry_at)
-            context.insist(lambda: queue.release(context.files, waits))
-            return False
         end = TaskEnd("failed", "error", claimed.attempts + 1)
         said = f"a fault of mimikit's own: {error}"
         now = context.clock.now()
         result = result_of(claimed.but(role=queue_name), end, started, now, error=said)
-        context.insist(lambda: queue.finish(context.files, result))
+        context.retry_on_storage_error(lambda: queue.finish(context.files, result))
         return True
     finally:
         context.live.end(claimed.id)
@@ -98,7 +98,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         timezone = task.timezone or context.settings.zone.key
         locale = task.locale or "en"
         bare = TurnInput(now=started, timezone=timezone, locale=locale, task=task)
-        turn_input = context.insist(lambda: with_context(context, bare))
+        turn_input = context.retry_on_storage_error(lambda: with_context(context, bare))
         caller = ToolCaller(
             task.id,
             task.trace_id,
@@ -124,7 +124,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             outcome = Failed("error", "the planner gave no plan")
 
     def facts(status: EndStatus) -> dict[str, object]:
-        """What is planned, or the question that comes first, as fields of a PlanResult."""
+        """Fields of the PlanResult."""
         told: dict[str, object] = {
             "summary": cut_to_side(context, task.id, outcome.text.strip()) or None,
             "usage": outcome.usage,
@@ -154,7 +154,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
 
 
 def _upstream(context: RunContext, task: Task) -> tuple[TaskResult, ...]:
-    """What the tasks came to that this one builds on; of a plan its summary."""
+    """Results of the tasks that this one builds on; a plan's summary."""
     found: list[TaskResult] = []
     for task_id in filter(None, dict.fromkeys([*task.upstream, task.retry_of])):
         view = queue.show(context.files, task_id)
@@ -186,7 +186,7 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     outcome, task = run.outcome, task.but(engine_session=run.session)
 
     def facts(status: EndStatus) -> dict[str, object]:
-        """What only the Worker knows."""
+        """Fields of the TaskResult."""
         short = cut_to_side(context, task.id, outcome.text, note=False)
         text: dict[str, object] = {"text": short}
         if short != outcome.text:
@@ -225,11 +225,11 @@ def _kept_diff(context: RunContext, task: Task, recording: RunRecording) -> Task
         found = recording.diff(task.id, task.attempts + 1)
     except (OSError, ValueError, RecursionError) as error:  # the work itself is done
         context.log.write("error", "changes_not_seen", taskId=task.id, error=repr(error))
-    earlier = context.insist(lambda: context.files.load(path, TaskDiff))
+    earlier = context.retry_on_storage_error(lambda: context.files.load(path, TaskDiff))
     if found is None:
         return earlier
     whole = (earlier.then(found) if earlier else found).but(interrupted=task.interruptions)
-    context.insist(lambda: context.files.save(path, whole))
+    context.retry_on_storage_error(lambda: context.files.save(path, whole))
     return whole
 
 
@@ -254,22 +254,20 @@ def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _WorkerRun:
-    """How one attempt went."""
-
     outcome: Outcome
     engine: str = ""
     final: bool = False
-    """Trying again could not help."""
+    """A retry cannot help."""
     diff: TaskDiff | None = None
     looked: bool = False
     """It ran commands or used tools."""
     session: EngineSession | None = None
-    """What another attempt goes on with."""
+    """For the next attempt to resume."""
 
 
 @dataclass
 class _SessionKeeper:
-    """Keeps the session of an engine where the next attempt finds it."""
+    """Stores the engine's session for the next attempt."""
 
     context: RunContext
     task: Task
@@ -277,12 +275,12 @@ class _SessionKeeper:
 
     @property
     def known(self) -> str | None:
-        """That of an earlier attempt, where this engine had it."""
+        """The session of an earlier attempt with this engine."""
         session = self.task.engine_session
         return session.id if session is not None and session.engine == self.engine else None
 
     def keep(self, session_id: str) -> None:
-        """Crash: it stands in the running file, with which recovery begins the next attempt."""
+        """Crash: it is in the running file, from which recovery starts the next attempt."""
         if session_id == self.known:
             return
         session = EngineSession(engine=self.engine, id=session_id)
@@ -296,8 +294,10 @@ class _SessionKeeper:
 
 
 def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelToken) -> _WorkerRun:
-    upstream = context.insist(lambda: _upstream(context, task))
-    refusal = context.insist(partial(task_refusal, task, context.settings, context.files))
+    upstream = context.retry_on_storage_error(lambda: _upstream(context, task))
+    refusal = context.retry_on_storage_error(
+        partial(task_refusal, task, context.settings, context.files)
+    )
     if refusal is not None:
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _WorkerRun(Failed("refused", refusal), final=True)
@@ -341,8 +341,66 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
 def _recorded(
     context: RunContext, task: Task, engine: str
 ) -> contextlib.AbstractContextManager[RunRecording | None]:
-    """While a run works: what it changes is seen; of the owner's own lines only that they work."""
+    """Records what a run changes; of the owner's own commands only that they run."""
     if task.internal or engine == "builtin":  # they change nothing
         return contextlib.nullcontext()
     closed = [context.state, *hidden_paths(context.settings.sandbox)]
     return context.changes.recording(context.workspace, closed, looks=engine != "command")
+
+
+# ---- the end of a run: for good, with another attempt, or waiting for its engine
+
+
+def end_or_retry(
+    context: RunContext,
+    task: Task,
+    outcome: Outcome,
+    started: datetime,
+    facts: Callable[[EndStatus], Mapping[str, object]],
+    *,
+    engine: str,
+    retry_delay_s: float,
+    final: bool = False,
+) -> bool:
+    """True when it ended.
+
+    `facts`: result fields only the role knows; `final`: a retry cannot help.
+    """
+    now = context.clock.now()
+    failed = outcome if isinstance(outcome, Failed) else None
+    retry_at = failed and failed.retry_at
+    for_tokens = outcome.reason == "budget"
+    final = final or (for_tokens and retry_at is None)
+    is_waiting = outcome.reason in WAITING and not for_tokens
+    waits = context.engines.wait_of(engine, task.role) if is_waiting else None
+    if waits is not None:  # the supervisor ends its wait; should it not, it comes by itself
+        retry_at = max(waits.until or now, now) + timedelta(seconds=MAX_REST_S)
+    ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final)
+    engine_retry_s = context.settings.limits.engine_retry_s
+    match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
+        case TaskEnd() as end:
+            error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
+            result = result_of(task, end, started, now, error=error)
+            context.retry_on_storage_error(
+                lambda: queue.finish(context.files, result.but(**facts(end.status)))
+            )
+            return True
+        case release:
+            if for_tokens:
+                release = release.but(waits_for=context.usage.waits_for(task.id))
+            elif is_waiting:
+                # It serves again by now, or another does: nothing is to be waited for.
+                is_over = failed is not None and failed.want is not None and waits is None
+                is_over = is_over or _other_serves(context, task, engine)
+                release = release.but(not_before=now) if is_over else release.but(waits_for=engine)
+            context.retry_on_storage_error(lambda: queue.release(context.files, release))
+            if waits is not None and release.waits_for == engine:
+                # Only now: what is not in its queue counts as taken away.
+                context.engines.waits(task.role, task.id, engine, task.profile)
+            return False
+
+
+def _other_serves(context: RunContext, task: Task, engine: str) -> bool:
+    """Whether another engine can take the task now."""
+    choice = context.engines.for_role(task.role, task.profile)
+    return choice.waiting is None and choice.engine.name != engine

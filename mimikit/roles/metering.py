@@ -1,4 +1,4 @@
-"""Runs an engine within the budget: checked before it, followed on the way, written down after."""
+"""Runs an engine within the token budget, and writes its usage line."""
 
 from __future__ import annotations
 
@@ -23,28 +23,26 @@ from mimikit.tasks.usage import RunMeter
 _TURNED_AWAY: frozenset[FailureReason] = frozenset(
     {"rate_limited", "engine_unavailable", "refused"}
 )
-"""Such a run has used nothing, unless it tells otherwise."""
+"""Such a run used nothing, unless it says otherwise."""
 
 
 def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
-    """Run one engine as `run_engine` does, if there are tokens for it.
+    """Run the engine if there are tokens for it, else fail as `budget` until `retry_at`.
 
-    Else it waits as `budget`, and `retry_at` says until when; without one no tokens are left for
-    its task, ever.
     Crash: see `tasks/usage.py`.
     """
     book, cancel, engine = context.usage, attempt.cancel, attempt.choice.engine.name
     model = attempt.choice.model or context.settings.model_of(engine)
     facts = attempt.run_id, attempt.number, attempt.role, engine, model, attempt.input.task
     try:
-        meter = context.insist(lambda: book.begin(*facts))
+        meter = context.retry_on_storage_error(lambda: book.begin(*facts))
     except StorageError as error:
         return Failed("engine_unavailable", str(error))
     if isinstance(meter, BudgetHold):
         said = held_words(meter)
         return Failed("budget", said, retry_at=meter.until)
 
-    def heard(kind: EventKind, text: str, data: dict[str, object]) -> None:
+    def on_event(kind: EventKind, text: str, data: dict[str, object]) -> None:
         if kind == "usage" and meter is not None:
             with contextlib.suppress(ValidationError):
                 meter.told = Usage.model_validate(data, strict=False)
@@ -55,7 +53,7 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
 
     told: Outcome | None = None
     try:
-        told = outcome = run_engine(context, replace(attempt, on_event=heard))
+        told = outcome = run_engine(context, replace(attempt, on_event=on_event))
     finally:
         if meter is not None:
             _settle(context, meter, told, cancel)
@@ -70,7 +68,6 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
 
 
 def held_words(hold: BudgetHold) -> str:
-    """Why a run waits, or has to end, in plain words; those of pages are in the catalogue."""
     what = {
         "day": f"the {hold.cap:,} tokens of today are used up (`daily_tokens`)",
         "trigger": f"its trigger has used its {hold.cap:,} tokens of today "
@@ -84,21 +81,20 @@ def held_words(hold: BudgetHold) -> str:
 def _settle(
     context: RunContext, meter: RunMeter, outcome: Outcome | None, cancel: CancelToken
 ) -> None:
-    """Write down what a run has used; where its engine told nothing, about how much that was.
-
-    At a stop on a disk that refuses nothing is written.
-    """
+    """Write the usage line, estimated where the engine reports none."""
     usage, estimated = used_by(meter, outcome, has_begun=cancel.has_begun)
     if usage is not None:
         with contextlib.suppress(StorageError):
-            context.insist(lambda: context.usage.settle(meter, usage, estimated=estimated))
+            context.retry_on_storage_error(
+                lambda: context.usage.settle(meter, usage, estimated=estimated)
+            )
     context.feed.tell("usage")
 
 
 def used_by(
     meter: RunMeter, outcome: Outcome | None, *, has_begun: bool
 ) -> tuple[Usage | None, bool]:
-    """What a run has used (None: nothing), and whether that is estimated. Pure."""
+    """Usage of a run (None: nothing), and whether it is estimated. Pure."""
     if outcome is None:
         return (meter.told, True) if meter.told.tokens else (None, False)
     if outcome.usage.tokens:
@@ -107,4 +103,4 @@ def used_by(
         return meter.told, True
     if not has_begun or outcome.reason in _TURNED_AWAY:
         return None, False
-    return Usage(input_tokens=outcome.asked, output_tokens=tokens.count(outcome.text)), True
+    return Usage(input_tokens=outcome.prompt_tokens, output_tokens=tokens.count(outcome.text)), True

@@ -1,7 +1,4 @@
-"""What an engine is told: a role's template, and its input in words within its budgets.
-
-Templates are shipped with the product; the user's own in the state folder go before them.
-"""
+"""Builds a run's prompt: the role's template, and its input within the budgets."""
 
 from __future__ import annotations
 
@@ -32,35 +29,28 @@ NEEDED = {
     "daily-summary": "messages",
     "monthly-summary": "messages",
 }
-"""Without it the answer would be made of nothing, and taken for one of something."""
+"""Placeholders a template must have."""
 FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
 MAX_UPSTREAM_CHARACTERS = 4000
 _MOST_BYTES = 2**20
 _TICKS = 5
-"""Of the fences of what a prompt begins with: code in a message makes them no longer."""
+"""Longer fences than in any message."""
 _SCRIPTS = {"Hans": " (Chinese, simplified)", "CN": " (Chinese, simplified)"} | dict.fromkeys(
     ("Hant", "TW", "HK"), " (Chinese, traditional)"
 )
 _MOST_TAG = 64
-"""Characters of a zone's or language's name."""
 _MARK_TOKENS = 8
-"""Of the mark of a cut, should the newest note alone be too long."""
+"""Reserved for the cut mark."""
 _EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 
 
 class Prompts:
-    """The templates in force."""
-
     def __init__(self, files: Files) -> None:
-        """Read and check every template; in place of what is no text of yours serves ours.
-
-        Raises:
-            BadSettings: one is missing or empty, names an unknown placeholder, or lacks one.
-        """
-        self.passed_over: list[str] = []
-        """Files that are no templates, each with its reason: the shipped ones serve for them."""
+        """Read and check every template. Raises BadSettings."""
+        self.skipped: list[str] = []
+        """Skipped files with their reasons; the shipped ones are used."""
         self._templates = {name: self._read(files, name) for name in NAMES}
 
     def fill(self, name: str, values: dict[str, str]) -> str:
@@ -69,7 +59,7 @@ class Prompts:
     def instructions(
         self, role: Role, turn_input: TurnInput, tools: tuple[ToolSpec, ...], workspace: Path
     ) -> str:
-        """What the role is and how it behaves, and which tools it has."""
+        """The role's template, filled in."""
         values = {
             "tools": "\n".join(f"- `{tool.name}`: {tool.description}" for tool in tools),
             "workspace": str(workspace),
@@ -86,7 +76,7 @@ class Prompts:
                 return _checked(f".mimikit/{own}", name, data.decode())
         except (UnsafeFile, UnicodeDecodeError) as error:
             why = str(error) if isinstance(error, UnsafeFile) else f"{own}: {error}"
-            self.passed_over.append(f"{why}; the shipped one serves in its place")
+            self.skipped.append(f"{why}; the shipped one serves in its place")
         where = f"prompts/{name}.md (shipped)"
         if not shipped.is_file():
             raise BadSettings(
@@ -118,18 +108,17 @@ def _checked(where: str, name: str, text: str) -> str:
 
 
 class HistoryWindow:
-    """Where the conversation of a prompt begins: it moves seldom, and then by half of it.
+    """Where the conversation starts: it moves rarely and by half, for the prompt cache.
 
-    Until then a prompt is the last one's beginning with more said, so what an endpoint has kept of
-    that one serves it. Safe between threads: at worst it moves once more.
+    Thread-safe.
     """
 
     def __init__(self) -> None:
         self._first: str | None = None
-        """The id of the message it begins with."""
+        """Id of its first message."""
 
     def of(self, messages: Sequence[Message], budgets: BudgetSettings) -> list[Message]:
-        """Those of the newest messages that a prompt has; both oldest first."""
+        """The newest messages that fit the budget, oldest first."""
         most, least = budgets.conversation_messages, budgets.conversation_least
         ids = [message.id for message in messages]
         is_new = self._first is None
@@ -149,7 +138,7 @@ def _said(messages: Sequence[Message]) -> int:
 
 
 def _newest(messages: Sequence[Message], most: int) -> list[Message]:
-    """The newest messages, with so many among them that code did not write."""
+    """The newest messages, `most` of them not written by code."""
     said = [number for number, message in enumerate(messages) if not message.is_by_code]
     return list(messages[said[-most] :] if len(said) >= most else messages)
 
@@ -189,7 +178,7 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
 
 
 def _asked_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: str) -> list[str]:
-    """What the Teller is to answer now, in the order that suits what stays the same longest."""
+    """What the Teller is to answer now, most stable first."""
     question = ""
     if (asked := turn_input.question) is not None:
         question = indented(f"[{asked.question_id}] {asked.question}")
@@ -205,7 +194,7 @@ def _asked_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: s
 
 
 def _environment(turn_input: TurnInput) -> str:
-    """The user's time and language, which change with every turn."""
+    """Time and language, which change every turn."""
     zone = ZoneInfo("UTC")
     with contextlib.suppress(BadInput):
         zone = zone_named(turn_input.timezone)
@@ -255,10 +244,7 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
 
 
 def user_block(text: str, budget: int) -> str:
-    """What a prompt always has of `memory.md`: whole notes and paragraphs, within tokens.
-
-    Where that is not all of it the newest are kept, which stand last, and it says where all are.
-    """
+    """The part of `memory.md` that every prompt has, within `budget` tokens: the newest notes."""
     parts: list[str] = []
     for entry in markdown.entries(text):
         if entry.kind == "note":
@@ -275,5 +261,5 @@ def user_block(text: str, budget: int) -> str:
 
 
 def _section(label: str, body: str, *, least: int = 3) -> str:
-    """A fenced block: data, whatever it says."""
+    """A fenced block of data."""
     return f"## {label}\n{fence(body, least=least)}" if body else ""

@@ -1,4 +1,4 @@
-"""What kind of result a run came to, told by what it did; pure."""
+"""Classifies a result by what the run did. Pure."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ _SECTIONS = {
 def typed_result(
     task: Task, status: EndStatus, text: str, diff: TaskDiff | None, *, looked: bool
 ) -> tuple[ResultType, dict[str, Json]]:
-    """The type, and what a result of it holds beside its text.
-
-    A run that changed files is a code change, however it ended; one that looked around (ran
-    commands, used tools) and then told is an analysis.
-    """
+    """Type and extra fields: changed files make a code change, tool use an analysis."""
     if diff is not None:
         listed: list[Json] = [
             {"path": file.path, "action": file.action, "summary": file.summary}
@@ -53,7 +49,7 @@ def typed_result(
 
 
 def _items(text: str) -> dict[str, list[str]]:
-    """The items of the lists in a text, by what the headings over them say they are."""
+    """List items in a text, by the kind their headings say."""
     found: dict[str, list[str]] = {}
     section, is_code = "findings", False
     for line in text.splitlines():

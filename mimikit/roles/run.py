@@ -1,14 +1,13 @@
-"""What every role works with, the runs that live, and the one way a role runs an engine."""
+"""What every role works with, the live runs, and how a role runs an engine."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -56,20 +55,20 @@ T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
 MAX_EVENT_CHARACTERS = 20_000
 _WITHOUT_TOKENS = CODE_ENGINES | {TEST_ENGINE}
-"""Engines that have no use for the prompt's tokens."""
+"""Engines that use no tokens."""
 _ANSWERS = frozenset({"message", "tool", "command", "file"})
-"""Events that follow from an answer which came whole."""
-_TOLD_OF_A_TURN: dict[FailureReason | None, str] = {
+"""Events that prove a complete answer."""
+_TURN_ERRORS: dict[FailureReason | None, str] = {
     "error": "engine_failed",
     "timeout": "engine_silent",
 }
-"""The user reads a sentence in their language; what the engine said stands in the log."""
-TRY_AGAIN_S = (0.5, 1.0, 2.0)
-"""So long is waited before what may pass in a moment is asked again."""
+"""The user reads a sentence; the engine's words are in the log."""
+BACKOFF_S = (0.5, 1.0, 2.0)
+"""Back-off before a transient failure is retried, in seconds."""
 
 
 class LiveRuns:
-    """The runs of this process by id: what they do now, and how to stop them. Thread-safe."""
+    """The runs of this process by id, and how to stop them. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,7 +77,7 @@ class LiveRuns:
         self._stopping = False
 
     def start(self, run_id: str, role: Role, title: str, now: datetime) -> CancelToken:
-        """Enter a run; its token may already be canceled when the cancel came first."""
+        """Enter a run; its token is already canceled if the cancel came first."""
         run, token = LiveRun(id=run_id, role=role, title=title[:200], started_at=now), CancelToken()
         with self._lock:
             self._runs[run_id] = run, token
@@ -89,7 +88,6 @@ class LiveRuns:
         return token
 
     def headline(self, run_id: str, text: str) -> None:
-        """Say in one line what the run does now."""
         with self._lock:
             if run_id in self._runs:
                 run, token = self._runs[run_id]
@@ -100,10 +98,7 @@ class LiveRuns:
             self._runs.pop(run_id, None)
 
     def cancel(self, run_id: str, *, early: bool = False) -> bool:
-        """Stop a run; False when it is not live here.
-
-        early: then stop it when it enters, as it is claimed already.
-        """
+        """False when it is not live here; `early`: then stop it when it enters."""
         with self._lock:
             _, token = self._runs.get(run_id, (None, None))
             if token is None and early:
@@ -113,7 +108,7 @@ class LiveRuns:
         return token is not None
 
     def stop_all(self) -> None:
-        """Stop every run, and each one that still enters."""
+        """Stop every run, also those that enter later."""
         with self._lock:
             self._stopping = True
             stopped = [token for _, token in self._runs.values()]
@@ -121,7 +116,7 @@ class LiveRuns:
             token.cancel("killed")
 
     def list(self) -> list[LiveRun]:
-        """Every live run, oldest first."""
+        """Oldest first."""
         with self._lock:
             runs = [run for run, _ in self._runs.values()]
         return sorted(runs, key=lambda run: run.started_at)
@@ -129,7 +124,7 @@ class LiveRuns:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What every run of one consumer works with."""
+    """What every run of one consumer shares."""
 
     files: Files
     settings: Settings
@@ -149,11 +144,11 @@ class RunContext:
 
     @functools.cached_property
     def usage(self) -> UsageBook:
-        """What runs use; made before any thread is."""
+        """Created before any thread."""
         return UsageBook(self.files, self.settings, self.clock)
 
     def open_session(self, kind: type[S], caller: ToolCaller) -> S:
-        """A role's tools for one run; what they refuse goes into the log."""
+        """A role's tools for one run; refusals are logged."""
         return kind(
             caller,
             self.reader,
@@ -163,12 +158,8 @@ class RunContext:
             ),
         )
 
-    def insist(self, do: Callable[[], T]) -> T:
-        """Read or write what a run cannot do without, however long the disk refuses.
-
-        Given up only at the stop: an outcome that could not be written is found by recovery as an
-        interrupted run.
-        """
+    def retry_on_storage_error(self, do: Callable[[], T]) -> T:
+        """Retry a read or write while the disk refuses, until the stop."""
         while True:
             try:
                 return do()
@@ -181,7 +172,7 @@ class RunContext:
 
 
 class RunEvent(Record):
-    """One line of `runs/{id}.jsonl`: what a run did, as it did it."""
+    """One line of `runs/{id}.jsonl`."""
 
     at: Instant
     type: Literal[
@@ -194,13 +185,10 @@ class RunEvent(Record):
 
 
 class RunOutput:
-    """Where a run's events go: `runs/{id}.jsonl`, its headline, and a Teller's words to the page.
-
-    Output is for following, not for keeping: a disk that refuses a line never ends the run.
-    """
+    """Writes a run's events to `runs/{id}.jsonl`; a disk that refuses a line never ends the run."""
 
     def __init__(self, context: RunContext, run_id: str, *, is_turn: bool, watch: OnEvent) -> None:
-        """`is_turn` streams its deltas to the page as they come; `watch` is told of each event."""
+        """`is_turn`: stream deltas to the page; `watch` is called for each event."""
         self._context, self._run_id, self._watch = context, run_id, watch
         self._left = context.settings.limits.output_bytes
         self._is_turn = is_turn
@@ -215,7 +203,7 @@ class RunOutput:
         self.write(kind, text, data)
 
     def write(self, kind: str, text: str, data: Mapping[str, object]) -> None:
-        """Append one line; beyond the cap, one last note."""
+        """Append one line; beyond the cap one last note."""
         facts = dict(data)
         record = RunEvent.model_validate(
             {
@@ -252,7 +240,6 @@ class Attempt:
     choice: EngineChoice
     cancel: CancelToken
     session: ToolSession | None = None
-    """The role's tools."""
     on_event: OnEvent = lambda _kind, _text, _data: None
     on_session: OnSession = lambda _session: None
     resume: str | None = None
@@ -260,9 +247,9 @@ class Attempt:
 
 
 def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
-    """Run one engine with its tools served, its output followed, its scratch removed.
+    """Run one engine with its tools served.
 
-    Whatever an engine raises becomes a failed outcome, but want of memory, threads, descriptors.
+    Raises only on a shortage of memory, threads or descriptors.
     """
     role, run_id, turn_input, cancel = attempt.role, attempt.run_id, attempt.input, attempt.cancel
     engine, session, server = attempt.choice.engine, attempt.session, context.tool_server
@@ -305,15 +292,17 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             # An internal task is asked for a word; nobody asked it to work.
             read_only=turn_input.task is not None and turn_input.task.internal,
         )
-        outcome = _served(context, attempt.choice, request)
-        outcome = outcome if engine.name in _WITHOUT_TOKENS else _with_asked(request, outcome)
+        outcome = _run_guarded(context, attempt.choice, request)
+        outcome = (
+            outcome if engine.name in _WITHOUT_TOKENS else _with_prompt_tokens(request, outcome)
+        )
     except Exception as error:
         if shortage_of(error):
             raise
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
         # An EngineError says that nothing began; of what else an engine raises nobody knows.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
-        outcome = not_begun(context, cancel, error) or _failed_by(error)
+        outcome = Failed("error", f"the engine failed: {error}")
     finally:
         if server is not None and token is not None:
             server.unregister(token)
@@ -329,10 +318,6 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     return outcome
 
 
-def _failed_by(error: Exception) -> Outcome:
-    return Failed("error", f"the engine failed: {error}")
-
-
 def _prompts(
     context: RunContext,
     engine: Engine,
@@ -341,7 +326,7 @@ def _prompts(
     specs: tuple[ToolSpec, ...],
     scratch: Path,
 ) -> tuple[str, str]:
-    """The role's instructions and the turn's own prompt; a command is a shell line alone."""
+    """Instructions and prompt; a command is a shell line alone."""
     if engine.name == "command":
         return "", turn_input.task.prompt if turn_input.task else ""
     instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
@@ -349,8 +334,8 @@ def _prompts(
     return instructions, prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
 
 
-def _served(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outcome:
-    """Run an engine, unless it is to be left alone just now; what comes of it counts for others."""
+def _run_guarded(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outcome:
+    """Run an engine unless its circuit is open, and learn from the outcome."""
     engines, name, run_id = context.engines, choice.engine.name, request.run_id
     away = engines.begin(name, request.role, run_id)
     if away is not None:
@@ -358,26 +343,26 @@ def _served(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outc
 
     def on_event(kind: EventKind, text: str, data: dict[str, Any]) -> None:
         if kind in _ANSWERS:
-            engines.answered(name, run_id)
+            engines.circuits.answered(name, run_id)
         request.callbacks.on_event(kind, text, data)
 
     try:
-        outcome = _asked(
+        outcome = _run_with_retries(
             context,
             choice.engine,
             replace(request, callbacks=replace(request.callbacks, on_event=on_event)),
         )
         request.cancel.has_begun = True
-        engines.heard(name, request.role, run_id, outcome, choice.instead_of)
+        engines.record_outcome(name, request.role, run_id, outcome, choice.instead_of)
     finally:
-        engines.left(name, run_id)
+        engines.circuits.left(name, run_id)
     return outcome
 
 
-def _asked(context: RunContext, engine: Engine, request: RunSpec) -> Outcome:
-    """Run an engine; what may pass is asked again, what is too long again in short."""
+def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> Outcome:
+    """Run an engine with retries: after a back-off, or with half the context."""
     outcome = engine.run(request)
-    for wait_s in TRY_AGAIN_S:
+    for wait_s in BACKOFF_S:
         if not (isinstance(outcome, Failed) and outcome.retry_now):
             break
         if not _pause(request.cancel, wait_s):
@@ -399,36 +384,36 @@ def _asked(context: RunContext, engine: Engine, request: RunSpec) -> Outcome:
         said = phrases.say("context_too_long", language, engine=engine.name)
         outcome = replace(outcome, error=said)
     elif request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
-        key = _TOLD_OF_A_TURN.get(outcome.reason)
+        key = _TURN_ERRORS.get(outcome.reason)
         said = phrases.say(key, language, engine=engine.name) if key else outcome.error
         outcome = replace(outcome, error=said)
     return outcome
 
 
 def _language(request: RunSpec) -> phrases.Language:
-    """The language of who is to be told."""
+    """Of the user."""
     task, given = request.input.task, request.input
     said = task.prompt if task else "\n".join(item.text for item in given.inputs)
     return phrases.language(said, given.locale)
 
 
 def _pause(cancel: CancelToken, seconds: float) -> bool:
-    """Wait; False when the run is to stop meanwhile."""
+    """False when the run is to stop meanwhile."""
     stop = threading.Event()
     cancel.on_cancel(lambda _reason: stop.set())
     return not stop.wait(seconds)
 
 
-def _with_asked(request: RunSpec, outcome: Outcome) -> Outcome:
-    """Where an engine has told no usage: with the tokens it was asked with, about."""
+def _with_prompt_tokens(request: RunSpec, outcome: Outcome) -> Outcome:
+    """With the estimated prompt tokens, where the engine reports no usage."""
     if outcome.usage.tokens:
         return outcome
-    asked = tokens.count(request.instructions) + tokens.count(request.prompt)
-    return replace(outcome, asked=asked)
+    prompt_tokens = tokens.count(request.instructions) + tokens.count(request.prompt)
+    return replace(outcome, prompt_tokens=prompt_tokens)
 
 
 def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
-    """The same with half the budgets; None where that says no less."""
+    """With half the budgets; None if that is no shorter."""
     budgets = context.settings.budgets
     half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
     upstream = request.scratch / UPSTREAM
@@ -436,21 +421,8 @@ def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
     return replace(request, prompt=prompt) if len(prompt) < len(request.prompt) else None
 
 
-def not_begun(context: RunContext, cancel: CancelToken, error: Exception) -> Failed | None:
-    """The outcome of a run that could not begin as its workspace is closed, by another run.
-
-    None: it had begun, or the error was another. It costs no attempt, and is tried again soon.
-    """
-    is_shut = isinstance(error, PermissionError) and not os.access(context.workspace, os.X_OK)
-    if not is_shut or cancel.has_begun:
-        return None
-    reason = f"{context.workspace} cannot be looked into: `chmod u+rwx` gives that back"
-    retry_at = context.clock.now() + timedelta(seconds=1)
-    return Failed("engine_unavailable", reason, retry_at=retry_at)
-
-
 def _timeouts(attempt: Attempt, limits: LimitSettings) -> tuple[float, float]:
-    """How long a run may take, and how long it may be silent, in seconds."""
+    """Deadline and idle timeout, in seconds."""
     role, task, choice = attempt.role, attempt.input.task, attempt.choice
     longest = {"teller": 180, "planner": 600, "worker": limits.worker_timeout_s}[role]
     timeout_s = (task and task.timeout) or choice.seat.timeout_s or longest
@@ -466,14 +438,11 @@ def _no_tools(name: str, _arguments: Mapping[str, object]) -> ToolReply:
 
 
 def cut_to_side(context: RunContext, record_id: str, text: str, *, note: bool = True) -> str:
-    """A text as its record holds it: of one that is too long the beginning, and a note.
-
-    Crash: the whole is written to `side/` first; without its record nobody looks for it.
-    """
+    """The beginning of a long text; the whole is written to `side/` first."""
     data, whole = text.encode(errors="replace"), paths.side(record_id)
     limit = context.settings.limits.result_bytes
     if len(data) <= limit:
         return text
-    context.insist(lambda: context.files.write(whole, data))
+    context.retry_on_storage_error(lambda: context.files.write(whole, data))
     cut = data[:limit].decode(errors="ignore")
     return f"{cut}\n\n… ({whole})" if note else cut

@@ -1,4 +1,4 @@
-"""What a run was told and what it called, for who asks afterwards why it said what it said."""
+"""Keeps what a run was told and which tools it called, for the inspector."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ from mimikit.tasks.retry import WAITING
 
 
 class RunTrail:
-    """Passes a run's tool calls on and keeps the first of them; at its end they are written down.
-
-    Safe between threads as far as the calls it passes on are.
-    """
+    """Passes tool calls on and records the first of them."""
 
     def __init__(self, engine: str, call: Callable[[str, Mapping[str, object]], ToolReply]) -> None:
         self._engine, self._call = engine, call
@@ -49,10 +46,7 @@ class RunTrail:
         return reply
 
     def keep(self, files: Files, request: RunSpec | None, outcome: Outcome, now: datetime) -> None:
-        """Write down what the run was told; None: it did not come to that.
-
-        Of one that was turned away nothing: it was told nothing, and begins again.
-        """
+        """Write it down, unless the run was turned away or never started."""
         was_told = outcome.reason not in WAITING
         if request is None or self._engine in CODE_ENGINES or not was_told:
             return
@@ -76,5 +70,5 @@ class RunTrail:
 
 
 def _kept(text: str, most: int) -> str:
-    """As much of a text as is kept, in characters that a file can hold."""
+    """Cut, in characters that a file can hold."""
     return cut(text, most).encode(errors="replace").decode()

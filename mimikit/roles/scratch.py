@@ -1,4 +1,4 @@
-"""A run's own folder, outside of the workspace: made before it, gone after it."""
+"""A run's scratch folder outside the workspace."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ def make_scratch(state: Path) -> Path:
 
 
 def sweep_scratch(state: Path) -> None:
-    """Remove the scratch folders that a killed consumer of this state has left behind.
-
-    Only while no run of this state is going on.
-    """
+    """Remove scratch folders of a dead consumer, while no run is going on."""
     for path in Path(tempfile.gettempdir()).glob(f"{scratch_prefix(state)}*"):
         with contextlib.suppress(FileNotFoundError):
             if path.lstat().st_uid == os.getuid():  # anybody may make a folder of that name
@@ -34,7 +31,7 @@ def sweep_scratch(state: Path) -> None:
 
 
 def remove_scratch(scratch: Path) -> None:
-    """Remove a scratch folder, whatever a run has made of it; what can not go stays for a start."""
+    """Whatever is in it; what cannot be removed waits for the next start."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(scratch, ignore_errors=True)
     if os.path.lexists(scratch):  # folders too deep for Python, or shut by the run
@@ -44,7 +41,7 @@ def remove_scratch(scratch: Path) -> None:
 
 
 def lay_out_upstream(files: Files, upstream: tuple[TaskResult, ...], scratch: Path) -> None:
-    """Put the whole text of each result a run builds on into its scratch folder, read-only."""
+    """Write the results a run builds on into its scratch folder, read-only."""
     for result in upstream:
         whole = files.read(paths.side(result.id)) if "whole" in result.result else None
         folder = scratch / UPSTREAM

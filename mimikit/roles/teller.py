@@ -1,4 +1,4 @@
-"""The Teller: one turn, from frozen inputs to an unapplied commit record; and its thread."""
+"""The Teller: one turn, from frozen inputs to a commit record that is not applied yet."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import LastingThread
 from mimikit.roles.metering import run_metered
-from mimikit.roles.run import Attempt, RunContext, cut_to_side, not_begun
+from mimikit.roles.run import Attempt, RunContext, cut_to_side
 from mimikit.roles.turn_context import with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
 
 @dataclass(frozen=True, slots=True)
 class TurnJob:
-    """A turn to be taken: its inputs, frozen when it began."""
+    """A turn to take, with the inputs it started with."""
 
     id: str
     attempt: int
     items: tuple[InboxItem, ...]
     input: TurnInput
-    """What is known of it without memory and conversation."""
+    """Without memory and conversation."""
     choice: EngineChoice
     cancel: CancelToken
     trace_id: str
     is_last: bool = False
-    """No attempt follows this one."""
+    """No attempt follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """What came of an attempt: a record to commit, or why there is none."""
+    """A record to commit, or why there is none."""
 
     job: TurnJob
     record: TurnRecord | None = None
@@ -48,13 +48,10 @@ class TurnOutcome:
 
 
 def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
-    """Complete the input, run the engine, make its effects a record; nothing is written here.
-
-    A disk that refuses to be read costs no attempt.
-    """
+    """Run the engine and make a record; nothing is written. A failing disk costs no attempt."""
     started = context.clock.now()
     try:
-        turn_input = context.insist(lambda: with_context(context, job.input))
+        turn_input = context.retry_on_storage_error(lambda: with_context(context, job.input))
     except StorageError as error:
         return TurnOutcome(job, None, str(error), "engine_unavailable")
     question = job.input.question
@@ -90,7 +87,7 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
 
 
 def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
-    """What the user said, as it goes into the transcript."""
+    """For the transcript."""
     return [
         Message(
             id=item.id,
@@ -156,20 +153,18 @@ def _record(
 
 
 def outcome_of(context: RunContext, job: TurnJob) -> TurnOutcome:
-    """Take a turn; whatever goes wrong is an outcome, but want of memory, threads, descriptors."""
+    """Take a turn; every error but a shortage becomes an outcome."""
     try:
         return take_turn(context, job)
     except Exception as error:
         if shortage_of(error):
             raise
         context.log.write("error", "turn_fault", turnId=job.id, error=repr(error))
-        if (short := not_begun(context, job.cancel, error)) is not None:
-            return TurnOutcome(job, None, short.error, short.reason, short.retry_at)
         return TurnOutcome(job, None, str(error), "error")
 
 
 class TellerThread:
-    """Takes turns on a thread of its own, one at a time."""
+    """Takes turns one at a time on its own thread."""
 
     def __init__(self, context: RunContext, ring: Callable[[], None]) -> None:
         """`ring` wakes the supervisor when a turn ended."""
@@ -183,14 +178,13 @@ class TellerThread:
         self._jobs.put(job)
 
     def outcomes(self) -> list[TurnOutcome]:
-        """What ended since the last look."""
+        """Those since the last call."""
         found: list[TurnOutcome] = []
         while not self._done.empty():
             found.append(self._done.get())
         return found
 
     def close(self, timeout_s: float) -> None:
-        """End the thread after the turn in progress."""
         self._jobs.put(None)
         self._thread.join(timeout_s)
 

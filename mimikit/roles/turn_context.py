@@ -1,4 +1,4 @@
-"""What a turn knows: conversation, tasks, what memory has on it, and its user's language."""
+"""What a turn knows: conversation, tasks, memory hits, and the user's language."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from mimikit.roles.prompts import user_block
 from mimikit.roles.run import RunContext
 
 RECENT = 5
-"""Messages that belong to the query of what memory is asked, with less weight."""
+"""Messages that belong to the memory query, with less weight."""
 _READ = 4000
-"""Characters of a text that are enough to tell its script."""
+"""Characters that are enough to detect a script."""
 _TRADITIONAL = ("hant", "tw", "hk", "mo")
 
 
 def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
-    """The input with the conversation, the tasks, and what memory has on what is asked.
-
-    What was said last counts a little in the search.
-    """
+    """Adds the conversation, the tasks and memory hits."""
     asked = "\n".join(item.text for item in turn_input.inputs)
     if turn_input.task is not None:
         asked = turn_input.task.prompt
@@ -57,10 +54,7 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
 
 
 def written_in(text: str, locale: str) -> str:
-    """The language that a text is in, as a tag with its script where that matters: `zh-Hant`.
-
-    The locale's own, `zh-TW` or `fr`, where the text does not speak against it.
-    """
+    """The language tag of a text, with the script where it matters: `zh-Hant`."""
     is_chinese = locale.lower().startswith("zh")
     if phrases.language(text, locale) == "en":
         return "en" if is_chinese else locale

@@ -16,9 +16,9 @@ class FileBytes(bytes):
     """The bytes of a file that know its name, and when it was first seen."""
 
     name: str
-    seen_at: datetime | None
+    seen_at: datetime
 
-    def __new__(cls, data: bytes, name: str, seen_at: datetime | None = None) -> FileBytes:
+    def __new__(cls, data: bytes, name: str, seen_at: datetime) -> FileBytes:
         made = super().__new__(cls, data)
         made.name = name
         made.seen_at = seen_at

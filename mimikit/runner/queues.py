@@ -10,13 +10,12 @@ nothing of its own (no results, retries, revocations, schedule).
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
-from huey.api import Huey, PeriodicTask, crontab
+from huey.api import Huey, crontab
 from huey.api import Task as HueyTask
 
 from mimikit.errors import BadRecord, BadSettings, StorageError
@@ -27,7 +26,7 @@ from mimikit.hueyfiles.storage import ClaimStorage
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
-from mimikit.protocol.records import MAX_RECORD_BYTES, decode, encode
+from mimikit.protocol.records import encode
 from mimikit.runner.claims import FileBytes, TaskClaims
 from mimikit.tasks import queue as task_queue
 
@@ -35,10 +34,10 @@ _REFUSED_S = 0.2
 
 
 class TaskStorage(ClaimStorage):
-    """The files of one queue of the protocol, each a message of its own: a `FileBytes`.
+    """The files of one queue of the protocol: each is a message, claimed as `FileBytes`.
 
-    Order: what `inspect(name, data, seen_at)` says, which gives a file's QueueEntry or raises
-    BadRecord; `glance(name, data)` gives that of an undoubted file, faster, or None.
+    `inspect(name, data, seen_at)` gives a file's QueueEntry (its order) or raises BadRecord;
+    `glance(name, data)` gives it faster for a file as our programs write it, else None.
     """
 
     def __init__(
@@ -62,25 +61,6 @@ class TaskStorage(ClaimStorage):
             running=f"{queue}/running",
             **options,
         )
-
-    def enqueue(self, data: bytes, priority: float | None = None) -> None:
-        """Put a file into the queue; one of its name that is there already stays as it is."""
-        if not isinstance(data, FileBytes):
-            raise TypeError(f"expected FileBytes, got {type(data).__name__}; name the file")
-        self._files.create(f"{self._queue}/{data.name}", data)
-        if self._session is not None:
-            self._session.folder.look([data.name])
-
-    def enqueued_items(self, limit: int | None = None) -> list[bytes]:
-        """The files that wait, in their order."""
-        found: list[tuple[Any, bytes]] = []
-        for name in self._files.names(self._queue):
-            data = self._files.read(f"{self._queue}/{name}", most=MAX_RECORD_BYTES)
-            with contextlib.suppress(BadRecord):
-                if data is not None:
-                    found.append((self._inspect(name, data, self._clock.now()).order, data))
-        found.sort(key=lambda item: item[0])
-        return [data for _, data in found][:limit]
 
     def dequeue(self) -> bytes | None:
         """None as well where the disk refuses to be begun with: the supervisor tells of that."""
@@ -130,17 +110,12 @@ class TaskHuey(Huey):
         """The protocol's task as one of Huey's."""
         return self._wrapper.task_class((task,), {}, id=task.id, priority=task.priority)
 
-    def serialize_task(self, task: HueyTask) -> FileBytes:
-        """The Task's JSON, as it lies in the queue."""
-        (record,) = cast("tuple[Task]", task.args)
-        return FileBytes(record.to_json(), f"{record.id}.json")
-
     def deserialize_task(self, data: bytes) -> HueyTask:
         """Huey's task for a claimed file; the storage has validated it."""
-        if isinstance(data, FileBytes) and data.seen_at is not None:
-            task, _ = task_queue.parse_task(data.name, data, self.queue, data.seen_at)
-            return self.task_of(task)
-        return self.task_of(decode(data, Task))
+        if not isinstance(data, FileBytes):
+            raise TypeError(f"expected a claimed file, got {type(data).__name__}")
+        task, _ = task_queue.parse_task(data.name, data, self.queue, data.seen_at)
+        return self.task_of(task)
 
     def is_revoked(self, task: Any, timestamp: datetime | None = None, peek: bool = True) -> bool:
         """Never: tasks are canceled by the product, not revoked by Huey."""
@@ -155,10 +130,8 @@ class TaskHuey(Huey):
         return []
 
     def enqueue(self, task: HueyTask) -> Any:
-        """A periodic task only rings."""
-        if isinstance(task, PeriodicTask):
-            return task.execute()
-        return super().enqueue(task)
+        """A periodic task only rings; all others come as files."""
+        return task.execute()
 
     def ring_at(self, name: str, cron: str, ring: Callable[[], None]) -> None:
         """Call `ring` in each minute that fits `cron` (five fields, UTC).

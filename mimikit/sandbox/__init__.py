@@ -1,1 +1,1 @@
-"""The box in which Workers run: an allowlist around bubblewrap, its git rule, its proof."""
+"""The box in which Workers run: an allowlist around bubblewrap, its git rule, its canary."""

@@ -1,7 +1,4 @@
-"""The command line of the box: what is not named here is not there.
-
-Pure but for looking at what exists; all paths are real ones.
-"""
+"""The command line of the box, an allowlist. All paths are real ones."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _SHOWN, _WRITTEN, _HIDDEN = "--ro-bind", "--bind", "--tmpfs"
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What a box shows beside the system's programs. What does not exist is left out."""
+    """What a box shows beside the system's programs. Missing paths are left out."""
 
     cwd: Path
     home: Path
@@ -32,18 +29,18 @@ class Box:
     shown: Sequence[Path] = ()
     """Read-only, also within what is writable."""
     pinned: Sequence[Path] = ()
-    """Can be neither moved nor replaced; what is in it is as around it."""
+    """Cannot be moved or replaced."""
     hidden: Sequence[Path] = ()
-    """Empty and read-only, wherever it would be seen; what is named within stays seen."""
+    """Masked: empty and read-only, but for what is named within."""
     network: bool = False
     nests: bool = False
-    """Whether what runs in it makes a box of its own, as codex does."""
+    """Whether a program in it makes its own box, as codex does."""
     covers: Mapping[Path, Path] = field(default_factory=dict[Path, Path])
-    """What is seen, read-only, in the place of a file."""
+    """Files shown, read-only, in the place of others."""
 
 
 def box_argv(bwrap: str, argv: Sequence[str], box: Box, root: Path = Path("/")) -> list[str]:
-    """`argv` with bubblewrap in front of it; `root` is where the system's folders are looked up."""
+    """`argv` in the box; `root`: where system folders are looked up."""
     line = [bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     line += ["--unshare-cgroup-try", "--die-with-parent", "--new-session"]
     line += ["--cap-drop", "ALL"]  # root keeps all else, and takes each mount away
@@ -66,10 +63,7 @@ def namespace_argv(
     writable: Iterable[Path] = (),
     covers: Mapping[Path, Path] | None = None,
 ) -> list[str]:
-    """`argv` on the machine as it is, in a process namespace: with it all it started ends.
-
-    hidden: folders that are empty there, but for what of them is `writable`.
-    """
+    """`argv` in a process namespace; `hidden` folders are masked but for `writable`."""
     line = [bwrap, "--die-with-parent", "--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc"]
     hidden = list(hidden)
     opened = [path for path in writable if any(map(path.is_relative_to, hidden))]
@@ -93,7 +87,7 @@ def _system(root: Path) -> list[str]:
 
 
 def _mounts(box: Box, *, all_is_seen: bool = False) -> list[str]:
-    """The mounts of a box, the outer ones first; `all_is_seen`: before them, too."""
+    """Outer mounts first; `all_is_seen`: everything is mounted below them."""
     made = dict.fromkeys(box.writable, _WRITTEN)
     made |= {path: made.get(path, _WRITTEN) for path in box.pinned}
     made |= dict.fromkeys(box.shown, _SHOWN)

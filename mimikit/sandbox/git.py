@@ -1,7 +1,4 @@
-"""What a Worker may do with the workspace's `.git`: read it, or commit without choosing programs.
-
-Git runs what `hooks` and `config` name, as whoever uses it: those stay shut with `write` too.
-"""
+"""The Worker's access to `.git`; what names programs stays read-only even with `write`."""
 
 from __future__ import annotations
 
@@ -19,8 +16,6 @@ of, where it is not there: a mount needs something to stand on."""
 
 @dataclass(frozen=True, slots=True)
 class GitAccess:
-    """Paths for a box."""
-
     shown: tuple[Path, ...] = ()
     """Read-only."""
     writable: Path | None = None
@@ -28,7 +23,7 @@ class GitAccess:
 
 
 def git_access(workspace: Path, mode: Literal["read-only", "write"]) -> GitAccess:
-    """What of git a box of this workspace, a real path, shows. Creates missing read-only paths."""
+    """Creates missing read-only paths. `workspace` is a real path."""
     git = workspace / ".git"
     if git.is_symlink() or not git.exists():
         return GitAccess()
@@ -48,10 +43,7 @@ def git_access(workspace: Path, mode: Literal["read-only", "write"]) -> GitAcces
 
 
 def _linked_worktree(file: Path) -> list[Path]:
-    """The repository of a linked worktree, if that says itself that this is one of its own.
-
-    A Worker may have written the file: on its word alone nothing outside the workspace is shown.
-    """
+    """The repository of a linked worktree, if it confirms what its file says."""
     try:
         own = Path(os.path.realpath(file.parent / _text(file).removeprefix("gitdir:").strip()))
         back = Path(os.path.realpath(own / _text(own / "gitdir")))

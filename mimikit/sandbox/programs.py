@@ -1,27 +1,24 @@
-"""Where the programs lie that are started outside the box: found once, never below a workspace.
-
-A Worker writes the workspace: a `bwrap` or `codex` put there must not be what the next run starts.
-"""
+"""Finds the programs that run outside the box: once, and never below a workspace."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
-from importlib import util
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 _workspaces = set[Path]()
 _found = dict[tuple[str, str], str]()
-"""By name and PATH."""
 
 
 def refuse_below(workspace: Path) -> None:
-    """From now on no program of this workspace is found."""
+    """Find no program of this workspace from now on."""
     _workspaces.add(Path(os.path.realpath(workspace)))
 
 
 def find(name: str) -> str | None:
-    """The absolute path of a program, a name or a path; the same for the life of this process."""
+    """The absolute path of a program; fixed for the life of this process."""
     key = name, os.environ.get("PATH", os.defpath)
     if (known := _found.get(key)) is None or not os.access(known, os.X_OK):
         known = next((path for path in _candidates(*key) if not _is_in_workspace(path)), None)
@@ -31,7 +28,6 @@ def find(name: str) -> str | None:
 
 
 def why_missing(name: str) -> str:
-    """Why `find` gives nothing for a name."""
     path = os.environ.get("PATH", os.defpath)
     if (refused := next(_candidates(name, path), None)) is not None:
         return f"{refused} lies in the workspace, where Workers write; install it elsewhere"
@@ -39,24 +35,32 @@ def why_missing(name: str) -> str:
 
 
 def find_bwrap() -> str | None:
-    """The bubblewrap program: the system's, else the one that comes with codex's package."""
+    """The system's, else the one of codex's package."""
     return find("bwrap") or packaged("codex-resources", "bwrap")
 
 
 def packaged(*parts: str) -> str | None:
-    """A program of the package openai-codex-cli-bin; None where that is not installed.
+    """A program of the installed package openai-codex-cli-bin, if there is one.
 
-    It is part of this installation, which no Worker writes wherever it lies.
+    `python -m mimikit` has the current folder on its path: a package planted there, or in a
+    workspace, is not part of this installation.
     """
-    package = util.find_spec("codex_cli_bin")
+    folders = [name for name in sys.path if _is_installed(Path(os.path.realpath(name or ".")))]
+    package = PathFinder.find_spec("codex_cli_bin", folders)
     if package is None or package.origin is None:
         return None
     program = Path(package.origin).parent.joinpath(*parts)
     return str(program) if os.access(program, os.X_OK) else None
 
 
+def _is_installed(folder: Path) -> bool:
+    if folder.is_relative_to(os.path.realpath(sys.prefix)):
+        return True
+    return folder != Path.cwd() and not any(map(folder.is_relative_to, _workspaces))
+
+
 def folders_of(program: str) -> list[Path]:
-    """What has to be seen in a box so that a program starts there: itself, and its package."""
+    """What a box must show so that the program starts there."""
     real = Path(os.path.realpath(program))
     if "codex_cli_bin" in real.parts:
         return [real.parents[len(real.parts) - 2 - real.parts.index("codex_cli_bin")]]

@@ -1,4 +1,4 @@
-"""The box of an agent's Worker, whatever its engine: what it shows, and the proof that it holds."""
+"""The box of a Worker, for every engine, and the canary that proves it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECRETS = (
     *(".config/gh", ".config/gcloud", ".config/git/credentials", ".docker/config.json"),
     *(".config/opencode", ".local/share/opencode", ".codex/auth.json"),
 )
-"""What is hidden where the home is the workspace, lies in it, or is shown."""
+"""Masked where the home is the workspace, lies in it, or is shown."""
 _DONE = "all was tried"
 _ATTACK = """
 cat "$1/$2"; echo forged > "$1/$3"
@@ -42,12 +42,11 @@ for root in /proc/[0-9]*/root; do cat "$root$1/$2"; done
 [ "$6" = no ] && grep -v -e '|' -e ' lo:' /proc/net/dev && echo "has $5"
 echo "all was" tried
 """
-"""What a shell in the box tries: to read one file of the state and write another, to reach the
-consumer, and to find a network."""
+"""What the canary tries: read and write the state, reach the consumer, find a network."""
 
 
 def why_no_box() -> str | None:
-    """Why bubblewrap can make no box on this machine; asked for anew now and then."""
+    """Cached for a while."""
     return _probe("--unshare-user", "--unshare-net")
 
 
@@ -58,7 +57,7 @@ def namespaced(
     writable: Iterable[Path] = (),
     covers: Mapping[Path, Path] | None = None,
 ) -> list[str] | None:
-    """`argv` in a process namespace, see `namespace_argv`; None where none can be made."""
+    """`argv` in a process namespace; None where bubblewrap can make none."""
     bwrap = programs.find_bwrap()
     if bwrap is None or _probe() is not None:
         return None
@@ -66,7 +65,7 @@ def namespaced(
 
 
 class WorkerSandbox:
-    """Made once for an engine; safe between threads. Paths that it is given may be links."""
+    """One per engine; thread-safe."""
 
     def __init__(self, settings: SandboxSettings, state: Path) -> None:
         self._settings, self._state = settings, real(state)
@@ -75,11 +74,9 @@ class WorkerSandbox:
 
     @property
     def is_off(self) -> bool:
-        """Whether the owner lets Workers run without a box."""
         return self._settings.mode == "off"
 
     def unavailable(self) -> str | None:
-        """Why no Worker can run."""
         if self.is_off or (reason := why_no_box()) is None:
             return None
         return f"{reason}; {OR_OPEN}"
@@ -96,10 +93,9 @@ class WorkerSandbox:
         writable: Iterable[Path] = (),
         shown: Iterable[Path] = (),
     ) -> list[str]:
-        """`argv` in the box, or as it is where the owner wants none.
+        """`argv` in the box, or as it is with `sandbox.mode = off`.
 
-        Raises:
-            EngineError: there is no bubblewrap, or the workspace cannot be boxed.
+        Raises EngineError if it cannot be boxed.
         """
         if self.is_off:
             return list(argv)
@@ -133,12 +129,11 @@ class WorkerSandbox:
         return [line[0], "--setenv", "TMPDIR", str(temporary), *line[1:]]
 
     def commits_in(self, workspace: Path) -> list[Path]:
-        """The git folders that a Worker may write."""
         folder = git_access(real(workspace), self._settings.git).writable
         return [] if folder is None else [folder]
 
     def hidden(self) -> list[Path]:
-        """Secrets of the home, and what the settings hide, there or not."""
+        """Masked secrets of the home and of the settings."""
         return hidden_paths(self._settings)
 
     def unproved(
@@ -153,9 +148,9 @@ class WorkerSandbox:
         writable: Sequence[Path] = (),
         shown: Sequence[Path] = (),
     ) -> str | None:
-        """Why the box does not hold here; tried once for each workspace and form.
+        """Why the box does not hold; tried once per workspace and form.
 
-        inner: what stands in front of an agent's own commands, started in the environment `env`.
+        `inner`: what starts the agent's commands.
         """
         form = workspace, read_only, network, tuple(inner[:1])
         with self._lock:
@@ -209,13 +204,13 @@ class WorkerSandbox:
 
 
 def hidden_paths(settings: SandboxSettings) -> list[Path]:
-    """What no Worker reads even where the home is shown, there or not."""
+    """Masked even where the home is shown."""
     named = (Path.home() / Path(name).expanduser() for name in (*_SECRETS, *settings.hide))
     return [real(path) for path in named]
 
 
 def outside_of_path(settings: SandboxSettings, workspace: Path) -> list[str]:
-    """The folders of PATH that a box does not show."""
+    """Folders of PATH that a box does not show."""
     seen = [Path("/usr"), real(workspace), *(real(Path(n).expanduser()) for n in settings.show)]
     folders = dict.fromkeys(filter(os.path.isdir, os.environ.get("PATH", "").split(os.pathsep)))
     return [name for name in folders if not any(map(real(Path(name)).is_relative_to, seen))]
@@ -226,20 +221,20 @@ def real(path: Path) -> Path:
 
 
 def python_folders() -> list[Path]:
-    """What has to be shown for this Python's standard library to be there."""
+    """Where the standard library is, if not below /usr."""
     base = real(Path(sys.base_prefix))
     return [] if base.is_relative_to("/usr") else [base]
 
 
 def _own_files() -> list[Path]:
-    """What this program is made of: a Worker whose workspace is a checkout of it reads it only."""
+    """The program itself: read-only where the workspace is a checkout of it."""
     package = Path(__file__).parents[1]
     return [package, *map(asset_folder, ("webui", "prompts")), Path(sys.prefix)]
 
 
 _lock = threading.Lock()
 _probed = dict[tuple[str, ...], tuple[float, str | None]]()
-"""By bubblewrap's line: until when it is remembered, and why it makes no namespaces."""
+"""Cached result by command line, with its expiry."""
 
 
 def _probe(*flags: str) -> str | None:
@@ -258,7 +253,6 @@ def _probe(*flags: str) -> str | None:
 
 
 def _own_namespace() -> str:
-    """How the kernel names the process namespace that this process is in."""
     return str(Path("/proc/self/ns/pid").readlink())
 
 
@@ -270,7 +264,7 @@ def _refused(said: str) -> str:
 
 
 def _output(line: Sequence[str], env: Mapping[str, str] | None = None) -> str:
-    """All that a short program says; empty where it takes too long. It ends with its namespace."""
+    """Output of a short program; its error where it does not end in time."""
     given = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(Path.home())}
     try:
         ended = subprocess.run(

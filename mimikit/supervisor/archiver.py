@@ -52,7 +52,7 @@ class Archiver:
         """The raw files of the day written last, with the ids in them."""
 
     def recover(self, now: datetime) -> None:
-        """Give back what a crash left pending, unless a run that lives or has ended covers it."""
+        """Reset what a crash left pending, unless a run that lives or has ended covers it."""
         conversation = self._store.conversation
         tasks = [m.archive_task for m in conversation.messages if m.archived == "pending"]
         for task_id in filter(None, dict.fromkeys(tasks)):
@@ -106,10 +106,10 @@ class Archiver:
         return groups
 
     def _go_on(self, now: datetime) -> None:
-        """Write the next group, or hand it on. One that can not be written costs only itself.
+        """Write the next group, or queue its summary. One that fails does not keep the others.
 
-        Crash: what is pending and covered by no run is given back at the start, and found where it
-        was written by its ids.
+        Crash: what is pending and covered by no run is reset at the start, and found by its ids
+        where it was written.
         """
         group = self._todo[0]
         try:
@@ -137,7 +137,7 @@ class Archiver:
     def _write_raw(self, group: MessageGroup) -> None:
         """Write messages of one day as they are, then mark them.
 
-        Crash: what stands in a file of the day is found by its id and only marked.
+        Crash: what is in a file of the day is found by its id and only marked.
         """
         files, zone = self._store.files, self._store.settings.zone
         day = date.fromisoformat(group.name)
@@ -182,7 +182,7 @@ class Archiver:
         self._store.conversation.change({message.id: fields for message in messages})
 
     def _failed(self, messages: Sequence[Message], now: datetime, error: str) -> None:
-        """Give messages back, to be tried again later."""
+        """Reset messages, to be retried later."""
         if not messages:
             return
         changes = {message.id: archive.failed(message, now) for message in messages}
@@ -196,7 +196,7 @@ class Archiver:
     # ---- summaries -----------------------------------------------------------------------
 
     def _hand_on(self, group: MessageGroup, now: datetime) -> None:
-        """Queue the run that summarises a group; what stands in memory already is only marked."""
+        """Queue the run that summarises a group; what is in memory already is only marked."""
         zone = self._store.settings.zone
         have = set(self.summaries.covered(group.name))
         for day in {archive.day_of(message, zone) for message in group.messages}:
@@ -213,7 +213,7 @@ class Archiver:
         self._settle(task_id, now)
 
     def _settle(self, task_id: str, now: datetime) -> None:
-        """Take in, once more, the outcome of a run that ended before; it may have been lost."""
+        """Apply the result of a run that ended before; it may have been lost."""
         files = self._store.files
         if queue.where(files, "worker", task_id) != "ended":
             return
@@ -225,9 +225,9 @@ class Archiver:
             self._failed(self._waiting_for(task_id), now, "the summary is gone")
 
     def take_in(self, task: Task, result: TaskResult) -> None:
-        """Write down what a run has made, then mark what it was made from; or give that back.
+        """Write the summary of a run, then mark its messages; if it failed, reset them.
 
-        Crash: the run is ended after this; a part that stands in its file is not written again.
+        Crash: the run is ended after this; a part that is in its file is not written again.
         """
         if task.covers is None:
             return
@@ -251,7 +251,7 @@ class Archiver:
             return markdown.extended_summary(text, covers.name, task.id, covers.sources, short)
 
         try:
-            self.summaries.covered(covers.name)  # what can not be read is not amended either
+            self.summaries.covered(covers.name)  # what cannot be read is not amended either
             notes.amend(self._store.files, path, with_part)
         except (UnsafeFile, ValueError) as error:
             self._failed(waiting, result.completed_at, str(error))
@@ -276,39 +276,38 @@ def _task_id(group: MessageGroup) -> str:
 
 
 class SummaryScheduler:
-    """Has summaries made: those it is asked for, and those that memory lacks as it ages.
+    """Queues the runs that make summaries: those it is asked for, and those that memory lacks.
 
-    What a summary has already stands in the summary itself; what is kept here are only hints.
+    The summary file itself says what it covers; the fields here are only hints.
     """
 
     def __init__(self, store: Store, context: RunContext, *, every: timedelta) -> None:
-        """`every`: so often memory is looked through without being rung."""
+        """`every`: how often memory is scanned without being rung."""
         self._store, self._context, self._every = store, context, every
         self._rung = threading.Event()
         self._rung.set()
         self._targets: deque[SummaryTarget] = deque()
         self._look_at: datetime | None = None
-        """When memory is looked through again for what has become old; None: when rung."""
+        """When memory is scanned again; None: when rung."""
         self._rolling: set[str] = set()
-        """Runs that were asked for and have not ended, as far as they were met."""
+        """Runs in progress, as far as known."""
         self._settled: dict[tuple[str, str], tuple[object, ...]] = {}
-        """Summaries that have all they are to have, with the state of their files."""
+        """Complete summaries → the state of their files."""
 
     def ring(self) -> None:
-        """Something may have become old; any thread may say so."""
+        """Have memory scanned; from any thread."""
         self._rung.set()
 
     def ended(self, task_id: str) -> None:
-        """A run of a summary has ended: there may be more, for which there was no room."""
+        """A run has ended: there may be more, for which there was no room."""
         self._rolling.discard(task_id)
         self._rung.set()
 
     def available(self) -> bool:
-        """Whether somebody is there; while a model is down, what needs it waits unmarked."""
+        """Whether an engine can summarise now; else what needs it waits unmarked."""
         return self._context.engines.for_role("worker", PROFILE).waiting is None
 
     def is_alive(self, task_id: str) -> bool:
-        """Whether a run waits or goes on; one that has ended was taken in."""
         return queue.where(self._store.files, "worker", task_id) in ("queued", "running")
 
     def covered(self, name: str) -> frozenset[str]:
@@ -348,7 +347,7 @@ class SummaryScheduler:
         return task_id
 
     def step(self, now: datetime) -> bool:
-        """Have what has become old summed up, one summary at a look."""
+        """Queue the next summary that is due."""
         if not self._targets:
             return self._look(now)
         for target in list(itertools.islice(self._targets, SETTLED_AT_ONCE)):
@@ -371,7 +370,7 @@ class SummaryScheduler:
         return True
 
     def _look(self, now: datetime) -> bool:
-        """See which files are old by now, if it is time; gives whether any is."""
+        """Scan for files that have become old, if it is time; gives whether there are any."""
         look = self._look_at
         # Further away than ever set: the clock was set back since.
         if look is not None and now < look <= now + self._every and not self._rung.is_set():
@@ -395,7 +394,7 @@ class SummaryScheduler:
     def _submit_if_due(
         self, target: SummaryTarget, pack: list[SummaryInput], now: datetime
     ) -> None:
-        """Queue the run for a pack, unless one goes on, or has failed a short while ago."""
+        """Queue the run for a pack, unless one is in progress or failed a short while ago."""
         files = self._store.files
         sources = [piece.source for piece in pack]
         for attempt in range(_MOST_ATTEMPTS):
@@ -415,14 +414,14 @@ class SummaryScheduler:
                     return
 
     def _state_of(self, target: SummaryTarget) -> tuple[object, ...]:
-        """What would be another if one of its files had changed."""
+        """Changes when one of its files does."""
         names = [*map(paths.memory_file, target.raw), paths.summary(target.name)]
         names += [f"{paths.SUMMARIES}/{name}" for name in target.daily]
         stats = [(name, self._store.files.stat(name)) for name in names]
         return tuple((name, stat and (stat.mtime_ns, stat.size)) for name, stat in stats)
 
     def _lacking(self, target: SummaryTarget) -> list[SummaryInput]:
-        """What the files of a target hold that no summary has yet."""
+        """What is in the files of a target and in no summary yet."""
         zone = self._store.settings.zone
         have = self.covered(target.name)
         pieces: list[SummaryInput] = []
@@ -438,6 +437,5 @@ class SummaryScheduler:
         return pieces
 
     def _text(self, path: str) -> str:
-        """A file of memory; empty when there is none."""
         note = notes.read(self._store.files, path)
         return note.text if note else ""

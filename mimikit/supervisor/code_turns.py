@@ -26,7 +26,7 @@ from mimikit.protocol.triggers import PlanResult
 
 
 def code_record(turn_id: str, now: datetime) -> TurnRecord:
-    """A turn of code's in which nothing is said yet."""
+    """A turn by code, still empty."""
     return TurnRecord(id=turn_id, author="code", started_at=now, completed_at=now)
 
 
@@ -48,7 +48,7 @@ def waiting_counts(messages: int, tasks: int, language: Language) -> str:
 
 
 def question_message(question: Question, record: TurnRecord) -> Message:
-    """The question as it stands in the transcript once it is answered."""
+    """The question as a message of the transcript."""
     return Message(
         id=derived_id("msg", record.id, "question"),
         role="agent",
@@ -59,7 +59,7 @@ def question_message(question: Question, record: TurnRecord) -> Message:
 
 
 def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneInfo) -> str:
-    """Why an engine is waited for, how much waits, and what may be done."""
+    """Why an engine is waited for, how much waits, and what the user can do."""
     own = "zh" if language == "zh" else "en"
     mend = f"engine_mend_{status.want}"
     if status.want == "logged_out" and status.engine != CODEX:
@@ -83,9 +83,9 @@ def status_facts(
     now: datetime,
     zone: ZoneInfo,
 ) -> tuple[Words, ...]:
-    """What runs and waits, and who serves which roles and profiles, or why those wait.
+    """What runs and waits, and which engine is used for which roles and profiles, or why they wait.
 
-    roles: of what runs. queued: how many tasks. seats: how many Workers there may be.
+    roles: of the runs in progress. seats: of Workers.
     """
     served: dict[tuple[str, str], list[str]] = {}
     for name, status in engines.items():
@@ -110,7 +110,7 @@ def status_facts(
 
 
 def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
-    """A result with what was asked, for an input or a message."""
+    """A result with its request, for an input or a message."""
     is_plan = isinstance(outcome, PlanResult)
     return ToldResult(
         title=task.title or task.prompt[:60],
@@ -127,7 +127,7 @@ def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
 
 
 def _told_reminder(task: Task, result: TaskResult) -> ToldReminder | None:
-    """What is told of a reminder; None: it is none, or it did not come to its time."""
+    """The lateness of a reminder; None: it is none, or it did not come to its time."""
     if task.profile != REMINDER or result.status != "done":
         return None
     planned, missed = result.result.get("plannedAt"), result.result.get("missed")
@@ -145,9 +145,9 @@ def message_turn(
     record_base: TurnRecord,
     zone: ZoneInfo,
 ) -> TurnRecord:
-    """The turn by which code tells results, consuming their entries: no mind.
+    """The turn by which code reports results, without a model, and consumes their entries.
 
-    Results are one message, and those of each trigger are; each reminder is one of its own, in the
+    One message for all results, one for those of each trigger, and one for each reminder, in the
     language of its words.
     """
     groups: dict[str | None, list[ToldResult]] = {}
@@ -173,7 +173,7 @@ def message_turn(
 def reminder_message(
     record: TurnRecord, told: ToldResult, how: ToldReminder, language: Language, zone: ZoneInfo
 ) -> Message:
-    """A reminder as it stands in the chat; the same one has the same id, whatever tells it."""
+    """A reminder in the chat; the same one has the same id, whoever writes it."""
     own = phrases.language(told.prompt, language)
     text = phrases.reminder(told.prompt, how, own, zone)
     return system_message(record, text, task_ids=[told.task_id]).but(
@@ -182,7 +182,6 @@ def reminder_message(
 
 
 def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Message:
-    """A message of the system's own."""
     return Message(
         id=derived_id("msg", record.id, "system"),
         role="system",

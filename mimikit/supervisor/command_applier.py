@@ -1,7 +1,7 @@
-"""Applies the commands that came from outside: cancel, retry, pause, triggers.
+"""Applies commands: cancel, retry, pause, triggers, settings.
 
-A command stays in `commands/` until what it asks for is true on disk, so that a crash forgets none:
-a canceled run, say, keeps its command until the result says `canceled`.
+A command stays in `commands/` until what it asks for is true on disk, so that a crash loses none:
+a canceled run keeps its command until the result says `canceled`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,17 @@ from mimikit.triggers.decide import make_run
 
 _WITHOUT_ID = frozenset({"pause", "resume", "engine_try", *settings_writer.ACTIONS})
 MOST_AT_ONCE = 50
-"""So many commands are looked at in one go, however many there are."""
+"""Commands that one step handles."""
 
 
 class _Outcome(NamedTuple):
     message: str
     ok: bool = True
     result_id: str | None = None
-    """What the command made."""
+    """The task that the command made."""
 
 
 class CommandApplier:
-    """Applies commands; the supervisor's thread alone."""
-
     def __init__(
         self,
         store: Store,
@@ -49,13 +47,13 @@ class CommandApplier:
         *,
         pause_changed: Callable[[], None],
     ) -> None:
-        """`pause_changed` is told when the queues are paused or go on."""
+        """`pause_changed` is called when the queues are paused or resumed."""
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
         self._engines = engines
         self._upto = ""
-        """Of very many commands: the name of the last file that was looked at."""
+        """The last file of the previous step, where there were more than MOST_AT_ONCE."""
         self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
             "cancel": self._cancel,
             "retry": self._retry,
@@ -69,10 +67,10 @@ class CommandApplier:
             "engine_try": self._engine_try,
             **dict.fromkeys(settings_writer.ACTIONS, self._change_settings),
         }
-        """Each says what came of it, or raises why it can not be done; None: not yet."""
+        """Each gives its outcome, or raises why it cannot be done; None: not yet."""
 
     def step(self, now: datetime) -> bool:
-        """Apply waiting commands; gives whether any was settled, or more are to be looked at."""
+        """Apply waiting commands; gives whether any was settled, or more wait."""
         names = [name for name in self._files.names(paths.COMMANDS) if name > self._upto]
         has_more = len(names) > MOST_AT_ONCE
         self._upto = names[MOST_AT_ONCE - 1] if has_more else ""
@@ -125,7 +123,7 @@ class CommandApplier:
         return self._cancel_asking(found.task, now)
 
     def _cancel_again(self, target: str, now: datetime) -> _Outcome:
-        """Take up a cancel that the disk cut short: every step of it may be repeated."""
+        """Repeat a cancel that the disk cut short: every step is idempotent."""
         found = queue.find(self._files, target)
         if found is not None and found.where == "ended":
             self._cancel_asking(found.task, now)
@@ -135,11 +133,11 @@ class CommandApplier:
         return _Outcome(f"canceled {target}")
 
     def _cancel_asking(self, task: Task, now: datetime) -> _Outcome:
-        """Cancel a plan that waits for an answer: put it aside and close its question."""
+        """Cancel a plan that waits for an answer, and close its question."""
         path = paths.result("planner", task.id)
         if task.role != "planner" or not self._files.exists(path):
             return _Outcome(f"task {task.id} has ended", ok=False)
-        # The question goes first: once the plan has ended, this command is not looked into again.
+        # The question goes first: once the plan has ended, this command is settled.
         question = inbox.pending_question(self._files)
         if question is not None and question.planner_task_id == task.id:
             inbox.close_question(self._files, question.question_id)
@@ -189,9 +187,9 @@ class CommandApplier:
         return _Outcome(change.message)
 
     def _engine_try(self, command: Command, now: datetime) -> _Outcome:
-        """Have an engine, or each, tried by what waits for it, however long it was to rest.
+        """End the back-off of an engine, or of all.
 
-        Crash: that it need not rest is kept before the command is settled; a start tries it then.
+        Crash: that is written before the command is settled; the next start tries it then.
         """
         tried = self._engines.try_now(command.target or None)
         known = self._store.runtime.engines
@@ -199,7 +197,7 @@ class CommandApplier:
         self._store.save_runtime(engines=known | woken)
         self._feed.tell("status")
         who = ", ".join(tried) or command.target or "every engine"
-        return _Outcome(f"trying {who} now" if tried else f"looked at {who} anew")
+        return _Outcome(f"trying {who} now" if tried else f"rechecked {who}")
 
     def _trigger_enable(self, command: Command, now: datetime) -> _Outcome:
         enabled = command.action == "trigger_resume"
@@ -242,10 +240,10 @@ class CommandApplier:
         return _Outcome(f"changed {trigger.id}")
 
     def _sound_trigger(self, trigger_id: str) -> Trigger:
-        """The definition as its file has it: what is broken can not be changed in part."""
+        """The definition in its file: a broken one cannot be edited."""
         trigger, broken = registry.active(self._files, trigger_id)
         if broken:
-            raise BadInput(f"its file is broken, mend it or remove the trigger: {broken}")
+            raise BadInput(f"its file is broken, fix it or remove the trigger: {broken}")
         if trigger is None:
             raise BadInput(f"no trigger {trigger_id}")
         return trigger

@@ -1,7 +1,7 @@
-"""The only place where a commit record becomes true: turns, plans, and the end of a run.
+"""The only place where commit records are applied: turns, plans, and the end of a run.
 
-Every step may be replayed: it finds by an id what it did before. The last step of each takes the
-record out of sight, so that only what is not yet applied is ever applied again.
+Every step is idempotent: it finds by an id what it did before. The last step of each moves the
+record away, so that only what is not applied yet is ever applied again.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ _MOST_STEPS = 20
 
 
 class CommitApplier:
-    """Applies commit records; the supervisor's thread alone."""
-
     def __init__(
         self,
         store: Store,
@@ -54,7 +52,7 @@ class CommitApplier:
         self._feed, self._ledger = store.feed, store.ledger
         self._triggers, self._llm_eval, self._archiver = triggers, llm_eval, archiver
         self._to_end: dict[tuple[QueueName, str], None] = {}
-        """Runs that have finished, in that order."""
+        """Runs that have finished, oldest first."""
         self._turn_steps: tuple[Callable[[TurnRecord], None], ...] = (
             self._check_turn,
             self._add_messages,
@@ -69,10 +67,7 @@ class CommitApplier:
         """What makes a turn true, in this order; each step may be repeated."""
 
     def end_runs(self, now: datetime) -> bool:
-        """Bring finished runs to their end; one whose end fails is tried again later.
-
-        Of very many only so many as fit into a slice of time: then others have their turn.
-        """
+        """Apply the ends of finished runs, for SLICE_S; one that fails is retried later."""
         self._to_end |= dict.fromkeys(self._store.events.ended_runs.take())
         failed: Exception | None = None
         until = self._store.clock.monotonic() + SLICE_S
@@ -91,7 +86,7 @@ class CommitApplier:
         return bool(self._to_end)
 
     def apply_turns(self) -> bool:
-        """Apply every turn that is not applied yet, whatever one meets; whether there was any."""
+        """Apply every turn that is not applied yet; gives whether there was any."""
         unapplied = turns.unapplied(self._files)
         failed: StorageError | None = None
         for record in unapplied:
@@ -172,7 +167,7 @@ class CommitApplier:
         self._store.log.write("task", "turn_applied", turnId=record.id, author=record.author)
 
     def apply_plan(self, plan: PlanResult) -> None:
-        """Publish a finished plan whole, tell what it found or why it failed, put it aside.
+        """Publish a finished plan whole, report findings or failure, move it to done.
 
         A plan that needs input only frees its seat; it stays until its question is answered.
         Crash: the record stays in planner/results until the last step.
@@ -181,15 +176,15 @@ class CommitApplier:
         with self._files.carried_out(paths.result("planner", plan.id)):
             self._apply_plan(plan, found.task if found else None)
             return
-        if found and found.where == "running":  # who asked for it hears of it
+        if found and found.where == "running":  # who asked for it is told
             end = TaskEnd("failed", "error", plan.attempts)
-            said = f"its plan can not be carried out, and lies in {paths.CORRUPT}/"
-            self.end_without_engine(found.task, end, plan.completed_at, error=said)
+            error = f"its plan cannot be carried out, and is kept in {paths.CORRUPT}/"
+            self.end_without_engine(found.task, end, plan.completed_at, error=error)
 
     def _apply_plan(self, plan: PlanResult, task: Task | None) -> None:
         commands = [
             Command(
-                # All have one time: by their names they are applied in the order given.
+                # All have the same time: their names give the order.
                 id=f"{derived_id('cmd', plan.id, 'change')}-{number:04}",
                 action=planned.action,
                 target=planned.target,
@@ -211,7 +206,7 @@ class CommitApplier:
             self._give_cancels(plan.id, plan.cancels, plan.completed_at)
             for command in commands:
                 queue.give_command(self._files, command)
-            # One that only starts work speaks through its results; findings, failures are told.
+            # A plan that only starts tasks reports through their results.
             works = plan.tasks or plan.triggers or plan.cancels or plan.commands
             is_told = plan.status == "failed" or (plan.status == "done" and not works)
             end = EndIntent(told="teller" if is_told else None)
@@ -227,10 +222,9 @@ class CommitApplier:
         self._feed.tell("task", id=plan.id, seat="planner")
 
     def end_worker(self, result: TaskResult) -> None:
-        """Bring a Worker's finished run to its end: ledger, telling, running file aside.
+        """Apply the end of a Worker's run: ledger, report, running file moved to ended/.
 
-        Crash: the running file is moved last; recovery finds it with its result and comes here
-        again.
+        Crash: the running file is moved last; recovery finds it with its result and comes here.
         """
         task = queue.read(self._files, "worker", paths.running("worker", result.id))
         steps = self._triggers.steps_after(task) if task and not task.internal else []
@@ -252,8 +246,7 @@ class CommitApplier:
     def cancel_queued(self, task: Task, now: datetime) -> bool:
         """Cancel a waiting task by claiming it; False when a pool was faster.
 
-        Crash: after the claim it stands in running/ and the command for it is still there:
-        recovery puts it back or ends it, and the command is applied again.
+        Crash: after the claim it lies in running/, and its command is still there for recovery.
         """
         seat = task.role
         if not self._files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
@@ -270,12 +263,12 @@ class CommitApplier:
     def end_without_engine(
         self, task: Task, end: TaskEnd, now: datetime, *, error: str | None = None
     ) -> None:
-        """Write how a task ended, unless that is written already, and bring it to its end."""
+        """Write the result of a task, unless there is one, and apply its end."""
         queue.finish(self._files, result_of(task, end, now, now, error=error))
         self.end_run(task.role, task.id)
 
     def end_run(self, seat: QueueName, task_id: str) -> None:
-        """Bring a run to its end whose outcome is written; without one it goes on."""
+        """Apply the end of a run that has a result; without one it goes on."""
         if seat == "worker":
             if result := self._files.load(paths.result("worker", task_id), TaskResult):
                 self.end_worker(result)
@@ -283,23 +276,23 @@ class CommitApplier:
             self.apply_plan(plan)
 
     def submit(self, task: Task) -> None:
-        """Queue a task, once, and write that down."""
+        """Queue a task, once, with its line in the ledger."""
         if self._store.submit(task) or not self._ledger.is_known(task.id):
             facts = {"seat": task.role, "traceId": task.trace_id, "retryOf": task.retry_of}
             self._ledger.write("queued", task.id, task.created_at, **facts)
 
     def _publish(self, task: Task, now: datetime) -> None:
-        """Queue a task of a turn or plan, unless its request has led to as many as it may by now.
+        """Queue a task of a turn or plan, unless its trace has reached `tasks_per_trace`.
 
-        Others were planned meanwhile: only here, one after the other, is it known how many.
-        Crash: what is refused has its result first; a replay finds that, and ends it again.
+        Only here, one after the other, is it known how many there are.
+        Crash: a refused task has its result first; a replay finds that, and ends it again.
         """
         files, most = self._files, self._store.settings.limits.tasks_per_trace
         is_new = queue.where(files, task.role, task.id) is None
         if is_new and self._ledger.trace_size(task.trace_id) >= most:
-            said = f"expected at most {most} tasks that follow from one request"
+            error = f"expected at most {most} tasks that follow from one request"
             end = TaskEnd("failed", "refused", task.attempts)
-            queue.finish(files, result_of(task, end, now, now, error=said))
+            queue.finish(files, result_of(task, end, now, now, error=error))
         if not files.exists(paths.result(task.role, task.id)):
             self.submit(task)
         elif self._ledger.end_of(task.id) is None:
@@ -317,9 +310,9 @@ class CommitApplier:
             queue.give_command(self._files, command)
 
     def _route_answer(self, answer: RoutedAnswer, now: datetime) -> None:
-        """Have a new Planner task go on with the answer, if a plan asked; close the question.
+        """Queue a Planner task with the answer, if a plan asked; close the question.
 
-        A command that a small model proposed, and the user chose, is in the user's own words.
+        A command that a small model proposed and the user confirmed counts as the user's own.
         """
         question = inbox.pending_question(self._files)
         if question is None or question.question_id != answer.question_id:
@@ -357,10 +350,7 @@ class CommitApplier:
         self._feed.tell("question")
 
     def _prompt_with(self, task_id: str, prompt: str, more: str) -> str:
-        """The prompt of a task that goes on with more said.
-
-        Of one that is too long what came last stays whole, as far as it can; all stands in `side/`.
-        """
+        """The prompt and more text; what is too long is cut before the end, and kept in `side/`."""
         if len(prompt) + len(more) <= MAX_TEXT:
             return prompt + more
         whole = prompt + more
@@ -369,7 +359,7 @@ class CommitApplier:
         return whole[: MAX_TEXT - len(note) - len(last)] + note + last
 
     def _settle_plan(self, plan_id: str) -> None:
-        """Put a plan aside whose question was answered."""
+        """Move a plan whose question was answered to done."""
         if self._files.move(paths.result("planner", plan_id), paths.plan_done(plan_id)):
             self._feed.tell("task", id=plan_id, seat="planner")
 
@@ -391,16 +381,14 @@ class CommitApplier:
             self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
             self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
         if task is None or not task.internal:
-            self._triggers.task_ended(
-                outcome.id
-            )  # a line that stood there may be all that came of it
+            self._triggers.task_ended(outcome.id)  # also on a replay, which may need only this
 
     def _put_result(
         self, task: Task, end: EndIntent, now: datetime, steps: Sequence[str] = ()
     ) -> None:
-        """Enter a result to be told; the entry is there until a committed turn told it.
+        """Put a result into the inbox, where it stays until a committed turn reported it.
 
-        steps: titles of what waited for it in vain.
+        steps: titles of the steps that waited for it and will not run.
         """
         inbox.put(
             self._files,

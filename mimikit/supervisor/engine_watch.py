@@ -20,7 +20,7 @@ from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 
 TOLD_AFTER = timedelta(seconds=60)
-"""A trouble of no known kind may be over in a moment: it is told once it has lasted so long."""
+"""A failure of no known kind is reported once it has lasted this long."""
 _MOST_LOOKED_AT, _MOST_FOUND = 100, 1000
 
 
@@ -36,7 +36,7 @@ class EngineWatch:
     ) -> None:
         self._store, self._engines, self._inputs, self._commit = store, engines, inputs, commit
         self.shown: dict[str, EngineStatus] = {}
-        """By name, with how much waits for each."""
+        """Engine → its state, with how much waits for it."""
         self._is_new = True
         self._let_go: dict[tuple[QueueName, str], TaskWait] = {}
         """Tasks whose wait was ended, until their runs begin."""
@@ -54,7 +54,7 @@ class EngineWatch:
             self._is_new = False
         self._look_at_tasks()
         serves = False
-        minds = self._engines.minds()
+        minds = self._engines.engine_status()
         self._forget_removed(set(minds))
         for name, found in minds.items():
             messages = self._inputs.for_teller if name == awaited else 0
@@ -69,20 +69,20 @@ class EngineWatch:
         if before is not None and status.stand_in and status.stand_in == before.stand_in:
             status = status.but(since=before.since)  # told by that
         is_over = before is not None and before.state == "waiting" and status.state == "ready"
-        if is_over and self._engines.is_doubted(status.engine):
-            # It has answered, and no run is done: should that fail, it is the same wait.
+        if is_over and self._engines.circuits.is_doubted(status.engine):
+            # It has answered, but no run is done yet: should that fail, it is the same outage.
             self.shown[status.engine] = status
             return True
         is_learned = status.next_try_at is not None and status.stand_in is None
         if is_learned and not self._inputs.for_teller + waits + len(self._store.live.list()):
-            # What waited is gone, and nobody tries it: how it is shows with the next run.
+            # Nothing waits for it any more: the next run shows how it is.
             status = EngineStatus(engine=status.engine)
         elif before is not None and status.state == before.state == "waiting":
             status = status.but(since=before.since)
         elif before is not None and is_over:
             self._tell_end(status, before, now)
         if waits and status.state == "waiting":
-            self._engines.look_whether_mended(status.engine)
+            self._engines.check_if_back(status.engine)
         if status.stand_in is None:
             self._tell_fallback(status, before, now)
         self._keep(status, before, now)
@@ -92,7 +92,7 @@ class EngineWatch:
         return is_over
 
     def _forget_removed(self, known: set[str]) -> None:
-        """An endpoint that was removed is no longer waited for; set up again it is a new one."""
+        """Forget endpoints that were removed."""
         self.shown = {name: status for name, status in self.shown.items() if name in known}
         before = self._store.runtime.engines
         left = {name: one for name, one in before.items() if name in known or name in OWN_ENGINES}
@@ -101,9 +101,9 @@ class EngineWatch:
             self._store.feed.tell("status")
 
     def _go_on(self, awaited: str | None) -> None:
-        """Have tasks go on whose wait is over; of an engine that is only tried, one at a time.
+        """End the waits of tasks whose engine can serve; of a half-open one, one task at a time.
 
-        Messages try it before tasks do. Each is waited with until its run begins.
+        Messages probe it before tasks do.
         """
         waits = self._engines.waiting_tasks()
         self._let_go = {key: it for key, it in self._let_go.items() if waits.get(key) is it}
@@ -117,7 +117,7 @@ class EngineWatch:
             name = choice.engine.name
             if choice.waiting or key in self._let_go:
                 continue
-            if self._engines.is_tried(name, key[0]):
+            if self._engines.circuits.is_tried(name, key[0]):
                 if name == awaited or (name, key[0]) in tried:
                     continue
                 tried.add((name, key[0]))
@@ -174,7 +174,7 @@ class EngineWatch:
             self._commit(text_turn(turn_id, text, now))
 
     def _find_tasks(self) -> None:
-        """What waited for a mind when the consumer ended waits for it still."""
+        """Tasks that waited for an engine when the consumer ended still wait."""
         for seat in paths.QUEUES:
             for name in self._store.files.names(f"{seat}/queue")[:_MOST_FOUND]:
                 task = queue.read(self._store.files, seat, f"{seat}/queue/{name}")
@@ -182,7 +182,7 @@ class EngineWatch:
                     self._engines.waits(seat, task.id, task.waits_for, task.profile)
 
     def _look_at_tasks(self) -> None:
-        """Of those that wait some may have been canceled, or taken away."""
+        """Some of those that wait may have been canceled or removed."""
         for seat, task_id in islice(self._engines.waiting_tasks(), _MOST_LOOKED_AT):
             if queue.where(self._store.files, seat, task_id) != "queued":
                 self._engines.waits(seat, task_id, None)

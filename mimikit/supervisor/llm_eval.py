@@ -1,7 +1,6 @@
-"""Asks a model about the `llm_eval` nodes of conditions: all that are due in one run.
+"""Asks a model about the `llm_eval` nodes of conditions: all that are due in one internal run.
 
-The run is internal: nobody is told of it, and its answer is taken in here. While a model keeps
-saying no and nothing has happened, it is asked ever less often.
+While the answers stay false and nothing has happened, the interval doubles.
 """
 
 from __future__ import annotations
@@ -30,20 +29,18 @@ LONGEST_PAUSE_S = 3600.0
 MOST_CHARACTERS = 150_000
 _LOOK = timedelta(seconds=5)
 _TRIES = 50
-"""So many brackets of a text are tried for the beginning of the answer."""
+"""Brackets that are tried as the beginning of the JSON answer."""
 
 
 class LlmEvalBatch:
-    """Knows which questions are open and when each was asked last."""
-
     def __init__(self, store: Store, triggers: TriggerScheduler, context: RunContext) -> None:
         self._store, self._triggers, self._context = store, triggers, context
         self._looked_at: datetime | None = None
         self._happened: dict[str, int] = {}
-        """Trigger → how much had happened when it was asked last."""
+        """Trigger → the scheduler's count of events when it was asked last."""
 
     def step(self, now: datetime) -> bool:
-        """Ask what is due; gives whether anything was asked."""
+        """Ask what is due; gives whether anything was."""
         looked_at = self._looked_at
         if not self._triggers.asks or (looked_at is not None and abs(now - looked_at) < _LOOK):
             return False
@@ -64,18 +61,17 @@ class LlmEvalBatch:
         return bool(due)
 
     def unavailable(self) -> str | None:
-        """Why nobody can be asked; None when a model is there."""
+        """Why no model can be asked now."""
         choice = self._context.engines.for_role("worker", PROFILE)
         if choice.waiting:
             return choice.waiting
         return "no language model is connected" if choice.engine.name == "builtin" else None
 
     def take_in(self, task: Task, result: TaskResult) -> None:
-        """Note the answers and have the conditions judged; what is unusable counts as no.
+        """Store the answers and have the conditions evaluated; an unusable answer counts as no.
 
-        A run that failed has said nothing; it only makes the next one wait longer.
-
-        Crash: the run is ended after this; taking the same answers in again changes nothing.
+        A failed run gives no answer; it only lengthens the interval.
+        Crash: the run is ended after this; storing the same answers again changes nothing.
         """
         answers = parse_answers(result.text, task.prompt) if result.status == "done" else None
         if answers is None:
@@ -91,7 +87,7 @@ class LlmEvalBatch:
                 continue
             said: dict[str, NodeAnswer] = {}
             for path, prompt in conditions.questions(trigger.condition).items():
-                # One that was edited meanwhile has another id: nobody was asked it.
+                # A statement that was edited meanwhile has another id.
                 id_ = _question_id(task.created_at, trigger_id, path, prompt)
                 if result.status == "done" and id_ in task.prompt:
                     said[path] = NodeAnswer(result=answers.get(id_, False), at=result.completed_at)
@@ -106,8 +102,8 @@ class LlmEvalBatch:
     def _ask(self, due: dict[str, dict[str, str]], now: datetime) -> None:
         """Queue the run.
 
-        Crash: its id is in runtime.json before it is queued, so that no second one is begun while
-        it lives; a time of asking that was not written only means to ask once more.
+        Crash: its id is in runtime.json first, so that no second one starts beside it; a time of
+        asking that was not written only means to ask again.
         """
         lines = [
             json.dumps({"id": _question_id(now, trigger_id, path, prompt), "statement": prompt})
@@ -148,13 +144,9 @@ class LlmEvalBatch:
 
 
 def parse_answers(text: str, asked: str) -> dict[str, bool] | None:
-    """The answers in a model's text: its first JSON array that answers something asked.
+    """The answers in a model's text: its first JSON array that answers an id in `asked`.
 
-    Args:
-        text: what the model said, with whatever around the array.
-        asked: the text in which the ids that were asked stand.
-
-    Entries that answer nothing are passed over; None: there is no answer at all.
+    Other entries are skipped; None: there is no such array.
     """
     for start in itertools.islice((found.start() for found in re.finditer(r"\[", text)), _TRIES):
         try:
@@ -174,5 +166,5 @@ def parse_answers(text: str, asked: str) -> dict[str, bool] | None:
 
 
 def _question_id(asked_at: datetime, trigger_id: str, path: str, prompt: str) -> str:
-    """Names one question of one run; no other statement can know it."""
+    """The id of one question of one run; no other statement can guess it."""
     return derived_id("q", time_text(asked_at), trigger_id, path, prompt)

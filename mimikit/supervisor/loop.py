@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import mimikit
@@ -34,8 +35,20 @@ Operation = Callable[[datetime], bool]
 REST_S = 1.0
 LONGEST_WAIT_S = 1.0
 BEAT = timedelta(seconds=4.5)
-TOLD_EVERY = 300
-"""An operation that fails in the same way at each try is told at the first and each of so many."""
+LOG_EVERY = 300
+"""An operation that keeps failing in the same way is logged at the first and each 300th time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The last failure of an operation."""
+
+    error: str
+    text: str
+    times: int
+    """In a row, in the same way."""
+    retry_at: float
+    """Monotonic."""
 
 
 class Supervisor:
@@ -64,15 +77,11 @@ class Supervisor:
         self._rest, self._heartbeat = rest, heartbeat
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
-        self._resting: dict[str, float] = {}
-        self._told: dict[str, tuple[str, int]] = {}
-        """The last error of an operation, and how often it came in a row."""
-        self._degraded: tuple[str, str] | None = None
-        """The operation that failed last, and how, until it succeeds."""
+        self.failures: dict[str, Failure] = {}
+        """By operation, the newest last, until it succeeds."""
         self.last_tick = store.clock.monotonic()
-        """The steady time at which the last pass began."""
         self.last_step = self.last_tick
-        """The steady time at which the last operation, or the wait for the next pass, began."""
+        """When the last operation, or the wait for the next pass, began. Monotonic."""
         self._operations: list[tuple[str, Operation]] = [
             ("look at the state folder", guard.step),
             ("rest after crashes", rest.step),
@@ -119,16 +128,21 @@ class Supervisor:
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self._heartbeat is not None:
                 age_s = self.store.clock.monotonic() - self.last_tick
-                trouble = self._degraded and ": ".join(self._degraded)
-                self._heartbeat.beat(now, age_s, self._rest.reason or trouble)
+                self._heartbeat.beat(now, age_s, self._rest.reason or self._degraded())
             worked = worked or any(again)
             if not any(again) or (stop is not None and stop.is_set()):
                 break
         return worked
 
+    def _degraded(self) -> str | None:
+        """The newest failure, for people."""
+        name = next(reversed(self.failures), None)
+        return f"{name}: {self.failures[name].text}" if name is not None else None
+
     def _watch_clock(self, now: datetime) -> bool:
         if by := self._clock_watch.jump():
             self._clock_jumped(by, now)
+            self._clock_watch.settle()
         return False
 
     def _clock_jumped(self, by: timedelta, now: datetime) -> None:
@@ -138,10 +152,10 @@ class Supervisor:
         """
         self.store.log.write("audit", "clock_jumped", seconds=by.total_seconds())
         self.store.save_runtime(clock_jumped_at=now)
-        self._teller.clock_jumped(by)
         self.triggers.replan(now)
         if by < timedelta():
             queue.shorten_waits(self.store.files, -by, self.store.held)
+        self._teller.clock_jumped(by)  # last: it moves a question once
 
     def _wait_s(self) -> float:
         due = self.triggers.index.next_due()
@@ -151,7 +165,7 @@ class Supervisor:
         return min(max(until_due, 0.001), LONGEST_WAIT_S)
 
     def _try(self, name: str, operation: Operation, now: datetime) -> bool:
-        self.last_step = self.store.clock.monotonic()
+        monotonic = self.last_step = self.store.clock.monotonic()
         if self._rests(name):
             return False
         try:
@@ -159,24 +173,19 @@ class Supervisor:
         except Exception as error:
             if shortage_of(error):
                 raise  # it ends the process
-            self._resting[name] = self.store.clock.monotonic() + REST_S
-            self._degraded = name, str(error)
-            # The same over and over is told only now and then: the log is to last for months.
-            last, times = self._told.get(name, ("", 0))
-            times = times + 1 if last == repr(error) else 1
-            self._told[name] = repr(error), times
-            if times == 1 or times % TOLD_EVERY == 0:
-                self.store.log.write(
-                    "error", "operation_failed", operation=name, error=repr(error), times=times
-                )
+            last = self.failures.pop(name, None)
+            times = last.times + 1 if last is not None and last.error == repr(error) else 1
+            self.failures[name] = Failure(repr(error), str(error), times, monotonic + REST_S)
+            if times == 1 or times % LOG_EVERY == 0:
+                facts = {"operation": name, "error": repr(error), "times": times}
+                self.store.log.write("error", "operation_failed", **facts)
             return False
-        self._told.pop(name, None)
-        if self._degraded and self._degraded[0] == name:
-            self._degraded = None
+        self.failures.pop(name, None)
         return done
 
     def _rests(self, name: str) -> bool:
-        return self._resting.get(name, 0) > self.store.clock.monotonic()
+        failure = self.failures.get(name)
+        return failure is not None and failure.retry_at > self.store.clock.monotonic()
 
 
 class CrashRest:

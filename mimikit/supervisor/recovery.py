@@ -1,9 +1,8 @@
-"""What is done at start before any work: make true what a crash left half done.
+"""Recovery at start, before any work: finishes what a crash left half done.
 
-Every step is idempotent, so a crash in here only means doing it again. Left processes and scratch
-folders are gone by then (app.py); what only one operation knows it puts in order itself, right
-after: summaries (`Archiver.recover`), firings (`TriggerScheduler.load`), turns (TellerScheduler).
-Source: spec 7, recovery.
+Every step is idempotent. Orphan processes and scratch folders are gone by then (app.py); some
+operations recover their own right after: summaries (`Archiver.recover`), firings
+(`TriggerScheduler.load`), turns (TellerScheduler). Source: spec 7, recovery.
 """
 
 from __future__ import annotations
@@ -30,19 +29,18 @@ BACK_OFF = timedelta(seconds=30)
 
 
 def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
-    """Bring the state folder to a state no crash is visible in."""
     files = store.files
     for folder, records in paths.RECORDS.items():
-        files.names(folder, suffix=records.suffix)  # what can be no record is set aside by this
+        files.names(folder, suffix=records.suffix)  # sets aside what can be no record
     folders = (*paths.FOLDERS, paths.ROOT)
     for folder in folders:
         files.sweep_temps(folder)
-    # The files of lines that were written last are those a kill may have left unflushed.
+    # The newest line files are those that a kill may have left unflushed.
     days = files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
     newest = [f"{paths.LEDGER}/{name}" for name in files.names(paths.LEDGER, suffix=".jsonl")[-1:]]
     newest += [f"{paths.USAGE}/{name}" for name in files.names(paths.USAGE, suffix=".jsonl")[-1:]]
     files.settle(folders, [*newest, *(f"{paths.TRANSCRIPT}/{name}" for name in days)])
-    # What can not be set aside stands in the way of one record, and is no reason not to start.
+    # A record that cannot be set aside is no reason not to start.
     with contextlib.suppress(UnsafeFile):
         applier.apply_turns()
     for plan in files.load_all("planner/results", PlanResult):
@@ -52,9 +50,8 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     running: list[tuple[QueueName, str]] = [
         (seat, name) for seat in paths.QUEUES for name in files.names(f"{seat}/running")
     ]
-    # Of very many orders none is read unless a run was cut short that they may mean.
-    orders = queue.waiting_commands(files) if running else []
-    canceled = {order.target for order in orders if order.action == "cancel"}
+    commands = queue.waiting_commands(files) if running else []
+    canceled = {command.target for command in commands if command.action == "cancel"}
     for seat, name in running:
         path = paths.running(seat, name.removesuffix(".json"))
         with contextlib.suppress(UnsafeFile), files.carried_out(path):
@@ -65,7 +62,7 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
 
 
 class StrayTasks:
-    """Finds what lies in `running/` and nobody runs: somebody put it there."""
+    """Requeues files in `running/` that no thread runs."""
 
     def __init__(self, store: Store, is_claimed: Callable[[QueueName, str], bool]) -> None:
         """`is_claimed(seat, name)`: from before a file is claimed until its run is over."""
@@ -74,10 +71,7 @@ class StrayTasks:
         self._since: dict[tuple[QueueName, str], float] = {}
 
     def step(self, _now: datetime) -> bool:
-        """Put back what has been a stray for a while; gives False.
-
-        Crash: one rename; a file that stays is dealt with at the start as a run that was cut short.
-        """
+        """Requeue what has been a stray for a while; gives False. Crash: one rename."""
         steady = self._store.clock.monotonic()
         if steady >= self._look_at:
             self._look_at = steady + LOOK_EVERY_S
@@ -95,7 +89,7 @@ class StrayTasks:
         known = {*store.canceling, *store.held, *(run.id for run in store.live.list())}
         return [
             name
-            for name in names  # which were looked up first: one that comes meanwhile is claimed
+            for name in names  # listed first: one that comes meanwhile is claimed
             if name.removesuffix(".json") not in known and not self._is_claimed(seat, name)
         ]
 
@@ -105,7 +99,7 @@ class StrayTasks:
         if files.exists(queued) or files.exists(paths.ended(seat, task_id)):
             files.set_aside(path, "nobody runs it, and its id was used already")
         elif files.exists(paths.result(seat, task_id)):
-            pass  # a run that is over, and whose end the disk refuses for now
+            pass  # the run is over; the disk refuses its end for now
         elif files.move(path, queued):
             self._store.log.write("audit", "stray_put_back", path=path)
 
@@ -117,10 +111,9 @@ def last_seen(store: Store) -> datetime | None:
 
 
 def back_off(starts: list[datetime], now: datetime) -> timedelta:
-    """How long to begin no task, after starts that did not end cleanly. Pure.
+    """How long to start no task, after starts that did not end cleanly. Pure.
 
-    What ends the consumer with each run would do so many times a minute else. Messages need no such
-    rest: a turn that was cut short twice is ended by code.
+    Messages need no back-off: a turn that was cut short twice is ended by code.
     """
     recent = [start for start in starts if abs(now - start) < CRASH_WINDOW]
     return BACK_OFF if len(recent) >= CRASHES else timedelta()

@@ -25,7 +25,7 @@ BREAKS_AT = 3
 MOST_OF_AN_ERROR = 200
 """Characters of an error that are kept beside a trigger."""
 REPORT_COALESCE_WINDOW = timedelta(minutes=1)
-"""Runs of a standing condition are told at most so often; results of one request wait so long."""
+"""A standing condition reports once in this time; results of one request wait this long."""
 
 
 def after_end(
@@ -37,15 +37,15 @@ def after_end(
     waited_for: bool,
     under_way: Container[str],
 ) -> TriggerState:
-    """What is known of a trigger once a run of it has ended; under its `ends` what follows.
+    """The state of a trigger once a run of it has ended; its `ends` say what follows. Pure.
 
-    under_way: runs whose end is not carried out yet.
+    under_way: runs whose end is not applied yet.
     """
     told = telling(task, result, state, waited_for=waited_for)
     if result.status != "canceled":
         state = state.but(last_outcome=outcome_hash(result))
-    # That it was ended from outside says nothing of how it would have gone; the tasks of a plan
-    # that a trigger had made are several to a run.
+    # A run that was ended from outside says nothing; the tasks of a plan that a trigger made do not
+    # count either, as they are several to a run.
     counts = result.failure_reason not in ("canceled", "killed") and task.origin == "trigger"
     if counts:
         failure = _failure_hash(result) if result.status == "failed" else None
@@ -65,9 +65,9 @@ def after_end(
 def telling(
     task: Task, result: TaskResult, before: TriggerState | None, *, waited_for: bool = False
 ) -> Told | None:
-    """Who tells this result: the Teller, a plain message, or nobody. Source: spec 0.
+    """Who reports this result: the Teller, a plain message, or nobody. Pure. Source: spec 0.
 
-    waited_for: it is an inner step of a chain, which goes on with it or ends.
+    waited_for: it is an inner step of a chain.
     """
     if task.profile == REMINDER:
         return "message"
@@ -90,7 +90,6 @@ def telling(
 
 
 def last_run(result: TaskResult) -> LastRun:
-    """What is kept beside a trigger of a run that ended."""
     error = " ".join((result.error or "").split())
     return LastRun(
         task_id=result.id,
@@ -109,7 +108,7 @@ def outcome_hash(result: TaskResult) -> str:
 def _coalesced(
     end: EndIntent, state: TriggerState, task: Task, result: TaskResult
 ) -> tuple[EndIntent, TriggerState]:
-    """When an edge of a standing condition is told: at once, or with what else comes by then."""
+    """When an edge of a standing condition is reported: at once, or at the end of the window."""
     now, last = result.completed_at, state.told_at
     if (
         task.profile == REMINDER
@@ -122,22 +121,19 @@ def _coalesced(
 
 
 def _failure_hash(result: TaskResult) -> str:
-    """Why a run failed; what it printed, which may hold a time, does not count."""
+    """Identifies equal failures; the output does not count, as it may have a time in it."""
     return hashlib.sha256(f"{result.failure_reason}\x00{result.error}".encode()).hexdigest()[:16]
 
 
-# ---- carried out
-
-
 def settled_end(store: Store, task: Task, result: TaskResult, *, waited_for: bool) -> EndIntent:
-    """What follows from the end of a run; of a trigger's it is written down first, once."""
+    """What follows from the end of a run; for a trigger's run it is written to its state, once."""
     files, trigger_id = store.files, task.source_trigger_id
     trigger, broken = registry.active(files, trigger_id) if trigger_id else (None, None)
     if trigger is None:
         return EndIntent(told=telling(task, result, None, waited_for=waited_for))
     state = registry.state(files, trigger.id)
     if task.id not in state.ends:
-        if broken is not None:  # what is no definition can not be paused
+        if broken is not None:  # a broken definition cannot be paused
             trigger = trigger.but(enabled=False)
         under_way = {
             id_
@@ -151,9 +147,9 @@ def settled_end(store: Store, task: Task, result: TaskResult, *, waited_for: boo
 
 
 def plan_end(store: Store, task: Task, plan: PlanResult, end: EndIntent) -> EndIntent:
-    """The same for a plan that its trigger runs; one that made work speaks through that.
+    """The same for the plan of a trigger's run; one that made tasks reports through those.
 
-    end: what follows where no trigger is to be paused.
+    end: what follows unless the trigger is to be paused.
     """
     made = plan.tasks or plan.triggers
     if task.source_trigger_id is None or plan.status == "needs_input" or made:
@@ -172,7 +168,7 @@ def plan_end(store: Store, task: Task, plan: PlanResult, end: EndIntent) -> EndI
 
 
 def break_circuit(store: Store, task: Task) -> None:
-    """Pause the trigger of a run that failed like those before it; it may be repeated."""
+    """Pause the trigger of a run that failed like those before it. Idempotent."""
     trigger_id = task.source_trigger_id or ""
     trigger, broken = registry.active(store.files, trigger_id)
     if trigger is not None and broken is None and trigger.enabled:

@@ -1,7 +1,7 @@
 """The one writer of `config.toml`: applies the commands that change settings.
 
 The consumer applies them one after another; where none is running, the terminal does it under the
-consumer's lock. Read, change and write follow each other at once, so no change undoes another.
+consumer's lock. So no change undoes another.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ ACTIONS = frozenset({"engine_use", "engine_set", "engine_remove", "budget_set"})
 
 
 class SettingsChange(NamedTuple):
-    """The settings as written, and what to tell who gave the command."""
-
     settings: Settings
     message: str
 
@@ -52,7 +50,7 @@ def apply(files: Files, command: Command) -> SettingsChange:
 
 
 def apply_waiting(files: Files, now: datetime) -> None:
-    """Carry out and settle each waiting command of these kinds, oldest first."""
+    """Apply and settle the waiting commands of these kinds, oldest first."""
     for command in queue.waiting_commands(files):
         if command.action in ACTIONS and queue.command_result(files, command.id) is None:
             try:
@@ -80,7 +78,7 @@ def _changed(text: str, command: Command) -> str:
 
 
 def _with_order(text: str, names: list[str], seat: str | None, first: bool) -> str:
-    """`first`: the names go before those that serve now. Without names nothing is changed."""
+    """`first`: put the names before the present order. Without names nothing changes."""
     setup.check_seat(seat)
     if not names:
         return text
@@ -93,7 +91,7 @@ def _with_order(text: str, names: list[str], seat: str | None, first: bool) -> s
 
 
 def _forget(files: Files, name: str, settings: Settings) -> None:
-    """What was found out about an endpoint goes, and a key that nothing names any more."""
+    """Remove the cache of an endpoint, and its key when nothing names that any more."""
     files.remove(f"{paths.CACHE}/endpoint-{name}.json")
     endpoint = settings.engines.get(name)
     if endpoint is None or endpoint.api_key_file != setup.key_file(name):

@@ -1,4 +1,4 @@
-"""What every built-in operation writes with. One per consumer; the supervisor thread's alone."""
+"""The state that all operations share. One per consumer; used by the supervisor's thread only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SLICE_S = 0.05
 
 
 class EventQueue(Generic[T]):
-    """What other threads tell the supervisor; each entry wakes it."""
+    """Events from other threads; each wakes the supervisor."""
 
     def __init__(self, bell: WakeBell) -> None:
         self._bell = bell
@@ -41,7 +41,7 @@ class EventQueue(Generic[T]):
         self._bell.ring()
 
     def take(self) -> list[T]:
-        """All that was put in since."""
+        """All events since the last call."""
         return [self._waiting.get() for _ in range(self._waiting.qsize())]
 
 
@@ -50,16 +50,13 @@ class SupervisorEvents:
         self.bell = WakeBell()
         self.ended_runs = EventQueue[tuple[QueueName, str]](self.bell)
         self.changed_triggers = EventQueue[str | None](self.bell)
-        """Definitions that were made, edited or removed, or are to be looked at again; None: any
-        may have changed or gone."""
+        """Definitions that changed or are to be read again; None: any may have."""
         self.changed_files = EventQueue[set[str]](self.bell)
-        """Triggers: files that these look at have changed."""
+        """Triggers whose watched files have changed."""
 
 
 @dataclass
 class Store:
-    """The state folder with what is kept of it in memory."""
-
     files: Files
     settings: Settings
     clock: Clock
@@ -73,7 +70,7 @@ class Store:
     held: dict[str, Task] = field(default_factory=dict[str, Task])
     """Tasks claimed to change how long they wait, not released yet, as the disk refused."""
     canceling: set[str] = field(default_factory=set[str])
-    """Tasks whose cancel this process began and the disk cut short: to be taken up again."""
+    """Tasks whose cancel the disk cut short: to be repeated."""
 
     @classmethod
     def open(
@@ -109,10 +106,9 @@ class Store:
         )
 
     def submit(self, task: Task, *, planned_at: datetime | None = None, missed: int = 0) -> bool:
-        """Have a task begin; False when it had before.
+        """Queue a task, or end a reminder at once, which needs no pool; False: it was before.
 
-        A reminder comes to its end at once: no pool is to be free for it. `planned_at`, `missed`:
-        of its slot.
+        planned_at, missed: of its slot.
         """
         if task.profile == REMINDER and task.role == "worker":
             is_new = reminders.tell(self.files, task, planned_at, missed)
@@ -128,6 +124,6 @@ class Store:
         self.files.save(paths.RUNTIME, self.runtime)
 
     def trigger_changed(self, trigger_id: str) -> None:
-        """A definition was written or removed here: to be looked at again, and shown."""
+        """A definition was written or removed."""
         self.events.changed_triggers.put(trigger_id)
         self.feed.tell("trigger", id=trigger_id)

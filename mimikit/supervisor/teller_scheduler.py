@@ -38,7 +38,7 @@ from mimikit.tasks.retry import WAITING
 
 MAX_RESULTS_PER_TURN = 20
 MOST_INPUTS, MOST_CHARACTERS = 100, 1_000_000
-"""So much one turn takes in, the oldest first: its record must be one that can be read again."""
+"""Of one turn: its record must fit the size limit of records."""
 
 
 class TurnRunner(Protocol):
@@ -163,7 +163,7 @@ class TellerScheduler:
         self._watch_wait(now)
         # What the user said does not wait for what code tells.
         done = self._start_turn(now) or done
-        return self._tell_plainly(now) or done
+        return self._report_plainly(now) or done
 
     def clock_jumped(self, by: timedelta) -> None:
         """Recompute what waits for a time: turns are tried at once."""
@@ -233,7 +233,7 @@ class TellerScheduler:
         question = inbox.pending_question(self._store.files)
         answers = [code.answers(item.text, tasks, question) for item in items]
         alike = list(takewhile(lambda number: answers[number] == answers[0], range(len(items))))
-        by_code = EngineChoice(code, choice.seat, None, choice.passed_over)
+        by_code = EngineChoice(code, choice.seat, None, choice.skipped)
         return items[: len(alike)], by_code if answers[0] else choice
 
     def _answer_commands(self, now: datetime) -> bool:
@@ -260,7 +260,7 @@ class TellerScheduler:
         choice: EngineChoice,
         now: datetime,
     ) -> bool:
-        """Begin a turn, unless it is over or was tried too often."""
+        """Start a turn, unless it is committed or was tried too often."""
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
@@ -285,7 +285,7 @@ class TellerScheduler:
         self._state = Replying(mark, self._wait or Idle())
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
-        # Without a model an order follows from nothing but itself, whatever is told beside it.
+        # Without a model a command follows from itself alone, whatever results are beside it.
         of = inputs if inputs and permission.is_by_user(choice.engine.name) else items
         trace = next((i.trace_id for i in of if i.trace_id), None) or new_id("trace", now)
         is_last = attempt - excused >= turns.MAX_ATTEMPTS
@@ -294,7 +294,7 @@ class TellerScheduler:
         return True
 
     def _next_inputs(self, now: datetime) -> tuple[list[InboxItem], int, int]:
-        """What a turn is to be about, oldest first: one that was cut short, or what is next.
+        """The inputs of the next turn, oldest first: of one that was cut short, or new ones.
 
         With the number of its attempt, and how many before it do not count.
         """
@@ -314,7 +314,7 @@ class TellerScheduler:
         return [*found, *self._of_their_traces(found, most - len(found), now)], *_attempt(None)
 
     def _is_awaited(self, item: InboxItem, now: datetime) -> bool:
-        """Whether a result is told together with others of its request, which may end soon."""
+        """Whether a result waits to be reported with others of its request, which may end soon."""
         if item.kind != "task_result" or item.trigger_id or item.trace_id is None:
             return False
         if not timedelta() <= now - item.created_at < REPORT_COALESCE_WINDOW:
@@ -329,22 +329,22 @@ class TellerScheduler:
     def _of_their_traces(
         self, found: Sequence[InboxItem], most: int, now: datetime
     ) -> Iterator[InboxItem]:
-        """Results that code would tell by itself, of requests whose others the Teller tells."""
+        """Results that code would report, of requests whose other results the Teller reports."""
         traces = {item.trace_id for item in found if item.kind == "task_result"}
         if traces:
             plain = self.inputs.waiting(for_teller=False, now=now)
             yield from islice((item for item in plain if item.trace_id in traces), max(0, most))
 
     def _has_model(self) -> bool:
-        """Whether a model tells results, if only later; beside a small one code does."""
+        """Whether a model reports results, if only later; beside a small one code does."""
         name = self._context.engines.for_role("teller").engine.name
         return name != LOCAL and not permission.is_by_user(name)
 
     def _most_inputs(self, engine: str | None = None) -> int:
-        """Of how many inputs a turn is to be.
+        """The most inputs of a turn.
 
-        Without a model each may be an order, of a plan and its task, and all share the turn's trace
-        and what that is allowed.
+        Without a model each may be a command, of a plan and its task, and all share the turn's
+        trace with its limit.
         """
         if self._has_model() if engine is None else not permission.is_by_user(engine):
             return MOST_INPUTS
@@ -407,7 +407,7 @@ class TellerScheduler:
     def _end_by_code(
         self, turn_id: str, items: Sequence[InboxItem], now: datetime, *, error: str | None = None
     ) -> None:
-        """Commit a turn that says it failed, or was stopped: nothing stays unanswered or loops."""
+        """Commit a turn that says it failed or was stopped: nothing stays unanswered or loops."""
         language = self.inputs.language(" ".join(item.text for item in items))
         failed = error is not None
         text = phrases.say("turn_failed" if failed else "turn_stopped", language, error=error)
@@ -419,8 +419,8 @@ class TellerScheduler:
         )
         self.commit(base.but(consumed=[i.id for i in items], messages=[*said, message]))
 
-    def _tell_plainly(self, now: datetime) -> bool:
-        """Tell waiting results that need no mind, together."""
+    def _report_plainly(self, now: datetime) -> bool:
+        """Report waiting results that need no model, together."""
         plain = self.inputs.waiting(for_teller=False, has_model=self._has_model(), now=now)
         batch = list(islice(plain, MAX_RESULTS_PER_TURN))
         if not batch:
@@ -449,11 +449,11 @@ class TellerScheduler:
         )
 
     def commit(self, record: TurnRecord) -> None:
-        """Commit and apply a turn; of one that was told before only its entries are left."""
+        """Commit and apply a turn; of one that was committed before, remove the inputs."""
         files = self._store.files
         is_new = turns.commit(files, record) or files.exists(paths.turn_new(record.id))
         if is_new and not self._applier.apply_turn(record):
-            raise BadRecord(f"{record.id} can not be carried out")  # what it answers waits on
+            raise BadRecord(f"{record.id} cannot be carried out")  # what it answers waits on
         self.inputs.take_out(record.consumed)
 
 

@@ -1,4 +1,4 @@
-"""What the trigger scheduler goes by: when to look at which trigger, and what is the case then."""
+"""For the trigger scheduler: the index of what is due, and the facts a decision needs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from mimikit.triggers.workspace import TriggerWatch, Workspace
 
 
 class TriggerIndex:
-    """Which triggers are to be looked at, and when: a heap of due times, an index of events.
+    """Which triggers to evaluate when: a heap of due times, an index of events.
 
-    In memory only, made anew at each start. It makes a tick cost what is due, however many
-    triggers there are.
+    In memory only, rebuilt at each start. A tick costs what is due, however many there are.
     """
 
     def __init__(self) -> None:
@@ -33,11 +32,11 @@ class TriggerIndex:
         self._listeners: defaultdict[str, set[str]] = defaultdict(set)
         self._subjects: dict[str, frozenset[str]] = {}
         self._waiting: defaultdict[str, set[str]] = defaultdict(set)
-        """Run → the triggers whose next firing waits for its end."""
+        """Run → triggers whose next firing waits for its end."""
         self._soon: set[str] = set()
 
     def look_at(self, trigger_id: str, due: datetime | None) -> None:
-        """Look at a trigger at that time and at no other; None: at none."""
+        """Set the due time of a trigger; None: it has none."""
         if due is None:
             self._due.pop(trigger_id, None)
         elif self._due.get(trigger_id) != due:
@@ -51,7 +50,7 @@ class TriggerIndex:
         self._waiting[task_id].add(trigger_id)
 
     def listen(self, trigger_id: str, subjects: frozenset[str] | None) -> None:
-        """Look at a trigger whenever one of these tasks or triggers has news; None: never."""
+        """Evaluate a trigger at each event of these tasks or triggers; None: at none."""
         for subject in self._subjects.pop(trigger_id, frozenset()):
             self._listeners[subject].discard(trigger_id)
             if not self._listeners[subject]:
@@ -68,25 +67,25 @@ class TriggerIndex:
         return self._listeners.get(subject, set())
 
     def tell(self, subject: str) -> None:
-        """This task or trigger has news: look at all who wait for it."""
+        """An event of this task or trigger: its listeners are due."""
         self._soon |= self._listeners.get(subject, set())
         self._soon |= self._waiting.pop(subject, set())
 
     def forget(self, trigger_id: str) -> None:
-        """A trigger is gone; who waited for it looks again."""
+        """A trigger was removed; its listeners are due."""
         self.listen(trigger_id, None)
         self.look_at(trigger_id, None)
         self._soon.discard(trigger_id)
         self.tell(trigger_id)
 
     def next_due(self) -> datetime | None:
-        """The earliest time at which something is to be looked at."""
+        """The earliest due time."""
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def take(self, now: datetime) -> str | None:
-        """The next trigger to look at now; None when there is none."""
+        """Remove and give the next trigger that is due."""
         due = self.next_due()
         if due is not None and due <= now:
             _, trigger_id = heapq.heappop(self._heap)
@@ -95,12 +94,12 @@ class TriggerIndex:
         return self._soon.pop() if self._soon else None
 
     def planned(self) -> list[tuple[str, datetime]]:
-        """Every trigger with the time at which it is to be looked at."""
+        """Every trigger that has a due time."""
         return list(self._due.items())
 
 
 class FactReader:
-    """The facts for one look at one trigger. See `TriggerFacts` for what they mean."""
+    """The facts for one decision about one trigger; `TriggerFacts` documents them."""
 
     def __init__(
         self,
@@ -127,7 +126,7 @@ class FactReader:
         if store.files.exists(paths.trigger(subject)):
             blocked = registry.state(store.files, subject).blocked_by
             return "blocked" if blocked else "awaited"
-        if store.ledger.at_it(subject):
+        if store.ledger.running_for(subject):
             return "live"
         if results := store.ledger.results_of(subject):
             end = store.ledger.end_of(results[-1])
@@ -164,5 +163,5 @@ class FactReader:
         return self._watch.is_blind(self._trigger.id)
 
     def _may_look(self, pattern: Pattern) -> bool:
-        """A trigger that a model made learns nothing of files outside of the workspace."""
+        """A trigger made by a model learns nothing of files outside the workspace."""
         return not self._confined or self._workspace.is_inside(pattern)

@@ -41,24 +41,24 @@ _KEPT_S = 86_400
 
 
 class TriggerScheduler:
-    """Looks at triggers when the index says so, and fires those that are due."""
+    """Evaluates triggers when the index says so, and fires those that are due."""
 
     def __init__(self, store: Store, workspace: Workspace, watch: TriggerWatch) -> None:
         self._store, self._workspace, self._watch = store, workspace, watch
         self.index = TriggerIndex()
         self._reported: dict[str, str] = {}
-        """Broken definition → what is wrong with it; its last good version is in force."""
+        """Broken definition → its error; the last good version is in force."""
         self._faulted: set[str] = set()
         self._to_refresh: dict[str, None] = {}
         self._stamps: dict[str, object] = {}
         self._rests: dict[str, datetime] = {}
-        """Triggers whose look is costly → until when changes of files are gathered."""
+        """Triggers that are costly to evaluate → until when file changes are coalesced."""
         self._zone = store.settings.zone
         self.asks: dict[str, dict[str, str]] = {}
-        """Trigger → the questions (by node path) on which its condition depends now."""
+        """Trigger → the model's questions (by node path) on which its condition depends now."""
         self._is_loaded = False
         self.happened = 0
-        """Counts what has happened that a model might see: ends of tasks, changes of files."""
+        """Counts events that may change a model's answer: ends of tasks, changes of files."""
 
     # ---- definitions
 
@@ -84,19 +84,19 @@ class TriggerScheduler:
         return None
 
     def clear_away(self, now: datetime) -> None:
-        """End what is left of definitions that are gone; an editor may have one away just now."""
+        """Remove the state of definitions that are gone; an editor may have moved one away."""
         files = self._store.files
         states = {name.removesuffix(".json") for name in files.names(paths.TRIGGER_STATE)}
         for trigger_id in states - set(registry.ids(files)):
             stat = files.stat(paths.trigger_state(trigger_id))
             age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
             is_old = age_s > _KEPT_S and may_delete(self._store.runtime.clock_jumped_at, now)
-            state = registry.state(files, trigger_id)  # of no use, it is set aside, however old
+            state = registry.state(files, trigger_id)  # sets a broken one aside
             if is_old or self._is_left_over(trigger_id, state):
                 registry.remove(files, trigger_id)
 
     def _is_left_over(self, trigger_id: str, state: TriggerState) -> bool:
-        """Whether the end of a definition that is gone was cut short: its last firing, or none."""
+        """Whether a crash cut the removal of a definition short."""
         if state.firing is not None:
             return True
         return (self._store.ledger.newest_slot(trigger_id) or "").startswith(UPSTREAM)
@@ -138,9 +138,9 @@ class TriggerScheduler:
                     self.index.look_soon(trigger_id)
 
     def refresh(self, trigger_id: str, now: datetime) -> None:
-        """Look at one definition again: made, edited, paused or gone.
+        """Read one definition again: made, edited, paused or removed.
 
-        Crash: a firing that was cut short is carried out first.
+        Crash: a firing that was cut short is applied first.
         """
         files = self._store.files
         stamp = files.stat(paths.trigger(trigger_id))
@@ -159,10 +159,7 @@ class TriggerScheduler:
             self._take_up(trigger, state, now, is_new=is_new)
 
     def _in_force(self, trigger_id: str, state: TriggerState) -> tuple[Trigger | None, bool]:
-        """The definition that counts, and whether it was accepted just now.
-
-        What is wrong with its file is told once.
-        """
+        """The definition in force, and whether it is a new one. An error is logged once."""
         files = self._store.files
         trigger, broken = registry.read(files, trigger_id)
         is_new = trigger is not None and trigger.to_dict() != state.last_good
@@ -210,7 +207,7 @@ class TriggerScheduler:
         self._rests.pop(trigger_id, None)
 
     def task_ended(self, task_id: str) -> None:
-        """Judge what waits for this task; called at the moment its end is written."""
+        """Called when the end of a task is in the ledger: what waits for it is due."""
         self.happened += 1
         for subject in self._store.ledger.subjects_of(task_id):
             self.index.tell(subject)
@@ -270,7 +267,7 @@ class TriggerScheduler:
     # ---- firing
 
     def fire_due(self, now: datetime) -> bool:
-        """Look at everything that is due and fire; gives whether anything was."""
+        """Evaluate everything that is due, and fire; gives whether anything was due."""
         zone, self._zone = self._zone, self._store.settings.zone
         worked = zone is not self._zone and self.replan(now)
         failed: StorageError | None = None
@@ -285,9 +282,9 @@ class TriggerScheduler:
         return worked
 
     def _fault(self, trigger_id: str, error: Exception, now: datetime) -> None:
-        """A trigger that can not be looked at must not hold up the others.
+        """A trigger that cannot be evaluated does not keep the others.
 
-        What is known of it is put aside, once: most likely that is what is damaged.
+        Its state is set aside, once: most likely that is what is damaged.
         """
         store, path = self._store, paths.trigger_state(trigger_id)
         store.log.write("error", "trigger_fault", triggerId=trigger_id, error=repr(error))
@@ -312,7 +309,7 @@ class TriggerScheduler:
         return worked
 
     def _accepted(self, trigger_id: str) -> Trigger | None:
-        """The definition as it was taken up; its file is as it was then."""
+        """The definition in force, of a file that has not changed since."""
         if trigger_id in self._reported:
             return registry.last_good(self._store.files, trigger_id)
         return registry.active(self._store.files, trigger_id)[0]
@@ -360,7 +357,7 @@ class TriggerScheduler:
     def _note(
         self, trigger: Trigger, before: TriggerState, decided: Decision, now: datetime
     ) -> None:
-        """Write down a look after which nothing fires."""
+        """Save the outcome of a decision not to fire."""
         store, state = self._store, decided.state
         if decided.skipped is not None:
             self._write_skipped(trigger, decided.skipped, now)
@@ -380,9 +377,9 @@ class TriggerScheduler:
         self.index.look_at(trigger.id, decided.look_at)
 
     def _apply(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
-        """Do what a firing says.
+        """Apply a firing.
 
-        Crash: it stands in the state until the last step, and every step may be repeated.
+        Crash: it stays in the state until the last step, and every step is idempotent.
         """
         store, task, now = self._store, firing.task, firing.fired_at
         store.submit(task, planned_at=firing.planned_at, missed=firing.missed)
@@ -412,7 +409,7 @@ class TriggerScheduler:
     def _write_slot(
         self, trigger: Trigger, slot: str, now: datetime, *, missed: int, **facts: object
     ) -> None:
-        """The line of one slot, once: a repeated firing finds it."""
+        """Write the line of one slot, once."""
         if self._store.ledger.newest_slot(trigger.id) != slot:
             self._store.ledger.write(
                 "slot", trigger.id, now,

@@ -1,8 +1,8 @@
-"""The ledger of every task event, and the index of how tasks ended that is read from it.
+"""The append-only ledger of task events, and the index of end states that is read from it.
 
-`tasks/YYYY-MM.jsonl` is the truth; `task_status.json` is a checkpoint with its position in it, so
-that finishing a task costs one appended line, however many there were before. Neither it nor what
-is held in memory grows for ever: of each trigger the newest ends are known, and of all other tasks.
+`tasks/YYYY-MM.jsonl` is the truth; `task_status.json` is a checkpoint of the index and its position
+in the ledger, so that finishing a task costs one appended line. The index is bounded: it knows the
+newest ends of each trigger, and of all other tasks.
 """
 
 from __future__ import annotations
@@ -25,25 +25,23 @@ from mimikit.protocol.results import StatusCheckpoint, StatusEntry
 CHECKPOINT_EVENTS = 1000
 CHECKPOINT_EVERY = timedelta(seconds=10)
 MOST_RESULTS = 100
-"""So many results of one trigger are told apart."""
+"""Ends that are indexed of each trigger."""
 MOST_ENDS = 10_000
-"""So many ends of tasks that no trigger made are known; of older ones tell the lines."""
+"""Ends that are indexed of tasks that no trigger made."""
 MOST_TRACES = 10_000
-"""So many traces are counted of which nothing is queued: those that had a task last."""
+"""Traces without a queued task that are counted: the newest."""
 _MOST_SAVED = 64_000
-"""Of very many triggers: what can be read again."""
+"""Entries of a checkpoint: as many as one record may have."""
 ENDED: frozenset[EndStatus] = frozenset({"done", "failed", "canceled"})
 Line: TypeAlias = "dict[str, Json]"
 _OF_TRIGGERS = frozenset({"slot", "ordered", "trigger_created", "trigger_removed"})
 _NEAR_BYTES = 2**18
-"""So far back a slot is looked for that a crash may have left half done."""
+"""How far back to look for a slot that a crash may have left half done."""
 _LOOK_BACK_BYTES = 4 * 2**20
-"""So far back the slots of one trigger are looked for; other ends and traces twice as far."""
+"""How far back to look for the slots of a trigger; twice as far for other ends and traces."""
 
 
 class TaskStatus(NamedTuple):
-    """How a task ended."""
-
     status: EndStatus
     completed_at: datetime
     failure_reason: FailureReason | None
@@ -53,35 +51,33 @@ class TaskStatus(NamedTuple):
 
 
 class Ledger:
-    """Appends events and knows every end. The supervisor's alone."""
+    """Appends events and indexes end states. Used by the supervisor's thread only."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self._ends: dict[str, TaskStatus] = {}
-        """The newest MOST_RESULTS of each trigger, and MOST_ENDS others."""
         self._queued: dict[str, str] = {}
-        """Trace of each task that a turn, a plan or an order queued and that has not ended."""
+        """Task → trace, of tasks that a turn, plan or command queued and that have not ended."""
         self._sizes: dict[str, int] = {}
-        """How many tasks each trace had, runs of triggers apart; the one that had one last last."""
+        """Trace → number of its tasks, without runs of triggers; the newest trace last."""
         self._originals: dict[str, str] = {}
-        """By task that repeats another: the one that was repeated first."""
+        """Retry → the first task of its chain of retries."""
         self._ended_for: dict[str, deque[str]] = {}
-        """By trigger, or task that was repeated: the newest tasks that ended for it; others: ""."""
+        """Trigger or retried task → the newest tasks that ended for it; "" → all others."""
         self._at_it: dict[str, str] = {}
-        """By trigger or repeated task: the task begun for it last, until that ends."""
+        """Trigger or retried task → its newest task, until that ends."""
         self._orders: dict[str, str] = {}
-        """By trigger: the run that was ordered last, as far as the lines read tell."""
+        """Trigger → its newest run by command, among the lines read."""
         self._slots: dict[str, str] = {}
-        """By trigger: its newest slot, as far as the lines read tell."""
+        """Trigger → its newest slot, among the lines read."""
         self._file = ""
         self._offset = 0
         self._since_checkpoint = 0
         self._checkpoint_at: datetime | None = None
-        """When the last one was made, or the first event came that is in none."""
         self._in_doubt = False
 
     def load(self) -> int:
-        """Read what there is; gives the schema version of the index."""
+        """Read checkpoint and ledger; gives the schema version of the checkpoint."""
         checkpoint = self._files.load(paths.TASK_STATUS, StatusCheckpoint) or StatusCheckpoint()
         for entry in checkpoint.entries.values():
             self._has_ended(entry)
@@ -102,49 +98,44 @@ class Ledger:
         return self._ends.get(task_id)
 
     def results_of(self, subject: str) -> list[str]:
-        """The tasks that ended, oldest first: the one named, its repetitions, a trigger's runs.
-
-        Of very many the newest MOST_RESULTS.
-        """
+        """The newest tasks that ended for a task (itself, its retries) or trigger, oldest first."""
         self._catch_up()
         own = [subject] if subject in self._ends else []
         return [*own, *self._ended_for.get(subject, ())]
 
-    def at_it(self, subject: str) -> str | None:
-        """The run of a trigger, or repetition of a task, that has begun and not ended."""
+    def running_for(self, subject: str) -> str | None:
+        """The run of a trigger, or retry of a task, that has begun and not ended."""
         return self._at_it.get(subject)
 
     def subjects_of(self, task_id: str) -> tuple[str, ...]:
-        """All ids by which a condition may mean this task: its own, its trigger's, original's."""
+        """The ids by which a condition may name this task: its own, its trigger's, original's."""
         end = self._ends.get(task_id)
         others = (end and end.source_trigger_id, self._originals.get(task_id))
         return (task_id, *filter(None, others))
 
     def newest_slot(self, trigger_id: str) -> str | None:
-        """The slot of a trigger that was written down last; None when no line near tells."""
+        """The newest slot of a trigger; None when no recent line has one."""
         self._catch_up()
         if trigger_id not in self._slots:
-            # It may stand before the checkpoint from which on the lines were read.
-            told = _newest_first(self._files, _needle(trigger_id), _NEAR_BYTES)
-            mine = (n for n in told if (n.get("event"), n.get("id")) == ("slot", trigger_id))
+            # It may stand before the checkpoint, from where the lines were read.
+            recent = _newest_first(self._files, _needle(trigger_id), _NEAR_BYTES)
+            mine = (n for n in recent if (n.get("event"), n.get("id")) == ("slot", trigger_id))
             self._slots[trigger_id] = next((str(line.get("slot")) for line in mine), "")
         return self._slots[trigger_id] or None
 
     def newest_order(self, trigger_id: str) -> str | None:
-        """The run of a trigger that was ordered last; None when no line read tells."""
         self._catch_up()
         return self._orders.get(trigger_id)
 
     def is_known(self, task_id: str) -> bool:
-        """Whether a line tells that this task was queued or has ended."""
         return task_id in self._queued or self.end_of(task_id) is not None
 
     def trace_size(self, trace_id: str) -> int:
-        """How many tasks of a trace were queued or have ended, runs of triggers apart."""
+        """How many tasks of a trace were queued or have ended, without runs of triggers."""
         return self._sizes.get(trace_id, 0)
 
     def open_of(self, trace_id: str) -> list[str]:
-        """Tasks of a trace that were asked for and did not end; also plans that asked instead."""
+        """Tasks of a trace that were queued and have not ended, with plans that ask."""
         return [task_id for task_id, trace in self._queued.items() if trace == trace_id]
 
     def __len__(self) -> int:
@@ -212,7 +203,7 @@ class Ledger:
         return False
 
     def _catch_up(self) -> None:
-        """Look whether a line whose writing failed is there after all (only its flush failed)."""
+        """Read a line whose writing failed and that is there after all (only its flush failed)."""
         if self._in_doubt:
             for _, _, line in lines(self._files, self._file, self._offset):
                 self._learn(line)
@@ -272,7 +263,7 @@ class Ledger:
                 del self._at_it[subject]
 
     def _forget(self, task_id: str) -> None:
-        """Of an end that is one too many: unless it counts for another subject still."""
+        """Drop an end from the index, unless it still counts for another subject."""
         if not any(task_id in self._ended_for[s] for s in self.subjects_of(task_id)[1:]):
             self._ends.pop(task_id, None)
             self._originals.pop(task_id, None)
@@ -311,17 +302,14 @@ def trace_ids(files: Files, trace_id: str) -> Iterator[str]:
 
 
 def trigger_ids(files: Files) -> Iterator[str]:
-    """Ids of the triggers that fired, came or went last; one may come more than once."""
+    """Ids of triggers that fired, were made or removed, newest first; one may come twice."""
     for line in _newest_first(files, b'"event"', 2 * _LOOK_BACK_BYTES):
         if line.get("event") in _OF_TRIGGERS:
             yield str(line.get("id"))
 
 
 def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
-    """The lines about one trigger, oldest first, as far back as its last `limit` slots.
-
-    A line that a crash had written twice is given once.
-    """
+    """The lines about one trigger since its last `limit` slots, oldest first, without repeats."""
     found: list[Line] = []
     slots = 0
     for line in _newest_first(files, _needle(trigger_id), _LOOK_BACK_BYTES):
@@ -335,7 +323,7 @@ def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
 
 
 def _is_same(line: Line, other: Line) -> bool:
-    """Whether two lines tell of one slot in the same way, at whatever time they were written."""
+    """Whether a crash had one slot written twice."""
     return all(line.get(key) == other.get(key) for key in ("event", "slot", "state", "taskId"))
 
 
@@ -365,7 +353,7 @@ def _newest_first(
 
 
 def _entry(line: Mapping[str, object]) -> StatusEntry | None:
-    """The end that a line tells of; None for one that can not stand in a checkpoint."""
+    """The end state in a line; None if it does not fit a checkpoint."""
     try:
         return StatusEntry.model_validate(
             {

@@ -1,6 +1,6 @@
-"""Tasks on their way: submit, look up, finish, release, show; what a task's file means; commands.
+"""The task queue as files: submit, find, finish, release, show; parsing a task file; commands.
 
-Claiming is the storage's (a rename); everything here is a single step that may be replayed.
+Claiming is the storage's (a rename); everything here is a single step that may be repeated.
 """
 
 from __future__ import annotations
@@ -34,18 +34,16 @@ from mimikit.tasks import ledger
 
 Where = Literal["queued", "running", "ended"]
 TaskState = Literal["queued", "running", "asking", "done", "failed", "canceled"]
-"""Asking: a plan whose question waits for its answer."""
 Upcoming: TypeAlias = Callable[[QueueName, int], list[str]]
-"""(seat, most) → the names of the files that are next in its queue, at most so many."""
+"""(seat, most) → the names of the files that are next in its queue."""
 SUFFIX = ".json"
 _FILLED = ("id", "createdAt", "traceId", "origin", "notify")
 COMMAND_WAIT_S = 2.0
-"""How long the outcome of a command is waited for."""
 _TIME_LENGTH = len("2026-01-28T09:30:00.000Z")
 
 
 def submit(files: Files, task: Task) -> bool:
-    """Put a task into its queue; False when its id was used before (a replay, or a claim since).
+    """Put a task into its queue; False when its id was used before.
 
     Crash: in the queue whole, or not at all.
     """
@@ -54,7 +52,7 @@ def submit(files: Files, task: Task) -> bool:
 
 
 def _places(seat: QueueName, task_id: str) -> tuple[tuple[Where, str], ...]:
-    """Where a task may be, in the order tasks move, so that one moving meanwhile is not missed."""
+    """Where a task may be, in the order tasks move, so that a moving one is not missed."""
     queued = paths.queued(seat, task_id)
     return (
         ("queued", queued),
@@ -65,7 +63,7 @@ def _places(seat: QueueName, task_id: str) -> tuple[tuple[Where, str], ...]:
 
 
 def where(files: Files, seat: QueueName, task_id: str) -> Where | None:
-    """Which part of its way a task is on; None when this seat never had it."""
+    """Where a task is; None when this seat never had it."""
     for place, path in _places(seat, task_id):
         if place == "ended" and files.exists(paths.result(seat, task_id)):
             return place
@@ -75,8 +73,6 @@ def where(files: Files, seat: QueueName, task_id: str) -> Where | None:
 
 
 class TaskLocation(NamedTuple):
-    """A task with the part of its way it is on."""
-
     task: Task
     where: Where
 
@@ -84,7 +80,7 @@ class TaskLocation(NamedTuple):
 def find(
     files: Files, task_id: str, *, seats: tuple[QueueName, ...] = paths.QUEUES
 ) -> TaskLocation | None:
-    """A task by its id, in any seat and on any part of its way."""
+    """A task by its id, wherever it is."""
     for seat in seats:
         for place, path in _places(seat, task_id):
             if task := read(files, seat, path):
@@ -93,9 +89,9 @@ def find(
 
 
 def read(files: Files, seat: QueueName, path: str) -> Task | None:
-    """The task a file of this seat holds, hand-made ones filled in; None when it holds none.
+    """The task in a file, with the missing fields of a hand-made one; None when it is none.
 
-    A claim may die before what was missing is written down, so every folder is read like this.
+    A crash may leave a claimed file unfilled, so the files of every folder are read like this.
     """
     try:
         stat, data = files.stat(path), files.read(path, most=most_bytes(Task))
@@ -107,35 +103,32 @@ def read(files: Files, seat: QueueName, path: str) -> Task | None:
 
 
 def finish(files: Files, result: TaskResult | PlanResult) -> bool:
-    """Write how a run ended; False when that is written already, which then counts."""
+    """Write the result of a run; False when there is one already, which then counts."""
     path = paths.result("worker" if isinstance(result, TaskResult) else "planner", result.id)
     if files.save_new(path, result):
         return True
-    # What stands there and is no result was put there by somebody: it is set aside.
+    # What is there and is no result is set aside by `load`.
     return files.load(path, type(result)) is None and files.save_new(path, result)
 
 
 def release(files: Files, task: Task) -> None:
-    """Bring a running task back to its queue for a next attempt; `task.released` is set.
+    """Move a running task back to its queue for the next attempt; `task.released` is set.
 
-    Crash: between the two steps it stands in running/ marked released, and recovery repeats the
-    second step without counting an attempt.
+    Crash: between the two steps it lies in running/ marked released; recovery does the second
+    step without counting an attempt.
     """
-    if files.exists(paths.running(task.role, task.id)):  # or it is back already: a repetition
+    if files.exists(paths.running(task.role, task.id)):  # else it is back already
         files.save(paths.running(task.role, task.id), task)
         finish_release(files, task)
 
 
 def finish_release(files: Files, task: Task) -> None:
-    """The second step of a release: the rename back."""
+    """The second step of `release`."""
     files.move(paths.running(task.role, task.id), paths.queued(task.role, task.id))
 
 
 def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
-    """The clock went back: attempts that wait for their time go on as soon as they would have.
-
-    A time that a person gave stays as it is.
-    """
+    """The clock went back: retries go on as soon as they would have; a user's time stays."""
 
     def shorter(task: Task) -> Task | None:
         if not task.released or task.not_before is None:
@@ -148,7 +141,7 @@ def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
 def end_waits(
     files: Files, held: dict[str, Task], tasks: Iterable[tuple[QueueName, str]] | None = None
 ) -> None:
-    """What waits for an engine is tried at once: these tasks, or all."""
+    """Let tasks that wait for an engine or for tokens go on now: these, or all."""
 
     def ended(task: Task) -> Task | None:
         is_over = task.not_before is None or not (task.released and task.waits_for)
@@ -163,10 +156,9 @@ def _wait_anew(
     held: dict[str, Task],
     tasks: Iterable[tuple[QueueName, str]] | None = None,
 ) -> None:
-    """Change how long tasks wait: each is claimed and released again, as a pool may want it.
+    """Change how long tasks wait: each is claimed and released again, as a pool may claim it too.
 
-    `held`: what was claimed and not released, as the disk refused; it comes first when this is
-    repeated.
+    held: tasks claimed and not released, as the disk refused; they are released first.
     """
     for task in list(held.values()):
         release(files, task)
@@ -189,7 +181,7 @@ def _queued(files: Files) -> Iterator[tuple[QueueName, str]]:
 
 
 def leave_running(files: Files, seat: QueueName, task_id: str) -> None:
-    """Put the definition of a finished task aside: the last step of its end."""
+    """Move a finished task to ended/: the last step of its end."""
     files.move(paths.running(seat, task_id), paths.ended(seat, task_id))
 
 
@@ -199,7 +191,6 @@ class TaskSnapshot:
     seat: QueueName
     state: TaskState
     outcome: TaskResult | PlanResult | None = None
-    """How it ended, or what it has planned; None while it has not."""
 
     @property
     def completed_at(self) -> datetime | None:
@@ -232,17 +223,17 @@ def show(files: Files, task_id: str) -> TaskSnapshot | None:
 
 
 def live(files: Files, upcoming: Upcoming, most: int) -> list[TaskSnapshot]:
-    """Running tasks and those that are next, of each seat `most`, in the order they are taken."""
+    """Running tasks, then the next ones in order; `most` of each seat."""
     names: dict[tuple[QueueName, TaskState, str], list[str]] = {}
     for seat in paths.QUEUES:
         names[seat, "queued", "queue"] = upcoming(seat, most)
-        # After the others: one that is claimed meanwhile is in both.
+        # Listed last: one that is claimed meanwhile is in both.
         names[seat, "running", "running"] = files.names(f"{seat}/running")[:most]
     found = {
         task.id: TaskSnapshot(task, seat, state)
         for (seat, state, folder), there in names.items()
         for name in there
-        # What can not be read is the storage's to judge, not a reader's.
+        # A file that cannot be read is the storage's to quarantine.
         if (task := read(files, seat, f"{seat}/{folder}/{name}"))
     }
     return sorted(found.values(), key=lambda v: (v.state != "running", *order_of(v.task)))
@@ -251,20 +242,18 @@ def live(files: Files, upcoming: Upcoming, most: int) -> list[TaskSnapshot]:
 def recent(
     files: Files, limit: int = 50, states: Iterable[str] = ledger.ENDED
 ) -> list[TaskSnapshot]:
-    """The tasks that ended last (in one of these states), newest first."""
     return [view for id_ in ledger.ended_ids(files, limit, states) if (view := show(files, id_))]
 
 
-# ---- what a file in a queue folder means as a task, whether a program or a person wrote it; pure.
-# A hand-made `{"prompt": "date"}` is a whole task: what it leaves out is filled from the file's
-# name, its folder and the time it was seen.
+# ---- parsing a task file; pure. A hand-made `{"prompt": "date"}` is a whole task: what it leaves
+# out is filled from the file's name, its folder and the time it was seen.
 
 
 def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tuple[Task, bool]:
-    """The task that the file `name` holds; and whether it was whole, or had to be filled in.
+    """The task in the file `name`; and whether it was complete.
 
-    The file's stem is the id, the folder decides the role; `seen_at` stands for a missing time of
-    creation, and the trace follows from the id, so that reading it again gives the same task.
+    The file's stem is the id, the folder decides the role, `seen_at` stands for a missing time of
+    creation: parsing it again gives the same task.
 
     Raises:
         BadRecord: it is none; the text says what was expected and what was got.
@@ -303,23 +292,19 @@ def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tu
 
 
 def order_of(task: Task) -> tuple[int, bool, str, str]:
-    """The place of a task in its queue, smaller first.
-
-    Order: priority falling, internal runs first, older first, then by id.
-    """
+    """Sort key: higher priority first, then internal runs, then older ones, then by id."""
     return (-task.priority, not task.internal, time_text(task.created_at), task.id)
 
 
 def ready_at(task: Task) -> float | None:
-    """When it may be claimed, in seconds since 1970; None means at once."""
+    """When it may be claimed, in seconds since 1970; None: at once."""
     return task.not_before.timestamp() if task.not_before else None
 
 
 def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | None] | None:
-    """`order_of` and `ready_at` of a file as our own programs write it, three times faster.
+    """`order_of` and `ready_at` of a file as our programs write it, three times faster.
 
-    It validates nothing but what it reads: good for putting 100,000 files in order, not for running
-    one. None means: read it properly.
+    It validates only what it reads: enough to sort 100,000 files. None: use `parse_task`.
     """
     try:
         given: dict[str, Any] = json.loads(data.decode())
@@ -338,12 +323,11 @@ def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | 
         return None
 
 
-# ---- commands from outside (cancel, retry, pause …): a file each, applied once by the supervisor,
-# kept with its outcome.
+# ---- commands from outside (cancel, retry, pause …): a file each, applied once by the supervisor
 
 
 def give_command(files: Files, command: Command) -> bool:
-    """Hand a command to the supervisor; False when this id was given before."""
+    """Write a command for the supervisor; False when this id was used before."""
     is_done = files.exists(paths.command_done(command.id))
     return not is_done and files.save_new(paths.command(command.id), command)
 
@@ -355,10 +339,10 @@ def give_and_wait(
     is_served: bool,
     pause: Callable[[float], object] = lambda most_s: time.sleep(min(most_s, 0.02)),
 ) -> CommandResult | None:
-    """Give a command and wait a moment for what comes of it.
+    """Give a command and wait up to COMMAND_WAIT_S for its outcome; None: none came in time.
 
-    None: nothing did in time; the command is kept. Where nobody is there to apply it (`is_served`)
-    nothing is waited for. `pause` may return as soon as something has changed.
+    is_served: whether a consumer is there to apply it; else nothing is waited for.
+    pause: may return as soon as something has changed.
     """
     give_command(files, command)
     deadline = time.monotonic() + (COMMAND_WAIT_S if is_served else 0)
@@ -376,14 +360,14 @@ def waiting_commands(files: Files, names: Iterable[str] | None = None) -> list[C
 
 
 def command_result(files: Files, command_id: str) -> CommandResult | None:
-    """What came of a command; None while it waits."""
+    """The outcome of a command; None while it waits."""
     return files.load(paths.command_done(command_id), CommandResult)
 
 
 def settle_command(files: Files, result: CommandResult) -> None:
-    """Record the outcome, then drop the command.
+    """Write the outcome, then remove the command.
 
-    Crash: a command with an outcome is dropped at the next look, not applied again.
+    Crash: a command with an outcome is removed by the next pass, not applied again.
     """
     files.save_new(paths.command_done(result.command.id), result)
     files.remove(paths.command(result.command.id))

@@ -25,7 +25,7 @@ class RunEnd:
     failure_reason: FailureReason | None = None
     retry_at: datetime | None = None
     final: bool = False
-    """Trying again can not help, whatever the task allows."""
+    """Trying again cannot help, whatever the task allows."""
     interrupted: bool = False
     """The consumer died under it."""
 

@@ -1,4 +1,4 @@
-"""The ledger of usage: one line per attempt that an engine made, and sums of past days.
+"""The usage ledger: one line per attempt of an engine, and the sums of past days.
 
 Crash: the line is written when the engine ended, before the result of the run. An attempt that died
 with the consumer has none. A line that was written twice has one id and counts once.
@@ -28,32 +28,32 @@ from mimikit.tasks.budget import BudgetHold, WindowSums, day_of, hold_for
 WITHOUT_TOKENS = frozenset({"builtin", "command"})
 """Engines that cost none."""
 WAITS = "budget:"
-"""How `waits_for` begins of a task that waits for tokens; no engine is named so."""
+"""Prefix of `waits_for` of a task that waits for tokens; no engine has such a name."""
 MOST_SUMS = 200
-"""Of a day; the runs of further triggers are summed up together."""
+"""Of a day; further triggers are summed together."""
 
 
 def held_for(waits_for: str | None) -> Literal["day", "trigger"] | None:
-    """For which tokens a task waits, by its `waits_for`; None: for none."""
+    """The token cap that a task waits for, by its `waits_for`."""
     if waits_for is None or not waits_for.startswith(WAITS):
         return None
     return "trigger" if waits_for == f"{WAITS}trigger" else "day"
 
 
 def read_lines(files: Files, day: str, offset: int = 0) -> Iterator[tuple[int, RunUsage]]:
-    """The lines of a day's file from an offset on, each with its end; others are passed over."""
+    """The lines of a day's file from an offset on, each with its end offset."""
     for end, line in files.lines(paths.usage_day(day), offset=offset):
         with contextlib.suppress(ValidationError):
             yield end, RunUsage.model_validate(line, strict=False)
 
 
 def runs_of_day(files: Files, day: str) -> dict[str, RunUsage]:
-    """The runs of a day by the ids of their lines."""
+    """The attempts of a day by the ids of their lines."""
     return {line.id: line for _, line in read_lines(files, day)}
 
 
 def sums_of(runs: Iterable[RunUsage]) -> list[UsageSum]:
-    """What runs have used, by kind."""
+    """The sums of attempts by engine, model, role, profile and trigger."""
     groups: dict[tuple[str, str, Role, str, str | None], list[RunUsage]] = {}
     for run in runs:
         key = (run.engine, run.model, run.role, run.profile, run.trigger_id)
@@ -76,18 +76,17 @@ def sums_of(runs: Iterable[RunUsage]) -> list[UsageSum]:
 
 
 def total_of(usages: Iterable[Usage]) -> Usage:
-    """Many together; quicker than one after the other."""
     found = list(usages)
     return Usage(**{name: sum(getattr(one, name) for one in found) for name in Usage.model_fields})
 
 
 def days_with_lines(files: Files) -> list[str]:
-    """The days whose runs are known one by one, oldest first."""
+    """The days whose lines are still there, oldest first."""
     return [name.removesuffix(".jsonl") for name in files.names(paths.USAGE, suffix=".jsonl")]
 
 
 def usage_of_run(files: Files, run_id: str, since: str) -> list[RunUsage]:
-    """The runs of one task or turn over all its attempts, from that day on, oldest first."""
+    """The attempts of one task or turn, from that day on, oldest first."""
     found: dict[str, RunUsage] = {}
     for day in (day for day in days_with_lines(files) if day >= since):
         needle = f'"{run_id}"'.encode()
@@ -100,9 +99,9 @@ def usage_of_run(files: Files, run_id: str, since: str) -> list[RunUsage]:
 
 
 def roll_up(files: Files, today: date) -> list[str]:
-    """Sum up the days that are over and were not yet; gives them.
+    """Write the sums of past days that have none yet; gives those days.
 
-    Crash: a month is written whole; done again it is the same: the lines of its days still stand.
+    Crash: a month is written whole; repeated it is the same, as the lines of its days still stand.
     """
     done: list[str] = []
     open_days = [day for day in days_with_lines(files) if day < today.isoformat()]
@@ -117,21 +116,21 @@ def roll_up(files: Files, today: date) -> list[str]:
 
 
 def is_summed_up(files: Files, day: str) -> bool:
-    """Whether the lines of a day may go."""
+    """Whether the lines of a day may be deleted."""
     month = files.peek(paths.usage_month(day[:7]), UsageMonth)
     return month is not None and day in month.days
 
 
 @dataclass
 class RunMeter:
-    """One attempt while its engine runs."""
+    """One attempt while its engine runs. Tokens."""
 
     line: RunUsage
-    """Its line, of which only the tokens are missing."""
+    """Its line, without the tokens."""
     told: Usage = field(default_factory=Usage)
-    """What its engine has told so far."""
+    """What its engine has reported so far."""
     left: int | None = None
-    """So much its task may still use."""
+    """What its task may still use."""
     cap: int = 0
     """What its task may use in all."""
 
@@ -141,7 +140,7 @@ class RunMeter:
 
 
 class UsageBook:
-    """Sums the ledger's windows and writes its lines. Thread-safe; one per consumer."""
+    """Sums the windows of the caps and writes the lines. Thread-safe; one per consumer."""
 
     def __init__(self, files: Files, settings: Settings, clock: Clock) -> None:
         self._files, self._clock, self._zone = files, clock, settings.zone
@@ -149,18 +148,17 @@ class UsageBook:
         self.caps: TokenCapSettings = settings.budget
         self._day = date.min
         self._used = 0
-        """Of that day, like the next."""
         self._by_trigger = Counter[str]()
         self.held: dict[str, tuple[BudgetHold, Task | None]] = {}
-        """By the id of its task or turn: what waits for tokens."""
+        """Id of a task or turn that waits for tokens → why, and the task."""
 
     def begin(
         self, run_id: str, attempt: int, role: Role, engine: str, model: str, task: Task | None
     ) -> RunMeter | BudgetHold | None:
-        """Whether a run may start; None: it costs nothing.
+        """A meter, or why the run may not start; None: its engine costs no tokens.
 
         Raises:
-            StorageError: what was used cannot be read.
+            StorageError: the ledger cannot be read.
         """
         if engine in WITHOUT_TOKENS:
             return None
@@ -186,10 +184,10 @@ class UsageBook:
             return RunMeter(line, left=left, cap=cap or 0)
 
     def settle(self, meter: RunMeter, usage: Usage, *, estimated: bool = False) -> None:
-        """Write down what a run has used, on the day it ended.
+        """Write the line of an attempt, on the day it ended.
 
         Raises:
-            StorageError: it is to be called again.
+            StorageError: call it again.
         """
         with self._lock:
             now = self._clock.now()
@@ -200,12 +198,11 @@ class UsageBook:
             self._count(line)
 
     def waits_for(self, run_id: str) -> str | None:
-        """What a task that was held waits for, as its file says it."""
+        """The `waits_for` of a task that waits for tokens."""
         hold, _ = self.held.get(run_id, (None, None))
         return f"{WAITS}{hold.held_for}" if hold else None
 
     def forget(self, run_id: str) -> None:
-        """It waits no longer."""
         with self._lock:
             self.held.pop(run_id, None)
 
@@ -215,7 +212,7 @@ class UsageBook:
             return self._used
 
     def _turn_to(self, day: date) -> None:
-        """Sum another day, also where the clock was set back."""
+        """Sum that day, if it is another one."""
         if day == self._day:
             return
         runs = runs_of_day(self._files, day.isoformat()).values()
@@ -230,7 +227,7 @@ class UsageBook:
             self._by_trigger[run.trigger_id] += run.usage.tokens
 
     def _of_task(self, task: Task | None, now: datetime) -> int | None:
-        """What a task has used over all its attempts; None where no cap asks for it."""
+        """The tokens of a task over all its attempts; None where no cap needs them."""
         if task is None or self.caps.per_task_tokens is None:
             return None
         if not (task.attempts or task.interruptions or task.not_before):

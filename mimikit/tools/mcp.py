@@ -1,8 +1,7 @@
-"""Serves the tools of a turn over MCP: `POST /mcp` on loopback, a bearer token for each turn.
+"""Serves the tools of a turn over MCP: `POST /mcp` on loopback, with a bearer token per turn.
 
-Stateless JSON answers only, no streams. What a tool does and who may call it is not known here:
-each token stands for a list of tools and a function that carries them out. Whatever comes in, the
-answer is a 4xx or a JSON-RPC answer, never a 5xx.
+Stateless JSON answers, no streams. A token stands for a list of tools and a function that carries
+them out. Whatever comes in, the answer is a 4xx or a JSON-RPC answer, never a 5xx.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, TypeAlias
@@ -29,9 +27,6 @@ PROTOCOLS = ("2025-11-25", "2025-06-18")
 PATH = "/mcp"
 MAX_BODY_BYTES = 2**20
 _CLIENT_TIMEOUT_S = 30
-_LINGER_S = 1
-_MAX_LINGER_BYTES = 8 * 2**20
-_REMEMBERED_CALLS = 256
 _PARSE_ERROR, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 _Object: TypeAlias = "dict[str, Json]"
@@ -45,46 +40,37 @@ class _Turn:
     def __init__(self, specs: Sequence[ToolSpec], call: Call) -> None:
         self.specs = {spec.name: spec for spec in specs}
         self._call = call
-        self._calling = threading.Lock()
-        self._replies: dict[str, Future[ToolReply]] = {}
-        self._remembering = threading.Lock()
+        self._lock = threading.Lock()
+        self._replies: dict[str, ToolReply] = {}
 
     def call(self, name: str, arguments: _Object, key: str | None) -> ToolReply:
-        """Make a call; one that carries the key of an earlier one gets the earlier's answer."""
-        with self._remembering:
-            known = self._replies.get(key) if key else None
-            reply = known or Future[ToolReply]()
-            if key and not known:
+        """Make a call; a repeat, which has the key of an earlier one, gets the earlier's reply."""
+        with self._lock:
+            if key in self._replies:
+                return self._replies[key]
+            try:
+                reply = self._call(name, arguments)
+            except Exception as error:  # noqa: BLE001 - a tool's fault is told to the model
+                reply = ToolReply(ok=False, text=f"{name} failed: {type(error).__name__}")
+            if key is not None:
                 self._replies[key] = reply
-                if len(self._replies) > _REMEMBERED_CALLS:
-                    del self._replies[next(iter(self._replies))]
-        if known:
-            return known.result()
-        result = ToolReply(ok=False, text="the call failed")
-        try:
-            with self._calling:
-                result = self._call(name, arguments)
-        except Exception as error:  # noqa: BLE001 - a tool's fault is told to the model
-            result = ToolReply(ok=False, text=f"{name} failed: {type(error).__name__}")
-        finally:
-            reply.set_result(result)
-        return result
+            return reply
 
 
 class ToolServer(ThreadingHTTPServer):
-    """The server. `start` it once; `register` the tools of a turn, `unregister` them after it."""
+    """`start` it once; `register` the tools of a turn, `unregister` them after it."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port: int = 0, on_refused: OnRefused | None = None) -> None:
-        """Bind to `port` of loopback (0: any); `on_refused` is told of each request refused.
+    def __init__(self, port: int = 0, on_refused: OnRefused = lambda _facts: None) -> None:
+        """Bind to `port` of loopback (0: any); `on_refused` is called for each refused request.
 
         Raises:
             OSError: the port is taken.
         """
         self._turns: dict[str, _Turn] = {}
-        """By the digest of a token: how long a look takes tells nothing of it."""
+        """By the digest of a token: how long a look-up takes tells nothing of it."""
         self.on_refused = on_refused
         self._thread = LastingThread("tool-server")
         super().__init__(("127.0.0.1", port), _Handler)
@@ -95,11 +81,10 @@ class ToolServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.port}{PATH}"
 
     def start(self) -> None:
-        """Serve from now on, on threads of its own."""
         self._thread.begin(lambda: self.serve_forever(0.5))
 
     def stop(self) -> None:
-        """Serve no more; the port is free afterwards."""
+        """The port is free afterwards."""
         if self._thread.thread is not None:
             self.shutdown()
             self._thread.join()
@@ -114,21 +99,18 @@ class ToolServer(ThreadingHTTPServer):
         self.stop()
 
     def register(self, specs: Sequence[ToolSpec], call: Call) -> str:
-        """Offer tools to the holder of the token given back.
-
-        `call(name, arguments)` is made from other threads, one call of a token at a time.
-        """
+        """Offer tools to the holder of the returned token; `call` runs on other threads."""
         token = secrets.token_urlsafe(32)
         self._turns[_digest(token)] = _Turn(specs, call)
         return token
 
     def unregister(self, token: str) -> None:
-        """Make a token worthless; a call that has begun still ends."""
+        """A call that has begun still ends."""
         self._turns.pop(_digest(token), None)
 
     @contextlib.contextmanager
     def offered(self, specs: Sequence[ToolSpec], call: Call) -> Generator[tuple[str, str]]:
-        """Offer tools while this lasts: gives where, and the token."""
+        """Offer tools while this lasts: gives the address and the token."""
         token = self.register(specs, call)
         try:
             yield self.url, token
@@ -147,175 +129,142 @@ def _digest(token: str) -> str:
 
 
 class _Refusal(Exception):
-    """A request is answered with this status and reason."""
-
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
+    def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.1"  # what can not be read is answered in full too
+    default_request_version = "HTTP/1.1"  # what cannot be read is answered in full too
     server_version = "mimikit"
     sys_version = ""
     timeout = _CLIENT_TIMEOUT_S
     server: ToolServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Nothing: the audit has what matters."""
+        """Nothing: the audit log has what matters."""
 
     def do_POST(self) -> None:
         try:
-            turn = self._admit()
-            body = self._body()
+            turn = self._authorize()
+            answer = respond(turn, self._body())
         except _Refusal as refusal:
             self._refuse(refusal.status, str(refusal))
             return
-        status, answer = respond(turn, body)
+        status = HTTPStatus.ACCEPTED if answer is None else HTTPStatus.OK
+        if answer and answer.get("id") is None:
+            status = HTTPStatus.BAD_REQUEST
         self._send(status, None if answer is None else json.dumps(answer).encode())
 
     def do_GET(self) -> None:
-        """Clients of MCP look for a stream: there is none, and their connection stays."""
-        size = self.headers.get("content-length", "0")
-        if size == "0" and "transfer-encoding" not in self.headers:
-            with contextlib.suppress(_Refusal):
-                self._admit(sends=False)
-                self._send(HTTPStatus.METHOD_NOT_ALLOWED, None, {"allow": "POST"})
-                return
-        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST")
+        """Clients of MCP look for a stream: there is none, and their connection stays open."""
+        try:
+            self._authorize(has_body=False)
+        except _Refusal:
+            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST")
+        else:
+            self.close_connection = self.headers.get("content-length", "0") != "0"
+            self._send(HTTPStatus.METHOD_NOT_ALLOWED, None)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what the base class can not read, and every method but POST; never a 5xx."""
-        del explain
-        status = HTTPStatus(code)
-        if status == HTTPStatus.NOT_IMPLEMENTED:
+        """Refuse what the base class cannot read, and every method but POST; never a 5xx."""
+        if code == HTTPStatus.NOT_IMPLEMENTED:
             self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST")
-        elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            self._refuse(HTTPStatus.BAD_REQUEST, message or "expected HTTP/1.1")
         else:
-            self._refuse(status, message or status.phrase)
+            self._refuse(code if code < 500 else 400, message or "expected HTTP/1.1")
 
-    def _admit(self, *, sends: bool = True) -> _Turn:
-        """The turn a request belongs to, if it comes from where and whom it should.
-
-        Only programs on this machine: no page in a browser, however it is called by name.
-        """
+    def _authorize(self, *, has_body: bool = True) -> _Turn:
+        """The turn of the request's token; only programs on this machine, no page of a browser."""
+        headers, port = self.headers, self.server.port
         if self.path != PATH:
-            raise _Refusal(HTTPStatus.NOT_FOUND, f"expected {PATH}")
-        port = self.server.port
-        ours = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-        hosts = self.headers.get_all("host", [])
-        if len(hosts) != 1 or hosts[0].lower() not in ours:
-            raise _Refusal(HTTPStatus.FORBIDDEN, "expected this server's own host name")
-        origins = self.headers.get_all("origin", [])
-        if any(origin.lower() not in {f"http://{host}" for host in ours} for origin in origins):
-            raise _Refusal(HTTPStatus.FORBIDDEN, "expected no other origin")
-        if self.headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
-            raise _Refusal(HTTPStatus.FORBIDDEN, "expected no other site")
-        kind = self.headers.get_content_type() if "content-type" in self.headers else ""
-        if sends and kind != "application/json":
-            raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
-        given = self.headers.get_all("authorization", [])
-        scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
+            raise _Refusal(404, f"expected {PATH}")
+        hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        given = headers.get_all("host", [])
+        if len(given) != 1 or given[0].lower() not in hosts:
+            raise _Refusal(403, "expected this server's own host name")
+        origins = {origin.lower() for origin in headers.get_all("origin", [])}
+        if origins - {f"http://{host}" for host in hosts}:
+            raise _Refusal(403, "expected no other origin")
+        if headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
+            raise _Refusal(403, "expected no other site")
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if has_body and kind != "application/json":
+            raise _Refusal(415, "expected application/json")
+        credentials = headers.get_all("authorization", [])
+        scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
         turn = self.server.turn_of(token.strip())
         if scheme.lower() != "bearer" or turn is None:
-            raise _Refusal(HTTPStatus.UNAUTHORIZED, "expected the token of a running turn")
+            raise _Refusal(401, "expected the token of a running turn")
         return turn
 
     def _body(self) -> bytes:
         sizes = self.headers.get_all("content-length", [])
         if len(sizes) != 1 or "transfer-encoding" in self.headers:
-            raise _Refusal(HTTPStatus.LENGTH_REQUIRED, "expected one content-length")
+            raise _Refusal(411, "expected one content-length")
         if not (sizes[0].isascii() and sizes[0].isdigit()):
-            raise _Refusal(HTTPStatus.BAD_REQUEST, "expected a content-length in digits")
-        size = int(sizes[0]) if len(sizes[0]) < 10 else MAX_BODY_BYTES + 1
-        if size > MAX_BODY_BYTES:
-            said = f"expected at most {MAX_BODY_BYTES} bytes"
-            raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
-        body = self.rfile.read(size)
-        if len(body) != size:
-            raise _Refusal(HTTPStatus.BAD_REQUEST, "expected the whole body")
+            raise _Refusal(400, "expected a content-length in digits")
+        if len(sizes[0]) > 9 or int(sizes[0]) > MAX_BODY_BYTES:
+            raise _Refusal(413, f"expected at most {MAX_BODY_BYTES} bytes")
+        body = self.rfile.read(int(sizes[0]))
+        if len(body) != int(sizes[0]):
+            raise _Refusal(400, "expected the whole body")
         if self.headers.get("mcp-protocol-version", PROTOCOLS[0]) not in PROTOCOLS:
-            said = f"expected MCP {' or '.join(PROTOCOLS)}"
-            raise _Refusal(HTTPStatus.BAD_REQUEST, said)
+            raise _Refusal(400, f"expected MCP {' or '.join(PROTOCOLS)}")
         return body
 
-    def _refuse(self, status: HTTPStatus, reason: str) -> None:
-        """Answer with the reason, and tell; the connection ends, as its rest may not be read."""
+    def _refuse(self, status: int, reason: str) -> None:
+        """Answer with the reason, and end the connection, as its rest may not have been read."""
         self.close_connection = True
-        facts = {
-            "reason": reason,
-            "status": str(int(status)),
-            "method": str(getattr(self, "command", None))[:20],
-            "path": str(getattr(self, "path", None))[:200],
-        }
-        headers = getattr(self, "headers", None)
-        if headers is not None:
-            facts["host"] = str(headers.get("host"))[:200]
-            facts["origin"] = str(headers.get("origin"))[:200]
-        if self.server.on_refused:
-            with contextlib.suppress(MimikitError):  # a full disk does not open the door
-                self.server.on_refused(facts)
-        more = {"allow": "POST"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
-        if status == HTTPStatus.UNAUTHORIZED:
-            more = {"www-authenticate": "Bearer"}
-        self._send(status, json.dumps({"error": reason}).encode(), more)
-        # A client that is cut off while it sends never reads its answer: take in the rest.
-        size = str(headers.get("content-length")) if headers else ""
-        left = int(size) if size.isascii() and size.isdigit() and len(size) < 10 else 0
-        self.connection.settimeout(_LINGER_S)
-        with contextlib.suppress(OSError):
-            while 0 < left <= _MAX_LINGER_BYTES and (data := self.rfile.read1(65536)):
-                left -= len(data)
+        facts = {"reason": reason, "status": str(int(status))}
+        facts |= {"method": str(self.command)[:20], "path": str(getattr(self, "path", ""))[:200]}
+        headers = getattr(self, "headers", None) or {}
+        facts |= {name: str(headers.get(name))[:200] for name in ("host", "origin")}
+        with contextlib.suppress(MimikitError):  # a full disk does not open the door
+            self.server.on_refused(facts)
+        self._send(status, json.dumps({"error": reason}).encode())
 
-    def _send(
-        self, status: HTTPStatus, data: bytes | None, more: dict[str, str] | None = None
-    ) -> None:
+    def _send(self, status: int, data: bytes | None) -> None:
         self.send_response(status)
-        for name, value in (more or {}).items():
-            self.send_header(name, value)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("allow", "POST")
+        if status == HTTPStatus.UNAUTHORIZED:
+            self.send_header("www-authenticate", "Bearer")
         if data is not None:
             self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data or b"")))
         if self.close_connection:
             self.send_header("connection", "close")
         self.end_headers()
-        if data and getattr(self, "command", None) != "HEAD":
+        if data and self.command != "HEAD":
             self.wfile.write(data)
 
 
-def respond(turn: _Turn, body: bytes) -> tuple[HTTPStatus, _Object | None]:
-    """The status and JSON-RPC answer to one message."""
+def respond(turn: _Turn, body: bytes) -> _Object | None:
+    """The JSON-RPC answer to one message, without an id if it is no request; None: none is due."""
     try:
         message = parse_object(body)
     except BadRecord as error:
-        return HTTPStatus.BAD_REQUEST, _error(None, _PARSE_ERROR, str(error))
-    method, number = message.get("method"), message.get("id")
-    if message.get("jsonrpc") != "2.0":
-        return HTTPStatus.BAD_REQUEST, _error(None, _INVALID_REQUEST, 'expected jsonrpc "2.0"')
-    if method is None and ("result" in message or "error" in message):
-        return HTTPStatus.ACCEPTED, None
-    if not isinstance(method, str):
-        return HTTPStatus.BAD_REQUEST, _error(None, _INVALID_REQUEST, "expected a method")
-    if "id" not in message:
-        return HTTPStatus.ACCEPTED, None
-    if isinstance(number, bool) or not isinstance(number, (str, int)):
-        said = "expected an id that is a text or a whole number"
-        return HTTPStatus.BAD_REQUEST, _error(None, _INVALID_REQUEST, said)
-    params = message.get("params", {})
-    if not isinstance(params, dict):
-        return HTTPStatus.OK, _error(number, _INVALID_PARAMS, "params: expected an object")
-    meta = params.get("_meta")
-    # A model's own call: when it is repeated, the same body comes again.
-    is_own = isinstance(meta, dict) and "callId" in meta
-    key = hashlib.sha256(body).hexdigest() if is_own else None
-    return HTTPStatus.OK, _answer(turn, method, number, params, key)
+        return _error(None, _PARSE_ERROR, str(error))
+    match message:
+        case {"jsonrpc": "2.0", "method": str()} if "id" not in message:
+            return None
+        case {"jsonrpc": "2.0", "result": _} | {"jsonrpc": "2.0", "error": _}:
+            return None
+        case {
+            "jsonrpc": "2.0",
+            "method": str(method),
+            "id": (str() | int()) as number,
+        } if not isinstance(number, bool):
+            params = message.get("params", {})
+            if isinstance(params, dict):
+                return _answer(turn, method, number, params, body)
+            return _error(number, _INVALID_PARAMS, "params: expected an object")
+        case _:
+            return _error(None, _INVALID_REQUEST, "expected a request of JSON-RPC 2.0")
 
 
-def _answer(
-    turn: _Turn, method: str, number: str | int, params: _Object, key: str | None
-) -> _Object:
+def _answer(turn: _Turn, method: str, number: str | int, params: _Object, body: bytes) -> _Object:
     result: _Object = {}
     match method:
         case "initialize":
@@ -335,11 +284,14 @@ def _answer(
             ]
         case "tools/call":
             name, arguments = params.get("name"), params.get("arguments")
-            if not isinstance(name, str):
-                return _error(number, _INVALID_PARAMS, "params.name: expected a text")
-            if not isinstance(arguments, dict | None):
-                return _error(number, _INVALID_PARAMS, "params.arguments: expected an object")
+            if not isinstance(name, str) or not isinstance(arguments, dict | None):
+                said = "params: expected a name and an object of arguments"
+                return _error(number, _INVALID_PARAMS, said)
             if name in turn.specs:
+                # A model's own call has an id: when it is repeated, the same body comes again.
+                meta = params.get("_meta")
+                has_id = isinstance(meta, dict) and "callId" in meta
+                key = hashlib.sha256(body).hexdigest() if has_id else None
                 reply = turn.call(name, arguments or {}, key)
             else:
                 known = ", ".join(turn.specs) or "none"

@@ -1,4 +1,4 @@
-"""The Planner's tools: tasks and triggers of a plan, and questions about the past."""
+"""The Planner's tools: the tasks and triggers of a plan, and questions about the past."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlannerSession(ToolSession):
 
     @property
     def is_over(self) -> bool:
-        """A step's label that no other step names yet is one that more steps are to name."""
+        """False while a step's label has no other step that names it."""
         return super().is_over and self._labels.keys() <= self._named
 
     def _delegate(self, args: arguments.DelegateArguments) -> str:
@@ -70,7 +70,7 @@ class PlannerSession(ToolSession):
         return f"planned as {task.id}"
 
     def _make_inner(self, ids: Collection[str]) -> None:
-        """Steps of this plan that others wait for are told when they fail, unless it was said."""
+        """Steps that others wait for notify on failure only, unless the plan says otherwise."""
         effects = self.effects
         effects.tasks[:] = [_inner(step) if step.id in ids else step for step in effects.tasks]
         effects.triggers[:] = [
@@ -78,7 +78,7 @@ class PlannerSession(ToolSession):
         ]
 
     def _condition(self, given: dict[str, Any]) -> Condition:
-        """A condition as a planner writes it: labels become ids, paths stay in the workspace."""
+        """Labels become ids, paths stay in the workspace."""
         condition = conditions.read(given)
         conditions.check(condition)
         folders = [pattern.base for pattern in conditions.watched(condition)]
@@ -86,7 +86,7 @@ class PlannerSession(ToolSession):
         return _with_ids(condition, self._meant)
 
     def _meant(self, label: str) -> str:
-        """The id that a label of this plan, or an id, means."""
+        """The id of a label, or the id itself."""
         if label in self._labels:
             self._named.add(label)
             return self._labels[label]
@@ -200,7 +200,7 @@ class PlannerSession(ToolSession):
         return reader.hits_text(self._reader.search(args.query, args.limit, after, before))
 
     def _asked(self) -> Notify | None:
-        """Who is told as of the plan itself; None: that is the Teller, as usual."""
+        """Who is notified, as the plan was asked; None: the Teller."""
         asked = self._caller.parent.notify if self._caller.parent else "teller"
         return asked if asked != "teller" else None
 
@@ -229,7 +229,6 @@ def _inner(step: Planned) -> Planned:
 
 
 def _with_ids(condition: Condition, meant: Callable[[str], str]) -> Condition:
-    """The condition with each name of a task replaced by what it means."""
     match condition:
         case TaskDone() | TaskFailed():
             return condition.but(params={"taskId": meant(condition.params.task_id)})
@@ -243,7 +242,7 @@ def _with_ids(condition: Condition, meant: Callable[[str], str]) -> Condition:
 
 
 def _until(after: str | None, before: str | None) -> datetime | None:
-    """The end of a time that `after` begins."""
+    """The end of a span that starts with `after`."""
     end = _instant(before, "before") if before else None
     if end is not None and after is not None and end <= _instant(after, "after"):
         raise BadInput(f"before: expected a time later than after, got {before!r}", field="before")

@@ -1,7 +1,4 @@
-"""What tools and inputs read of the state, and how a tool's answer says it.
-
-Every answer is bounded; one that is cut says how to have the rest.
-"""
+"""What tools and prompts read of the state, in bounded answers."""
 
 from __future__ import annotations
 
@@ -32,11 +29,11 @@ from mimikit.triggers.explain import ExplanationContext
 
 MOST_LINES = 20
 MOST_ANSWERED = 20_000
-"""Characters of one answer; more is had by asking again."""
+"""Characters of one answer."""
 MOST_LONG_TERM = 2**16
-"""Bytes of `memory.md` that a prompt may be made of."""
+"""Bytes of `memory.md` that are read."""
 MOST_BETWEEN = 200
-"""Messages between two times that one call looks at."""
+"""Messages of one call."""
 _MESSAGE = 2000
 _HIT = 1000
 _MOST_LISTED = 100
@@ -44,7 +41,7 @@ _MOST_NAMED = 10
 
 
 class RoleReader:
-    """Reads only; safe from any thread."""
+    """Read-only; thread-safe."""
 
     def __init__(
         self,
@@ -56,16 +53,13 @@ class RoleReader:
         clock: Clock | None = None,
         zone: Callable[[], ZoneInfo] = lambda: ZoneInfo("UTC"),
     ) -> None:
-        """`trace_size` counts the tasks a trace has had; `upcoming`: else the first by name.
-
-        zone: the one in which times are told.
-        """
+        """`trace_size`: tasks of a trace so far; `upcoming`: triggers by their next run."""
         self._clock, self._zone = clock or SystemClock(), zone
         self._files, self._searcher, self._trace_size = files, searcher, trace_size
         self._upcoming = upcoming or self._by_name
 
     def tasks(self, scope: str) -> list[TaskLine]:
-        """Running and queued tasks, triggers and recent ends, as the scope says."""
+        """By the scopes of `list_tasks`."""
         here, lines = self._here(), list[TaskLine]()
         if scope in ("all", "running", "queue"):
             wanted = {"running": {"running"}, "queue": {"queued"}}.get(scope)
@@ -93,15 +87,12 @@ class RoleReader:
         return self._files.names(f"{seat}/queue")[:most]
 
     def history(self, count: int, offset: int) -> list[Message]:
-        """The last messages, oldest first."""
+        """Oldest first."""
         messages = history.page(self._files, limit=count + offset).messages
         return messages[: max(0, len(messages) - offset)][-count:]
 
     def conversation(self, most: int) -> list[Message]:
-        """The newest messages, oldest first, `most` of them not written by code.
-
-        At most MOST_BETWEEN in all.
-        """
+        """The newest messages, oldest first, `most` of them not written by code."""
         messages, first = list[Message](), 0
         for count in (2 * most, MOST_BETWEEN):
             messages = history.page(self._files, limit=count).messages
@@ -112,7 +103,7 @@ class RoleReader:
         return messages[first:]
 
     def history_between(self, after: datetime, before: datetime | None) -> list[Message]:
-        """At most MOST_BETWEEN messages between two times, the newest of them."""
+        """The newest of them, at most MOST_BETWEEN."""
         found: list[Message] = []
         cursor: str | None = None
         while len(found) < MOST_BETWEEN:
@@ -131,16 +122,16 @@ class RoleReader:
     def search(
         self, query: str, limit: int, after: datetime | None = None, before: datetime | None = None
     ) -> list[Hit]:
-        """What was said, remembered or found on it, best first."""
+        """Best first."""
         return self._searcher.find(query, limit=limit, after=after, before=before)
 
     def recall(self, asked: str, recent: Sequence[str], limit: int, budget: int) -> list[Hit]:
-        """What memory has on what is asked, as it is quoted. `budget`: tokens of all together."""
+        """Memory hits for a prompt, within `budget` tokens."""
         found = self._searcher.recall(asked, recent, limit=limit, budget=budget)
         return [hit.but(text=hit.snippet) for hit in found]
 
     def long_term(self) -> str:
-        """The text of `memory.md`, of a long one the newest notes."""
+        """The newest notes of `memory.md`."""
         stat = self._files.stat(paths.MEMORY)
         if stat is None or stat.kind != "file":
             return ""
@@ -153,14 +144,14 @@ class RoleReader:
         return note.text if note else ""
 
     def exists(self, id_: str) -> bool:
-        """Whether a task or trigger of that id is known, be it gone."""
+        """Whether a task or trigger of that id is or was known."""
         if not is_id(id_):
             return False
         there = queue.find(self._files, id_) is not None or self._files.exists(paths.trigger(id_))
         return there or bool(ledger.slots_of(self._files, id_, 1))
 
     def may_be_command(self, id_: str) -> bool:
-        """Whether a live task or a trigger of that id runs a command, or can not be read."""
+        """Whether a live task or trigger runs a command, or cannot be read."""
         found = queue.find(self._files, id_)
         if found is not None and found.where != "ended" and found.task.profile == "command":
             return True
@@ -180,7 +171,6 @@ class RoleReader:
 
 
 def recent_text(messages: list[Message], count: int, offset: int) -> str:
-    """The last messages, and how to ask for those of them that did not fit."""
     shown = _newest_that_fit(messages)
     older = len(messages) - len(shown)
     next_ = f"count={count - len(shown)}, offset={offset + len(shown)}"
@@ -188,7 +178,6 @@ def recent_text(messages: list[Message], count: int, offset: int) -> str:
 
 
 def between_text(messages: list[Message]) -> str:
-    """Messages of a time, and how to ask for the older ones of it."""
     shown = _newest_that_fit(messages)
     if len(shown) == len(messages) < MOST_BETWEEN:
         return _told(shown, "")
@@ -197,7 +186,6 @@ def between_text(messages: list[Message]) -> str:
 
 
 def hits_text(hits: list[Hit]) -> str:
-    """What a search has found, best first."""
     lines = [f"[{hit.source}] {indented(cut(hit.text, _HIT))}" for hit in hits]
     kept = _that_fit(lines)
     if left_out := len(lines) - len(kept):
@@ -206,7 +194,7 @@ def hits_text(hits: list[Hit]) -> str:
 
 
 def _newest_that_fit(messages: list[Message]) -> list[Message]:
-    """The newest of some messages; none of them as old as one that is left out."""
+    """Never splits messages of the same time."""
     first = len(messages) - len(_that_fit([_line(message) for message in reversed(messages)]))
     if first == 0:
         return messages
@@ -216,7 +204,6 @@ def _newest_that_fit(messages: list[Message]) -> list[Message]:
 
 
 def _that_fit(lines: list[str]) -> list[str]:
-    """The first of some lines that make one answer together."""
     left = MOST_ANSWERED
     for number, line in enumerate(lines):
         left -= len(line) + 1
@@ -239,7 +226,7 @@ def _line(message: Message) -> str:
 
 
 def backlog_lines(known: Sequence[BacklogEntry]) -> str:
-    """The list in words: what is open first, then what is done."""
+    """Open items first."""
     ordered = [item for item in known if not item.done] + [item for item in known if item.done]
     lines = [f"- [{'x' if item.done else ' '}] {item.text}" for item in ordered[:_MOST_LISTED]]
     if len(ordered) > _MOST_LISTED:
@@ -248,12 +235,9 @@ def backlog_lines(known: Sequence[BacklogEntry]) -> str:
 
 
 def backlog_item(known: Sequence[BacklogEntry], given: str, action: Action) -> str:
-    """The item that is named, by its text or a part that only it has.
+    """An item by its text or a unique part of it, folded.
 
-    Capital letters, accents and traditional characters make no difference.
-
-    Raises:
-        BadInput: none is, or several are.
+    Raises BadInput if none or several fit.
     """
     name = folded(plain_item(given))
     texts = list(dict.fromkeys(item.text for item in known))

@@ -1,7 +1,4 @@
-"""Makes tasks and triggers from what somebody asks for, the same for terminal, page and tools.
-
-Nothing is stored here: whoever asks stores what comes back, by its own rules.
-"""
+"""Makes tasks and triggers from requests of terminal, page and tools; stores nothing."""
 
 from __future__ import annotations
 
@@ -27,12 +24,12 @@ from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry
 
 TRIGGER_PROFILES = (*ProfilesSettings.model_fields, REMINDER)
-"""What a trigger's profile may be; a task's, which has no time, may be all but the last."""
+"""A task, which has no time, has all but the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRequest:
-    """What is to be done, whether once or by a trigger. Units: seconds."""
+    """What to do, once or by a trigger. Units: seconds."""
 
     prompt: str
     origin: Origin
@@ -43,11 +40,11 @@ class TaskRequest:
     timeout: float | None = None
     max_attempts: int = 1
     notify: Notify | None = None
-    """None: what is usual for its kind."""
+    """None: the default of its kind."""
 
 
 class TriggerFields(TypedDict, total=False):
-    """What a trigger has and a task has not; what is left out is as the model has it."""
+    """Fields that a trigger has and a task has not."""
 
     schedule: Schedule
     condition: Condition
@@ -58,18 +55,14 @@ class TriggerFields(TypedDict, total=False):
 
 
 def check_request(wanted: TaskRequest, profiles: Iterable[str]) -> None:
-    """Raise BadInput unless the prompt says something and the profile is known."""
+    """Raises BadInput."""
     permission.check_profile(wanted.profile, profiles)
     if not wanted.prompt.strip():
         raise BadInput("prompt: expected some text, got only blanks", field="prompt")
 
 
 def new_task(wanted: TaskRequest, now: datetime) -> Task:
-    """A task to be queued.
-
-    Raises:
-        BadInput: a value can not be used; its field says which.
-    """
+    """Raises BadInput, with the field."""
     id_ = wanted.id or new_id("task", now)
     try:
         told = wanted.notify or usual(wanted.profile, wanted.origin)
@@ -80,11 +73,7 @@ def new_task(wanted: TaskRequest, now: datetime) -> Task:
 
 
 def new_trigger(files: Files, wanted: TaskRequest, fields: TriggerFields, now: datetime) -> Trigger:
-    """A trigger to be stored, checked against those that exist.
-
-    Raises:
-        BadInput: a value can not be used, it names an id nobody knows, or would wait for itself.
-    """
+    """Checked against those that exist. Raises BadInput."""
     id_ = wanted.id or new_id("trig", now)
     condition = fields.get("condition")
     try:
@@ -100,16 +89,11 @@ def new_trigger(files: Files, wanted: TaskRequest, fields: TriggerFields, now: d
 
 
 def _fields(wanted: TaskRequest, id_: str, now: datetime) -> dict[str, Any]:
-    """What a task and a trigger have in common, by the names in the models."""
     return {**asdict(wanted), "id": id_, "trace_id": id_, "created_at": now}
 
 
 def check_known(files: Files, condition: Condition) -> str | None:
-    """The trace of the first task or trigger a condition names; None when it names none.
-
-    Raises:
-        NotFound: nobody knows an id in it.
-    """
+    """The trace of the first task or trigger that a condition names. Raises NotFound."""
     traces: list[str] = []
     for subject in sorted(conditions.subjects(condition)):
         check_id(subject)
@@ -133,11 +117,7 @@ def check_known(files: Files, condition: Condition) -> str | None:
 
 
 def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
-    """A schedule from plain words: `tomorrow 9:00`, 「每天早上 9 点」, `in 10m`.
-
-    Raises:
-        BadInput: the words are no time, or one that has passed.
-    """
+    """Reads `tomorrow 9:00`, 「每天早上 9 点」, `in 10m`. Raises BadInput."""
     # Only here: its patterns take longer to make than any command that needs none of them.
     from mimikit.language.times import CronTime, InstantTime, RepeatTime, parse_when
 

@@ -1,9 +1,4 @@
-"""The tool calls of one run: each is checked, its effect collected, and answered.
-
-Nothing is written here. What a run wants is collected in its Effects; the run's commit makes all of
-it true, or none. Whatever the way in (in process, HTTP), every call comes through
-`ToolSession.call`.
-"""
+"""The tool calls of one run: checked, collected in Effects until its commit, answered."""
 
 from __future__ import annotations
 
@@ -44,7 +39,7 @@ MOST_CHARACTERS = 2_000_000
 
 @dataclass
 class Effects:
-    """What a run wants to change; made true by its commit only."""
+    """What a run wants to change, until its commit."""
 
     replies: list[str] = field(default_factory=list[str])
     tasks: list[Task] = field(default_factory=list[Task])
@@ -59,30 +54,30 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """The run that calls, and what its effects inherit."""
+    """The calling run, and what its effects inherit."""
 
     run_id: str
     trace_id: str
     now: datetime
     by_user: bool = False
-    """No model had a word in it, from the user's text to here: commands in it are the user's."""
+    """No model came between the user's text and this: its commands are the user's."""
     remote: bool = False
-    """Some of what it was asked came by a page where commands were off."""
+    """Some of its input came by a page where commands were off."""
     parent: Task | None = None
     """The Planner's own task."""
     may_trigger: bool = True
     timezone: str | None = None
-    """The zone the user's times are meant in."""
+    """Of the user's times."""
     locale: str | None = None
     """The language the user writes, as a tag with its script."""
     question_open: bool = False
-    """A question waits for the user already."""
+    """A question already waits for the user."""
 
 
 class ToolSession:
-    """Answers the tool calls of one run. Safe between threads.
+    """Answers the tool calls of one run. Thread-safe.
 
-    A tool is a method, by its name after an underscore; what it takes stands at its `args`.
+    A tool is a method with an underscore and its `args`.
     """
 
     role: ClassVar[Role]
@@ -94,7 +89,7 @@ class ToolSession:
         settings: Settings,
         on_refused: Callable[[str, str], None] = lambda _tool, _reason: None,
     ) -> None:
-        """`on_refused(tool, reason)` hears of every refusal."""
+        """`on_refused(tool, reason)` is called for every refusal."""
         self.effects = Effects()
         self._caller, self._reader, self._on_refused = caller, reader, on_refused
         self._settings, self._limits = settings, settings.limits
@@ -103,15 +98,14 @@ class ToolSession:
         self._room = MOST_CHARACTERS
         self._origin: Origin = permission.origin_of(self.role, by_user=caller.by_user)
         self._labels: dict[str, str] = {}
-        """The ids that labels of a plan stand for."""
+        """Ids by label of the plan."""
         self._named: set[str] = set()
-        """The labels of it that steps wait for."""
+        """Labels that steps wait for."""
         self._says_all = False
 
     @classmethod
     @functools.cache
     def specs(cls) -> tuple[ToolSpec, ...]:
-        """The role's tools as they are offered to a model."""
         models = ((name, cls._arguments(name)) for name in permission.TOOLS[cls.role])
         return tuple(tool_spec(name, model) for name, model in models)
 
@@ -121,13 +115,13 @@ class ToolSession:
         return get_type_hints(getattr(cls, f"_{tool}"))["args"]
 
     def close(self) -> Effects:
-        """No call counts from now on (an engine that outlives its run changes nothing)."""
+        """Later calls do not count (an engine may outlive its run)."""
         with self._lock:
             self._closed = True
             return self.effects
 
     def call(self, name: str, given: Mapping[str, object]) -> ToolReply:
-        """Carry out one call; a refusal is an answer, never an exception."""
+        """A refusal is a reply, never an exception."""
         try:
             with self._lock:
                 said_all, self._says_all = self._says_all, False
@@ -149,7 +143,7 @@ class ToolSession:
 
     @property
     def is_over(self) -> bool:
-        """Whether all is said, and the last call asked for nothing that is to be read."""
+        """Whether the last call left nothing to say or read."""
         return self._says_all
 
     def _call(self, name: str, given: Mapping[str, object]) -> tuple[str, bool | None]:
@@ -221,7 +215,7 @@ class ToolSession:
         )
 
     def _check_trace(self, more: int) -> None:
-        """One request must not breed work for ever, however its results are taken up again."""
+        """Limits the tasks of one trace, so that work does not breed for ever."""
         most = self._limits.tasks_per_trace
         if self._reader.trace_size(self._caller.trace_id) + more >= most:
             raise Refused(f"expected at most {most} tasks that follow from one request")

@@ -1,4 +1,4 @@
-"""Triggers and tasks as they are told of: in an input, by a tool, in the chat, by the views."""
+"""Tasks and triggers in words, for prompts, tools, chat and views."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mimikit.triggers import facts, registry
 from mimikit.triggers.explain import ExplanationContext, TitleOf
 
 _MOST_GONE = 20
-"""So many titles of triggers that are gone are looked for in one answer."""
+"""Titles of deleted triggers that are looked up in one answer."""
 _ERROR = 200
 
 
@@ -38,7 +38,7 @@ def situation(
     consumer_up: bool = True,
     model_missing: str | None = None,
 ) -> ExplanationContext:
-    """The world around triggers and tasks, as the state files have it."""
+    """The state of the queues and triggers around a task."""
 
     def is_live(task_id: str) -> bool:
         places = (queue.where(files, seat, task_id) for seat in paths.QUEUES)
@@ -56,10 +56,7 @@ def situation(
 
 
 def titles(files: Files) -> TitleOf:
-    """Titles of tasks and triggers by their ids; each is looked up once.
-
-    Of triggers that are gone the ledger knows it, which is asked for a few only.
-    """
+    """By id, cached; of deleted triggers the ledger is asked, for a few only."""
     gone = count()
 
     @cache
@@ -84,7 +81,7 @@ def title(trigger: Trigger) -> str:
 
 
 def active(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
-    """The definition in force and what is wrong with its file, whatever that is."""
+    """The definition in force, and what is wrong with its file."""
     try:
         trigger, broken = registry.active(files, trigger_id)
         if trigger is not None and broken is not None:
@@ -100,7 +97,7 @@ def active(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
 
 
 def trigger_line(files: Files, trigger_id: str, here: ExplanationContext) -> TaskLine | None:
-    """One trigger with its facts; None when there is none that is in force."""
+    """None when there is no trigger in force."""
     trigger, broken = active(files, trigger_id)
     if trigger is None:
         return None
@@ -123,7 +120,6 @@ def trigger_line(files: Files, trigger_id: str, here: ExplanationContext) -> Tas
 
 
 def task_line(view: TaskSnapshot, here: ExplanationContext) -> TaskLine:
-    """One task: what it waits for, or how it ended."""
     task, outcome = view.task, view.outcome
     last, status = None, view.state if view.state in ("done", "failed", "canceled") else None
     if outcome is not None and status is not None:
@@ -144,7 +140,6 @@ def task_line(view: TaskSnapshot, here: ExplanationContext) -> TaskLine:
 
 
 def _task_waits(view: TaskSnapshot, here: ExplanationContext) -> Words:
-    """What a queued task waits for."""
     task = view.task
     if tokens_of := held_for(task.waits_for):
         return say_both(f"fact_waits_{tokens_of}")
@@ -156,6 +151,6 @@ def _task_waits(view: TaskSnapshot, here: ExplanationContext) -> Words:
 
 
 def line_text(line: TaskLine) -> str:
-    """One line for a model."""
+    """For a model."""
     told = [f"{line.id} [{line.state}] {line.title}", *(words["en"] for words in line.facts)]
     return indented(" · ".join(told))

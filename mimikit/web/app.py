@@ -19,7 +19,7 @@ from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
-from mimikit.engines.trial import tried_apart
+from mimikit.engines.setup import tried_apart
 from mimikit.errors import (
     BadInput,
     Conflict,

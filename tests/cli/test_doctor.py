@@ -459,8 +459,8 @@ def test_who_only_looks_writes_nothing(cli: Cli, state: Path, *, lived: bool) ->
 
 @pytest.mark.codex
 @pytest.mark.needs_program("bwrap")
-def test_doctor_says_which_way_turns_of_codex_go(
-    cli: Cli, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_doctor_starts_the_app_server_of_codex(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("home", "tmp"):
         (tmp_path / name).mkdir()
@@ -468,8 +468,5 @@ def test_doctor_says_which_way_turns_of_codex_go(
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CODEX_API_KEY", "canary-key")
     monkeypatch.delenv("MIMIKIT_CODEX__PATH")
-    stays = [found["text"] for found in findings(cli, "codex")]
-    (state / "config.toml").write_text("[codex]\napp_server = false\n")
-    alone = findings(cli, "codex")
-    assert "one `codex app-server` that stays" in stays[0]
-    assert (alone[0]["level"], "the settings say so" in alone[0]["text"]) == ("note", True)
+    (found,) = findings(cli, "codex")
+    assert (found["level"], "its app-server starts" in found["text"]) == ("ok", True)

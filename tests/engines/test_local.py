@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from mimikit.config import Settings
@@ -68,6 +69,12 @@ def make(tmp_path: Path) -> Iterator[Make]:
     yield engine
     for one in made:
         one.close()
+
+
+def model_pids() -> list[int]:
+    """The model's processes that this one has started."""
+    children = psutil.Process().children()
+    return [child.pid for child in children if str(PROGRAM) in child.cmdline()]
 
 
 def told(engine: LocalEngine, text: str, desk: Desk, **fields: Any) -> Outcome:
@@ -159,7 +166,7 @@ def test_a_reminder_is_planned_by_code_alone(make: Make) -> None:
     engine, desk = make(), Desk()
     planned(engine, "remind me in 5 minutes to drink", desk)
     assert [name for name, _ in desk.calls] == ["schedule"]
-    assert engine.server.pid is None
+    assert model_pids() == []
 
 
 def test_a_no_to_a_proposal_ends_it(make: Make) -> None:
@@ -195,24 +202,24 @@ def test_a_reply_is_shown_as_it_comes_whatever_escapes_are_in_it() -> None:
 def test_one_process_serves_all_runs_and_another_comes_when_it_has_died(make: Make) -> None:
     engine = make()
     told(engine, "hello", Desk())
-    first = engine.server.pid
+    (first,) = model_pids()
     told(engine, "你好", Desk())
-    assert first is not None
-    assert engine.server.pid == first
+    assert model_pids() == [first]
     outcome = told(engine, "die", Desk())
     assert isinstance(outcome, Failed)
     assert (outcome.status, outcome.want) == ("failed", "broken")
     assert outcome.retry_now
     assert told(engine, "hello", Desk()).status == "done"
-    assert engine.server.pid not in (None, first)
+    (other,) = model_pids()
+    assert other != first
 
 
 def test_it_is_ended_once_nobody_has_asked_for_a_while(make: Make) -> None:
     engine = make(idle_minutes=0.002)
     told(engine, "hello", Desk())
-    watch = next(it for it in threading.enumerate() if it.name == "local model")
+    watch = next(it for it in threading.enumerate() if it.name == "the local model")
     watch.join(20)
-    assert engine.server.pid is None
+    assert model_pids() == []
     assert told(engine, "hello", Desk()).status == "done"
 
 
@@ -239,14 +246,18 @@ def test_a_run_ends_at_its_time(make: Make) -> None:
 def test_it_ends_with_whoever_started_it_even_when_that_is_killed(tmp_path: Path) -> None:
     path = model_file(tmp_path, *RULES)
     lines = [
-        "import sys, time",
+        "import sys",
         "from pathlib import Path",
+        "import psutil",
         "from mimikit.engines.base import CancelToken",
-        "from mimikit.engines.local.server import ModelServer, ServedModel",
-        f"server = ModelServer(Path({str(tmp_path)!r}), idle_s=60, program=Path({str(PROGRAM)!r}))",
-        f"with server.serving(ServedModel({str(path)!r}, 1, 2048), CancelToken()):",
-        "    print(server.pid, flush=True)",
-        "    sys.stdin.read()",
+        "from mimikit.engines.local.server import ModelProcess, ServedModel",
+        f"state, program = Path({str(tmp_path)!r}), Path({str(PROGRAM)!r})",
+        f"model = ServedModel({str(path)!r}, 1, 2048)",
+        "server = ModelProcess(model, state, idle_s=60, program=program)",
+        "server.start()",
+        "server.wait_ready(CancelToken())",
+        "print(psutil.Process().children()[0].pid, flush=True)",
+        "sys.stdin.read()",
     ]
     owner = subprocess.Popen(
         [sys.executable, "-c", "\n".join(lines)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -286,7 +297,7 @@ def test_a_model_that_can_not_be_loaded_is_told_and_waited_for(make: Make, tmp_p
     outcome = told(make(path), "hello", Desk())
     assert isinstance(outcome, Failed)
     assert (outcome.want, outcome.reason) == ("broken", "engine_unavailable")
-    assert "broken.gguf can not be served: no model" in str(outcome.error)
+    assert "broken.gguf cannot be served" in str(outcome.error)
 
 
 @pytest.mark.parametrize(

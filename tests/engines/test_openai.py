@@ -27,7 +27,7 @@ SAY = ToolSpec("say", "Say.", ONE_SCHEMA)
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EndpointGround:
-    monkeypatch.setattr("mimikit.engines.openai.engine.TRY_AGAIN_S", (0.0,))
+    monkeypatch.setattr("mimikit.engines.openai.engine.BACKOFF_S", (0.0,))
     return endpoint_ground(tmp_path)
 
 

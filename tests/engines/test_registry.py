@@ -49,7 +49,7 @@ def test_while_a_mind_is_away_a_small_model_talks_and_does_not_plan_for_it() -> 
 def test_a_small_model_whose_weights_were_removed_is_not_waited_for() -> None:
     engines = engines_of(Settings(), codex="not installed", local=GONE, known=("local",))
     assert engines.status()["teller"].engine == "builtin"
-    assert not engines.minds()
+    assert not engines.engine_status()
     named = engines_of(Settings(engine="local"), local=GONE).status()["teller"]
     assert (named.engine, named.state) == ("local", "waiting")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mimikit.protocol import paths
-from mimikit.supervisor.loop import REST_S, TOLD_EVERY
+from mimikit.supervisor.loop import LOG_EVERY, REST_S
 from tests.crash.disk import WatchedDisk
 from tests.crash.driver import Client
 from tests.support.reading import loaded, slots
@@ -184,5 +184,5 @@ def test_what_fails_over_and_over_is_told_at_times_and_anew_after_it_went_well(
         client.product.clock.advance(REST_S + 0.1)
         supervisor.tick()
     told = [e["times"] for e in client.product.log.errors if e["event"] == "operation_failed"]
-    assert told == [1, TOLD_EVERY, 2 * TOLD_EVERY, 1]
+    assert told == [1, LOG_EVERY, 2 * LOG_EVERY, 1]
     client.product.log.errors.clear()

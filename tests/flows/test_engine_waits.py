@@ -192,7 +192,7 @@ def test_a_stop_of_the_consumer_is_no_end_of_a_limit(world: World) -> None:
     world.mind.until_s = 3600
     world.client.say("m1", "how are you?")
     world.live_through(5)
-    world.product.context.engines.heard("codex", "teller", "t", stop_outcome("killed"))
+    world.product.context.engines.record_outcome("codex", "teller", "t", stop_outcome("killed"))
     world.live_through(5)
     assert world.told("serve again") == []
 

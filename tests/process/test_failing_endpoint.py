@@ -126,10 +126,10 @@ def test_pulled_away_in_the_midst_of_a_turn_and_back(journey: Journey) -> None:
     assert journey.endpoint.llm.asked.wait(60)
     journey.endpoint.pull_away()
     journey.shows("unreachable")
-    journey.is_told("mine can not be reached. Waiting for it: 1 message.")
+    journey.is_told("mine cannot be reached. Waiting for it: 1 message.")
     journey.endpoint.come_back()
     journey.answered(id_)
-    journey.is_told("mine can not be reached", WELL)
+    journey.is_told("mine cannot be reached", WELL)
     assert len(journey.endpoint.llm.requests) == 1
 
 

@@ -54,17 +54,6 @@ def test_a_claim_moves_the_file_as_it_is_and_leaves_it_there() -> None:
     assert names(files, "worker/queue") == []
 
 
-def test_enqueueing_a_name_twice_makes_one_file() -> None:
-    files = memory_files()
-    storage = task_storage(files)
-    storage.enqueue(FileBytes(b'{"rank":1}', "a.json"))
-    storage.enqueue(FileBytes(b'{"rank":2}', "a.json"))
-    assert storage.enqueued_items() == [b'{"rank":1}']
-    assert storage.dequeue() == b'{"rank":1}'
-    with pytest.raises(TypeError, match="FileBytes"):
-        storage.enqueue(b"x")
-
-
 def test_a_glance_gives_the_same_order_as_reading() -> None:
     files = memory_files()
     for i in range(20):
@@ -357,21 +346,6 @@ def test_a_disk_that_fails_once_delays_a_task_and_loses_nothing(operation: str) 
 
 def task_huey(ran: list[tuple[QueueName, Task]]) -> TaskHuey:
     return TaskHuey("worker", task_storage(memory_files()), lambda at, task: ran.append((at, task)))
-
-
-def test_the_queue_s_file_is_the_task_itself() -> None:
-    huey = task_huey([])
-    task = Task(id="task-1", prompt="x", created_at=START, trace_id="trace-1")
-    data = huey.serialize_task(huey.task_of(task))
-    assert data == task.to_json()
-    assert data.name == "task-1.json"
-    assert huey.deserialize_task(FileBytes(data, data.name, START)).args == (task,)
-    assert huey.deserialize_task(bytes(data)).args == (task,)
-
-
-def test_bytes_without_a_name_must_be_a_whole_task() -> None:
-    with pytest.raises(BadRecord):
-        task_huey([]).deserialize_task(b'{"prompt":"x"}')
 
 
 def test_running_a_task_leaves_nothing_of_huey_s_behind() -> None:

@@ -208,3 +208,17 @@ def test_an_engine_reads_the_login_in_its_own_home(
     argv = box.argv(["codex"], top / "ws", top / "scratch", writable=[codex])
     assert not any(str(codex / "auth.json") in one for one in mounts(argv))
     assert ("--tmpfs", str(ssh)) in mounts(argv)
+
+
+def test_a_package_in_the_current_folder_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = tmp_path / "codex_cli_bin"
+    (planted / "bin").mkdir(parents=True)
+    (planted / "__init__.py").touch()
+    (planted / "bin/codex").write_text("#!/bin/sh\n")
+    (planted / "bin/codex").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = programs.packaged("bin", "codex")
+    assert found is None or not Path(found).is_relative_to(tmp_path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from datetime import timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -23,7 +22,7 @@ from tests.crash.oracle import Oracle
 from tests.support.memory_disk import DiskStep, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
-from tests.support.reading import loaded, slots, transcript
+from tests.support.reading import loaded, transcript
 from tests.support.twins import FakeClock
 
 DAY = 86_400.0
@@ -49,6 +48,7 @@ def test_a_jump_is_told_from_time_that_passes_and_from_sleep() -> None:
     assert watch.jump() == timedelta()
     clock.jump(clock.now() - timedelta(hours=3))
     assert watch.jump() == JUMP / 2 - timedelta(hours=3)
+    watch.settle()
     assert watch.jump() == timedelta()
     assert ClockWatch(SystemClock()).jump() == timedelta()
 
@@ -238,20 +238,6 @@ def test_a_model_is_asked_soon_after_the_clock_went_back(client: Client) -> None
     assert asked() == 2
 
 
-def test_a_costly_look_is_taken_again_when_the_clock_went_back(client: Client) -> None:
-    client.when("g1", "go", {"type": "file_changed", "params": {"path": "a"}})
-    client.product.idle()
-    triggers = client.product.supervisor.triggers
-    client.product.clock.jump(START + LONG)
-    client.product.idle()
-    triggers._rests["g1"] = client.now + timedelta(minutes=1)  # as a look of 6 s would
-    client.product.clock.jump(START)
-    client.product.tick()
-    client.touch("a")
-    client.product.idle()
-    assert len(slots(client.files, "g1")) == 1
-
-
 def test_starts_of_a_time_to_come_make_no_start_wait() -> None:
     ahead = [START + LONG] * 3
     assert recovery.back_off(ahead, START) == timedelta()
@@ -333,28 +319,6 @@ def test_a_line_of_a_slot_before_the_checkpoint_is_found(client: Client) -> None
     again = Product(client.files, FakeClock(START), Mind([])).store.ledger
     assert again.newest_slot("g1") == "one"
     assert again.newest_slot("g3") is None
-
-
-def test_a_crash_after_a_checkpoint_doubles_no_line_of_a_slot(client: Client) -> None:
-    client.trigger("g1", 60, "tick")
-    client.product.tick()
-    ledger = client.product.store.ledger
-    write = ledger.write
-
-    def die_after_the_slot(event: str, *given: Any, **facts: object) -> None:
-        write(event, *given, **facts)
-        if event == "slot":
-            write("trigger_created", "other", START)
-            ledger.checkpoint()
-            raise KeyboardInterrupt
-
-    ledger.write = die_after_the_slot
-    client.product.clock.advance(60)
-    with pytest.raises(KeyboardInterrupt):
-        client.product.tick()
-    product_at(client.files, client.product.clock).idle()
-    assert len(slots(client.files, "g1")) == 1
-    assert len(client.files.names("worker/results")) == 1
 
 
 def test_a_wait_that_the_disk_leaves_half_shortened_goes_on(client: Client) -> None:

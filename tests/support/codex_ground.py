@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ from tests.support.fake_llm import FakeLLM
 from tests.support.runs import Ground, ground
 
 
+@dataclass(frozen=True)
 class Here(Ground):
-    """A workspace, and an engine that asks the model server given to it."""
+    """A workspace, and engines that ask the model server given to them."""
+
+    engines: list[CodexEngine] = field(default_factory=list[CodexEngine])
 
     def engine(self, llm: FakeLLM | None, **settings: Any) -> CodexEngine:
         url = llm.url if llm else "http://127.0.0.1:9/v1"
@@ -27,9 +31,14 @@ class Here(Ground):
         )
         config = {"model_provider": '"fake"', "model_providers.fake": provider}
         config |= settings.pop("config", {})
-        settings = {"app_server": False, **settings}
         codex = CodexSettings.model_validate({"env": ["FAKE_KEY"], "config": config, **settings})
-        return CodexEngine(Settings(codex=codex), self.state)
+        made = CodexEngine(Settings(codex=codex), self.state)
+        self.engines.append(made)
+        return made
+
+    def close(self) -> None:
+        for engine in self.engines:
+            engine.close()
 
     def ask(self, prompt: str, desk: Desk | None = None, **fields: Any) -> RunSpec:
         fields = {"instructions": "You are the role.", "model": "gpt-5.5", **fields}

@@ -27,7 +27,6 @@ from mimikit.config import (
     TellerSettings,
 )
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines import circuit
 from mimikit.engines.base import Engine
 from mimikit.engines.shell import ShellEngine
 from mimikit.errors import StorageError
@@ -271,7 +270,9 @@ class Product:
     def _next_wait(self) -> float | None:
         """Seconds until something waiting may go on: a rest, a retry, an engine."""
         now, steady = self.clock.now(), self.clock.monotonic()
-        waits = [until - steady for until in self.supervisor._resting.values() if until > steady]
+        waits = [
+            it.retry_at - steady for it in self.supervisor.failures.values() if it.retry_at > steady
+        ]
         if not self.store.runtime.paused:
             for seat in paths.QUEUES:
                 waits += [
@@ -282,11 +283,11 @@ class Product:
         until = self.teller.not_before
         if self.teller.inputs and until is not None and until > now:
             waits.append((until - now).total_seconds())
-        circuits = self.context.engines._health._circuits
+        circuits = self.context.engines.circuits._circuits
         rests = {
             key[0]: (it.probe_at - now).total_seconds()
             for key, it in circuits.items()
-            if circuit.state(it, now) == "open"
+            if it.open_until(now)
         }
         waits += rests.values()
         awaited = set[str]()

@@ -259,7 +259,7 @@ def knows_the_same(files: Files, book: Ledger, subjects: list[str]) -> None:
 
     def known(one: Ledger) -> list[object]:
         return [
-            (one.results_of(id_), one.at_it(id_), one.subjects_of(id_), one.end_of(id_))
+            (one.results_of(id_), one.running_for(id_), one.subjects_of(id_), one.end_of(id_))
             for id_ in subjects
         ]
 
@@ -289,9 +289,9 @@ def test_a_repetition_counts_for_the_task_it_repeats_however_often(files: Files)
     end(book, "t", status="failed")
     for original, again, status in [("t", "t2", "failed"), ("t2", "t3", "done")]:
         book.write("queued", again, NOW, seat="worker", retryOf=original)
-        assert book.at_it("t") == again
+        assert book.running_for("t") == again
         book.write("ended", again, NOW, status=status, retryOf=original, traceId="r")
-        assert book.at_it("t") is None
+        assert book.running_for("t") is None
     assert book.results_of("t") == ["t", "t2", "t3"]
     assert book.results_of("t2") == ["t2"]
     assert book.subjects_of("t3") == ("t3", "t")
@@ -310,14 +310,14 @@ def test_a_repetition_of_a_run_counts_for_the_trigger_only_if_it_says_so(files: 
 def test_what_has_begun_for_a_trigger_is_known_until_it_ends(files: Files) -> None:
     book = reopened(files)
     book.write("slot", "g", NOW, slot="s1", state="ran", taskId="run1")
-    assert book.at_it("g") == "run1"
+    assert book.running_for("g") == "run1"
     book.write("slot", "g", NOW, slot="s2", state="skipped", reason="overlap")
-    assert book.at_it("g") == "run1"
+    assert book.running_for("g") == "run1"
     assert book.newest_slot("g") == "s2"
     knows_the_same(files, book, ["g", "run1"])
     assert reopened(files).newest_slot("g") == "s2"
     book.write("ended", "run1", NOW, status="done", sourceTriggerId="g", traceId="r")
-    assert book.at_it("g") is None
+    assert book.running_for("g") is None
     knows_the_same(files, book, ["g", "run1"])
 
 

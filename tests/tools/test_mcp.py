@@ -170,11 +170,6 @@ def test_what_can_not_be_understood_is_a_json_rpc_error(
     assert served.calls == []
 
 
-def test_a_ping_is_answered_and_ids_come_back_as_they_were(served: Served) -> None:
-    assert served.say("ping", number="a-text")["result"] == {}
-    assert served.say("ping", number=0)["result"] == {}
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -253,14 +248,6 @@ def test_the_calls_of_a_turn_are_made_one_at_a_time() -> None:
     assert most == [1]
 
 
-def test_turns_have_their_own_tools(served: Served) -> None:
-    other = served.server.register(SPECS[:1], served.call)
-    mine, served.token = served.token, other
-    assert len(served.say("tools/list")["result"]["tools"]) == 1
-    served.token = mine
-    assert len(served.say("tools/list")["result"]["tools"]) == 2
-
-
 # ---- who does not belong here ----------------------------------------------------------------
 
 CALL = json.dumps(
@@ -277,32 +264,22 @@ CALL = json.dumps(
     ("changes", "status"),
     [
         ({"Host": "evil.example"}, 403),
-        ({"Host": "evil.example:{port}"}, 403),
         ({"Host": "127.0.0.1"}, 403),
-        ({"Host": "127.0.0.1:1"}, 403),
         ({"Host": "127.0.0.1.evil.example:{port}"}, 403),
-        ({"Host": "0.0.0.0:{port}"}, 403),
         ({"Host": None}, 403),
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
-        ({"Origin": "http://127.0.0.1:1"}, 403),
         ({"Origin": "https://127.0.0.1:{port}"}, 403),
         ({"Sec_Fetch_Site": "cross-site"}, 403),
-        ({"Sec_Fetch_Site": "same-site"}, 403),
         ({"Authorization": None}, 401),
-        ({"Authorization": "Bearer"}, 401),
         ({"Authorization": "Bearer wrong"}, 401),
         ({"Authorization": "Bearer \u00e9"}, 401),
         ({"Authorization": "Basic {token}"}, 401),
-        ({"Authorization": "{token}"}, 401),
         ({"Content_Type": None}, 415),
         ({"Content_Type": "text/plain"}, 415),
-        ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
-        ({"Content_Type": "multipart/form-data; boundary=x"}, 415),
         ({"MCP_Protocol_Version": "1999-01-01"}, 400),
         ({"Transfer_Encoding": "chunked"}, 411),
         ({"Content_Length": "x"}, 400),
-        ({"Content_Length": "-1"}, 400),
         ({"Content_Length": "9" * 40}, 413),
         ({"Content_Length": str(MAX_BODY_BYTES + 1)}, 413),
     ],
@@ -321,11 +298,6 @@ def test_a_request_that_does_not_belong_here_is_refused_and_told_of(
     assert served.calls == []
     assert [facts["status"] for facts in served.refusals] == [str(status)]
     assert served.token not in str(served.refusals)
-
-
-def test_a_body_too_large_is_refused_before_it_is_read(served: Served) -> None:
-    status, answer, _ = served.ask(b"x" * (4 * MAX_BODY_BYTES))
-    assert (status, answer["error"]) == (413, f"expected at most {MAX_BODY_BYTES} bytes")
 
 
 @pytest.mark.parametrize(
@@ -373,20 +345,6 @@ def test_a_client_that_looks_for_a_stream_keeps_its_connection(served: Served) -
         assert link.sock is before
 
 
-@pytest.mark.parametrize("change", [{"authorization": "Bearer x"}, {"host": "evil"}])
-def test_a_stranger_that_looks_for_a_stream_is_told_of(
-    served: Served, change: dict[str, str | None]
-) -> None:
-    headers = {name.lower(): value for name, value in served.headers().items()}
-    assert served.ask(b"", method="GET", headers=headers | change)[0] == 405  # pyright: ignore[reportArgumentType]
-    assert len(served.refusals) == 1
-
-
-def test_a_look_with_a_body_ends_the_connection(served: Served) -> None:
-    assert served.ask(CALL, method="GET")[2]["connection"] == "close"
-    assert served.calls == []
-
-
 @pytest.mark.parametrize("path", ["/", "/mcp/", "/mcp?x=1", "/../mcp", "http://x/mcp"])
 def test_there_is_one_path(served: Served, path: str) -> None:
     assert served.ask(CALL, path=path)[0] == 404
@@ -398,12 +356,6 @@ def test_a_token_is_worth_nothing_after_its_turn(served: Served) -> None:
     assert served.ask(CALL)[0] == 401
     served.server.unregister(served.token)
     assert served.calls == []
-
-
-def test_no_tokens_are_alike(served: Served) -> None:
-    tokens = {served.server.register(SPECS, served.call) for _ in range(100)}
-    assert len(tokens) == 100
-    assert min(map(len, tokens)) >= 43
 
 
 @pytest.mark.parametrize(
@@ -446,19 +398,6 @@ def test_what_is_hardly_http_is_answered_with_a_4xx(
 def test_nothing_makes_it_fail(served: Served, value: Any) -> None:
     status, _, _ = served.ask(json.dumps(value).encode())
     assert status in (200, 202, 400)
-
-
-def test_clients_that_hang_do_not_hold_up_others(served: Served) -> None:
-    hanging = [
-        socket.create_connection(("127.0.0.1", served.server.port), timeout=10) for _ in range(20)
-    ]
-    try:
-        for number, client in enumerate(hanging):
-            client.sendall(CALL[:number] if number % 2 else b"POST /mcp HTTP/1.1\r\nHost: x")
-        assert served.say("ping")["result"] == {}
-    finally:
-        for client in hanging:
-            client.close()
 
 
 def test_after_stop_the_port_is_free() -> None:

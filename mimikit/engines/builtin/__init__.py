@@ -1,1 +1,1 @@
-"""The engine without a model: reads sentences of a fixed grammar and does what they ask."""
+"""The engine without a model: understands sentences of a fixed grammar."""

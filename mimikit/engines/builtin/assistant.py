@@ -1,9 +1,4 @@
-"""What the engine `builtin` does as Teller.
-
-It understands the sentences of `grammar`, says what it did with them, and says plainly what it can
-not do. It reads the request's input and acts through the request's tools, nothing else; the same
-request gives the same calls.
-"""
+"""The engine `builtin` as Teller: does what sentences of `grammar` ask."""
 
 from __future__ import annotations
 
@@ -46,7 +41,7 @@ _HIT = 320
 
 
 class Turn:
-    """One turn: what each input asks for is done in order, then results are told."""
+    """Answers each input in order, then reports results."""
 
     def __init__(self, request: RunSpec, is_program: IsProgram) -> None:
         self._request = request
@@ -77,7 +72,7 @@ class Turn:
         return Done(paragraphs(*parts) or self._show("status"))
 
     def _answer(self, item: InboxItem) -> str:
-        """Do what one input asks for; gives what to say about it."""
+        """Do what one input asks for; returns the reply."""
         self._sentence = text = item.text.strip()
         intent = self._meant(text, item)
         self._language = sentence_language(text, intent, item.locale or self._input.locale)
@@ -112,7 +107,7 @@ class Turn:
         return paragraphs(said, told) if reply.ok else said
 
     def _meant(self, text: str, item: InboxItem) -> Intent:
-        """What one input asks for; right after a reminder it may be an answer to it."""
+        """What one input asks for; right after a reminder it may answer that."""
         told = told_reminder(self._input.conversation, item.quote)
         intent = (grammar.parse_answer(text) if told else None) or grammar.parse(
             text, self._is_program
@@ -125,7 +120,7 @@ class Turn:
         return RemindIntent(intent.when or say("in_a_while", language), told)
 
     def _remind(self, item: InboxItem, intent: RemindIntent) -> str:
-        """Have the Planner set up a reminder; of one that is put off it is told the words."""
+        """Have the Planner set up a reminder; a snoozed one gets its words here."""
         plan = plan_of(intent, self._input, self._input.now, self._language)
         if isinstance(plan, str):
             return plan
@@ -138,7 +133,7 @@ class Turn:
         return self._said(call_tool(self._request, "delegate", arguments), key, **facts)
 
     def _attend(self, intent: Intent) -> str:
-        """Do what no command is run for."""
+        """Intents that run no command."""
         language, memory = self._language, self._input.memory
         match intent:
             case intents.RememberIntent(content):
@@ -218,7 +213,6 @@ class Turn:
         return paragraphs(none, which, task_list(active, language))
 
     def _switch(self, action: Literal["pause", "resume"], reference: str) -> str:
-        """Have the Planner pause a trigger, or let it go on."""
         found = triggers(reference, self._input.tasks)
         if len(found) == 1:
             prompt = f"{action} {found[0].id}"
@@ -230,7 +224,7 @@ class Turn:
         return paragraphs(which, task_list(found, self._language))
 
     def _said(self, reply: ToolReply, key: str, **values: object) -> str:
-        """What to say of a tool's reply, which may be a refusal."""
+        """The reply to a tool call, which may be refused."""
         if reply.ok:
             return say(key, self._language, **values)
         what = code(one_line(self._sentence, MOST_TITLE))
@@ -238,10 +232,7 @@ class Turn:
 
 
 def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: IsProgram) -> bool:
-    """Whether a message needs no mind, though one is there: `tasks`, `status`, `cancel`, `run:`.
-
-    What is to be canceled must be there: else it is talk, such as "stop worrying".
-    """
+    """Whether it needs no model: `tasks`, `status`, `run:`, or `cancel` of what exists."""
     match grammar.parse(text.strip(), is_program):
         case intents.ShowIntent(what):
             return what in ("help", "status", "tasks")
@@ -261,7 +252,7 @@ def is_answered(
     options: Sequence[str],
     is_program: IsProgram,
 ) -> bool:
-    """Whether a message is a sentence that is answered here in full, or one of the options."""
+    """Whether a message is answered here in full, or chooses one of the options."""
     said = text.strip().casefold()
     if said in {option.strip().casefold() for option in options}:
         return True
@@ -279,7 +270,7 @@ def is_answered(
 
 
 def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | None:
-    """The words of the reminder that is answered: the one quoted, or told just before."""
+    """The text of the reminder that is answered: the quoted one, or the latest."""
     for message in reversed(conversation):
         if message.reminder is not None and (not quote or quote in message.text):
             return message.reminder

@@ -15,18 +15,16 @@ if TYPE_CHECKING:
     from mimikit.engines.builtin.shell_lines import IsProgram
 
 Summarise = Callable[[str], str]
-"""Makes the summary that a prompt asks for; empty when it can not."""
+"""Extractive summary of a prompt; empty when it cannot."""
 
 
 class BuiltinEngine:
-    """Answers, plans commands, and declines what needs a mind."""
-
     name = "builtin"
 
     def __init__(
         self, is_program: IsProgram | None = None, summarise: Summarise | None = None
     ) -> None:
-        """Without `is_program` the PATH is asked; without `summarise` summaries are declined."""
+        """Without `is_program` PATH is searched; without `summarise` summaries are declined."""
         self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
         self._summarise = summarise
 
@@ -34,7 +32,7 @@ class BuiltinEngine:
         return None
 
     def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
-        """Whether a message is exactly a command: to run, to cancel, to show how it goes."""
+        """Whether a message is exactly a command: to run, cancel or show something."""
         from mimikit.engines.builtin import assistant
 
         return assistant.is_command(text, tasks, self._is_program)
@@ -42,7 +40,7 @@ class BuiltinEngine:
     def answers(
         self, text: str, tasks: Callable[[], Sequence[TaskLine]], question: Question | None
     ) -> bool:
-        """Whether it needs no mind for a message: a sentence it knows, or an option chosen."""
+        """Whether it is a known sentence, or a chosen option."""
         from mimikit.engines.builtin import assistant
 
         options = question.options if question else ()

@@ -63,7 +63,7 @@ from mimikit.language.times import FoundTime, RepeatTime, time_at
 
 
 def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
-    """What the whole message asks for; `is_program`: whether a word can be started by name."""
+    """`is_program`: whether a word is the name of a program."""
     bare, told = notify.split(text)
     if told is not None:
         intent = _read(bare, ROWS, is_program)
@@ -73,7 +73,7 @@ def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
 
 
 def parse_answer(text: str) -> SnoozeIntent | NoticedIntent | None:
-    """What the whole message is as an answer to a reminder that was just told; None: none."""
+    """The message as an answer to a reminder; None: it is none."""
     intent = _read(text, _ANSWERS, lambda _word: False)
     return intent if isinstance(intent, SnoozeIntent | NoticedIntent) else None
 
@@ -93,7 +93,7 @@ def _read(text: str, rows: tuple[_Row, ...], is_program: IsProgram) -> Intent | 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A message whose opening matched, for the one who reads this kind of sentence."""
+    """A message whose opening matched."""
 
     match: re.Match[str]
     view: FoldedText
@@ -101,12 +101,11 @@ class _Opened:
 
     @property
     def rest(self) -> FoldedText:
-        """What follows the opening."""
         return self.view.cut(self.match.end())
 
     @property
     def asked(self) -> bool:
-        """Whether it is put as a question: "can you run …?"."""
+        """Whether it is a question: "can you run …?"."""
         return self.match["asked"] is not None
 
     def group(self, name: str) -> FoldedText:
@@ -136,7 +135,7 @@ def _remind(said: _Opened) -> Intent | None:
 
 
 def _remind_at(said: _Opened) -> Intent | None:
-    """A sentence that says first when, then that it is to be a reminder."""
+    """Time first, then the reminder."""
     found = time_at(said.view.plain, said.match.end())
     verb = _SIGNS["remind_later"].match(said.view.plain, found.end) if found else None
     if found is None or verb is None:
@@ -191,7 +190,7 @@ def _after(said: _Opened) -> Intent | None:
 
 
 def _later(said: _Opened, rest: FoldedText, build: Callable[[str], Intent]) -> Intent | None:
-    """A sentence that says first when, then what: the command stands in `rest`."""
+    """Time first, then the command in `rest`."""
     rest = rest.after(",")
     body = rest.after(":")
     verb = _SIGNS["verb_later"].match(body.plain)
@@ -240,7 +239,7 @@ def _recall(said: _Opened) -> Intent | None:
 
 
 def _backlog_verb(action: BacklogAction, said: _Opened) -> Intent | None:
-    """A sentence that says first what to do, then with which item."""
+    """Verb first, then the item."""
     rest = said.rest
     if rest.plain in {"", ":"}:
         return ShowIntent("help")
@@ -252,7 +251,7 @@ def _backlog_verb(action: BacklogAction, said: _Opened) -> Intent | None:
 
 
 def _backlog_around(action: BacklogAction, said: _Opened) -> Intent | None:
-    """A sentence that has the item inside."""
+    """The item stands inside."""
     if not said.asked and _SIGNS["asks"].search(said.view.plain):
         return None
     return _said_item(action, said.group("item"))
@@ -264,7 +263,7 @@ def _backlog_note(said: _Opened) -> Intent | None:
 
 
 def _said_item(action: BacklogAction, rest: FoldedText) -> Intent | None:
-    """An item named without a colon: no question, and nothing that only points at one."""
+    """An item without a colon: no question and no mere pronoun."""
     bare = _unmarked(rest)
     if _SIGNS["asks"].search(rest.plain) or bare.plain.casefold() in _NO_ITEM:
         return None
@@ -299,7 +298,7 @@ def _failed(said: _Opened) -> Intent | None:
 
 
 def _reference(rest: FoldedText) -> str:
-    """The id or name of a task, without marks, courtesy and the word "task" beside it."""
+    """The id or name of a task, without quotes, courtesy or the word "task"."""
     while True:
         reference = without_end(_unmarked(rest), COURTESY_AT_END)
         reference = without_end(reference, _SIGNS["task_word_after"])
@@ -311,7 +310,7 @@ def _reference(rest: FoldedText) -> str:
 
 
 def _unmarked(view: FoldedText) -> FoldedText:
-    """The view without the quotes around it and the signs at its ends."""
+    """Without quotes around it and punctuation at its ends."""
     while True:
         inner = view.raw.strip(_END_SIGNS)
         start = view.raw.find(inner)
@@ -324,7 +323,7 @@ def _unmarked(view: FoldedText) -> FoldedText:
 
 
 def _one_line(text: str) -> str:
-    """A text of the file of sentences as one regular expression, with its parts by name."""
+    """A verbose pattern of the sentence file as one regular expression with named groups."""
     lines = re.sub(r"\n +", "", text).strip("\n")
     return lines.replace("\n", "|").replace(" ", r"\s++")
 
@@ -334,7 +333,7 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 
 def _rows(name: str, how: Literal["begins", "whole", "around"], read: _Reader) -> list[_Row]:
-    """A kind of sentence, in the forms in which it is said `how`; courtesy may stand around it."""
+    """The forms of one kind of sentence, with courtesy around it."""
     end = {"begins": "", "whole": _END, "around": "{thanks}" + _END}[how]
     forms = [f"{{polite}}{{ask}}{{polite}}(?:{_one_line(f)}){end}" for f in SENTENCES[name][how]]
     return [(_compiled(form), read) for form in forms]
@@ -382,7 +381,7 @@ ROWS: tuple[_Row, ...] = (
     *_rows("pause", "begins", partial(_switch, "pause")),
     *_rows("resume", "begins", partial(_switch, "resume")),
 )
-"""Every sentence: how it is said and what reads it. The first that reads one wins."""
+"""All sentences; the first that reads a message wins."""
 _ANSWERS: tuple[_Row, ...] = (
     *_rows("snooze", "whole", lambda _said: SnoozeIntent("")),
     *_rows("snooze", "begins", lambda said: read_snooze(without_end(said.rest, _SIGNS["again"]))),

@@ -1,4 +1,4 @@
-"""What a sentence may ask for, as the assistant without a model understands it."""
+"""What a sentence may ask for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RunIntent:
 
 @dataclass(frozen=True, slots=True)
 class EveryIntent:
-    """Run a command again and again. Units: seconds."""
+    """Units: seconds."""
 
     seconds: float
     command: str
@@ -28,7 +28,7 @@ class EveryIntent:
 
 @dataclass(frozen=True, slots=True)
 class AtIntent:
-    """Run a command at a time or at times of day; `when` is for `times.parse_when` to read."""
+    """`when` is for `times.parse_when`."""
 
     when: str
     command: str
@@ -37,7 +37,7 @@ class AtIntent:
 
 @dataclass(frozen=True, slots=True)
 class WhenFileIntent:
-    """Run a command when a file changes, or once it exists. The path may be a glob."""
+    """The path may be a glob."""
 
     path: str
     change: Literal["changed", "exists"]
@@ -47,7 +47,7 @@ class WhenFileIntent:
 
 @dataclass(frozen=True, slots=True)
 class AfterIntent:
-    """Run a command when a task is done; the reference as the user wrote it."""
+    """The reference as the user wrote it."""
 
     reference: str
     command: str
@@ -66,30 +66,26 @@ class RecallIntent:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBacklogIntent:
-    """Add an item to the backlog, tick it, or take it off."""
-
     action: BacklogAction
     item: str
 
 
 @dataclass(frozen=True, slots=True)
 class CancelIntent:
-    """Cancel a task or trigger; the reference as the user wrote it, possibly empty."""
+    """The reference may be empty."""
 
     reference: str
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchIntent:
-    """Pause a trigger, or let it go on; the reference as the user wrote it."""
-
     action: Literal["pause", "resume"]
     reference: str
 
 
 @dataclass(frozen=True, slots=True)
 class AskIntent:
-    """When a task or trigger runs next, or how it went; the reference as the user wrote it."""
+    """When a task or trigger runs next, or how it went."""
 
     asks: Literal["next", "outcome"]
     reference: str
@@ -97,8 +93,6 @@ class AskIntent:
 
 @dataclass(frozen=True, slots=True)
 class FailedIntent:
-    """What failed on a day, or lately."""
-
     day: Literal["today", "yesterday", "lately"]
 
 
@@ -107,8 +101,6 @@ Shown = Literal["help", "status", "tasks", "reminders", "backlog"]
 
 @dataclass(frozen=True, slots=True)
 class ShowIntent:
-    """Show what can be said, how the assistant is, what runs or has ended, or what is to do."""
-
     what: Shown
 
 
@@ -119,7 +111,7 @@ BadReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class BadSentence:
-    """Understood, but not to be done as it stands."""
+    """Understood, but cannot be done as it stands."""
 
     reason: BadReason
     text: str
@@ -133,7 +125,7 @@ class PlainSentence:
 
 
 Commanding = RunIntent | EveryIntent | AtIntent | WhenFileIntent | AfterIntent
-"""What runs a command, now or later."""
+"""Intents that run a command, now or later."""
 Intent = (
     Commanding
     | RemindIntent

@@ -1,8 +1,4 @@
-"""What a sentence says, beside a command, of who is told how it went. Pure.
-
-It stands before the sentence or after it, set apart by a sign or a word: "every minute: run date,
-only tell me if it changes", 「只有失败才告诉我：每小时运行 make」.
-"""
+"""Notification wishes beside a command: "only tell me if it changes". Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from mimikit.engines.builtin.shell_lines import FoldedText
 from mimikit.protocol.models import Notify
 
 _TAIL = 160
-"""Characters at the end in which it is looked for."""
+"""Characters at the end that are searched."""
 _ME = r"(?:(?:tell|notify|inform|ping|message|alert)\s++me|let\s++me\s++know)"
 _IT = r"(?:(?:it|this|that|something|anything)|(?:the|its)\s++(?:output|result|text|command|task))"
 _IF = r"(?:if|when(?:ever)?|once|in\s++case)"
@@ -56,7 +52,7 @@ _FORMS: list[tuple[Notify, re.Pattern[str], re.Pattern[str]]] = [
 
 
 def split(text: str) -> tuple[str, Notify | None]:
-    """A sentence without what it says of who is told, and that; None: it says nothing of it."""
+    """The sentence without its notification wish, and the wish if any."""
     view = FoldedText.of(text)
     for told, at_end, at_start in _FORMS:
         if after := at_end.search(view.plain, max(0, len(view.plain) - _TAIL)):

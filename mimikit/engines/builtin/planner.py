@@ -1,4 +1,4 @@
-"""What a sentence comes to, and the Planner without a model that has it done."""
+"""Turns a sentence into a tool call, and the Planner without a model that makes it."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from mimikit.protocol.triggers import Schedule
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """The tool call that does what a sentence asks for, and when that is."""
+    """The tool call for a sentence, and its time in words."""
 
     tool: str
     arguments: dict[str, Any]
-    """Besides the command's own."""
+    """Without the command's own."""
     words: str = ""
-    """When it runs, for the user."""
+    """For the user."""
     when: str = ""
-    """The same in few words, for a title."""
+    """Shorter, for a title."""
 
 
 def plan_of(
     intent: Commanding | RemindIntent, turn_input: TurnInput, now: datetime, language: Language
 ) -> PlannedCall | str:
-    """What a sentence comes to when it is said `now`, or what to answer if it can not be done."""
+    """The call for a sentence said at `now`, or the reply if it cannot be done."""
     match intent:
         case intents.RunIntent():
             return PlannedCall("delegate", {"type": "oneshot"})
@@ -70,7 +70,7 @@ def plan_of(
 def _plan_at(
     text: str, timezone: str, now: datetime, language: Language, passed: str = "time_passed"
 ) -> PlannedCall | str:
-    """`passed`: the phrase for a time that is over."""
+    """`passed`: the phrase for a time in the past."""
     zone = phrases.named_zone(timezone) or ZoneInfo("UTC")
     try:
         when = parse_when(text, now=now, zone=zone)
@@ -103,7 +103,7 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
 
 
 def told_in_words(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
-    """Who is told of a command that is planned so, in words."""
+    """Who is notified, in words."""
     given = plan.arguments
     is_standing = plan.tool == "schedule" and given["type"] == "conditional"
     schedule: Schedule | None = None
@@ -115,7 +115,7 @@ def told_in_words(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
 
 
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
-    """The language a sentence is in; a command, a path, a task's name inside it do not count."""
+    """The language of a sentence, without the command, path or task name inside it."""
     if isinstance(intent, Commanding):
         for name in ("command", "path", "reference"):
             text = text.replace(getattr(intent, name, " "), " ", 1)
@@ -126,7 +126,7 @@ def sentence_language(text: str, intent: Intent, locale: str) -> Language:
 
 
 def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
-    """Have the command of a plan carried out when it asks for it; its outcome says what was not."""
+    """Make the call that the task's sentence asks for."""
     task, locale = request.input.task, request.input.locale
     if task is None:
         error = say("plan_no_task", phrases.language("", locale))

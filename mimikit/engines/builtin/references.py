@@ -1,4 +1,4 @@
-"""Which tasks and triggers a sentence means, and what is said of them. Pure."""
+"""Resolves references to tasks and triggers in sentences. Pure."""
 
 from __future__ import annotations
 
@@ -19,27 +19,20 @@ _MOST_TOLD = 10
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
 MOST_TITLE = 80
-"""Characters."""
 TASK_ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
 
 Asks = Literal["next", "outcome"]
 
 
 def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """The tasks a reference may mean: by id, by the start of an id, by words of the title.
-
-    An exact id counts whatever the task's state; the rest only among what has not ended.
-    """
+    """Matches by id, start of an id, or words of the title; only an exact id finds ended ones."""
     if exact := [task for task in tasks if task.id == reference]:
         return exact[:1]
     return fitting(reference, [task for task in tasks if task.state not in ENDED])
 
 
 def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """The tasks and triggers that a command may be told to wait for; plans are none.
-
-    Where nothing live fits, ended tasks do: the newest of those that share one title.
-    """
+    """Tasks and triggers a command may wait for; ended tasks only where nothing live fits."""
     tasks = [task for task in tasks if task.seat != "planner"]
     if found := resolve(reference, tasks):
         return found
@@ -50,12 +43,11 @@ def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine
 
 
 def triggers(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """The triggers that a reference may mean."""
     return resolve(reference, [t for t in tasks if t.state.startswith(("trigger", "reminder"))])
 
 
 def newest_mentioned(lines: Sequence[TaskLine], said: Sequence[str]) -> list[TaskLine]:
-    """The task or trigger that was named last in what was said (oldest first), else the newest."""
+    """The last one named in the conversation (oldest first), else the newest."""
     for text in reversed(said):
         found = [line for line in lines if line.id in text or (line.title and line.title in text)]
         if found:  # of titles that hold one another the longest is meant, and a trigger's
@@ -68,7 +60,7 @@ def _made_at(line: TaskLine) -> datetime:
 
 
 def fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """Those that fit by the start of the id, else by the whole title, else by words of it."""
+    """Matches by start of the id, else whole title, else words of it."""
     if len(reference) >= _LEAST_PREFIX:
         by_id = [
             task
@@ -98,7 +90,7 @@ def words_of(reference: str) -> list[str]:
 def failed(
     turn_input: TurnInput, day: Literal["today", "yesterday", "lately"], language: Language
 ) -> str:
-    """What failed on a day, or what failed last."""
+    """What failed on a day, or last."""
     zone = phrases.named_zone(turn_input.timezone) or ZoneInfo("UTC")
     days = {"today": 0, "yesterday": 1}
     found = list(turn_input.look("failed"))
@@ -111,7 +103,7 @@ def failed(
 
 
 def asked(turn_input: TurnInput, asks: Asks, reference: str) -> list[TaskLine]:
-    """What is asked about: what was named, or what was mentioned last."""
+    """What is asked about: named, or mentioned last."""
     known = {
         line.id: line
         for line in (
@@ -133,7 +125,7 @@ def asked(turn_input: TurnInput, asks: Asks, reference: str) -> list[TaskLine]:
 
 
 def told_of(asks: Asks, found: Sequence[TaskLine], language: Language) -> str:
-    """How one task or trigger is, as it was asked; of several how each is."""
+    """The state of each, as it was asked."""
     if len(found) > 1:
         listed = task_list(found[:_MOST_TOLD], language)
         return paragraphs(say("about_several", language), listed)
@@ -150,13 +142,12 @@ def told_of(asks: Asks, found: Sequence[TaskLine], language: Language) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text in one line, cut."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def named(task_id: str, found: Sequence[TaskLine]) -> str:
-    """A task by its title and id, or by its id alone where it was not found."""
+    """Title and id, or the id alone where it was not found."""
     return f"{code(found[0].title)} ({code(task_id)})" if found else code(task_id)
 
 

@@ -1,7 +1,6 @@
-"""What a reminder is about and when it is to come, in a sentence that asks for one. Pure.
+"""Reads reminder sentences: what it is about, and when (before, after or around the words).
 
-The time stands before the words or after them, or is said in two halves: "tomorrow … at 9". The
-words are cut out as they were written; after a colon all of the rest is theirs.
+Pure.
 """
 
 from __future__ import annotations
@@ -17,16 +16,14 @@ from mimikit.language.times import CronTime, DayTime, SpanAhead, time_at, time_a
 
 @dataclass(frozen=True, slots=True)
 class RemindIntent:
-    """Tell the user these words at a time."""
-
     when: str
-    """For `times.parse_when` to read; empty: none was said."""
+    """For `times.parse_when`; empty: none was given."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class SnoozeIntent:
-    """Tell again, later, what a reminder told; where none was told, its words are missing."""
+    """Repeat a reminder later; without one its words are missing."""
 
     when: str
     """Empty: in a while."""
@@ -34,13 +31,13 @@ class SnoozeIntent:
 
 @dataclass(frozen=True, slots=True)
 class NoticedIntent:
-    """The user has seen a reminder, or done what it says."""
+    """The user has seen or done it."""
 
 
 def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | SnoozeIntent | None:
-    """What a sentence asks for, from what follows "remind me"; `lead`: the time before that.
+    """Reads what follows "remind me"; `lead`: the time before it.
 
-    None: it asks for something that is known, as in "remind me what …".
+    None for questions ("remind me what …").
     """
     if _ASKS.match(rest.plain):
         return None
@@ -68,7 +65,7 @@ def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | S
 
 
 def read_snooze(rest: FoldedText) -> SnoozeIntent | None:
-    """A time to come by itself: `in 10 minutes`, `10 minutes`, 「半小时后」."""
+    """A time alone: `in 10 minutes`, 「半小时后」."""
     plain = rest.plain.rstrip(" .。!")
     raw, found, span = rest.raw[: len(plain)], time_at(plain, 0), span_at(plain, 0)
     if found is not None and found.end == len(plain):
@@ -87,7 +84,7 @@ def _reminder(
 
 
 def _joined(one: str, other: str) -> str | None:
-    """Two halves of a time as one: a day and a time of day, in whichever order they are read."""
+    """A day and a time of day, in either order."""
     between = "" if HAN.search(one + other) else " "
     for both in (f"{one}{between}{other}", f"{other}{between}{one}"):
         found = time_at(fold(both), 0)
@@ -104,7 +101,7 @@ def _joined(one: str, other: str) -> str | None:
 
 
 def _stands_alone(before: str) -> bool:
-    """Whether a time after these words is not one of them, as in "get ready for tomorrow"."""
+    """False where the time belongs to the words, as in "get ready for tomorrow"."""
     return before[-1:] in {" ", ",", ""} and not _DANGLING.search(before)
 
 

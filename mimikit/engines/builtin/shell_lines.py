@@ -29,41 +29,35 @@ _FILE = Path(__file__).with_name("sentences.toml")
 SENTENCES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 BARE_LIMIT = 2000
 _TAIL = 120
-"""How many characters before the end are looked at for a time and for courtesy."""
+"""Characters at the end that are searched for a time and courtesy."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """A piece of a message and its folded twin, which patterns read.
-
-    The twin has full-width signs and traditional characters replaced one for one: a position in it
-    is the same position in the original, from which commands are cut unchanged.
-    """
+    """A text and its folded twin for patterns; positions are the same in both."""
 
     raw: str
     plain: str
 
     @classmethod
     def of(cls, text: str) -> FoldedText:
-        """The view of a text, without the white space around it."""
         raw = text.strip()
         return cls(raw, fold(raw))
 
     def cut(self, start: int, end: int | None = None) -> FoldedText:
-        """A part of it, without the white space around it."""
         part = self.raw[start:end]
         inner = part.strip()
         begin = start + len(part) - len(part.lstrip())
         return FoldedText(inner, self.plain[begin : begin + len(inner)])
 
     def after(self, sign: str) -> FoldedText:
-        """What follows the sign at its start, or all of it."""
+        """Without the sign at its start."""
         return self.cut(len(sign)) if self.plain.startswith(sign) else self
 
 
 @dataclass(frozen=True, slots=True)
 class ShellLine:
-    """A command that was read, with the time that stood behind it."""
+    """A command, with the time that followed it."""
 
     text: str
     time: FoundTime | None = None
@@ -72,7 +66,7 @@ class ShellLine:
 def read_command(
     rest: FoldedText, is_program: IsProgram, *, asked: bool = False
 ) -> ShellLine | Doubt | None:
-    """Read what follows the verb; None when it is no command."""
+    """Reads what follows the verb; None when it is no command."""
     colon = rest.plain.startswith(":")
     body = rest.after(":")
     if not body.raw or "\0" in body.raw:
@@ -92,7 +86,7 @@ def read_command(
 
 
 def read_marked(body: FoldedText, *, colon: bool = False) -> ShellLine | None:
-    """A command in quotes, backticks or a fence; None when more than courtesy is around it."""
+    """A command in quotes, backticks or a fence, with at most courtesy around it."""
     if body.raw.startswith("`"):
         span = _backticked(body.raw)
     else:
@@ -113,7 +107,7 @@ def read_marked(body: FoldedText, *, colon: bool = False) -> ShellLine | None:
 def read_bare(
     body: FoldedText, is_program: IsProgram, *, asked: bool = False
 ) -> ShellLine | Doubt | None:
-    """A command without any mark around it: only if it looks like one."""
+    """A command without marks: only if it looks like one."""
     if "\n" in body.raw or len(body.raw) > BARE_LIMIT:
         return None
     if asked:
@@ -158,13 +152,13 @@ def looks_like_command(text: str, is_program: IsProgram, *, asked: bool = False)
 
 
 def without_end(view: FoldedText, pattern: re.Pattern[str]) -> FoldedText:
-    """The view without what the pattern matches at its end."""
+    """Without what the pattern matches at its end."""
     match = pattern.search(view.plain, max(0, len(view.plain) - _TAIL))
     return view.cut(0, match.start()) if match else view
 
 
 def _backticked(raw: str) -> tuple[str, int] | None:
-    """The text inside the code span or fence at the start, and where that ends."""
+    """The text inside the code span or fence at the start, and its end."""
     ticks = len(raw) - len(raw.lstrip("`"))
     opened = _FENCE_HEAD.match(raw, ticks) if ticks >= 3 else None
     if opened is not None:
@@ -178,7 +172,7 @@ def _backticked(raw: str) -> tuple[str, int] | None:
 
 
 def _is_talk(token: str) -> bool:
-    """Whether an unquoted word belongs to a sentence rather than to a command."""
+    """Whether an unquoted word belongs to prose."""
     if token.startswith("-"):
         return False
     if token.casefold().strip(",.;:!?") in _TALK or token.endswith((",", "?", "!", "？", "！")):
@@ -188,7 +182,7 @@ def _is_talk(token: str) -> bool:
 
 QUOTES = {"「": "」", "『": "』", "“": "”", "‘": "’", '"': '"', "'": "'"}
 MARKS = {"`": "`", **QUOTES}
-"""The sign that closes what each opening sign opens."""
+"""Closing mark by opening mark."""
 _FENCE_HEAD = re.compile(r"[A-Za-z0-9+-]*+[ \t]*+\n")
 
 _THANKS = r"(?:(?:please|pls|thanks|thank\s++you|for\s++me)(?![A-Za-z])|谢谢你?|多谢|吧)"
@@ -223,6 +217,6 @@ _SHELL_SIGN = re.compile(
 _PATH_STARTS = ("/", "./", "../", "~/")
 _BUILTINS = frozenset({"cd", "ulimit", "umask"})
 _SPEAKING = frozenset({"echo", "printf", "say", "espeak", "notify-send"})
-"""Programs whose arguments are sentences."""
+"""Programs whose arguments are prose."""
 _EVERYDAY = frozenset(SENTENCES["words"]["everyday_programs"].split())
 _TALK = frozenset(SENTENCES["words"]["talk"].split())

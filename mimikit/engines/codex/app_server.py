@@ -1,123 +1,80 @@
-"""One `codex app-server`: a process that stays, and whom each message of it is for.
+"""One `codex app-server`: JSON-RPC, line by line, without the member `jsonrpc`.
 
-It speaks JSON-RPC line by line, without the member `jsonrpc`. The process is followed by one
-thread; each turn takes what is said of its own thread from a queue.
+Each turn has a thread in it, and takes what is said of that thread from a queue.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-import math
 import queue
-import sys
-import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from mimikit.engines import process
-from mimikit.engines.base import CancelToken
+from mimikit.engines.kept_server import KeptProcess
 from mimikit.engines.program import Program, ProgramFeed, Stream
-from mimikit.errors import BadRecord, EngineError, ProgramLost
-from mimikit.language.plain_text import LineReader, PlainStream, TextTail
+from mimikit.errors import BadRecord, EngineError
+from mimikit.language.plain_text import LineReader
 from mimikit.protocol.json import Json, dump_line, parse_object
-from mimikit.protocol.watch import BoundedThread
 
 Message: TypeAlias = dict[str, Json]
 START_S, _ANSWER_S = 60.0, 30.0
-"""What starts it, and what opens a thread or a turn, asks nobody: it takes milliseconds. On a
-machine that was hardly to be used `codex --version` alone took 4 s."""
+"""It starts, and opens threads and turns, in milliseconds, but takes seconds on a busy machine."""
 _LINE_BYTES = 64 * 2**20
-_STDERR_CHARACTERS = 4000
-_OF_NOBODY = -1
-"""The id of requests whose answer nobody waits for."""
+_NO_ANSWER = -1
+"""The id of requests whose answer is ignored."""
 
 
-class ServerTrouble(Exception):
-    """The app-server ended, could not be started, or does not speak as it should."""
+class ServerTrouble(EngineError):
+    """The app-server ended, could not be started, or broke its protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A call of a tool that the model makes, to be answered by its id."""
+    """A tool call of the model, to be answered by its id."""
 
     id: Json
     tool: str
     arguments: Json
 
 
-class AppServer:
-    """Safe between threads."""
+class AppServer(KeptProcess):
+    """Thread-safe."""
 
-    def __init__(self, program: Program, client: str) -> None:
-        """Nothing is started yet. `client`: whom it is told that it works for, with the version."""
-        self._feed, self._cancel = ProgramFeed(), CancelToken()
-        self._program, self._client = _staying(program, self._feed), client
-        self._lock = threading.Lock()
+    def __init__(self, program: Program, *, client: str, version: str, kill_after_s: float) -> None:
+        self._feed = ProgramFeed()
+        program = replace(program, feed=self._feed)
+        super().__init__("codex app-server", program, ready_s=START_S, kill_after_s=kill_after_s)
+        self._client, self._version = client, version
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[Message | None]] = {}
         self._threads: dict[str, queue.SimpleQueue[Message | None]] = {}
-        self._lines, self._complaints = LineReader(_LINE_BYTES), TextTail(_STDERR_CHARACTERS)
-        self._stderr = PlainStream()
-        self._thread = BoundedThread(self._serve, "codex-server")
-        self._ended: str | None = None
-        self._is_leaving = False
+        self._lines = LineReader(_LINE_BYTES)
         self.limits: Json = None
-        """What was told last of the account's limits."""
+        """The account's rate limits, as reported last."""
 
     def start(self) -> None:
-        """Start it, and wait until it speaks.
-
-        Raises:
-            ServerTrouble: it does not.
-        """
-        name, _, version = self._client.partition(" ")
-        try:
-            self._thread.start()
-        except (RuntimeError, MemoryError) as error:
-            raise ServerTrouble(f"it can not be followed: {error}") from error
+        """Start it and initialize the connection."""
+        super().start()
         about: Message = {
-            "clientInfo": {"name": name, "version": version},
+            "clientInfo": {"name": self._client, "version": self._version},
             "capabilities": {"experimentalApi": True},
         }
         self.request("initialize", about, START_S)
-        self.tell("initialized")
-
-    @property
-    def serves(self) -> bool:
-        """Whether a new turn may come to it."""
-        with self._lock:
-            return self._ended is None and not self._is_leaving
-
-    def retire(self) -> None:
-        """Let it end as soon as no turn is left."""
-        with self._lock:
-            self._is_leaving = True
-            is_idle = not self._threads
-        if is_idle:
-            self.close()
-
-    def close(self) -> None:
-        """End it now; turns in it are lost."""
-        self._cancel.cancel("killed")
-
-    def wait(self, timeout_s: float) -> None:
-        """Wait until it has ended, with all it had started."""
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
+        self.notify("initialized")
+        self.is_ready.set()
 
     def request(self, method: str, params: Message, timeout_s: float = _ANSWER_S) -> Message:
-        """Ask for something, and wait for the answer.
+        """Send a request and wait for its result.
 
         Raises:
-            ServerTrouble: none came, or it refuses.
+            ServerTrouble: there was no answer, or an error.
         """
         answer: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         with self._lock:
             number = next(self._ids)
             self._answers[number] = answer
-            ended = self._ended
+            ended = self.ended
         try:
             if ended is not None:
                 raise ServerTrouble(ended)
@@ -131,81 +88,60 @@ class AppServer:
             with self._lock:
                 self._answers.pop(number, None)
         if found is None:
-            raise ServerTrouble(self._ended or "it ended")
+            raise ServerTrouble(self.ended or "it ended")
         result = found.get("result")
         if not isinstance(result, dict):
             raise ServerTrouble(f"expected {method} to be done, got {found.get('error')}")
         return result
 
-    def tell(self, method: str, params: Message | None = None) -> None:
-        """Ask for something whose answer nobody waits for."""
+    def notify(self, method: str, params: Message | None = None) -> None:
+        """Send a notification or, with `params`, a request whose answer is ignored."""
         if params is None:
             self._send({"method": method})
         else:
-            self._send({"id": _OF_NOBODY, "method": method, "params": params})
+            self._send({"id": _NO_ANSWER, "method": method, "params": params})
 
     def answer_tool(self, call: ToolRequest, text: str, *, ok: bool) -> None:
         content: Json = [{"type": "inputText", "text": text}]
         self._send({"id": call.id, "result": {"contentItems": content, "success": ok}})
 
-    def follow(self, thread_id: str) -> queue.SimpleQueue[Message | None]:
-        """What is said of one thread from now on; None as soon as the process has ended."""
+    def subscribe(self, thread_id: str) -> queue.SimpleQueue[Message | None]:
+        """The messages about one thread from now on; None once the process has ended."""
         messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         with self._lock:
             self._threads[thread_id] = messages
-            if self._ended is not None:
+            if self.ended is not None:
                 messages.put(None)
         return messages
 
-    def forget(self, thread_id: str) -> None:
-        """Let go of a thread, here and there."""
-        self.tell("thread/unsubscribe", {"threadId": thread_id})
+    def unsubscribe(self, thread_id: str) -> None:
+        self.notify("thread/unsubscribe", {"threadId": thread_id})
         with self._lock:
             self._threads.pop(thread_id, None)
-            is_last = self._is_leaving and not self._threads
-        if is_last:
-            self.close()
-
-    @property
-    def end(self) -> str:
-        """How it ended, in words."""
-        return self._ended or "it lives"
 
     def _send(self, message: Message) -> None:
         self._feed.write(dump_line(message))
 
-    # ---- in the thread that follows the process
+    # ---- in the thread of the process
 
-    def _serve(self) -> None:
-        said = "it was ended"
-        try:
-            ended = process.run(self._program, self._take, self._cancel)
-            if ended.stopped is None:
-                code = ended.exit_code or 0
-                how = f"by {process.signal_name(code)}" if code < 0 else f"with exit code {code}"
-                told = self._complaints.text().strip()[-400:]
-                said = f"it ended {how}{': ' if told else ''}{told}"
-        except (EngineError, ProgramLost, OSError, MemoryError, RuntimeError) as error:
-            said = str(error) or repr(error)
-        finally:
-            with self._lock:
-                self._ended = said
-                waiting = [*self._answers.values(), *self._threads.values()]
-            for one in waiting:
-                one.put(None)
-
-    def _take(self, stream: Stream, data: bytes) -> None:
+    def take(self, stream: Stream, data: bytes) -> None:
         if stream == "stderr":
-            self._complaints.add(self._stderr.feed(data))
+            super().take(stream, data)
             return
         for line in self._lines.feed(data):
             try:
                 message = parse_object(line)
             except BadRecord:
                 continue
-            self._sort(message)
+            self._dispatch(message)
 
-    def _sort(self, message: Message) -> None:
+    def on_end(self) -> None:
+        with self._lock:
+            waiting = [*self._answers.values(), *self._threads.values()]
+        for one in waiting:
+            one.put(None)
+
+    def _dispatch(self, message: Message) -> None:
         method, number = message.get("method"), message.get("id")
         if not isinstance(method, str):
             with self._lock:
@@ -228,18 +164,9 @@ class AppServer:
             messages.put(message)
 
 
-def _staying(program: Program, feed: ProgramFeed) -> Program:
-    make = functools.partial(
-        Program, program.argv, program.cwd, program.env, program.mark, math.inf
-    )
-    return make(
-        kill_after_s=program.kill_after_s, output_bytes=sys.maxsize, feed=feed, boxed=program.boxed
-    )
-
-
 def _merged(known: Json, more: Json) -> Json:
-    """Limits as they stand after an update, in which what is not told is null."""
+    """The limits after an update, in which null means unchanged."""
     if not isinstance(more, Mapping):
         return known
-    told = {name: value for name, value in more.items() if value is not None}
-    return {**(known if isinstance(known, dict) else {}), **told}
+    changed = {name: value for name, value in more.items() if value is not None}
+    return {**(known if isinstance(known, dict) else {}), **changed}

@@ -1,6 +1,6 @@
-"""One turn of a Teller or Planner in the warm app-server: a fresh thread, forgotten afterwards.
+"""One turn of a Teller or Planner in the app-server: a new thread, unsubscribed afterwards.
 
-All of it happens in the thread of the run: tools are called here, one after the other.
+Tools are called in the thread of the run, one after the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mimikit.protocol.json import Json
 from mimikit.protocol.models import Usage
 
 _LOOK_EVERY_S = 1.0
-"""If the next look comes so much later, this process stood still: that is no time of the turn's."""
+"""A wake-up that is so late means that this process was suspended: limits are extended by it."""
 _SHOWN_CHARACTERS = 4000
 _TEXTS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\$])*`', re.DOTALL)
 _CALLS = re.compile(r"\btools\s*[.\[]")
@@ -30,14 +30,13 @@ _AGAIN = re.compile(r"=>|\b(?:for|while|do|function|if|eval|setTimeout)\b")
 
 @dataclass
 class _Answer:
-    """What the model asks for in one answer, as far as it has come, and how that went."""
+    """The tool calls of one answer of the model, and their replies so far."""
 
     calls: int | None = 0
-    """How many calls of tools stand in it; None: nobody can say."""
+    """Number of tool calls; None: unknown."""
     replies: list[ToolReply] = field(default_factory=list[ToolReply])
-    """What its calls were replied to, in the order in which they came."""
     is_whole: bool = False
-    """Nothing more of it is to come."""
+    """The answer is complete."""
 
     def counts(self, item: Json) -> None:
         kind = text_of(item, "type")
@@ -48,48 +47,44 @@ class _Answer:
 
     @property
     def may_be_over(self) -> bool:
-        """All that has come was carried out, all went well, and there is nothing more to say."""
+        """Every call so far was made and succeeded, and the last one is final."""
         return self.calls == len(self.replies) and ends_turn(self.replies)
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """How a turn ended."""
-
     outcome: Outcome | None = None
-    """None: it failed, as told by `failed`."""
+    """None: see `failed`."""
     failed: Json = None
-    """The app-server's `error` of the turn."""
+    """The `error` of the turn, as reported by the app-server."""
     acted: bool = False
     """Whether a tool was called in it."""
     hung: bool = False
-    """It did not end when it was told to."""
+    """It did not end after an interrupt."""
 
 
 class ServerTurn:
-    """Made for one turn, and carried out once."""
-
     def __init__(self, server: AppServer, request: RunSpec, *, kill_after_s: float) -> None:
         self._server, self._request, self._kill_after_s = server, request, kill_after_s
         self._thread = self._turn = ""
         self._stop: str | None = None
         self._answer, self._is_done = _Answer(), False
         self._held: tuple[ToolRequest, str] | None = None
-        """A call that was carried out and not answered: perhaps nothing more is to be asked."""
+        """A final call whose answer is held back: the turn may end without another request."""
         self._message = ""
         self.usage = Usage()
         self.acted = False
 
-    def carry_out(self, folder: str, effort: str | None) -> TurnEnd:
-        """Open a thread in `folder`, have its turn run to the end, and let go of it.
+    def run(self, folder: str, effort: str | None) -> TurnEnd:
+        """Open a thread in `folder` and follow its turn to the end.
 
         Raises:
-            ServerTrouble: the server is to blame; whether tools were called says `acted`.
+            ServerTrouble: the server failed; `acted` says whether tools were called.
         """
         request, server = self._request, self._server
         opened = server.request("thread/start", self._opening(folder))
         self._thread = text_of(opened.get("thread"), "id")
-        messages = server.follow(self._thread)
+        messages = server.subscribe(self._thread)
         try:
             asked: Message = {
                 "threadId": self._thread,
@@ -97,7 +92,7 @@ class ServerTurn:
             }
             if effort:
                 asked["effort"] = effort
-            if request.cancel.reason is not None:  # perhaps while the server was started
+            if request.cancel.reason is not None:
                 return TurnEnd(stop_outcome(request.cancel.reason))
             request.cancel.has_begun = True
             started = server.request("turn/start", asked)
@@ -105,7 +100,7 @@ class ServerTurn:
             request.cancel.on_cancel(lambda reason: messages.put({"method": "stop", "params": {}}))
             return self._follow(messages)
         finally:
-            server.forget(self._thread)
+            server.unsubscribe(self._thread)
 
     def _opening(self, folder: str) -> Message:
         request = self._request
@@ -127,7 +122,7 @@ class ServerTurn:
             "environments": [],
             "baseInstructions": _clean(request.instructions.strip()) or "Do what the prompt asks.",
             "dynamicTools": tools,
-            "experimentalRawEvents": True,  # tell when an answer is whole, and what it asks for
+            "experimentalRawEvents": True,  # reports when an answer is complete, and its calls
         }
 
     def _follow(self, messages: queue.SimpleQueue[Message | None]) -> TurnEnd:
@@ -151,7 +146,7 @@ class ServerTurn:
                 leave_at = leave_at and leave_at + late_s
             looked = now
             if message is None:
-                raise ServerTrouble(self._server.end)
+                raise ServerTrouble(self._server.ended or "it ended")
             if message:
                 heard = now
                 if (end := self._take(message)) is not None:
@@ -171,11 +166,11 @@ class ServerTurn:
 
     def _interrupt(self) -> None:
         place: Message = {"threadId": self._thread}
-        self._server.tell("turn/interrupt", {**place, "turnId": self._turn})
-        self._server.tell("thread/backgroundTerminals/clean", place)
+        self._server.notify("turn/interrupt", {**place, "turnId": self._turn})
+        self._server.notify("thread/backgroundTerminals/clean", place)
 
     def _take(self, message: Message) -> TurnEnd | None:
-        """What is said of the turn; gives its end when it has come."""
+        """Handle one message; returns the end of the turn, if this was it."""
         params = message.get("params")
         on_event = self._request.callbacks.on_event
         match message.get("method"):
@@ -187,7 +182,7 @@ class ServerTurn:
                 self._complete(value_of(params, "item"))
             case "rawResponseItem/completed":
                 item = value_of(params, "item")
-                is_output = text_of(item, "type").endswith("_output")  # they may come in between
+                is_output = text_of(item, "type").endswith("_output")  # may come in between
                 if self._answer.is_whole and not is_output:
                     self._answer = _Answer()
                 self._answer.counts(item)
@@ -227,7 +222,7 @@ class ServerTurn:
                 self._request.callbacks.on_event("note", said[:_SHOWN_CHARACTERS], facts)
 
     def _call(self, message: Message) -> None:
-        """Carry out one call, unless the turn is to end."""
+        """Make one call, unless the turn is to end."""
         params = message.get("params")
         call = ToolRequest(
             message.get("id"), text_of(params, "tool"), value_of(params, "arguments")
@@ -250,7 +245,7 @@ class ServerTurn:
             self._server.answer_tool(call, reply.text, ok=reply.ok)
 
     def _settle(self) -> None:
-        """With a final call the turn ends, once its answer is whole and asks for nothing more."""
+        """End the turn after a final call, once the answer is complete and has no other call."""
         if self._held is None:
             return
         if not self._answer.may_be_over:
@@ -282,12 +277,11 @@ class ServerTurn:
 
     @property
     def text(self) -> str:
-        """What it said last."""
         return self._message
 
 
 def calls_once(script: str) -> bool:
-    """Whether a program of the model's calls one tool, once, for certain."""
+    """Whether a script of the model certainly calls one tool, once."""
     code = _TEXTS.sub('""', script)
     return len(_CALLS.findall(code)) == 1 and _AGAIN.search(code) is None
 

@@ -1,7 +1,7 @@
 """The engine `local`: a small model on this machine, for talk and simple plans; the basic mode.
 
-The model chooses one of a few actions; code carries them out, with the user's own words wherever
-they serve. It runs nothing: a command that it thinks of is a question to the user.
+The model chooses one of a few actions, and code carries it out, with the user's own words where
+possible. It runs nothing: a command that it proposes is a question to the user.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engines.base import CancelToken, EngineAbsence, Failed, Outcome, RunSpec, stop_outcome
+from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.local import model_server, weights
-from mimikit.engines.local.server import PROGRAM, ModelServer, ServedModel
+from mimikit.engines.local.server import PROGRAM, ModelProcess, ServedModel
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import PATHS, AnswerReader
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
@@ -36,7 +37,7 @@ _GGUF = b"GGUF"
 
 
 class LocalEngine:
-    """Safe between threads; the model answers one request at a time."""
+    """Thread-safe; the model answers one request at a time."""
 
     name = LOCAL
 
@@ -49,11 +50,12 @@ class LocalEngine:
         program: Path = PROGRAM,
         clock: Clock | None = None,
     ) -> None:
-        """`program`: what serves the model; see `ModelServer`."""
-        self._settings, self._clock = settings.local, clock or SystemClock()
+        """`program`: see `ModelProcess`."""
+        self._settings, self._state = settings.local, state
+        self._clock = clock or SystemClock()
         self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
         self._program = program
-        self.server = ModelServer(state, idle_s=60 * settings.local.idle_minutes, program=program)
+        self.server = KeptServer[ModelProcess]()
 
     def unavailable(self, role: Role | None = None) -> str | None:
         if role == "worker":
@@ -72,11 +74,7 @@ class LocalEngine:
         self.server.close()
 
     def title(self) -> str:
-        """What is served, for people.
-
-        Raises:
-            EngineError: nothing can be.
-        """
+        """The name of the model; EngineError where there is none."""
         path = self._model_path()
         known = (one.title for one in weights.KNOWN if one.file == path.name)
         return next(known, str(path))
@@ -84,7 +82,7 @@ class LocalEngine:
     def run(self, request: RunSpec) -> Outcome:
         if request.cancel.reason is not None:
             return stop_outcome(request.cancel.reason)
-        # Only here: to read in the sentences that code knows takes a tenth of a start.
+        # Imported late: the sentences of the grammar take a tenth of a start.
         from mimikit.engines.local.run import LocalRun
 
         run = LocalRun(request, self._is_program, self._ask)
@@ -110,18 +108,19 @@ class LocalEngine:
         stop: CancelToken,
         show: Callable[[str], None],
     ) -> tuple[str, Usage]:
-        """What the model answers, and what that took.
-
-        Raises:
-            EndpointError, EngineError: it did not.
-        """
+        """The model's answer and usage; EndpointError or EngineError when there is none."""
         settings, now = self._settings, self._clock.now
         threads = settings.threads or min(os.cpu_count() or 1, _MOST_THREADS)
         model = ServedModel(str(self._model_path()), threads, settings.context_tokens)
         idle_s = request.idle_timeout_s
+
+        def start() -> ModelProcess:
+            keep_s = 60 * settings.idle_minutes
+            return ModelProcess(model, self._state, idle_s=keep_s, program=self._program)
+
         with (
-            self.server.serving(model, request.cancel) as (url, key),
-            EndpointClient(url, key, idle_s=idle_s, now=now) as client,
+            self.server.use(model, start, request.cancel) as server,
+            EndpointClient(server.url, server.key, idle_s=idle_s, now=now) as client,
             client.cut_in_time(request.cancel, request.timeout_s, stop),
         ):
             request.cancel.has_begun = True
@@ -130,11 +129,7 @@ class LocalEngine:
         return answer.text, answer.usage
 
     def _model_path(self) -> Path:
-        """The file of the model.
-
-        Raises:
-            EngineError: there is none.
-        """
+        """The file of the model; EngineError when there is none."""
         if self._settings.model_path is None:
             folder = weights.folder_of_user()
             if (found := weights.best(folder)) is None:

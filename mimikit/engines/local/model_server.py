@@ -1,8 +1,8 @@
-"""Serves one model on loopback: a program of its own, which loads nothing of mimikit's.
+"""Serves one model on loopback: a program that imports nothing else of mimikit.
 
 Its first line of input is JSON: `modelPath`, `key`, `threads`, `contextTokens`. Its one line of
-output is `{"port": …}` once it serves, or `{"error": "…"}`. Whoever started it holds its input
-open: it ends when that is closed, so also when that process is killed.
+output is `{"port": …}` once it serves, or `{"error": "…"}`. It ends when its input is closed, so
+also when the process that started it is killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> int:
     order = json.loads(sys.stdin.readline())
     tell = os.fdopen(os.dup(1), "w", encoding="utf-8")
     null = os.open(os.devnull, os.O_RDWR)
-    for stream in (1, 2):  # the library prints what it likes: nobody reads that
+    for stream in (1, 2):  # the library's own output is discarded
         os.dup2(null, stream)
     threading.Thread(target=_end_with_owner, daemon=True).start()
     with contextlib.suppress(OSError):
@@ -33,7 +33,7 @@ def main() -> int:
     try:
         server = _served(order)
         said: dict[str, object] = {"port": int(server.listening_address.rpartition(":")[2])}
-    except Exception as error:  # noqa: BLE001 - told to who started it, whatever it is
+    except Exception as error:  # noqa: BLE001 - reported to the parent
         said = {"error": f"{type(error).__name__}: {error}"[:500]}
     with tell:
         tell.write(json.dumps(said) + "\n")
@@ -44,7 +44,6 @@ def main() -> int:
 
 
 def _served(order: dict[str, Any]) -> Any:
-    """The server of a model, which is loaded by then."""
     library = importlib.import_module(PACKAGE)
     params = library.CommonParams()
     params.model.path = order["modelPath"]
@@ -54,19 +53,18 @@ def _served(order: dict[str, Any]) -> Any:
     params.n_threads_http = 2
     for threads in (params.cpuparams, params.cpuparams_batch):
         threads.n_threads = order["threads"]
-        threads.poll = 0  # to wait by spinning takes the time of what else runs here
+        threads.poll = 0  # no busy waiting
     params.sampling.temp = _TEMPERATURE
     params.api_keys = [order["key"]]
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.ui = False
-    params.warmup = False  # the first request does it as well
+    params.warmup = False  # the first request does it
     params.cache_ram_mib = 0
     return library.Server(params)
 
 
 def _end_with_owner() -> None:
-    """End at once when the input is closed; nothing here is worth an orderly end."""
     with contextlib.suppress(OSError):
         while os.read(0, 4096):
             pass

@@ -1,7 +1,4 @@
-"""What is said to a model and what it says, in the forms of both APIs.
-
-An answer is read from events of any shape: whatever is not as it should be is passed over.
-"""
+"""Requests and answers in both APIs. Answers are read leniently: odd events are skipped."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _CHARACTERS_A_TOKEN = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A tool that a model wants called; its arguments as it wrote them, JSON or not."""
+    """A tool call; its arguments as the model wrote them, JSON or not."""
 
     id: str
     name: str
@@ -39,21 +36,18 @@ class ModelCall:
 
 @dataclass(slots=True)
 class ModelAnswer:
-    """What a model said to one request."""
-
     text: str = ""
     thoughts: str = ""
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     usage: Usage = field(default_factory=Usage)
     is_cut: bool = False
-    """It would have said more than it may."""
+    """It reached its output limit."""
     is_whole: bool = False
-    """It came to its end."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """A step of the dialogue: an answer, or what a tool gave back for a call."""
+    """An answer, or the output of a tool call."""
 
     answer: ModelAnswer | None = None
     call_id: str = ""
@@ -61,12 +55,12 @@ class _Entry:
 
 
 class ModelDialogue:
-    """One run's dialogue with a model, kept within its window."""
+    """One run's dialogue, kept within the context window."""
 
     def __init__(
         self, instructions: str, prompt: str, tools: Sequence[ToolSpec], window: int | None
     ) -> None:
-        """`window`: tokens that the model takes, where that is known."""
+        """`window`: in tokens, where known."""
         self._instructions, self._prompt, self._tools = instructions, prompt, tools
         self._window = window
         self._entries: list[_Entry] = []
@@ -78,7 +72,7 @@ class ModelDialogue:
         self._entries.append(_Entry(call_id=call.id, output=output))
 
     def tokens(self) -> int:
-        """About how many tokens it holds; rather too many."""
+        """An estimate, rather too high."""
         told = [self._instructions, self._prompt]
         told += [f"{tool.description}{tool.schema}" for tool in self._tools]
         for entry in self._entries:
@@ -88,11 +82,7 @@ class ModelDialogue:
         return int(sum(map(len, told)) / _CHARACTERS_A_TOKEN)
 
     def make_room(self, *, anyhow: bool = False) -> bool:
-        """Leave the oldest outputs of tools out; False when there was nothing to leave out.
-
-        Only once it nears the window, and then half of it: each change costs the endpoint what it
-        kept of the beginning. `anyhow`: half of what there is, as it was too long.
-        """
+        """Drop old tool outputs, half a window at once, as it breaks the prompt cache."""
         size = self.tokens()
         if not anyhow and (self._window is None or size < 0.8 * self._window):
             return False
@@ -106,7 +96,7 @@ class ModelDialogue:
         return bool(outputs)
 
     def body(self, api: Api, model: str, effort: str | None, cache_key: str) -> Body:
-        """The next request. What does not change stands first."""
+        """The next request; what does not change stands first, for the prompt cache."""
         if api == "responses":
             body: Body = {
                 "model": model,
@@ -188,7 +178,7 @@ class ModelDialogue:
 
 
 class AnswerReader:
-    """Puts one answer together from its events, and shows its text as it comes."""
+    """Assembles one answer from its events, and streams its text."""
 
     def __init__(self, on_delta: Callable[[str], None], known_ids: set[str]) -> None:
         self._show = _DeltaStream(on_delta)
@@ -197,7 +187,7 @@ class AnswerReader:
         self._text: list[str] = []
         self._thoughts: list[str] = []
         self._parts: dict[int, list[str]] = {}
-        """Of each call in Chat Completions: id, name, and its arguments so far."""
+        """Of each tool call in Chat Completions: id, name, and its arguments so far."""
 
     def read(
         self,
@@ -205,10 +195,9 @@ class AnswerReader:
         events: Iterable[Body],
         failed: Callable[[object], EndpointError],
     ) -> ModelAnswer:
-        """The whole answer; `failed` says what an error in it means.
+        """The whole answer; `failed` maps an error event.
 
-        Raises:
-            EndpointError: it failed, or ended before it was done.
+        Raises EndpointError if it failed or broke off.
         """
         for event in events:
             if api == "chat":
@@ -228,7 +217,7 @@ class AnswerReader:
         return answer
 
     def _call(self, call_id: str, name: str, arguments: str) -> None:
-        """Note a call, under an id of its own: models repeat them, or give none."""
+        """Give it a unique id: models repeat them, or give none."""
         if len(self._answer.calls) >= _MOST_CALLS:
             return
         if not _ID.fullmatch(call_id) or call_id in self._ids:
@@ -303,7 +292,7 @@ class AnswerReader:
 
 
 class _DeltaStream:
-    """Shows a text as it comes, a little batched, without what a model thinks aloud before it."""
+    """Streams text in small batches, without leading `<think>` blocks."""
 
     def __init__(self, on_delta: Callable[[str], None]) -> None:
         self._on_delta = on_delta
@@ -332,7 +321,7 @@ class _DeltaStream:
 
 
 def _apart(text: str) -> tuple[str, str]:
-    """What a model thought aloud before its text, and the text."""
+    """Thoughts and text."""
     start = text.lstrip()
     if not start.startswith(_THINK):
         return "", text
@@ -341,10 +330,7 @@ def _apart(text: str) -> tuple[str, str]:
 
 
 def parsed_arguments(text: str) -> Body | None:
-    """The object that a model gave as arguments; None when it gave none.
-
-    Some write nothing where there is nothing to say, or JSON within JSON.
-    """
+    """The arguments object; None if it is none. Accepts empty text and JSON within JSON."""
     value: object = text
     for _ in range(2):
         if not isinstance(value, str):
@@ -357,7 +343,7 @@ def parsed_arguments(text: str) -> Body | None:
 
 
 def shortened(answer: ModelAnswer, most: int) -> ModelAnswer:
-    """An answer as it is sent back: of arguments that no tool takes the beginning."""
+    """An answer as it is sent back, with invalid arguments cut."""
     calls = [
         call
         if parsed_arguments(call.arguments) is not None
@@ -368,7 +354,7 @@ def shortened(answer: ModelAnswer, most: int) -> ModelAnswer:
 
 
 def table_of(value: object) -> Body:
-    """The object that a value of JSON is; an empty one where it is none."""
+    """The value if it is an object, else an empty one."""
     return cast("Body", value) if isinstance(value, dict) else {}
 
 

@@ -1,8 +1,4 @@
-"""An endpoint that speaks OpenAI's protocol: how it is asked, watched, and what its failures mean.
-
-The official client asks; nothing here imports it before it is used. Its answers are taken as plain
-JSON of any shape: an endpoint may be anybody's.
-"""
+"""HTTP client of an endpoint that speaks OpenAI's protocol, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -40,12 +36,12 @@ Trouble: TypeAlias = Literal[
     "silent",
     "error",
 ]
-"""absent: there is no such API. error: it can be asked, but not that."""
+"""absent: no such API. error: this request is refused."""
 
 PACKAGE = "openai"
 MISSING = "expected the package openai, got none; pip install 'mimikit-assistant[openai]'"
 MOST_BYTES = 32 * 2**20
-"""Of one answer; whoever sends more is cut off."""
+"""Of one answer; the connection is cut beyond it."""
 CONNECT_S = 10.0
 _PASSING = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _TOO_LONG = re.compile(
@@ -68,8 +64,6 @@ _ERROR_CHARACTERS = 500
 
 
 class EndpointError(Exception):
-    """An endpoint did not answer as it should."""
-
     def __init__(
         self,
         trouble: Trouble,
@@ -78,7 +72,7 @@ class EndpointError(Exception):
         until: datetime | None = None,
         may_pass: bool = False,
     ) -> None:
-        """`until`: when a limit ends. `may_pass`: it may be gone in a moment."""
+        """`until`: when a limit ends. `may_pass`: a retry may help."""
         super().__init__(said)
         self.trouble: Trouble = trouble
         self.until, self.may_pass = until, may_pass
@@ -90,14 +84,14 @@ def is_installed() -> bool:
 
 @functools.cache
 def _certificates() -> Any:
-    """Whom to believe; made once, as it takes longer than to connect."""
+    """Cached: loading them takes longer than connecting."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 class EndpointClient:
-    """Asks one endpoint for one run, a request at a time. Another thread may cut it off."""
+    """One request at a time, for one run. Another thread may cut it off."""
 
     def __init__(
         self, url: str, key: str | None, *, idle_s: float, now: Callable[[], datetime]
@@ -136,7 +130,7 @@ class EndpointClient:
             self._sockets.clear()
 
     def cut(self) -> None:
-        """End what is under way, and all that comes after it."""
+        """Abort the current request and all later ones."""
         with self._lock:
             self.is_cut = True
             for handle in self._sockets:
@@ -145,7 +139,7 @@ class EndpointClient:
 
     @contextlib.contextmanager
     def cut_in_time(self, cancel: CancelToken, left_s: float, stop: CancelToken) -> Generator[None]:
-        """Cut off what is asked when its run is told to stop, or after so long; `stop` says why."""
+        """Abort requests when the run is canceled or after `left_s`; `stop` gets the reason."""
         over = threading.Event()
 
         def wait() -> None:
@@ -168,11 +162,7 @@ class EndpointClient:
     # ---- asking
 
     def stream(self, path: str, body: dict[str, object]) -> Generator[dict[str, object]]:
-        """The events of an answer, as they come.
-
-        Raises:
-            EndpointError: there is none, or it is none, or it broke off.
-        """
+        """The events of an answer. Raises EndpointError."""
         import openai
 
         with self._told():
@@ -190,10 +180,9 @@ class EndpointClient:
                         yield cast("dict[str, object]", event)
 
     def has(self, path: str) -> bool:
-        """Whether there is such an API: an empty request is refused there, and costs nothing.
+        """Whether there is such an API, by an empty request.
 
-        Raises:
-            EndpointError: it can not be asked, or turns this key away.
+        Raises EndpointError if it cannot be asked.
         """
         try:
             with self._told():
@@ -206,11 +195,7 @@ class EndpointClient:
         return True
 
     def models(self) -> list[dict[str, object]]:
-        """What it lists as its models, an object each.
-
-        Raises:
-            EndpointError: it can not be asked, or lists none.
-        """
+        """The listed models. Raises EndpointError if it cannot be asked."""
         with self._told():
             found = self._client.get("/models", cast_to=cast("Any", object))
         listed = cast("dict[str, object]", found).get("data") if isinstance(found, dict) else None
@@ -224,7 +209,7 @@ class EndpointClient:
         request.extensions = {**request.extensions, "trace": self._trace}
 
     def _trace(self, event: str, info: dict[str, Any]) -> None:
-        """Keep a handle of each connection: who shuts that ends what waits for it, TLS or not."""
+        """Keep a handle of each connection: shutting it ends what waits for it, TLS or not."""
         if event != "connection.connect_tcp.complete":
             return
         found = info["return_value"].get_extra_info("socket")
@@ -236,7 +221,7 @@ class EndpointClient:
             self.cut()
 
     def _bound(self, response: httpx2.Response) -> None:
-        """Count what comes. What is packed could be anything unpacked, and was not asked for."""
+        """Count the bytes; a compressed answer, which was not asked for, may have few."""
         import httpx2
 
         client, inner = self, cast("httpx2.SyncByteStream", response.stream)
@@ -259,7 +244,7 @@ class EndpointClient:
 
     @contextlib.contextmanager
     def _told(self) -> Generator[None]:
-        """Have whatever goes wrong told as an EndpointError."""
+        """Turn every error into an EndpointError."""
         import openai
 
         try:
@@ -305,7 +290,7 @@ class EndpointClient:
 
     def _of_silence(self, error: Exception) -> EndpointError:
         if "connect" in type(error.__cause__).__name__.lower():
-            said = f"{self._url} can not be reached: it takes no connection"
+            said = f"{self._url} cannot be reached: it takes no connection"
             return EndpointError("unreachable", self.clean(said))
         said = f"{self._url} was silent for {self._idle_s:g} s"
         return EndpointError("silent", self.clean(said), may_pass=True)
@@ -317,13 +302,13 @@ class EndpointClient:
         cause = error.__cause__
         if cause is not None and "connect" in type(cause).__name__.lower():
             why = re.sub(r"^\[Errno -?\d+\] ", "", str(cause)) or type(cause).__name__
-            said = f"{self._url} can not be reached: {why}"
+            said = f"{self._url} cannot be reached: {why}"
             return EndpointError("unreachable", self.clean(said))
         said = f"{self._url} broke off before its answer was done"
         return EndpointError("broken", self.clean(said), may_pass=True)
 
     def told_error(self, body: object) -> EndpointError:
-        """What an error within a stream means; no status stands beside it."""
+        """An error event within a stream, which has no status."""
         said = self._words_of(body) or "no reason"
         known = f"{json.dumps(body, default=str)[:2000]} {said}"
         text = self.clean(f"{self._url} failed: {said}")
@@ -336,7 +321,7 @@ class EndpointClient:
         return EndpointError("broken", text, may_pass=True)
 
     def _words_of(self, body: object) -> str:
-        """The sentence in an error of any shape."""
+        """The message in an error of any shape."""
         for _ in range(3):
             if not isinstance(body, dict):
                 break
@@ -345,7 +330,7 @@ class EndpointClient:
         return body if isinstance(body, str) else json.dumps(body, default=str) if body else ""
 
     def clean(self, said: str) -> str:
-        """A text of the endpoint, in one line of bounded length, without the key."""
+        """One line of bounded length, without the key."""
         line = " ".join(plain(said[: 10 * _ERROR_CHARACTERS]).split())
         if self._key:
             line = line.replace(self._key, "•••")
@@ -353,12 +338,11 @@ class EndpointClient:
 
 
 def _is_answer(error: EndpointError) -> bool:
-    """Whether somebody answered at all, if only that it can not be."""
     return " answered " in str(error)
 
 
 def _until(error: openai.APIStatusError, said: str, now: datetime) -> datetime | None:
-    """When it says to come again: by a header, else in words."""
+    """The retry time in headers, body or words."""
     headers = error.response.headers
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "")
@@ -376,7 +360,7 @@ def _until(error: openai.APIStatusError, said: str, now: datetime) -> datetime |
 
 
 def accepts(url: str) -> bool:
-    """Whether somebody takes connections there; nothing is asked."""
+    """Whether the port accepts connections."""
     place = urlsplit(url)
     port = place.port or (443 if place.scheme == "https" else 80)
     try:

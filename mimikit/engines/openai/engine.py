@@ -1,18 +1,17 @@
-"""The engine `openai`: an endpoint named in the settings, asked in this process, for every role.
-
-The loop is ours: ask, carry out what is called, ask again, until a text or a final tool ends it.
-Teller and Planner have their own tools and nothing else; a Worker has a shell and files, each call
-inside the sandbox. What broke off is asked again a few times, each request by itself.
-"""
+"""The engine `openai`: an endpoint named in the settings, with a tool loop of our own."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
@@ -30,28 +29,33 @@ from mimikit.engines.base import (
     fault_outcome,
     stop_outcome,
 )
+from mimikit.engines.cache import write_cache
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import (
     PATHS,
     AnswerReader,
+    Api,
     ModelAnswer,
     ModelCall,
     ModelDialogue,
     parsed_arguments,
     shortened,
+    table_of,
 )
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Trouble
-from mimikit.engines.openai.profile import EndpointProfile, key_of, learn
 from mimikit.engines.openai.work import WorkTools
-from mimikit.errors import EngineError, ProgramLost, StorageError
+from mimikit.errors import EngineError, MimikitError, ProgramLost, StorageError
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
-from mimikit.protocol.models import EngineWant, Role, Usage
+from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
+from mimikit.protocol.models import EngineWant, Record, Role, Usage
 from mimikit.sandbox.worker import WorkerSandbox
 
 _MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
 _TRIES = 4
-TRY_AGAIN_S = (0.5, 1.0, 2.0)
+BACKOFF_S = (0.5, 1.0, 2.0)
 _SANDBOX_REMEMBER_S = 120.0
 _SHOWN_CHARACTERS = 4000
 _ARGUMENT_CHARACTERS = 2000
@@ -85,7 +89,7 @@ class OpenAIEngine:
         return self._name
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """Why it can not serve now; for the Worker also why there is no sandbox."""
+        """For the Worker also: why there is no sandbox."""
         if not endpoints.is_installed():
             return EngineAbsence(endpoints.MISSING, "missing")
         try:
@@ -94,10 +98,10 @@ class OpenAIEngine:
             return EngineAbsence(str(error), "logged_out")
         return self._sandbox.unavailable() if role == "worker" else None
 
-    def look_anew(self) -> None: ...
+    def recheck(self) -> None: ...
 
     def is_mended(self, want: EngineWant) -> bool:
-        """Whether there is another key, or somebody takes connections."""
+        """Whether there is another key, or the port accepts connections."""
         if want == "logged_out":
             with contextlib.suppress(EngineError):
                 key = key_of(self._name, self._settings, self._state)
@@ -149,27 +153,18 @@ class OpenAIEngine:
         return replace(outcome, usage=run.usage, requests=run.requests)
 
     def _work(self, request: RunSpec, left_s: Callable[[], float]) -> WorkTools:
-        """The tools of a Worker, in a box that was proved to hold.
-
-        Raises:
-            EngineError: it does not hold.
-        """
+        """The Worker's tools. Raises EngineError if its sandbox does not hold."""
         network = self._settings.network and not request.read_only
         return WorkTools(request, self._sandbox, self._limits, network=network, left_s=left_s)
 
     def _known(self, client: EndpointClient) -> EndpointProfile:
-        """What this endpoint can; asked once, and kept.
-
-        Raises:
-            EndpointError: it can not be asked.
-        """
+        """The endpoint's cached profile. Raises EndpointError."""
         with self._lock:
             if self._profile is None:
                 self._profile = learn(self._name, self._settings, self._state, client)
             return self._profile
 
     def _failed(self, run: _Run, error: EndpointError, key: str | None) -> Outcome:
-        """The outcome of what the endpoint did not answer."""
         if (stopped := run.stopped()) is not None:
             return stopped
         said, text = str(error), run.text
@@ -190,7 +185,7 @@ class OpenAIEngine:
                 return Failed("error", said, text)
 
     def _advice(self, error: EndpointError) -> str:
-        """What is wrong, and what to do where that is known."""
+        """The error, with a remedy where one is known."""
         cure = {
             "logged_out": f"give the right key by `mimikit engine add {self._name}`",
             "unknown_model": "name one it has: `mimikit engine test " + self._name + "` lists them",
@@ -200,7 +195,7 @@ class OpenAIEngine:
 
 
 class _Run:
-    """One run's dialogue with the endpoint, in its own thread."""
+    """One run's dialogue, in its own thread."""
 
     def __init__(self, request: RunSpec, settings: EndpointSettings, *, deadline_s: float) -> None:
         self.request = request
@@ -208,7 +203,7 @@ class _Run:
         self._stop = CancelToken()
         self.usage, self.text, self.requests = Usage(), "", 0
         self._tries = 0
-        """How often one request was made again."""
+        """Retries of the current request."""
         self.acted = False
         """Whether a tool was called."""
 
@@ -216,11 +211,10 @@ class _Run:
         return max(0.0, self._deadline_s - time.monotonic())
 
     def stopped(self) -> Outcome | None:
-        """The outcome of a run that was told to stop."""
         return stop_outcome(self._stop.reason, self.text) if self._stop.reason else None
 
     def watched(self, client: EndpointClient) -> contextlib.AbstractContextManager[None]:
-        """Cut the connection when the run is told to stop, or its time is over."""
+        """Abort requests when the run is canceled or its time is over."""
         return client.cut_in_time(self.request.cancel, self.left_s(), self._stop)
 
     def carry_out(
@@ -230,11 +224,7 @@ class _Run:
         specs: tuple[ToolSpec, ...],
         call_tool: Call,
     ) -> Outcome:
-        """Ask and carry out until it ends.
-
-        Raises:
-            EndpointError: the endpoint gave no answer.
-        """
+        """Ask and call tools until it ends. Raises EndpointError."""
         request = self.request
         dialogue = ModelDialogue(request.instructions, request.prompt, specs, profile.window)
         known_ids: set[str] = set()
@@ -274,7 +264,7 @@ class _Run:
         dialogue: ModelDialogue,
         known_ids: set[str],
     ) -> ModelAnswer:
-        """The answer to what was said so far; what broke off is asked again a few times."""
+        """The next answer, retried a few times if the connection breaks."""
         settings, request = self._settings, self.request
         effort = request.effort or settings.effort
         model = request.model or settings.model
@@ -289,35 +279,39 @@ class _Run:
                 with contextlib.closing(events):
                     answer = reader.read(profile.api, events, client.told_error)
             except EndpointError as error:
-                if self._stop.reason or number == _TRIES - 1 or not self._helps(error, dialogue):
+                if (
+                    self._stop.reason
+                    or number == _TRIES - 1
+                    or not self._wait_to_retry(error, dialogue)
+                ):
                     raise
-                request.callbacks.on_event("note", self._told_again(error), {})
+                request.callbacks.on_event("note", self._retry_note(error), {})
                 continue
-            self._heard(answer)
+            self._record_answer(answer)
             return answer
         raise AssertionError  # the last try has raised or given an answer
 
-    def _helps(self, error: EndpointError, dialogue: ModelDialogue) -> bool:
-        """Whether asking again may help, after a wait, or with less of what tools said."""
+    def _wait_to_retry(self, error: EndpointError, dialogue: ModelDialogue) -> bool:
+        """Waits, or drops tool outputs, and tells whether a retry may help."""
         if error.trouble == "too_long":
             return self.acted and dialogue.make_room(anyhow=True)
         if not error.may_pass or error.until is not None or error.trouble == "silent":
             return False
-        wait_s = TRY_AGAIN_S[min(self._tries, len(TRY_AGAIN_S) - 1)]
+        wait_s = BACKOFF_S[min(self._tries, len(BACKOFF_S) - 1)]
         self._tries += 1
         stop = threading.Event()
         self._stop.on_cancel(lambda _reason: stop.set())
         return not stop.wait(min(wait_s, self.left_s()))
 
-    def _told_again(self, error: EndpointError) -> str:
-        """What stands beside a reply that is waited for; a task's owner reads what was said."""
+    def _retry_note(self, error: EndpointError) -> str:
+        """Shown to the user beside a reply, in English to a task's owner."""
         if self.request.role != "teller":
             return f"asked again: {error}"
         given = self.request.input
         language = phrases.language("\n".join(item.text for item in given.inputs), given.locale)
         return phrases.say("note_again", language)
 
-    def _heard(self, answer: ModelAnswer) -> None:
+    def _record_answer(self, answer: ModelAnswer) -> None:
         self._tries = 0
         self.usage = self.usage + answer.usage
         if self.usage.tokens:
@@ -330,7 +324,7 @@ class _Run:
             self.request.callbacks.on_event("message", plain(answer.text), {})
 
     def _call(self, call: ModelCall, call_tool: Call) -> ToolReply:
-        """Have one call carried out; what is no object of arguments is told to the model."""
+        """Invalid arguments are reported to the model."""
         if self._stop.reason:
             return ToolReply(False, "the run is over")
         given = parsed_arguments(call.arguments)
@@ -347,3 +341,83 @@ class _Run:
             facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
             self.request.callbacks.on_event("tool", call.name[:100], facts)
         return reply
+
+
+# ---- what is known of an endpoint
+
+_WINDOWS = ("context_length", "max_model_len", "context_window", "n_ctx", "max_context_length")
+"""Names of the context window in model lists."""
+
+
+class EndpointProfile(Record):
+    """`cache/endpoint-{name}.json`; losing it costs two requests."""
+
+    base_url: str
+    model: str
+    api: Literal["responses", "chat"]
+    window: int | None = Field(default=None, ge=256)
+    """Tokens, where the endpoint says so."""
+
+
+def key_of(name: str, settings: EndpointSettings, state: Path) -> str | None:
+    """None where none is configured. Raises EngineError if it is configured and missing."""
+    if variable := settings.api_key_env:
+        if key := os.environ.get(variable, "").strip():
+            return key
+        raise EngineError(f"expected the key of {name} in {variable}, got no such variable")
+    if settings.api_key_file is None:
+        return None
+    place = f"{paths.SECRETS}/{settings.api_key_file}"
+    with contextlib.closing(RealDisk(state)) as disk:
+        key = (Files(disk).read(place, most=10_000) or b"").decode("ascii", "replace").strip()
+    if not key or not key.isprintable():
+        raise EngineError(
+            f"expected the key of {name} in {place}, got none; `mimikit engine add {name}`"
+        )
+    return key
+
+
+def learn(
+    name: str, settings: EndpointSettings, state: Path, client: EndpointClient
+) -> EndpointProfile:
+    """The cached profile, else a new one. Raises EndpointError."""
+    place = f"{paths.CACHE}/endpoint-{name}.json"
+    window = settings.context_tokens
+    with contextlib.closing(RealDisk(state)) as disk:
+        kept = Files(disk).peek(place, EndpointProfile)
+    if kept and (kept.base_url, kept.model) == (settings.base_url, settings.model):
+        return kept.but(window=window or kept.window)
+    api = api_of(settings, client)
+    found = EndpointProfile(
+        base_url=settings.base_url, model=settings.model, api=api, window=_window(settings, client)
+    )
+    with contextlib.suppress(MimikitError):  # it is asked again, no more
+        write_cache(state, place, found.to_json())
+    return found.but(window=window or found.window)
+
+
+def api_of(settings: EndpointSettings, client: EndpointClient) -> Api:
+    """The API of the endpoint, probed by empty requests. Raises EndpointError."""
+    if settings.api != "auto":
+        return settings.api
+    is_openai = settings.base_url.split("/")[2].endswith(("openai.com", "openai.azure.com"))
+    order: tuple[Api, ...] = ("responses", "chat") if is_openai else ("chat", "responses")
+    for api in order:
+        if client.has(PATHS[api]):
+            return api
+    wanted = " or ".join(f"{settings.base_url}{PATHS[api]}" for api in order)
+    raise EndpointError("absent", f"expected {wanted}, found neither")
+
+
+def _window(settings: EndpointSettings, client: EndpointClient) -> int | None:
+    """From the endpoint's list of models."""
+    try:
+        listed = client.models()
+    except EndpointError:
+        return None
+    for model in (it for it in listed if it["id"] == settings.model):
+        for table in (model, table_of(model.get("meta"))):
+            for name in _WINDOWS:
+                if type(size := table.get(name)) is int and size >= 256:
+                    return size
+    return None

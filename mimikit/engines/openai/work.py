@@ -1,8 +1,4 @@
-"""The tools of a Worker whose engine has none: a shell, and files, each inside the sandbox.
-
-Nothing that a model asks for is carried out by this process: each call starts a program of its own
-in the sandbox, with which all it has started ends.
-"""
+"""A Worker's tools for engines without their own: shell and files, each call in the sandbox."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ from mimikit.sandbox.worker import WorkerSandbox, python_folders
 _SHOWN_CHARACTERS = 16_000
 _EVENT_CHARACTERS = 4000
 _LINE_BYTES = 131_000
-"""Linux takes no longer argument than 128 KiB."""
+"""Linux's limit of one argument is 128 KiB."""
 _SHELL_S, _FILE_S = 120.0, 30.0
 
 PathText = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]+$")]
@@ -46,7 +42,7 @@ Content = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 
 
 def _one_line(command: object) -> object:
-    """Some models give the words of a line, or the shell with it."""
+    """Some models give a list of words, or the shell with it."""
     words = cast("list[object]", command if isinstance(command, list) else [])
     if not words or not all(isinstance(word, str) for word in words):
         return cast("object", command)
@@ -56,8 +52,6 @@ def _one_line(command: object) -> object:
 
 
 class WorkArguments(BaseModel):
-    """What one of these tools takes; anything else is refused by name."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -102,7 +96,7 @@ class EditFileArguments(WorkArguments):
 
 
 class WorkTools:
-    """The tools of one Worker's run, for its thread."""
+    """Of one run, in its thread."""
 
     _ARGUMENTS: ClassVar[dict[str, type[WorkArguments]]] = {
         "shell": ShellArguments,
@@ -121,10 +115,9 @@ class WorkTools:
         left_s: Callable[[], float],
         most_s: float = 3600.0,
     ) -> None:
-        """`left_s`: how long the run may still take; `most_s`: and one call, in seconds.
+        """`left_s`: seconds left for the run; `most_s`: for one call.
 
-        Raises:
-            EngineError: there is no box, or it does not hold.
+        Raises EngineError without a sandbox.
         """
         self._request, self._limits, self._left_s = request, limits, left_s
         self._most_s = most_s
@@ -153,7 +146,7 @@ class WorkTools:
         )
 
     def call(self, name: str, given: dict[str, object]) -> ToolReply:
-        """Carry one call out; whatever goes wrong is an answer."""
+        """Errors are answers."""
         if name not in (spec.name for spec in self.specs):
             known = ", ".join(spec.name for spec in self.specs)
             return ToolReply(False, f"expected one of {known}; got {name[:100]!r}")
@@ -236,7 +229,7 @@ class WorkTools:
 
 
 class _MiddleCut:
-    """What a program prints, plain and as it came; of too much the middle is left out."""
+    """Program output as plain text; of too much the middle is left out."""
 
     def __init__(self, limit: int) -> None:
         self._room = limit // 2

@@ -1,16 +1,15 @@
 """The engine `opencode`: one `opencode serve` for all runs, a new session for each.
 
-It has none of its own tools, in no role: they would run where its login can be read, and the
-network be reached. Teller and Planner have theirs over `/mcp`, and so has a Worker: a shell and
-files, each call of which is carried out by us, in the sandbox that an endpoint's Workers have.
+Its own tools are off in every role: they would run where its login can be read and the network
+reached. All roles get their tools over `/mcp`; a Worker's, a shell and files, run in the box that
+an endpoint's Workers have.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
+import functools
 import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engines import process
 from mimikit.engines.base import (
+    FAULTS,
     Done,
     EngineAbsence,
     Failed,
@@ -31,19 +31,20 @@ from mimikit.engines.base import (
     fault_outcome,
     stop_outcome,
 )
+from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed
-from mimikit.engines.opencode.server import OpencodeProcess, OpencodeServer, RunPlace, ServerGone
-from mimikit.errors import EngineError, ProgramLost, StorageError
+from mimikit.engines.opencode.server import OpencodeProcess, RunPlace, ServerGone
+from mimikit.errors import EngineError
 from mimikit.language.plain_text import as_json, plain
 from mimikit.protocol.models import EngineWant, Role
 from mimikit.sandbox.worker import WorkerSandbox
 
 MOST_CALL_S = 270.0
-"""It gives up a call of a tool that is not answered within five minutes."""
+"""Below opencode's own timeout of a tool call, five minutes."""
 _REMEMBER_S = 5.0
 _LOOK_S = 0.5
 _END_S = 5.0
@@ -53,41 +54,41 @@ Call = Callable[[str, dict[str, object]], ToolReply]
 
 
 class OpencodeEngine:
-    """Serves every role with opencode. Safe between threads."""
+    """Serves every role with opencode. Thread-safe."""
 
     name = "opencode"
 
     def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
         self._opencode, self._limits, self._state = settings.opencode, settings.limits, state
         self._clock = clock or SystemClock()
-        self._server = OpencodeServer(self._opencode, self._limits, state)
+        self._server = KeptServer[OpencodeProcess]()
         self._sandbox = WorkerSandbox(settings.sandbox, state)
-        self._lock = threading.Lock()
-        self._known: dict[str, tuple[float, str | None]] = {}
-        """What was found amiss, each with when it is looked at again."""
+        self.recheck()
         self._refused: list[tuple[int, int]] | None = None
-        """The login and settings with which it was logged out."""
+        """The stamps of login and settings with which it was logged out."""
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """Why it can not serve now; for the Worker also why there is no sandbox."""
-        reason = self._kept("program", _REMEMBER_S, lambda: cli.unavailable(self._opencode))
+        """As `Engine` has it; for a Worker also why there is no box."""
+        reason = self._reason()
         if reason or role != "worker":
             return reason
         return self._sandbox.unavailable()
 
-    def look_anew(self) -> None:
-        with self._lock:
-            self._known.clear()
+    def recheck(self) -> None:
+        @functools.lru_cache(maxsize=1)
+        def reason(_slot: float) -> str | None:
+            return cli.unavailable(self._opencode)
+
+        self._reason = lambda: reason(time.monotonic() // _REMEMBER_S)
 
     def is_mended(self, want: EngineWant) -> bool:
-        """Whether the program is there, or another login; for the rest a run has to try."""
-        self.look_anew()
+        """Whether the program, or another login, is there; for the rest a run has to try."""
+        self.recheck()
         if want == "logged_out" and self._refused == self._stamps():
             return False
         return want in ("missing", "logged_out") and self.unavailable() is None
 
     def _stamps(self) -> list[tuple[int, int]]:
-        """Which login and settings its owner has: each file's number and time."""
         place, found = cli.find(self._opencode), list[tuple[int, int]]()
         for path in cli.watched(place) if place else ():
             with contextlib.suppress(OSError):
@@ -112,18 +113,11 @@ class OpencodeEngine:
         try:
             try:
                 return self._run(request, place, model)
-            except ServerGone:  # found when it was to be asked: nothing has begun
+            except ServerGone:
                 if request.cancel.has_begun or request.cancel.reason is not None:
                     raise
                 return self._run(request, place, model)
-        except (
-            EngineError,
-            StorageError,
-            ProgramLost,
-            OSError,
-            MemoryError,
-            RuntimeError,
-        ) as error:
+        except FAULTS as error:
             if isinstance(error, EngineError) and request.cancel.reason is not None:
                 return stop_outcome(request.cancel.reason)
             return fault_outcome(self.name, request, error, "broken")
@@ -132,12 +126,16 @@ class OpencodeEngine:
         self, request: RunSpec, place: OpencodeLocation, model: dict[str, str] | None
     ) -> Outcome:
         until = time.monotonic() + request.timeout_s
+
+        def start() -> OpencodeProcess:
+            return OpencodeProcess(self._opencode, self._limits, place, self._state)
+
         with contextlib.ExitStack() as stack:
             specs, call = request.tools.specs, request.tools.call
             if request.role == "worker":
                 work = self._work(request, until)
                 specs, call = work.specs, work.call
-            serving = stack.enter_context(self._server.used(place, request.cancel))
+            serving = stack.enter_context(self._server.use(None, start, request.cancel))
             run = _Run(request, serving, model, until, self._clock)
             outcome = run.carry_out(stack, specs, call)
         if isinstance(outcome, Failed) and outcome.want == "logged_out":
@@ -146,11 +144,7 @@ class OpencodeEngine:
         return replace(outcome, text=text, usage=run.reader.usage)
 
     def _work(self, request: RunSpec, until: float) -> WorkTools:
-        """The tools of a Worker, in a box that was proved to hold.
-
-        Raises:
-            EngineError: it does not hold.
-        """
+        """The tools of a Worker, in the box; EngineError when its canary fails."""
         network = self._opencode.network and not request.read_only
         return WorkTools(
             request,
@@ -161,18 +155,9 @@ class OpencodeEngine:
             most_s=MOST_CALL_S,
         )
 
-    def _kept(self, what: str, for_s: float, look: Callable[[], str | None]) -> str | None:
-        """What is asked for often, looked at now and then."""
-        with self._lock:
-            again_s, reason = self._known.get(what, (-math.inf, None))
-            if time.monotonic() >= again_s:
-                reason = look()
-                self._known[what] = time.monotonic() + for_s, reason
-            return reason
-
 
 class _Run:
-    """One run's session, in its own thread."""
+    """One run's session, followed in the thread of the run."""
 
     def __init__(
         self,
@@ -186,7 +171,7 @@ class _Run:
         self._until = until
         self._call: Call = lambda _name, _given: ToolReply(False, "there are no tools")
         self._made: dict[str, list[ToolReply]] = {}
-        """What calls gave that were made before they came over `/mcp`."""
+        """Replies of calls that were made before they came over `/mcp`."""
         self.reader = SessionReader(
             "", request.callbacks.on_event, clock.now, shows_tools=request.role != "worker"
         )
@@ -194,17 +179,17 @@ class _Run:
     def carry_out(
         self, stack: contextlib.ExitStack, specs: Sequence[ToolSpec], call: Call
     ) -> Outcome:
-        """Ask, and follow until it ends.
+        """Send the prompt, and follow the session until it ends.
 
         Raises:
-            EngineError: the server can not be asked.
+            EngineError: the server does not answer.
         """
         request, reader = self._request, self.reader
         place = stack.enter_context(self._serving.place_for(request.role))
         if specs:
             if request.tools.serve is None:
                 raise EngineError("no tools can be served to opencode here")
-            url, token = stack.enter_context(request.tools.serve(specs, self._heard(call)))
+            url, token = stack.enter_context(request.tools.serve(specs, self._caller(call)))
             place.connect(url, token, request.timeout_s)
         events = stack.enter_context(self._serving.events(place.folder))
         asks = [{"permission": f"{cli.AGENT}_*", "pattern": "*", "action": "ask"}]
@@ -226,8 +211,8 @@ class _Run:
             place.ask("DELETE", f"/session/{reader.session}")
         return outcome
 
-    def _heard(self, call: Call) -> Call:
-        """How a call is carried out that comes over `/mcp`; none is once the run is over."""
+    def _caller(self, call: Call) -> Call:
+        """Makes the calls that come over `/mcp`, until the run is over."""
         self._call = call
 
         def made(name: str, given: dict[str, object]) -> ToolReply:
@@ -239,9 +224,9 @@ class _Run:
         return made
 
     def _answer(self, place: RunPlace) -> None:
-        """Make the calls that wait for leave, before they come over `/mcp`, and give it.
+        """Make the calls that wait for permission, before they come over `/mcp`, and permit them.
 
-        With the one that ends the turn leave is refused: else the model would be asked once more.
+        The one that ends the turn is rejected: else the model would be asked once more.
         """
         request, reader = self._request, self.reader
         made = [(due, self._call(due.name, due.given)) for due in reader.due()]
@@ -260,11 +245,12 @@ class _Run:
                 place.ask("POST", f"/permission/{due.question}/reply", answer)
             except ServerGone:
                 raise
-            except EngineError as error:  # refused with another of the same answer
-                request.callbacks.on_event("note", f"opencode asks no more: {error}"[:200], {})
+            except EngineError as error:  # rejected together with another call of the same answer
+                note = f"opencode took no permission: {error}"[:200]
+                request.callbacks.on_event("note", note, {})
 
     def _follow(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> Outcome:
-        """Take events until the session is idle, or is not to go on."""
+        """Handle events until the session is idle, or is to be stopped."""
         request, reader = self._request, self.reader
         heard = time.monotonic()
         while not reader.is_idle:
@@ -284,7 +270,7 @@ class _Run:
             if event is None:
                 if request.cancel.reason is not None:
                     return stop_outcome(request.cancel.reason, reader.text)
-                self._serving.give_up()
+                self._serving.stop()
                 return Failed.unavailable(
                     "broken",
                     "opencode ended meanwhile",
@@ -296,7 +282,7 @@ class _Run:
             if reader.trouble is not None and not reader.is_idle:
                 self._abort(place, events)
                 return failed(reader, reader.trouble)
-            if events.empty():  # more calls of the same answer may be among them
+            if events.empty():  # else there may be more calls of the same answer
                 self._answer(place)
         place.is_clean = True
         return self._ended(reader.trouble)
@@ -311,7 +297,7 @@ class _Run:
         return Failed("error", said)
 
     def _abort(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> None:
-        """End the session's turn; the folder is used again if it is idle soon."""
+        """Abort the session's turn; its folder is reused if it is idle soon."""
         reader, until = self.reader, time.monotonic() + _END_S
         with contextlib.suppress(EngineError):
             place.ask("POST", f"/session/{reader.session}/abort")

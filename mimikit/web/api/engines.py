@@ -14,7 +14,7 @@ from pydantic import StringConstraints, ValidationError
 from mimikit import config, permission
 from mimikit.config import EndpointSettings, Settings
 from mimikit.engines import setup
-from mimikit.engines.trial import TrialRequest
+from mimikit.engines.setup import TrialRequest
 from mimikit.errors import BadInput, BadSettings, Conflict, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, EngineWant, Instant

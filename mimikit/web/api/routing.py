@@ -22,7 +22,7 @@ from werkzeug.exceptions import BadRequest
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.engines.trial import TrialReport, TrialRequest
+from mimikit.engines.setup import TrialReport, TrialRequest
 from mimikit.errors import BadInput, BadRecord, Conflict
 from mimikit.log import EventLog
 from mimikit.protocol.files import ReadOnlyFiles

@@ -63,7 +63,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
         patch.setenv("OTHER_TOKEN", "canary-of-the-environment")
         for name in ("CODEX_HOME", "CODEX_API_KEY"):
             patch.delenv(name, raising=False)
-        patch.setattr("mimikit.engines.openai.engine.TRY_AGAIN_S", (0.0,))
+        patch.setattr("mimikit.engines.openai.engine.BACKOFF_S", (0.0,))
         door = stack.enter_context(ToolServer())
 
         def driver(kind: type[EngineDriver]) -> EngineDriver:

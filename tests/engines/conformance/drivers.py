@@ -209,8 +209,11 @@ class ResponsesDriver(ChatDriver):
 
 
 class CodexExecDriver(EngineDriver):
+    """A Worker: each run is a `codex exec`."""
+
     name = "codex-exec"
-    by_process, stays, in_order = True, False, False
+    roles: ClassVar[tuple[Role, ...]] = ("worker",)
+    by_process, in_order = True, False
     takes_503_for = "limited"
 
     def engine(self, url: str | None = None) -> CodexEngine:
@@ -220,8 +223,7 @@ class CodexExecDriver(EngineDriver):
             "stream_max_retries=0}"
         )
         config = {"model_provider": '"fake"', "model_providers.fake": provider}
-        facts = {"env": ["FAKE_KEY"], "config": config, "app_server": self.stays}
-        codex = CodexSettings.model_validate(facts)
+        codex = CodexSettings(env=["FAKE_KEY"], config=config)
         return CodexEngine(Settings(codex=codex), self.here.state)
 
     def programs(self) -> list[psutil.Process]:
@@ -229,11 +231,11 @@ class CodexExecDriver(EngineDriver):
 
 
 class CodexServerDriver(CodexExecDriver):
-    """Teller and Planner by one codex that stays; Workers are the driver's above."""
+    """Teller and Planner: turns in one app-server."""
 
     name = "codex-server"
     roles: ClassVar[tuple[Role, ...]] = ("teller", "planner")
-    stays, takes_503_for = True, "broken"
+    takes_503_for = "broken"
     streams = ends_by_final = True
     kept: CodexEngine | None = None
 

@@ -1,0 +1,175 @@
+"""Turns of Teller and Planner: all in one `codex app-server`, each in a thread of its own there.
+
+The server is started anew when it has ended, or when codex, its login or its settings have changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import mimikit
+from mimikit.clock import Clock
+from mimikit.config import Settings
+from mimikit.engines import process_marks
+from mimikit.engines.base import CancelToken, Failed, Outcome, RunSpec, stop_outcome
+from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.codex.app_server import AppServer
+from mimikit.engines.codex.cli import CodexLocation
+from mimikit.engines.codex.exec_events import text_of, value_of
+from mimikit.engines.codex.failures import typed_failure, used_up_until
+from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
+from mimikit.engines.kept_server import KeptServer
+from mimikit.engines.program import Program
+from mimikit.errors import EngineError
+from mimikit.sandbox import worker as sandbox
+from mimikit.sandbox.worker import real
+
+_TRIES = 2
+_CONFIG, _EMPTY = "config.toml", "empty"
+
+Stamp = tuple[int, int, int] | None
+
+
+class TalkServer:
+    """Thread-safe."""
+
+    def __init__(self, settings: Settings, state: Path, clock: Clock) -> None:
+        self._codex, self._limits = settings.codex, settings.limits
+        self._state, self._clock = state, clock
+        self._server = KeptServer[AppServer]()
+        self._lock = threading.Lock()
+        self._folder: Path | None = None
+
+    def unavailable(self) -> str | None:
+        """Why the owner's config.toml cannot be hidden: the app-server has no flag to ignore it."""
+        place = codex_cli.find(self._codex)
+        if place is None or not (place.home / _CONFIG).exists() or sandbox.namespaced([]):
+            return None
+        return (
+            f"expected bubblewrap, to hide {place.home / _CONFIG} from codex, got none; install it "
+            "or set `codex.home` to a home without that file"
+        )
+
+    def run(self, request: RunSpec, place: CodexLocation) -> Outcome:
+        """One turn; tried twice where the server fails before anything was done."""
+        failed = Failed.unavailable("unready", "codex app-server was not tried")
+        for _ in range(_TRIES):
+            turn: ServerTurn | None = None
+            try:
+                with self._serving(place, request.cancel) as server:
+                    turn = ServerTurn(server, request, kill_after_s=self._limits.kill_after_s)
+                    try:
+                        end = turn.run(str(self._work_folder() / _EMPTY), self._effort(request))
+                    except EngineError:
+                        server.retire()
+                        raise
+                    if end.hung:
+                        server.stop()
+                    return replace(self._outcome(request, turn, end, server), usage=turn.usage)
+            except EngineError as trouble:
+                if request.cancel.reason is not None:
+                    return stop_outcome(request.cancel.reason)
+                reason = f"codex app-server: {trouble}"
+                request.callbacks.on_event("note", reason, {})
+                if turn is None:  # it does not start
+                    failed = Failed.unavailable("unready", reason)
+                    continue
+                failed = Failed.unavailable("broken", reason, text=turn.text)
+                failed = replace(failed, usage=turn.usage)
+                if turn.acted:  # a tool call is not repeated
+                    break
+        return failed
+
+    def check(self, place: CodexLocation) -> str | None:
+        """Start it as for a turn and end it again; returns why it does not start."""
+        try:
+            with self._serving(place, CancelToken()):
+                return None
+        except EngineError as trouble:
+            return str(trouble)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        self._server.close()
+        with self._lock:
+            folder, self._folder = self._folder, None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _serving(
+        self, place: CodexLocation, cancel: CancelToken
+    ) -> contextlib.AbstractContextManager[AppServer]:
+        env = codex_cli.surroundings(self._codex, place, talks=True)
+        argv = codex_cli.server_argv(self._codex, place)
+        watched = (Path(place.program), place.home / "auth.json", place.home / _CONFIG)
+        key = tuple(argv), tuple(env.items()), tuple(map(stamp, watched))
+        return self._server.use(key, lambda: self._start(argv, env, place), cancel)
+
+    def _start(self, argv: list[str], env: dict[str, str], place: CodexLocation) -> AppServer:
+        """The server, with an empty file over the owner's config.toml.
+
+        Raises:
+            EngineError: there is no folder to work in.
+        """
+        folder = self._work_folder()
+        config = place.home / _CONFIG
+        covers = {real(config): folder / _CONFIG} if config.exists() else {}
+        boxed = sandbox.namespaced(
+            argv, hidden=[self._state], writable=[real(place.home)], covers=covers
+        )
+        program = Program(
+            boxed or argv,
+            folder,
+            env,
+            process_marks.mark(self._state, "codex-server"),
+            timeout_s=0,
+            boxed=boxed is not None,
+        )
+        return AppServer(
+            program,
+            client="mimikit",
+            version=mimikit.__version__,
+            kill_after_s=self._limits.kill_after_s,
+        )
+
+    def _work_folder(self) -> Path:
+        """A folder with nothing but an empty file and an empty folder."""
+        with self._lock:
+            try:
+                if self._folder is None or not (self._folder / _EMPTY).is_dir():
+                    prefix = process_marks.scratch_prefix(self._state)
+                    folder = Path(tempfile.mkdtemp(prefix=prefix))
+                    (folder / _EMPTY).mkdir()
+                    (folder / _CONFIG).touch()
+                    self._folder = folder
+            except OSError as error:
+                raise EngineError(f"it has no folder to work in: {error}") from error
+            return self._folder
+
+    def _effort(self, request: RunSpec) -> str | None:
+        return None if "model_reasoning_effort" in self._codex.config else request.effort
+
+    def _outcome(
+        self, request: RunSpec, turn: ServerTurn, end: TurnEnd, server: AppServer
+    ) -> Outcome:
+        if end.outcome is not None:
+            return replace(end.outcome, text=end.outcome.text[: self._limits.result_bytes])
+        message = text_of(end.failed, "message") or "the turn failed"
+        request.callbacks.on_event("error", message, {})
+        info, resets = value_of(end.failed, "codexErrorInfo"), used_up_until(server.limits)
+        failure = typed_failure(message, info, resets, self._clock.now())
+        return failure.outcome(turn.text, acted=end.acted, code=1)
+
+
+def stamp(path: Path) -> Stamp:
+    """Changes when the file is replaced or written."""
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    return None
