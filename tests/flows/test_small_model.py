@@ -73,7 +73,7 @@ def test_what_code_understands_is_done_without_the_model(basic: Basic) -> None:
     assert [task.prompt for task in basic.ran] == ["date"]
     basic.say("remember: I like tea")
     assert "I like tea" in (basic.files.read("memory.md") or b"").decode()
-    assert basic.engine.server.pid is None
+    assert basic.engine.server.process is None
 
 
 def test_a_command_runs_once_the_user_has_chosen_it(basic: Basic) -> None:
