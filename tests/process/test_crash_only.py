@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import shutil
 import signal
@@ -12,7 +11,7 @@ import time
 import pytest
 
 from tests.process.test_lifecycle import part_of, start_up, world_answers
-from tests.process.world import World, children, until
+from tests.process.world import World, until
 
 pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.nightly]
 
