@@ -14,9 +14,10 @@ import pytest
 from tests.support import summaries, tiers
 from tests.support.programs import is_installed
 from tests.support.runs import zombies
+from tests.support.state import client, disk, files, judged
 from tests.support.tiers import stays_in_process
 
-__all__ = ["stays_in_process"]
+__all__ = ["client", "disk", "files", "judged", "stays_in_process"]
 
 hypothesis.settings.register_profile("gate", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.register_profile("nightly", deadline=None)

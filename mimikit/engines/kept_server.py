@@ -153,7 +153,7 @@ class KeptServer(Generic[P]):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: P | None = None
+        self.process: P | None = None
         self._key: object = None
 
     @contextlib.contextmanager
@@ -167,11 +167,11 @@ class KeptServer(Generic[P]):
             EngineError: it cannot be started, or the run was stopped meanwhile.
         """
         with self._lock:
-            kept = self._process
+            kept = self.process
             if kept is None or key != self._key or not kept.enter():
                 if kept is not None:
                     kept.retire()
-                self._process, self._key = None, key
+                self.process, self._key = None, key
                 kept = make()
                 try:
                     kept.start()
@@ -179,7 +179,7 @@ class KeptServer(Generic[P]):
                     kept.stop()
                     raise
                 kept.enter()
-                self._process = kept
+                self.process = kept
         try:
             kept.wait_ready(cancel)
             yield kept
@@ -189,6 +189,6 @@ class KeptServer(Generic[P]):
     def close(self) -> None:
         """End the process; a later run starts another."""
         with self._lock:
-            kept, self._process = self._process, None
+            kept, self.process = self.process, None
         if kept is not None:
             kept.end()

@@ -182,7 +182,7 @@ class EngineRegistry:
             found[name] = status.but(tasks=waiting.count(name), stand_in=fallbacks.get(name))
         return found
 
-    def begin(self, engine: str, role: Role, run_id: str) -> Outcome | None:
+    def begin(self, engine: str, role: Role, run_id: str) -> Failed | None:
         """Enter a run; or its outcome, if the circuit is open."""
         reason = self.circuits.begin(engine, role, run_id)
         if reason is None:

@@ -140,7 +140,16 @@ class Files:
             except FileNotFoundError:
                 return None
             except PermissionError:
-                raise UnsafeFile(f"{path}: {_NOT_YOURS}") from None
+                raise self._not_yours(path) from None
+
+    def _not_yours(self, path: str) -> UnsafeFile:
+        """What a file is that may not be read; a folder that is closed refuses for a while only.
+
+        Raises:
+            OSError: the folder around it is closed.
+        """
+        self.fs.stat(path)
+        return UnsafeFile(f"{path}: {_NOT_YOURS}")
 
     def part(self, path: str, offset: int, limit: int) -> bytes:
         """At most `limit` bytes from `offset` on; nothing when there is no file."""
@@ -287,6 +296,7 @@ class Files:
             try:
                 offset = self.fs.append_line(path, line, sync=sync and self.durable)
             except (UnsafeFile, PermissionError):
+                self.fs.stat(path)  # a folder that is closed is waited for
                 self.quarantine(path, "expected a plain file of yours, got something else")
                 fresh = True
                 offset = self.fs.append_line(path, line, sync=sync and self.durable)
@@ -327,7 +337,7 @@ class Files:
             except UnsafeFile as error:
                 reason = str(error)
             except PermissionError:
-                reason = _NOT_YOURS
+                reason = str(self._not_yours(path))
         self.set_aside(path, reason)
         return None
 

@@ -332,8 +332,12 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
             attempt = replace(attempt, on_event=recording.event)
         outcome = run_metered(context, attempt)
         diff = recording and _kept_diff(context, task, recording)
-    is_unavailable = isinstance(outcome, Failed) and outcome.reason == "engine_unavailable"
-    final = engine == "builtin" and is_unavailable and outcome.retry_at is None
+    final = (
+        engine == "builtin"
+        and isinstance(outcome, Failed)
+        and outcome.reason == "engine_unavailable"
+        and outcome.retry_at is None
+    )
     looked = engine != "command" and recording is not None and recording.looked
     return _WorkerRun(outcome, engine, final, diff, looked, sessions.task.engine_session)
 

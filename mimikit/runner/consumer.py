@@ -95,7 +95,7 @@ class PooledConsumer(Consumer):
         for name, (cron, ring) in (periodic or {}).items():
             first.ring_at(name, cron, ring)
         # Huey's __init__ makes the workers: which queue each serves must be known before.
-        queues = [queue for queue, count in threads.items() for _ in range(count)]
+        queues: list[QueueName] = [q for q, count in threads.items() for _ in range(count)]
         self._next_queue = iter(queues)
         self._supervise = supervise
         self._wake_supervisor = wake_supervisor

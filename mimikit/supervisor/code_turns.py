@@ -58,7 +58,7 @@ def question_message(question: Question, record: TurnRecord) -> Message:
     )
 
 
-def engine_waits(status: EngineStatus, language: str, now: datetime, zone: ZoneInfo) -> str:
+def engine_waits(status: EngineStatus, language: Language, now: datetime, zone: ZoneInfo) -> str:
     """Why an engine is waited for, how much waits, and what the user can do."""
     own = "zh" if language == "zh" else "en"
     mend = f"engine_mend_{status.want}"

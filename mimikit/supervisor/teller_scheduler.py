@@ -101,14 +101,14 @@ def is_backing_off(state: State, now: datetime) -> bool:
 def waiting_for(state: State, engine: str, reason: str, now: datetime) -> Waiting:
     """Waiting for that reason, since when it began. Pure."""
     before = state.status if isinstance(state, Waiting) else None
-    is_same = before is not None and before.reason == reason
+    since = before.since if before is not None and before.reason == reason else now
     return Waiting(
         EngineStatus(
             engine=engine,
             state="waiting",
             want=want_of(reason),
             reason=reason,
-            since=before.since if is_same else now,
+            since=since,
             until=getattr(reason, "until", None),
         )
     )

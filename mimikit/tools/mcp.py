@@ -11,7 +11,7 @@ import hashlib
 import json
 import secrets
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, TypeAlias
@@ -218,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         facts = {"reason": reason, "status": str(int(status))}
         facts |= {"method": str(self.command)[:20], "path": str(getattr(self, "path", ""))[:200]}
-        headers = getattr(self, "headers", None) or {}
+        headers: Mapping[str, str] = getattr(self, "headers", None) or {}
         facts |= {name: str(headers.get(name))[:200] for name in ("host", "origin")}
         with contextlib.suppress(MimikitError):  # a full disk does not open the door
             self.server.on_refused(facts)

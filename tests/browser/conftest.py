@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 
 from tests.browser.pages import Chat, Complaints, OpenChat
-from tests.browser.product import Product, make_product
+from tests.browser.product import Product, make_product, running
 from tests.support import programs
 
 ENGLISH: dict[str, Any] = {
@@ -79,12 +79,8 @@ def browser_context_args() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """One product for all tests that leave it working; what was said stays."""
-    product = make_product(tmp_path_factory.mktemp("shared"))
-    try:
-        product.start()
+    with running(tmp_path_factory.mktemp("shared")) as product:
         yield product
-    finally:
-        product.stop()
 
 
 @pytest.fixture
@@ -108,8 +104,8 @@ def fresh(tmp_path: Path) -> Iterator[Callable[..., Product]]:
             '[roles.teller]\nengine = "scripted"\n[roles.planner]\nengine = "scripted"\n'
             '[profiles.standard]\nengine = "scripted"'
         )
-        workspace = tmp_path / f"workspace-{len(made)}"
-        product = make_product(workspace, settings if script is not None else "")
+        root = tmp_path / f"product-{len(made)}"
+        product = make_product(root, settings if script is not None else "")
         if script is not None:
             product.script = tmp_path / "script.json"
             product.script.write_text(json.dumps(script))

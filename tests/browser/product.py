@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
-import urllib.error
-import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -23,18 +18,16 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
 from mimikit.web import tokens
+from tests.process.world import TOKEN, World, until
 
 REPO = Path(__file__).parents[2]
-TOKEN = "a-token-for-the-browser-tests-only"
 START_S = 30
 
 
 @dataclass
-class Product:
-    """A consumer and a web server over one state folder."""
+class Product(World):
+    """A consumer and a web server over one state folder, with the engines of its config.toml."""
 
-    workspace: Path
-    port: int
     script: Path | None = None
     """What the consumer's engine `scripted` plays."""
     processes: dict[str, subprocess.Popen[bytes]] = field(
@@ -46,16 +39,25 @@ class Product:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def state(self) -> Path:
-        return self.workspace / ".mimikit"
-
-    @property
     def token(self) -> str:
         return TOKEN
 
     @property
     def files(self) -> Files:
         return Files(RealDisk(self.state), durable=False)
+
+    @property
+    def variables(self) -> dict[str, object]:
+        return {"TOKEN": TOKEN}
+
+    def environment(self) -> dict[str, str]:
+        return super().environment() | {"PYTHONPATH": str(REPO)}
+
+    def command(self, *arguments: str) -> list[str]:
+        if self.script is not None and arguments == ("consumer",):
+            module = "tests.support.scripted_consumer"
+            return [sys.executable, "-m", module, str(self.script), str(self.workspace)]
+        return super().command(*arguments)
 
     def link(self) -> str:
         """A fresh one-time login link."""
@@ -64,23 +66,13 @@ class Product:
 
     def start(self, *names: str) -> None:
         """Start `web`, `consumer` or both, and wait until they answer."""
-        places = ["--workspace", self.workspace, "--state", self.state]
-        web = ["mimikit", *places, "web", "--port", str(self.port)]
-        consumer = ["mimikit", *places, "consumer"]
-        if self.script is not None:
-            consumer = ["tests.support.scripted_consumer", self.script, self.workspace]
-        commands = {"consumer": consumer, "web": web}
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("MIMIKIT_", "PORT"))}
         for name in names or ("consumer", "web"):
-            with (self.workspace / f"{name}.log").open("ab") as log:
-                self.processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", *commands[name]],
-                    env=clean | {"MIMIKIT_TOKEN": TOKEN, "PYTHONPATH": str(REPO)},
-                    stdout=log,
-                    stderr=log,
-                )
+            port = ("--port", str(self.port)) if name == "web" else ()
+            self.processes[name] = self.spawn(name, *port)
         if "web" in self.processes:
-            self.wait_until(self.health_is("ok" if "consumer" in self.processes else None))
+            self.wait_until(self.is_serving)
+        if len(self.processes) == 2:
+            self.wait_until(lambda: self.ask("GET", "/healthz").body["consumer"] == "ok")
 
     def stop(self, *names: str) -> None:
         """End them as a person would."""
@@ -93,54 +85,26 @@ class Product:
                 process.kill()
                 process.wait(20)
 
-    def health_is(self, consumer: str | None) -> Callable[[], bool]:
-        """Whether the web server answers, and says this of the consumer."""
-
-        def look() -> bool:
-            try:
-                with urllib.request.urlopen(f"{self.url}/healthz", timeout=2) as answer:  # noqa: S310
-                    said = json.load(answer)
-            except urllib.error.HTTPError as error:
-                said = json.load(error)
-            except OSError:
-                return False
-            return consumer is None or said["consumer"] == consumer
-
-        return look
-
     def wait_until(self, true: Callable[[], bool]) -> None:
         """Wait for something that no event tells of."""
-        pause = threading.Event()
-        for _ in range(START_S * 20):
-            if true():
-                return
-            pause.wait(0.05)
-        logs = [path.read_text()[-2000:] for path in self.workspace.glob("*.log")]
-        raise AssertionError(f"not within {START_S} s; logs: {logs}")
+        until(true, "what the test waits for", timeout_s=START_S, facts=self._logs)
+
+    def _logs(self) -> str:
+        return f"{self.output('consumer')[-2000:]}\n{self.output('web')[-2000:]}"
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Ask the server as a script does, beside the page."""
-        request = urllib.request.Request(  # noqa: S310 - ours, on loopback
-            self.url + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=15) as answer:  # noqa: S310
-            return json.load(answer)
+        answer = self.ask(method, path, body)
+        assert answer.status < 400, answer
+        return answer.body
 
     def say(self, text: str, id_: str) -> None:
         """A message of the user's, sent from elsewhere."""
         self.call("POST", "/api/input", {"id": id_, "text": text})
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
-def make_product(workspace: Path, settings: str = "") -> Product:
-    product = Product(workspace, free_port())
+def make_product(root: Path, settings: str = "") -> Product:
+    product = Product(root)
     product.state.mkdir(mode=0o700, parents=True)
     (product.state / "config.toml").write_text(
         f'durability = "fast"\n{settings}\n[codex]\npath = "/nowhere/codex"\n'
@@ -149,6 +113,20 @@ def make_product(workspace: Path, settings: str = "") -> Product:
     )
     product.files.make_folders()
     return product
+
+
+@contextmanager
+def running(
+    root: Path, settings: str = "", lay: Callable[[Product], object] = lambda _: None
+) -> Generator[Product]:
+    """A product with what `lay` puts into it before its start."""
+    product = make_product(root, settings)
+    lay(product)
+    try:
+        product.start()
+        yield product
+    finally:
+        product.stop()
 
 
 def lay_history(product: Product, count: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -35,17 +34,6 @@ def test_an_empty_conversation_offers_examples_that_can_be_sent(
     expect(chat.page.get_by_role("heading", name="Hello")).to_have_count(0)
 
 
-def test_a_message_shows_at_once_and_then_how_far_it_is(chat: Chat) -> None:
-    with chat.page.expect_request("**/api/input") as sent:
-        chat.send("run: echo shows-at-once")
-    asked: Any = sent.value.post_data_json
-    mine = chat.page.locator(f"#m-{asked['id']}")
-    expect(mine).to_be_visible()
-    expect(chat.field).to_have_value("")
-    expect(mine).to_have_attribute("data-delivery", "answered")
-    expect(mine).to_have_count(1)
-
-
 def test_a_reply_is_rendered_and_its_code_can_be_copied(chat: Chat) -> None:
     chat.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     chat.send("run: printf 'copy-%s\\n' me twice")
@@ -55,22 +43,6 @@ def test_a_reply_is_rendered_and_its_code_can_be_copied(chat: Chat) -> None:
     reply.get_by_role("button", name="Copy").click()
     expect(reply.get_by_role("button", name="Copied")).to_be_visible()
     assert chat.page.evaluate("navigator.clipboard.readText()") == "copy-me\ncopy-twice"
-
-
-def test_code_can_be_copied_without_a_clipboard(product: Product, open_chat: OpenChat) -> None:
-    chat = open_chat(product)
-    chat.page.add_init_script(
-        "Object.defineProperty(navigator, 'clipboard', {value: undefined});"
-        "document.addEventListener('copy', () =>"
-        " { window.copied = document.activeElement.value; });"
-    )
-    chat.reload()
-    chat.send("run: echo the-old-way")
-    reply = chat.told("the-old-way")
-    reply.locator(".code-box").hover()
-    reply.get_by_role("button", name="Copy").click()
-    expect(reply.get_by_role("button", name="Copied")).to_be_visible()
-    assert chat.page.evaluate("window.copied") == "the-old-way"
 
 
 def test_what_is_no_markup_stays_text_whoever_wrote_it(chat: Chat) -> None:
@@ -150,24 +122,6 @@ def test_a_draft_survives_a_reload(chat: Chat) -> None:
     expect(chat.field).to_have_value("")
 
 
-def test_a_message_that_does_not_get_through_is_kept_and_sent_once(chat: Chat) -> None:
-    chat.complaints.expect(r"net::ERR_|Failed to load resource")
-    chat.product.stop("web")
-    expect(chat.page.locator(".connection.is-reconnecting")).to_be_attached()
-    chat.send("run: echo through-at-last")
-    lost = chat.message("through-at-last")
-    expect(lost).to_contain_text("Not sent")
-    chat.product.start("web")
-    expect(chat.page.locator(".connection.is-online")).to_be_attached(timeout=30_000)
-    lost.get_by_role("button", name="Retry").click()
-    expect(chat.page.locator(".is-user", has_text="through-at-last")).to_have_attribute(
-        "data-delivery", "answered"
-    )
-    expect(chat.told("through-at-last")).to_be_visible()
-    chat.reload()
-    expect(chat.page.locator(".is-user", has_text="through-at-last")).to_have_count(1)
-
-
 def test_an_answer_that_was_lost_on_the_way_makes_no_second_message(chat: Chat) -> None:
     """The server took the message and the page never heard: sending again changes nothing."""
     chat.complaints.expect("net::ERR_FAILED")
@@ -198,14 +152,6 @@ def test_a_message_lost_with_its_page_is_offered_again(chat: Chat) -> None:
     expect(chat.field).to_have_value("run: echo not-forgotten")
     expect(lost).to_have_count(0)
     chat.field.fill("")
-
-
-def test_what_was_said_elsewhere_shows_up(chat: Chat) -> None:
-    chat.product.say("run: echo from-a-script", "msg-from-elsewhere")
-    expect(chat.page.locator("#m-msg-from-elsewhere")).to_contain_text("from-a-script")
-    expect(chat.page.locator("#m-msg-from-elsewhere")).to_have_attribute(
-        "data-delivery", "answered"
-    )
 
 
 def test_a_letter_with_very_many_marks_is_shown_with_some_and_stays_whole(chat: Chat) -> None:

@@ -109,33 +109,12 @@ def test_a_long_part_is_unfolded_by_the_keyboard(opened: Chat) -> None:
     expect(file).to_contain_text("Other work ran meanwhile")
 
 
-def test_a_file_with_very_many_lines_is_closed_until_it_is_opened(opened: Chat) -> None:
-    file = opened.page.locator("[data-file='huge.txt']")
-    head = file.get_by_role("button", name=re.compile("huge.txt"))
-    expect(head).to_have_attribute("aria-expanded", "false")
-    expect(file.locator("table")).to_have_count(0)
-    head.click()
-    expect(head).to_have_attribute("aria-expanded", "true")
-    expect(file).to_contain_text("1,234 more lines are not shown.")
-    head.click()
-    expect(file.locator("table")).to_have_count(0)
-
-
 def test_what_has_no_lines_is_told_in_words(opened: Chat) -> None:
     diff = opened.page.locator(".diff")
     expect(diff).to_contain_text("Binary file: 2,048 bytes")
     expect(diff).to_contain_text("a.txt → b.txt")
     expect(diff).to_contain_text("2 more files changed and are not listed.")
     expect(diff).to_contain_text("Not looked at: node_modules")
-
-
-def test_changes_that_can_not_be_loaded_are_said_and_the_rest_is_shown(chat: Chat) -> None:
-    lay(chat.product)
-    chat.complaints.expected.append("500")
-    chat.page.route("**/api/tasks/task-diff/diff", lambda route: route.fulfill(status=500))
-    chat.page.goto(f"{chat.product.url}/#/task/task-diff")
-    expect(chat.page.locator(".task")).to_contain_text("The changes could not be loaded.")
-    expect(chat.page.locator(".task")).to_contain_text("Mended.")
 
 
 @for_everyone

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.pages import OpenChat
-from tests.browser.product import Product, make_product
+from tests.browser.product import Product, running
 
 pytestmark = pytest.mark.browser
 
@@ -48,32 +48,22 @@ PLACES = {
     quote(f"memory/memory/{TURNED}.md"): ".note h2",
     "backlog": ".backlog-item",
 }
-BESIDE = """(code) => {
-  const range = document.createRange();
-  range.selectNodeContents(code.nextSibling);
-  return range.getClientRects()[0].left - code.getBoundingClientRect().right;
-}"""
 
 
 @pytest.fixture(scope="module")
 def turned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """Tasks, a chain, a note and more of that name."""
-    product = make_product(tmp_path_factory.mktemp("turned"))
-    product.files.write(f"memory/{TURNED}.md", f"# {TURNED}\n\nRead it.\n".encode())
-    product.files.write("backlog.md", f"- [ ] {TURNED}\n".encode())
-    try:
-        product.start()
-        for id_, title in (("task-turned", TURNED), ("task-hebrew", "תה")):
-            asked = {"id": id_, "prompt": "exit 3", "profile": "command", "title": title}
-            product.call("POST", "/api/tasks", asked)
+    with running(tmp_path_factory.mktemp("turned")) as product:
+        product.files.write(f"memory/{TURNED}.md", f"# {TURNED}\n\nRead it.\n".encode())
+        product.files.write("backlog.md", f"- [ ] {TURNED}\n".encode())
+        asked = {"id": "task-turned", "prompt": "exit 3", "profile": "command", "title": TURNED}
+        product.call("POST", "/api/tasks", asked)
         after = {"type": "task_done", "params": {"taskId": "task-turned"}}
         there = {"type": "file_exists", "params": {"path": f"{TURNED}.md"}}
         for id_, condition in (("after", after), ("there", there)):
             asked = {"id": id_, "title": TURNED, "prompt": "true", "profile": "command"}
             product.call("POST", "/api/triggers", {**asked, "condition": condition})
         yield product
-    finally:
-        product.stop()
 
 
 def test_no_title_turns_around_what_stands_beside_it(turned: Product, open_chat: OpenChat) -> None:
@@ -85,11 +75,3 @@ def test_no_title_turns_around_what_stands_beside_it(turned: Product, open_chat:
         expect(page.locator(f".panel {selector}", has_text="leaf").first).to_be_visible()
         seen[path] = page.evaluate(BACKWARDS, ALONE)
     assert {path: found for path, found in seen.items() if found} == {}
-
-
-def test_a_title_of_another_script_keeps_its_place(turned: Product, open_chat: OpenChat) -> None:
-    page = open_chat(turned).page
-    code = page.locator("#timeline code", has_text="תה").first
-    expect(code).to_be_visible()
-    code.evaluate("(code) => { code.nextSibling.data = ' 12, 13 is done'; }")
-    assert code.evaluate(BESIDE) >= 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.pages import Chat, OpenChat
 from tests.browser.product import Product
@@ -34,18 +34,6 @@ def test_a_page_whose_stream_is_refused_asks_every_few_seconds(
     chat.send("run: echo by-polling")
     expect(chat.message("by-polling").first).to_have_attribute("data-delivery", "answered")
     expect(chat.told("by-polling")).to_be_visible()
-
-
-def test_each_tab_hears_of_everything(chat: Chat) -> None:
-    pages: list[Page] = [chat.page]
-    for _ in range(2):
-        page = chat.page.context.new_page()
-        page.goto(chat.product.url)
-        expect(page.locator(".connection.is-online")).to_be_attached()
-        pages.append(page)
-    chat.product.say("run: echo for-all", "msg-for-all-tabs")
-    for page in pages:
-        expect(page.locator("#m-msg-for-all-tabs")).to_have_attribute("data-delivery", "answered")
 
 
 def test_a_consumer_that_is_gone_is_told_loudly_and_messages_wait_for_it(chat: Chat) -> None:

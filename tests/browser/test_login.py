@@ -8,7 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.pages import Chat, Complaints
 from tests.browser.product import Product
@@ -82,22 +82,6 @@ def test_a_spent_link_does_no_harm_to_who_is_in(chat: Chat) -> None:
         assert answer.value.status == status
         expect(chat.page.locator("#composer")).to_be_visible()
         chat.page.goto("about:blank")
-
-
-def test_a_login_whose_answer_is_lost_does_no_harm_to_who_is_in(chat: Chat) -> None:
-    """As when the line breaks just then: the page never sees the new key, and keeps its own."""
-
-    def lose(route: Route) -> None:
-        answers.append(route.fetch().status)
-        route.abort()
-
-    answers: list[int] = []
-    chat.complaints.expect("ERR_FAILED")
-    chat.page.route("**/api/login", lose)
-    chat.page.goto("about:blank")
-    chat.page.goto(chat.product.link())
-    expect(chat.page.locator("#composer")).to_be_visible()
-    assert answers == [200]
 
 
 def test_logging_out_leaves_in_every_tab_and_in_again_heals_them(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from mimikit.clock import SystemClock
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol.models import Message
 from tests.browser.looking import for_everyone, looking
 from tests.browser.pages import Chat, OpenChat
-from tests.browser.product import Product, make_product
+from tests.browser.product import Product, running
 
 pytestmark = pytest.mark.browser
 
@@ -83,13 +83,9 @@ def lay_memory(product: Product) -> None:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """A product that remembers; each test that writes has a file of its own."""
-    product = make_product(tmp_path_factory.mktemp("memory"), 'timezone = "Asia/Shanghai"')
-    lay_memory(product)
-    try:
-        product.start()
+    root = tmp_path_factory.mktemp("memory")
+    with running(root, 'timezone = "Asia/Shanghai"', lay_memory) as product:
         yield product
-    finally:
-        product.stop()
 
 
 @pytest.fixture
@@ -149,49 +145,6 @@ def test_files_stand_in_groups_and_are_read_without_the_names_of_entries(chat: C
     expect(row).to_be_focused()
 
 
-def test_a_document_of_the_workspace_is_read_only_and_its_html_is_text(chat: Chat) -> None:
-    page = open_memory(chat)
-    page.get_by_role("link", name="guide/setup").click()
-    expect(page.locator(".note-text")).to_contain_text("Install <b>pnpm</b>, then run make.")
-    expect(page.locator(".note-head")).to_contain_text("Read only")
-    expect(page.get_by_role("link", name="Edit", exact=True)).to_have_count(0)
-    page.goto(f"{chat.product.url}/#/memory/docs/guide/setup.md?edit")
-    expect(page.locator(".note-page")).to_contain_text("Read only")
-    expect(page.get_by_role("textbox", name="Text")).to_have_count(0)
-
-
-def test_a_file_that_is_not_there_is_told_and_a_failed_load_is_tried_again(chat: Chat) -> None:
-    chat.complaints.expect("404")
-    chat.complaints.expect("ERR_FAILED")
-    page = chat.page
-    page.goto(f"{chat.product.url}/#/memory/memory/2026-01-01-none.md")
-    expect(page.locator(".empty")).to_contain_text("No such file")
-    page.route("**/api/memory", lambda route: route.abort())
-    page.get_by_role("link", name="All of memory").click()
-    expect(page.locator(".empty")).to_contain_text("could not be loaded")
-    page.unroute("**/api/memory")
-    page.get_by_role("button", name="Try again").click()
-    expect(page.locator("[data-group]").first).to_be_visible()
-
-
-def test_nothing_yet_says_what_will_be_here_and_how_it_comes(
-    fresh: Callable[..., Product], open_chat: OpenChat
-) -> None:
-    product = fresh()
-    product.start()
-    chat = open_chat(product)
-    page = chat.page
-    page.get_by_role("link", name="Memory").click()
-    expect(page.locator(".empty")).to_contain_text("remember that")
-    chat.send("remember that the heron is grey")
-    row = page.get_by_role("link", name=re.compile("Long-term notes"))
-    expect(row).to_be_visible()  # by itself
-    row.click()
-    expect(page.locator(".note-text")).to_contain_text("the heron is grey")
-    page.goto(f"{product.url}/#/backlog")
-    expect(page.locator(".empty")).to_contain_text("backlog")
-
-
 # ---- searching
 
 
@@ -224,7 +177,11 @@ def test_chinese_is_found_and_marked_with_who_said_it(chat: Chat) -> None:
     expect(page.locator(".note-text h1")).to_have_count(0)
 
 
-def test_a_message_of_long_ago_is_found_and_shown_in_the_chat(chat: Chat) -> None:
+@pytest.mark.parametrize("late", [False, True])
+def test_a_message_of_long_ago_is_found_and_shown_in_the_chat(chat: Chat, late: bool) -> None:
+    if late:
+        chat.page.add_init_script(SLOW_FRAMES)
+        chat.reload()
     page = open_memory(chat)
     expect(page.locator("#m-msg-old-0002")).to_have_count(0)
     hits = look_for(page, "walrus").filter(has_text=FAR_BACK).filter(has_text="Conversation")
@@ -232,42 +189,11 @@ def test_a_message_of_long_ago_is_found_and_shown_in_the_chat(chat: Chat) -> Non
     expect(page.locator("#m-msg-old-0002")).to_be_in_viewport()
 
 
-def test_nothing_found_and_a_search_that_failed_say_so(chat: Chat) -> None:
-    chat.complaints.expect("503")
-    page = open_memory(chat)
-    page.get_by_role("searchbox").fill("xyzzyplugh")
-    expect(page.locator(".empty")).to_contain_text("Nothing found")
-    broken = {"error": {"message": "the disk does not answer", "field": None}}
-    page.route("**/api/search?*", lambda route: route.fulfill(status=503, json=broken))
-    page.get_by_role("searchbox").fill("otter")
-    expect(page.locator(".empty")).to_contain_text("the disk does not answer")
-    page.unroute("**/api/search?*")
-    page.get_by_role("button", name="Try again").click()
-    expect(page.locator(".hit").first).to_be_visible()
-    page.get_by_role("button", name="Clear the search").click()
-    expect(page.get_by_role("searchbox")).to_be_focused()
-    expect(page.locator("[data-group]").first).to_be_visible()
-
-
 SLOW_FRAMES = """
 const soon = window.requestAnimationFrame.bind(window);
 window.requestAnimationFrame = (draw) => setTimeout(() => soon(draw), 300);
 """
 """What is to be drawn is drawn late, as on a busy machine."""
-
-
-def test_the_search_has_the_focus_however_late_it_is_drawn(chat: Chat) -> None:
-    chat.page.add_init_script(SLOW_FRAMES)
-    chat.reload()
-    chat.page.locator("#scroll").focus()
-    chat.page.keyboard.press("/")
-    expect(chat.page.get_by_role("searchbox")).to_be_focused()
-
-
-def test_a_message_of_long_ago_is_shown_however_late_it_is_drawn(chat: Chat) -> None:
-    chat.page.add_init_script(SLOW_FRAMES)
-    chat.reload()
-    test_a_message_of_long_ago_is_found_and_shown_in_the_chat(chat)
 
 
 def test_a_search_needs_no_mouse(chat: Chat) -> None:
@@ -372,48 +298,6 @@ def test_what_is_typed_outlives_a_reload_and_another_hand(chat: Chat) -> None:
     page.get_by_role("link", name="Edit", exact=True).click()
     expect(text).to_have_value("Another.\n")
     assert read(product, path) == "Another.\n"
-
-
-def test_what_could_not_be_saved_is_still_there(chat: Chat) -> None:
-    chat.complaints.expect("ERR_FAILED")
-    page, product = chat.page, chat.product
-    path = f"memory/{YESTERDAY}-lost.md"
-    write(product, path, "One.\n")
-    text = edit(chat, path)
-    text.fill("Two.\n")
-
-    def cut_off(route: Route) -> None:
-        if route.request.method == "PUT":
-            route.fetch()  # it arrives; its answer does not
-            route.abort()
-        else:
-            route.continue_()
-
-    page.route("**/api/memory/**", cut_off)
-    save(page)
-    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
-    expect(text).to_have_value("Two.\n")
-    page.unroute("**/api/memory/**")
-    save(page)
-    expect(page.locator(".note-text")).to_have_text("Two.")
-
-
-def test_a_note_is_made_and_one_of_the_same_name_beside_it(chat: Chat) -> None:
-    chat.complaints.expect("409")
-    page = open_memory(chat)
-    for number, name in ((1, "plan-b.md"), (2, "plan-b-2.md")):
-        page.get_by_role("link", name="New note").click()
-        expect(page.get_by_role("heading", name="New note")).to_be_focused()
-        page.keyboard.press("Tab")
-        page.keyboard.type("Plan B")
-        page.keyboard.press("Tab")
-        page.keyboard.type(f"计划 {number}")
-        page.get_by_role("button", name="Keep note").click()
-        expect(page.locator(".note-text p")).to_have_text(f"计划 {number}")
-        expect(page.locator(".row-path")).to_have_text(re.compile(f"^memory/[0-9-]+{name}$"))
-        page.get_by_role("link", name="All of memory").click()
-    made = [path.read_text() for path in chat.product.state.glob("memory/*plan-b*.md")]
-    assert sorted(made) == ["# Plan B\n\n计划 1\n", "# Plan B\n\n计划 2\n"]
 
 
 # ---- behind a reply, and put off

@@ -1,4 +1,4 @@
-"""What a mind does, as the page shows it: a scripted one, so that it does it on cue."""
+"""What an engine does, as the page shows it: a scripted one, so that it does it on cue."""
 
 from __future__ import annotations
 
@@ -51,25 +51,6 @@ def test_a_question_is_answered_by_a_button_or_in_words(
     expect(chat.message("Thank you.").locator("strong")).to_have_text("Thank")
 
 
-def test_an_answer_that_comes_too_late_is_kept_as_a_message(
-    fresh: Callable[..., Product], open_chat: OpenChat
-) -> None:
-    product = fresh({"teller": [[ASK], [REPLY]]})
-    product.start()
-    chat = open_chat(product)
-    chat.complaints.expect("409")
-    chat.send("go on")
-    card = chat.page.get_by_role("region", name="Which branch shall I take?")
-    expect(card).to_be_visible()
-    closed = {"error": {"message": "that question is no longer open", "field": "questionId"}}
-    chat.page.route("**/api/answer", lambda route: route.fulfill(status=409, json=closed))
-    card.get_by_role("button", name="left").click()
-    lost = chat.page.locator("[data-delivery=failed]", has_text="left")
-    expect(lost).to_contain_text("no longer open")
-    lost.get_by_role("button", name="Retry").click()
-    expect(chat.message("Thank you.")).to_be_visible()
-
-
 def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(
     fresh: Callable[..., Product], open_chat: OpenChat
 ) -> None:
@@ -112,7 +93,7 @@ def test_stop_ends_the_reply_that_is_being_made(
     expect(chat.page.locator(".is-draft")).to_have_count(0)
 
 
-def test_what_waits_for_a_mind_stands_on_top_with_the_way_out(
+def test_what_waits_for_an_engine_stands_on_top_with_the_way_out(
     fresh: Callable[..., Product], open_chat: OpenChat
 ) -> None:
     product = fresh()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.pages import Chat, OpenChat
-from tests.browser.product import Product, lay_history, make_product
+from tests.browser.product import Product, lay_history, running
 
 pytestmark = pytest.mark.browser
 
@@ -20,13 +20,9 @@ LEFT = "(box) => box.scrollHeight - box.scrollTop - box.clientHeight"
 @pytest.fixture(scope="module")
 def talkative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """A product with a long past."""
-    product = make_product(tmp_path_factory.mktemp("talkative"))
-    lay_history(product, 240)
-    try:
-        product.start()
+    root = tmp_path_factory.mktemp("talkative")
+    with running(root, lay=lambda product: lay_history(product, 240)) as product:
         yield product
-    finally:
-        product.stop()
 
 
 @pytest.fixture
@@ -102,10 +98,3 @@ def test_a_reader_at_the_end_stays_there(long: Chat) -> None:
     long.page.set_viewport_size({"width": 700, "height": 500})
     is_at_the_end(long)
     long.field.fill("")
-
-
-def test_one_s_own_message_is_gone_to(long: Chat) -> None:
-    long.page.locator("#scroll").evaluate("(box) => { box.scrollTop = box.scrollHeight - 3000; }")
-    expect(long.page.get_by_role("button", name="Latest")).to_be_visible()
-    long.send("run: echo back-to-the-end")
-    expect(long.message("back-to-the-end").first).to_be_in_viewport()

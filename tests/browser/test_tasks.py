@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from mimikit.clock import SystemClock
 from tests.browser.pages import Chat
 
 pytestmark = pytest.mark.browser
@@ -43,22 +41,6 @@ def test_a_task_is_watched_and_canceled(chat: Chat) -> None:
     expect(page.locator("[data-group=running] .row")).to_have_count(0)
 
 
-def test_what_has_ended_never_ends_in_the_future(chat: Chat) -> None:
-    chat.page.clock.set_fixed_time(SystemClock().now() - timedelta(minutes=5))
-    chat.send("run: echo ahead of the page")
-    expect(row(chat.page, "ended", "ahead of the page")).to_contain_text("just now")
-
-
-def test_stop_ends_the_running_task(chat: Chat) -> None:
-    chat.send(SLOW.replace("600", "700"))
-    expect(row(chat.page, "running", "seq 700")).to_be_visible()
-    expect(chat.page.locator("#live")).to_contain_text("1 worker")
-    chat.page.get_by_role("button", name="Stop").click()
-    expect(
-        chat.page.locator("[data-group=ended] .row.is-canceled", has_text="seq 700")
-    ).to_be_visible()
-
-
 def test_a_failure_is_told_in_words_and_can_be_tried_again(chat: Chat) -> None:
     page = chat.page
     chat.send("run: echo why-not >&2; exit 3")
@@ -89,33 +71,3 @@ def test_chat_and_task_lead_to_each_other(chat: Chat) -> None:
     expect(told).not_to_be_in_viewport()
     page.get_by_role("button", name="In the chat").click()
     expect(told).to_be_in_viewport()
-
-
-def test_a_task_that_is_not_there_says_so(chat: Chat) -> None:
-    chat.complaints.expect("404")
-    chat.page.goto(f"{chat.product.url}/#/task/task-that-never-was")
-    expect(chat.page.locator("#panel")).to_contain_text("No such task")
-
-
-def test_a_trigger_is_paused_resumed_run_and_deleted(chat: Chat) -> None:
-    page = chat.page
-    chat.send("every 3 hours run echo from-the-trigger")
-    page.get_by_role("link", name="Triggers").click()
-    card = page.locator(".trigger", has_text="from-the-trigger")
-    expect(card).to_contain_text("every 3 hours")
-    expect(card).to_contain_text("has not fired yet")
-    expect(card).to_contain_text("in 3 hours")  # the next run
-    card.get_by_role("button", name="Pause").click()
-    expect(card).to_contain_text("paused")
-    expect(card.get_by_role("button", name="Resume")).to_be_visible()
-    card.get_by_role("button", name="Resume").click()
-    expect(card.get_by_role("button", name="Pause")).to_be_visible()
-    card.get_by_role("button", name="Run now").click()
-    expect(chat.told("from-the-trigger")).to_be_visible()
-    card.get_by_role("button", name="Delete").click()
-    card.get_by_role("button", name="Keep").click()
-    expect(card.get_by_role("group")).to_have_count(0)
-    card.get_by_role("button", name="Delete").click()
-    card.get_by_role("group").get_by_role("button", name="Delete").click()
-    expect(card).to_have_count(0)
-    assert chat.product.call("GET", "/api/triggers")["triggers"] == []

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.looking import for_everyone, looking
 from tests.browser.pages import Chat
-from tests.browser.product import Product, make_product
+from tests.browser.product import Product, running
 
 pytestmark = pytest.mark.browser
 
@@ -107,77 +107,6 @@ def test_a_cron_expression_is_refused_at_its_field_and_nothing_typed_is_lost(cha
     assert (made["cron"], made["timezone"]) == ("30 18 * * 1-5", "Europe/Berlin")
 
 
-def test_what_is_typed_stays_while_one_looks_elsewhere(chat: Chat) -> None:
-    page = chat.page
-    form = form_of(chat)
-    form.get_by_label("What to do").fill("half a thought")
-    form.get_by_label("What to do").press("Escape")
-    expect(form).to_be_visible()
-    page.get_by_role("link", name="Tasks").click()
-    page.go_back()
-    expect(form.get_by_label("What to do")).to_have_value("half a thought")
-    form.get_by_role("button", name="Discard").click()
-    page.get_by_role("link", name="New trigger").click()
-    expect(form.get_by_label("What to do")).to_have_value("")
-
-
-def test_one_that_did_not_get_through_is_sent_again_and_made_once(chat: Chat) -> None:
-    chat.complaints.expect("ERR_FAILED")
-    page = chat.page
-    form = form_of(chat)
-    fill_command(form, "echo sent-twice")
-    form.get_by_role("textbox", name="Time").fill("every 3 hours")
-    expect(form.locator(".preview-times li")).to_have_count(3)
-
-    def cut_off(route: Route) -> None:
-        route.fetch()  # it arrives; its answer does not
-        route.abort()
-
-    page.route("**/api/triggers", cut_off)
-    form.get_by_role("button", name="Create").click()
-    expect(form.get_by_role("alert")).to_contain_text("cannot be reached")
-    expect(form.get_by_label("Command")).to_have_value("echo sent-twice")
-    page.unroute("**/api/triggers")
-    form.get_by_role("button", name="Create").click()
-    expect(page.locator(".trigger-full")).to_be_visible()
-    assert sum("sent-twice" in one["prompt"] for one in listed(chat.product)) == 1
-
-
-@pytest.mark.parametrize("kind", ["plain", "file_exists"])
-@pytest.mark.parametrize("height", [460, 820])
-def test_the_button_stays_under_the_pointer_while_the_preview_comes(
-    chat: Chat, kind: str, height: int
-) -> None:
-    page = chat.page
-    page.set_viewport_size({"width": 1280, "height": height})
-    form = form_of(chat)
-    fill_command(form, f"echo under-the-pointer-{kind}-{height}")
-    page.locator("#panel-body").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/api/triggers/preview", hold)
-    form.get_by_label("Starts").select_option(kind)
-    with page.expect_request("**/api/triggers/preview"):
-        if kind == "plain":
-            form.get_by_role("textbox", name="Time").fill("every day at 9:00")
-        else:
-            form.get_by_label("Path").fill("never.flag")
-    preview = form.locator("#preview")
-    expect(preview).to_have_attribute("aria-busy", "true")
-    button = form.get_by_role("button", name="Create")
-    button.hover()
-    before = button.bounding_box()
-    page.mouse.down()
-    held[0].continue_()
-    expect(preview.locator(".preview-words")).to_be_visible()
-    assert button.bounding_box() == before
-    page.mouse.up()
-    expect(page.locator(".trigger-full .trigger-words")).to_be_visible()
-
-
 def test_one_is_made_by_the_keyboard_alone(chat: Chat) -> None:
     page = chat.page
     form = form_of(chat)
@@ -205,30 +134,6 @@ def test_one_is_made_by_the_keyboard_alone(chat: Chat) -> None:
     keys.press("Enter")
     expect(page.locator(".nodes .node")).to_contain_text("by-hand.flag")
     assert stored(chat.product, "by hand")["condition"] == exists("by-hand.flag")
-
-
-def test_one_is_edited_and_what_was_not_touched_stays(chat: Chat) -> None:
-    make_trigger(
-        chat.product,
-        "trig-edited",
-        "echo edited",
-        schedule={"interval": 10800},
-        title="Every so often",
-        overlap="queue",
-    )
-    page = chat.page
-    page.get_by_role("link", name="Triggers").click()
-    card = page.locator(".trigger", has_text="Every so often")
-    card.get_by_role("link", name="Edit").click()
-    form = page.locator("#trigger-form")
-    expect(form.get_by_role("textbox", name="Every")).to_have_value("3")
-    expect(form.locator("#everyUnit")).to_have_value("hour")
-    form.get_by_role("textbox", name="Every").fill("5")
-    form.get_by_role("button", name="Save").click()
-    expect(page.locator(".trigger-full .trigger-words")).to_contain_text("every 5 hours")
-    after = stored(chat.product, "echo edited")
-    assert after["schedule"]["interval"] == 18000
-    assert (after["title"], after["overlap"]) == ("Every so often", "queue")
 
 
 def test_one_is_paused_run_and_deleted_where_it_is_shown_and_its_past_stays(chat: Chat) -> None:
@@ -284,29 +189,6 @@ def test_a_condition_of_several_is_made_explained_and_fires(chat: Chat) -> None:
     expect(chat.told("both-are-there")).to_be_visible()
 
 
-def test_one_asks_a_model_and_says_what_that_costs(chat: Chat) -> None:
-    form = form_of(chat)
-    form.get_by_label("Starts").select_option("llm_eval")
-    form.get_by_label("Question").fill("Is the build red?")
-    expect(form.locator(".preview-notes")).to_contain_text("a day")
-    expect(form.locator("#cooldown-hint")).to_contain_text("1d")
-
-
-def test_a_condition_made_elsewhere_is_shown_in_words_and_kept(chat: Chat) -> None:
-    inner = {"type": "or", "params": {"conditions": [exists("b.flag"), exists("c.flag")]}}
-    condition = {"type": "and", "params": {"conditions": [exists("a.flag"), inner]}}
-    make_trigger(chat.product, "trig-nested", "echo nested", condition=condition, title="Nested")
-    page = chat.page
-    page.goto(f"{chat.product.url}/#/trigger/trig-nested/edit")
-    form = page.locator("#trigger-form")
-    expect(form.locator(".kept")).to_be_visible()
-    form.get_by_label("Path").fill("z.flag")
-    form.get_by_role("button", name="Save").click()
-    expect(page.locator("[data-path='$.0']")).to_contain_text("z.flag")
-    after = stored(chat.product, "echo nested")["condition"]
-    assert after["params"]["conditions"] == [exists("z.flag"), inner]
-
-
 # ---- chains
 
 
@@ -359,9 +241,7 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    product = make_product(tmp_path_factory.mktemp("triggers"))
-    try:
-        product.start()
+    with running(tmp_path_factory.mktemp("triggers")) as product:
         task = product.call(
             "POST", "/api/tasks", {"prompt": "exit 3", "profile": "command", "title": "It fails"}
         )["id"]
@@ -377,8 +257,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         broken.write_text('{\n "prompt": "x",\n "schedule": {"cron": "never"}\n}\n')
         product.wait_until(lambda: any(one["broken"] for one in listed(product)))
         yield Scene(product, task)
-    finally:
-        product.stop()
 
 
 @for_everyone

@@ -1,7 +1,7 @@
 """Randomness that repeats: the same life of a flow gives the same names, so equal disks are equal.
 
-Each life (the flow, its recovery, the recovery of that) draws from a row of its own, so that two
-lives never give the same name.
+Each life (the flow, its recovery, the recovery of that) draws from a sequence of its own, so that
+two lives never give the same name.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from mimikit.protocol import files, ids
 from mimikit.roles import run, scratch
 
 NO_PROCESS = 2**22
-"""Above every process id of the system: a temp file of this owner has a dead one."""
+"""Above every process id of the system: a temp file with this owner is an orphan."""
 
 
 class Dice:
-    """Stands for the modules `secrets` and `os` where the product draws."""
+    """Replaces `secrets` and `os` where the product draws random names."""
 
     def __init__(self) -> None:
         self._row = 0
         self._count = itertools.count()
 
     def life(self, number: int) -> None:
-        """Begin the row of a life."""
+        """Restart the sequence of a life."""
         self._row = number
         self._count = itertools.count()
 
@@ -48,7 +48,7 @@ DICE = Dice()
 
 
 class NoScratch:
-    """No folder on the real disk for each run: the tests' engine needs none."""
+    """No scratch folder on the real disk: the tests' engine needs none."""
 
     @staticmethod
     def mkdtemp(prefix: str) -> str:
@@ -80,5 +80,5 @@ def loaded_dice() -> Generator[Dice]:
 
 
 def dead_owner(store: files.Files, life: int) -> None:
-    """Let the temp files of this life belong to a process that no longer runs after it."""
+    """Have the temp files of this life belong to a process that is dead after it."""
     store._temp_owner = f"{NO_PROCESS + life}-sim-boot"

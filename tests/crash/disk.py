@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import NamedTuple, TypeAlias
 
-from mimikit.protocol.disk import FileKind
+from mimikit.protocol.disk import FileKind, FileStat
 from mimikit.protocol.files import TEMP_PREFIX
 from tests.crash.sites import SHARED
 from tests.support.memory_disk import DiskStep, MemoryDisk, _File, _Names, _Unsynced
@@ -27,7 +27,7 @@ HINTS = frozenset({"events.jsonl", "events.1.jsonl", "log.jsonl", "health.json"}
 
 
 class Endless(BaseException):
-    """The product goes round and round. A BaseException: no handler for errors may catch it."""
+    """The product never becomes idle. A BaseException: no error handler may catch it."""
 
 
 class Site(NamedTuple):
@@ -67,7 +67,7 @@ class Open(NamedTuple):
     files: dict[int, tuple[bytes, int]]
     """Inode → its bytes, and how many of them are flushed."""
     linked: tuple[frozenset[str], ...]
-    """Folders whose changes hang together."""
+    """Folders whose changes become durable together."""
 
     def durable(self) -> Contents:
         """What is left when all that is not flushed is lost."""
@@ -219,21 +219,13 @@ class WatchedDisk(MemoryDisk):
             for name, file in names.items()
         )
 
-    def take_away(self, folders: Collection[str]) -> None:
-        """What somebody else does at once: no step of the product's."""
-        for image in (self._folders, self._durable):
-            for path in [p for p in image for f in folders if p == f or p.startswith(f"{f}/")]:
-                del image[path]
-        gone = {f for change in self._pending for f in change.folders if f not in self._folders}
-        self._pending = [change for change in self._pending if not change.folders & gone]
-
     # ---- watching -----------------------------------------------------------------------
 
     def _step(self, operation: str, path: str) -> None:
         if self.watch is not None:
             folder, _, name = path.rpartition("/")
             if self.hints or not is_hint(folder, name):
-                self.watch(DiskStep(operation, path, ""), site(sys._getframe(1)))
+                self.watch(DiskStep(operation, path), site(sys._getframe(1)))
         if self.fault is not None and (error := self.fault(operation, path)) is not None:
             raise error
         super()._step(operation, path)
@@ -252,6 +244,12 @@ class WatchedDisk(MemoryDisk):
         self._maybe_fail("read", path)
         return super().read(path, offset=offset, limit=limit, most=most)
 
+    def stat(self, path: str) -> FileStat | None:
+        """What stands there; a fault may come here too."""
+        if self.fault is not None and (error := self.fault("stat", path)) is not None:
+            raise error
+        return super().stat(path)
+
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]:
         """Names and kinds; a fault may come here too."""
         self._maybe_fail("list", path)
@@ -260,7 +258,7 @@ class WatchedDisk(MemoryDisk):
             return files + self._subfolders().get(path, [])
 
     def _subfolders(self) -> dict[str, list[tuple[str, FileKind]]]:
-        """The folders in each folder; asked for ten times as often as anything else."""
+        """Subfolders by folder; cached, as this is asked ten times as often as anything else."""
         if self._tree is None or self._tree[0] != len(self._folders):
             tree: dict[str, list[tuple[str, FileKind]]] = {}
             for folder in filter(None, self._folders):
@@ -279,7 +277,7 @@ class WatchedDisk(MemoryDisk):
 
 DISK_ROOM = "mimikit.protocol."
 LIFE = "_go"
-"""The driver's frame in which the product lives: above it nobody asks for a change."""
+"""The driver's frame below which the product runs."""
 
 
 def site(frame: FrameType | None) -> Site:
@@ -295,7 +293,7 @@ def site(frame: FrameType | None) -> Site:
 
 
 def asker(frame: FrameType | None) -> Site:
-    """As `site`, but of a shared file: who had it changed."""
+    """As `site`, but for a file shared with the user: who had it changed."""
     while frame is not None and frame.f_code.co_name != LIFE and not _is_shared(frame):
         frame = frame.f_back
     while frame is not None and _is_shared(frame):
@@ -311,7 +309,7 @@ def _is_shared(frame: FrameType) -> bool:
 def _restore(
     group: frozenset[str], folders: dict[str, _Names]
 ) -> Callable[[dict[str, _Names]], None]:
-    """The change that makes these folders as they were when the process was killed."""
+    """A change that restores these folders as they were at the kill."""
     kept = {folder: dict(folders[folder]) for folder in group}
 
     def apply(image: dict[str, _Names]) -> None:

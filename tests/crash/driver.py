@@ -15,7 +15,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
@@ -51,13 +51,11 @@ from tests.support.product import START, Product
 from tests.support.twins import FakeClock
 
 Action: TypeAlias = "Callable[[Client], object]"
-TOLD_ERRORS = frozenset(
-    {"turn_failed", "trigger_fault", "archive_backlog", "history_overflow", "folders_changed"}
-)
-"""What a flow may bring about on purpose."""
+TOLD_ERRORS = frozenset({"turn_failed", "trigger_fault", "archive_backlog", "history_overflow"})
+"""Errors in the log that a flow may cause on purpose."""
 START_NS = int(START.timestamp()) * 10**9
-_GATHERED_S = 61.0
-"""After so long nothing is gathered any more."""
+_COALESCED_S = 61.0
+"""Seconds after which no results are coalesced any more."""
 
 
 class Client:
@@ -67,9 +65,9 @@ class Client:
         self.product, self.oracle = product, oracle
         self.files = product.files
         self.action = 0
-        """Which action of its flow the client is at."""
+        """Index of the flow's current action."""
         self._passed: list[tuple[float, float]] = []
-        """(steady time, seconds) of each time it let pass on purpose."""
+        """(monotonic time, seconds) of each pause the client made on purpose."""
 
     @property
     def now(self) -> datetime:
@@ -91,7 +89,7 @@ class Client:
         self.oracle.ack("task", id_)
 
     def order(self, id_: str, action: Any, target: str = "", **args: Any) -> None:
-        """Give an order."""
+        """Give a command."""
         at = self.oracle.note(f"time of {id_}", self.now)
         order = Command(id=id_, action=action, target=target, args=args, created_at=at)
         queue.give_command(self.files, order)
@@ -141,7 +139,7 @@ class Client:
             self.product.workspace.write(name, *entry)
 
     def put(self, path: str, data: bytes) -> None:
-        """Put a file there by hand; whoever does so does not repeat it."""
+        """Put a file there by hand, once."""
         if self.oracle.note(f"put {path}", self) is self:
             self.oracle.renote(f"put {path}", True)
             self.files.write(path, data)
@@ -152,15 +150,8 @@ class Client:
             self.oracle.renote(f"put folder {path}", True)
             self.files.make_folders([path])
 
-    def take_away(self, *folders: str) -> None:
-        """Remove folders with what is in them by hand, once."""
-        if self.oracle.note(f"take away {folders}", self) is self:
-            self.oracle.renote(f"take away {folders}", True)
-            assert isinstance(self.files.fs, WatchedDisk)
-            self.files.fs.take_away(folders)
-
     def edit(self, path: str, line: str) -> None:
-        """Add a line to a file of memory, as the page does; whoever sees it there is content."""
+        """Add a line to a memory file as the page does, unless it is there."""
         note = notes.read(self.files, path)
         text = note.text if note else ""
         if line not in text:
@@ -175,12 +166,12 @@ class Client:
         self.put(paths.DROPPED_INBOX, data)
 
     def stop(self) -> None:
-        """What the app does when it ends well."""
+        """What the app does on a clean stop."""
         self.product.store.ledger.checkpoint()
         self.product.store.save_runtime(starts=[], seen_at=self.now)
 
     def restart(self) -> None:
-        """Start a new product where the old one has stopped; again, where the disk refuses."""
+        """Start a new product after a clean stop; retry while the disk refuses."""
         old = self.product
         for _ in range(100):
             try:
@@ -213,7 +204,7 @@ class Client:
             self.product.clock.jump(START + timedelta(seconds=seconds))
 
     def passed_since(self, steady_s: float) -> float:
-        """Seconds this client let pass on purpose."""
+        """Seconds this client let pass on purpose since then."""
         return sum(seconds for at, seconds in self._passed if at >= steady_s)
 
 
@@ -235,10 +226,10 @@ class Flow:
     caps: HistoryCaps | None = None
     settings: Settings | None = None
     waits_s: float = 0.0
-    """So long it waits of itself, in what time its client does not let pass: for a mind."""
+    """Seconds the flow waits by itself, for an engine, beside what its client lets pass."""
 
     def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
-        """What lives through it; `quiet` writes neither log nor events."""
+        """The product under test; `quiet` writes neither log nor events."""
         return Product(
             files,
             clock,
@@ -250,7 +241,7 @@ class Flow:
         )
 
     def counting(self, product: Product) -> Product:
-        """The same; what its runs use is counted in the flows about that alone, as it costs."""
+        """The same; token usage is counted only in flows about it, as that is slow."""
         if not self.expected.counts:
             product.context.usage.begin = lambda *_facts: None  # pyright: ignore[reportAttributeAccessIssue]
         return product
@@ -436,7 +427,7 @@ class Explorer:
                 found += kept_as_expected(left, self.flow.expected)
                 found += planned_as_expected(left, self.flow.expected)
                 if told_as_expected(left) and not found:
-                    client.product.clock.advance(_GATHERED_S)
+                    client.product.clock.advance(_COALESCED_S)
                     client.product.idle()
                     found += told_as_expected(disk.kill_image().folders)
         if not found:
@@ -450,7 +441,7 @@ class Explorer:
         return found + [f"the product logged: {error}" for error in errors]
 
     def add(self, node: Node, collect: list[Node], *, inner: bool) -> None:
-        """Count a crash, and live through it later if no equal one was met; or leave it out."""
+        """Count a crash; recover from it later unless an equal one was met."""
         key = node.key()
         is_new = key not in self._known
         if is_new:
@@ -462,7 +453,7 @@ class Explorer:
 
 
 class _Watching:
-    """Turns each change of a life into the crashes before it."""
+    """Records the crashes that are possible before each change of a life."""
 
     def __init__(
         self,
@@ -487,7 +478,7 @@ class _Watching:
         """
         if at_rest and self._collect is not None:
             for image in self._disk.power_images():
-                self._add(image, DiskStep("rest", "", ""), Site("client", "rest", 0))
+                self._add(image, DiskStep("rest", ""), Site("client", "rest", 0))
         self._collect = self._disk.watch = None
 
     def see(self, step: DiskStep, site: Site) -> None:
@@ -524,8 +515,3 @@ def warm_folder() -> Contents:
     product.start()
     product.idle()
     return disk.kill_image().folders
-
-
-def explore_all(flows: Iterable[Flow], **options: Any) -> list[Report]:
-    """Every flow's report."""
-    return [Explorer(flow, **options).run() for flow in flows]

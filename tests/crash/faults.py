@@ -1,4 +1,4 @@
-"""Lets the disk refuse, at every operation of a flow in turn, and looks whether all goes on after.
+"""Lets the disk refuse at every operation of a flow in turn, and checks that all goes on after.
 
 The client repeats what was refused, as a user presses the button again; nothing else helps.
 """
@@ -33,24 +33,55 @@ class Fault:
     burst: int
     clock: FakeClock
     count: int = 0
+    began_s: float = 0.0
     ended_s: float | None = None
-    """When it was over, by the steady clock."""
+    """When it was over, by the monotonic clock."""
     hit: list[str] = field(default_factory=list)
 
     def __call__(self, operation: str, path: str) -> OSError | None:
-        if operation in ("read", "list") and self.code in WRITES_ONLY:
+        if operation == "stat" or (operation in ("read", "list") and self.code in WRITES_ONLY):
             return None
         number, self.count = self.count, self.count + 1
         if not self.first <= number < self.first + self.burst:
             return None
         self.hit.append(f"{operation} {path}")
-        self.ended_s = self.clock.monotonic()
+        self.began_s = self.ended_s = self.clock.monotonic()
         return OSError(self.code, os.strerror(self.code), path)
 
 
 @dataclass
+class ClosedFolder(Fault):
+    """The folder of the `first` operation is closed (EACCES) for `burst` fifths of a second.
+
+    A single file that may not be read is set aside by design: it is no record of ours.
+    """
+
+    folder: str | None = None
+
+    def __call__(self, operation: str, path: str) -> OSError | None:
+        folders = {path} if operation == "list" else {_parent(one) for one in path.split(" → ")}
+        if self.ended_s is None:
+            if operation == "stat":
+                return None
+            number, self.count = self.count, self.count + 1
+            if number < self.first:
+                return None
+            self.folder = path if operation == "list" else _parent(path.split(" → ")[0])
+            self.began_s = self.clock.monotonic()
+            self.ended_s = self.began_s + self.burst / 5
+        if self.folder not in folders or self.clock.monotonic() >= self.ended_s:
+            return None
+        self.hit.append(f"{operation} {path}")
+        return OSError(self.code, os.strerror(self.code), path)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+@dataclass
 class FaultReport:
-    """What came of all faults in a flow."""
+    """The result of all faults in a flow."""
 
     flow: str
     runs: int = 0
@@ -85,7 +116,8 @@ def _one(
     """One run with one fault; False when the flow was over before the fault came."""
     disk = WatchedDisk.of(Image("warm", base), start_ns=START_NS)
     clock, oracle = FakeClock(START), Oracle()
-    fault = Fault(code, first, burst, clock)
+    kind = ClosedFolder if code == errno.EACCES else Fault
+    fault = kind(code, first, burst, clock)
     where = f"{flow.name}: {errno.errorcode[code]} × {burst} from operation {first}"
     DICE.life(0)
     files = Files(disk)
@@ -94,20 +126,23 @@ def _one(
     client = Client(product, oracle)
     if flow.hook is not None:
         hook = flow.hook
-        product.mind.hook = lambda request: _insist(client, flow, lambda c: hook(c, request))
+        product.mind.hook = lambda request: _retry(client, flow, lambda c: hook(c, request))
     product.start()
     disk.fault = fault
     try:
         for action in flow.actions:
-            _insist(client, flow, action)
+            _retry(client, flow, action)
             client.product.idle()
     except (Exception, Endless) as error:  # noqa: BLE001 - whatever it is, the report says where
         report.violations.append(f"{where} {fault.hit}: {type(error).__name__}: {error}")
         return True
     if fault.ended_s is None:
         return False
+    if clock.monotonic() < fault.ended_s:
+        clock.advance(fault.ended_s - clock.monotonic())
+        client.product.idle()
     report.runs += 1
-    waited = clock.monotonic() - fault.ended_s - client.passed_since(fault.ended_s)
+    waited = clock.monotonic() - fault.ended_s - client.passed_since(fault.began_s)
     waited = max(waited - flow.waits_s, 0.0)
     report.slowest_s = max(report.slowest_s, waited)
     found = judge(disk.kill_image().folders, oracle, replace(flow.expected, faulty=True))
@@ -120,7 +155,7 @@ def _one(
     return True
 
 
-def _insist(client: Client, flow: Flow, action) -> None:
+def _retry(client: Client, flow: Flow, action) -> None:
     for _ in range(100):
         try:
             return action(client)

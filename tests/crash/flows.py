@@ -21,24 +21,24 @@ from tests.support.mind import PATIENCE_S, Mind
 from tests.support.product import START, Product, scripted_settings
 from tests.support.twins import FakeClock
 
-_AWAY_S = 10
-"""So long a mind is logged out, and as long after it was asked in vain it is asked again."""
+_LOGGED_OUT_S = 10
+"""How long codex is logged out, and the delay before it is tried again."""
 _HOURS, _DAYS = 3600, 86400
-_AGAIN = 700
-"""After so many seconds what has failed once is tried again."""
+_RETRY_S = 700
+"""Seconds after which a failed archiving run is retried."""
 _VERY_LONG = f"ask: colour? | {'x' * (MAX_TEXT - 30)}"
 _LIKE_A_HEAD = "so:\n## 09:30 user <!-- msg-9 2026-12-01T09:30:00.000Z -->\n\nno"
 
 
 def _few_tasks(most: int) -> Settings:
-    """Settings under which so few tasks may follow from one request."""
+    """Settings that allow `most` tasks per trace."""
     settings = scripted_settings()
     limits = settings.limits.model_copy(update={"tasks_per_trace": most})
     return settings.model_copy(update={"limits": limits})
 
 
 def _few_tokens(**caps: int) -> Settings:
-    """Settings under which so many tokens may be used; each run uses 100."""
+    """Settings with token caps; each run uses 100 tokens."""
     return scripted_settings().model_copy(update={"budget": TokenCapSettings(**caps)})
 
 
@@ -86,12 +86,12 @@ def _put_a_torn_one(client: Client) -> None:
 
 
 def _put_in_its_place(client: Client, request: RunSpec) -> None:
-    """While the task runs, something foreign comes to lie where its result belongs."""
+    """While the task runs, a foreign file is put where its result belongs."""
     client.put(f"worker/results/{request.run_id}.json", b"not yours")
 
 
 def _cut_a_turn_short(client: Client) -> None:
-    """The product is stopped well in the middle of a turn, and started again."""
+    """The product is stopped cleanly in the middle of a turn, and started again."""
     client.say("m1", "wait for it")
     product = client.product
 
@@ -112,20 +112,20 @@ def _pause_meanwhile(client: Client, _request: RunSpec) -> None:
 
 
 def _plan_the_other(client: Client, request: RunSpec) -> None:
-    """While one plan is made, another seat makes the next."""
+    """While one plan is made, a second Planner makes the next."""
     if request.role == "planner":
         client.product.pool("planner")
 
 
 def _write_a_message(client: Client) -> None:
-    """By hand, with no more than its text."""
+    """Put a message into the inbox by hand, with its text only."""
     client.put("inbox/by-hand.json", b'{"text": "hello"}')
     if client.files.exists("inbox/by-hand.json"):
         client.oracle.ack("message", "by-hand")
 
 
 def _put_into_running(client: Client) -> None:
-    """By hand, where only who claims a task puts it."""
+    """Put a task into running/ by hand."""
     task = Task(id="t1", prompt="one", created_at=START, trace_id="trace-t1", origin="cli")
     client.put("worker/running/t1.json", json.dumps(task.to_dict()).encode())
     if any(client.files.exists(f"worker/{place}/t1.json") for place in ("running", "queue")):
@@ -136,9 +136,9 @@ def _put_into_running(client: Client) -> None:
 
 
 def _edit_from_afar(client: Client) -> None:
-    """An order that came by a page which other machines reach."""
+    """A command that came through a page that other machines reach."""
     at = client.oracle.note("time of o1", client.now)
-    args = {"title": "from afar", "prompt": "tock"}
+    args = {"title": "from a remote page", "prompt": "tock"}
     order = Command(
         id="o1", action="trigger_edit", target="g1", args=args, created_at=at, remote=True
     )
@@ -147,7 +147,7 @@ def _edit_from_afar(client: Client) -> None:
 
 
 def _try_now(client: Client) -> None:
-    """A task waits for an engine to have rested, and somebody does not."""
+    """A task waits for a rate-limited engine, and the user has it tried now."""
     client.submit("t1", "limited")
     client.product._pass()
     client.order("o1", "engine_try", "codex")
@@ -158,49 +158,49 @@ def _remind_once(client: Client) -> None:
     client.make("g1", "call mum", type="scheduled", profile="reminder", schedule={"runAt": at})
 
 
-class MindFlow(Flow):
-    """One under `auto` with code beside the mind, which is logged out for a while."""
+class EngineFlow(Flow):
+    """A flow with `engine = "auto"`: codex, which is logged out for a while, and builtin."""
 
     def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
         def unavailable(_role: Role | None = None) -> str | None:
             away_for = clock.now() - START - timedelta(seconds=40)
-            is_away = timedelta() <= away_for < timedelta(seconds=_AWAY_S)
+            is_away = timedelta() <= away_for < timedelta(seconds=_LOGGED_OUT_S)
             return EngineAbsence("codex is not logged in", "logged_out") if is_away else None
 
         shell = Mind(mind.runs)
         mind.name, shell.name = "codex", "command"
         mind.unavailable = unavailable  # pyright: ignore[reportAttributeAccessIssue]
         code = BuiltinEngine(is_program=lambda _word: False)
-        limits = {"retry_delay_s": 1, "engine_retry_s": _AWAY_S, "result_bytes": 1000}
+        limits = {"retry_delay_s": 1, "engine_retry_s": _LOGGED_OUT_S, "result_bytes": 1000}
         settings = Settings.model_validate({"timezone": "UTC", "limits": limits})
-        more = (code, shell, *self.stand_ins(mind.runs))
+        more = (code, shell, *self.fallbacks(mind.runs))
         if len(more) > 2:
             facts = {"deep": {"base_url": "http://127.0.0.1:9/v1", "model": "m"}}
             settings = Settings.model_validate({**settings.model_dump(), "engines": facts})
         return Product(files, clock, mind, quiet=quiet, settings=settings, more_engines=more)
 
-    def stand_ins(self, runs: list[tuple[str, int]]) -> tuple[Mind, ...]:
-        """Further minds, which serve while the first is away."""
+    def fallbacks(self, runs: list[tuple[str, int]]) -> tuple[Mind, ...]:
+        """Further engines, used while codex is unavailable."""
         return ()
 
 
 class SmallModelFlow(Flow):
-    """One under `auto` with nothing but a small model and code."""
+    """A flow with `engine = "auto"` where only the local model and builtin are there."""
 
     def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
         shell = Mind(mind.runs)
         mind.name, shell.name = "local", "command"
         code = BuiltinEngine(is_program=lambda _word: False)
-        limits = {"retry_delay_s": 1, "engine_retry_s": _AWAY_S, "result_bytes": 1000}
+        limits = {"retry_delay_s": 1, "engine_retry_s": _LOGGED_OUT_S, "result_bytes": 1000}
         settings = Settings.model_validate({"timezone": "UTC", "limits": limits})
         more = (code, shell)
         return Product(files, clock, mind, quiet=quiet, settings=settings, more_engines=more)
 
 
-class FailoverFlow(MindFlow):
-    """The same with an endpoint that serves meanwhile."""
+class FailoverFlow(EngineFlow):
+    """The same with an endpoint as fallback."""
 
-    def stand_ins(self, runs: list[tuple[str, int]]) -> tuple[Mind, ...]:
+    def fallbacks(self, runs: list[tuple[str, int]]) -> tuple[Mind, ...]:
         other = Mind(runs)
         other.name = "deep"
         return (other,)
@@ -218,13 +218,13 @@ FLOWS = (
         (lambda c: c.submit("t1", "limited"), lambda c: c.say("m1", "limited")),
         expected=Expected(limited=True),
     ),
-    MindFlow(
-        "waiting for a mind",
+    EngineFlow(
+        "waiting for an engine",
         (
             lambda c: c.say("m1", "hello"),
             lambda c: (c.at(40), c.say("m2", "how are you"), c.say("m3", "status")),
         ),
-        waits_s=_AWAY_S,
+        waits_s=_LOGGED_OUT_S,
     ),
     SmallModelFlow(
         "a small model's proposal",
@@ -233,26 +233,26 @@ FLOWS = (
             lambda c: c.answer("m2", "run: date"),
         ),
     ),
-    MindFlow(
-        "a command while a mind is waited for",
+    EngineFlow(
+        "a command while an engine is waited for",
         (lambda c: c.say("m1", "hello"), lambda c: (c.at(40), c.say("m2", "run: date"))),
     ),
-    MindFlow(
-        "a task waits for a mind",
+    EngineFlow(
+        "a task waits for an engine",
         (
             lambda c: c.say("m1", "hello"),
             lambda c: (c.at(40), c.submit("t1", "one")),
         ),
-        waits_s=_AWAY_S,
+        waits_s=_LOGGED_OUT_S,
     ),
-    MindFlow(
-        "going on without a mind",
+    EngineFlow(
+        "going on without an engine",
         (
             lambda c: c.say("m1", "hello"),
             lambda c: (c.at(40), c.submit("t1", "one"), c.order("o1", "engine_use", "builtin")),
         ),
     ),
-    MindFlow(
+    EngineFlow(
         "tried now",
         (
             lambda c: c.say("m1", "hello"),
@@ -261,14 +261,14 @@ FLOWS = (
         expected=Expected(limited=True),
     ),
     FailoverFlow(
-        "another mind in its place",
+        "another engine as fallback",
         (
             lambda c: c.say("m1", "hello"),
             lambda c: (c.at(40), c.say("m2", "how are you"), c.submit("t1", "one")),
             lambda c: (c.at(60), c.say("m3", "and now")),
         ),
     ),
-    MindFlow(
+    EngineFlow(
         "an endpoint comes and goes",
         (
             lambda c: (c.put(f"{paths.CACHE}/endpoint-mine.json", b"{}"), c.put(_KEY, b"a key\n")),
@@ -305,16 +305,6 @@ FLOWS = (
             lambda c: (c.set_clock(40 * _DAYS), c.restart(), c.product.retention.ring()),
             lambda c: (c.at(41 * _DAYS + 60), c.product.retention.ring()),
             lambda c: (c.submit("t2", "one"), c.say("m2", "hello")),
-        ),
-        expected=Expected(forgets=True),
-    ),
-    Flow(
-        "folders are removed",
-        (
-            lambda c: (c.submit("t1", "long"), c.say("m1", "remember tea")),
-            lambda c: (c.at(10), c.take_away("inbox", "commands", "side", "turns", "worker/queue")),
-            lambda c: (c.at(12), c.product.tick()),
-            lambda c: (c.submit("t2", "long"), c.say("m2", "hello"), c.order("o1", "retry", "x")),
         ),
         expected=Expected(forgets=True),
     ),
@@ -358,7 +348,7 @@ FLOWS = (
             lambda c: (c.touch("b.txt"), c.product.idle(), c.at(61), c.product.idle(), c.at(200)),
         ),
     ),
-    Flow("unheard", (lambda c: c.submit("t1", "one", notify="none"),)),
+    Flow("told to nobody", (lambda c: c.submit("t1", "one", notify="none"),)),
     Flow(
         "cancel queued",
         (lambda c: (c.submit("t1", "one"), c.order("o1", "cancel", "t1")),),
@@ -429,7 +419,7 @@ FLOWS = (
     Flow("a reply cut short", (lambda c: c.say("m1", "x" * 1500), lambda c: c.say("m2", "hello"))),
     Flow("a message by hand", (_write_a_message, lambda c: c.say("m1", "hello"))),
     Flow(
-        "from afar",
+        "from a remote page",
         (
             lambda c: c.trigger("g1", 60, "tick"),
             lambda c: c.say("m1", "plan: one; two", remote=True),
@@ -463,7 +453,10 @@ FLOWS = (
         ),
     ),
     Flow("a turn cut short", (_cut_a_turn_short, lambda c: c.say("m2", "hello"))),
-    Flow("dropped", (lambda c: c.drop(b'["hello", {"id": "d2", "text": "remember tea"}]'),)),
+    Flow(
+        "a dropped inbox.json",
+        (lambda c: c.drop(b'["hello", {"id": "d2", "text": "remember tea"}]'),),
+    ),
     Flow(
         "no records",
         (
@@ -490,7 +483,7 @@ FLOWS = (
             lambda c: c.at(_HOURS * 6 + 10),
             lambda c: c.say("m2", _LIKE_A_HEAD),
             lambda c: c.at(_HOURS * 13),
-            lambda c: c.at(_HOURS * 13 + _AGAIN),
+            lambda c: c.at(_HOURS * 13 + _RETRY_S),
         ),
         expected=Expected(memory=(("memory/2026-12-01-*.md", 4),)),
     ),
@@ -501,7 +494,7 @@ FLOWS = (
             lambda c: c.say("m2", "second"),
             lambda c: c.say("m3", "third"),
             lambda c: c.at(_HOURS * 7),
-            lambda c: c.at(_HOURS * 7 + _AGAIN),
+            lambda c: c.at(_HOURS * 7 + _RETRY_S),
         ),
         rules=ArchiveRules(start_above=3, batch=2),
         expected=Expected(memory=(("memory/2026-12-01-*.md", 6),)),
@@ -511,7 +504,7 @@ FLOWS = (
         (
             lambda c: c.say("m1", "a day ~"),
             lambda c: c.at(_DAYS * 7),
-            lambda c: c.at(_DAYS * 7 + _AGAIN),
+            lambda c: c.at(_DAYS * 7 + _RETRY_S),
         ),
         hook=_talk_meanwhile,
         expected=Expected(memory=(("memory/summary/2026-12-01.md", 2),)),
@@ -521,7 +514,7 @@ FLOWS = (
         (
             lambda c: c.say("m1", "a month"),
             lambda c: c.at(_DAYS * 70),
-            lambda c: c.at(_DAYS * 70 + _AGAIN),
+            lambda c: c.at(_DAYS * 70 + _RETRY_S),
         ),
         expected=Expected(memory=(("memory/summary/2026-12.md", 2),), forgets=True),
     ),
@@ -534,7 +527,7 @@ FLOWS = (
             lambda c: c.say("m2", "a young day"),
             lambda c: c.at(_DAYS * 7 + _HOURS * 7),
             lambda c: c.order("o2", "resume"),
-            lambda c: c.at(_DAYS * 7 + _HOURS * 7 + _AGAIN),
+            lambda c: c.at(_DAYS * 7 + _HOURS * 7 + _RETRY_S),
         ),
         expected=Expected(
             memory=(("memory/summary/2026-12-01.md", 2), ("memory/2026-12-08-*.md", 2))
@@ -545,8 +538,8 @@ FLOWS = (
         (
             lambda c: c.say("m1", "a difficult day"),
             lambda c: c.at(_DAYS * 7),
-            lambda c: c.at(_DAYS * 7 + _AGAIN),
-            lambda c: c.at(_DAYS * 7 + _AGAIN * 4),
+            lambda c: c.at(_DAYS * 7 + _RETRY_S),
+            lambda c: c.at(_DAYS * 7 + _RETRY_S * 4),
         ),
         expected=Expected(memory=(("memory/summary/2026-12-01.md", 2),)),
     ),
@@ -558,8 +551,8 @@ FLOWS = (
             lambda c: c.at(_DAYS * 7),
             lambda c: c.order("o2", "cancel", _summary_task(c)),
             lambda c: c.order("o3", "resume"),
-            lambda c: c.at(_DAYS * 7 + _AGAIN),
-            lambda c: c.at(_DAYS * 7 + _AGAIN * 4),
+            lambda c: c.at(_DAYS * 7 + _RETRY_S),
+            lambda c: c.at(_DAYS * 7 + _RETRY_S * 4),
         ),
         expected=Expected(memory=(("memory/summary/2026-12-01.md", 2),)),
     ),
@@ -583,10 +576,10 @@ FLOWS = (
             lambda c: c.say("m2", "and night"),
             lambda c: c.at(_HOURS * 7),
             lambda c: c.at(_DAYS * 7),
-            lambda c: c.at(_DAYS * 7 + _AGAIN),
-            lambda c: c.at(_DAYS * 7 + 2 * _AGAIN),  # for what a bad spot of the disk held up
+            lambda c: c.at(_DAYS * 7 + _RETRY_S),
+            lambda c: c.at(_DAYS * 7 + 2 * _RETRY_S),  # for what a bad spot of the disk held up
             lambda c: c.at(_DAYS * 70),
-            lambda c: c.at(_DAYS * 70 + _AGAIN),
+            lambda c: c.at(_DAYS * 70 + _RETRY_S),
         ),
         expected=Expected(
             memory=(
@@ -652,6 +645,14 @@ FLOWS = (
         "a long prompt, and an answer",
         (lambda c: c.say("m1", _VERY_LONG), lambda c: c.answer("a1", "blue")),
     ),
+    Flow(
+        "a question over a jump of the clock",
+        (
+            lambda c: c.say("m1", "ask: colour? | default"),
+            lambda c: c.set_clock(_HOURS),
+            lambda c: c.at(_HOURS + 700),
+        ),
+    ),
     # triggers
     Flow(
         "trigger",
@@ -692,7 +693,7 @@ FLOWS = (
     ),
     Flow(
         "the tokens of a task are used up",
-        (lambda c: c.submit("t1", "bad", max_attempts=4), lambda c: c.at(_AGAIN)),
+        (lambda c: c.submit("t1", "bad", max_attempts=4), lambda c: c.at(_RETRY_S)),
         settings=_few_tokens(per_task_tokens=150),
         expected=Expected(counts=True),
         waits_s=3.0,

@@ -33,7 +33,7 @@ class Oracle:
     """What the client remembers to repeat itself: (name, value)."""
 
     def freeze(self) -> Frozen:
-        """As a crash finds it."""
+        """A copy as of a crash."""
         return (tuple(self.acked), tuple(self.runs), tuple(self.notes))
 
     @classmethod
@@ -47,7 +47,7 @@ class Oracle:
             self.acked.append((kind, id_))
 
     def note(self, name: str, value: Any) -> Any:
-        """Remember a value the first time, and give it ever after."""
+        """Remember a value the first time; give the remembered one from then on."""
         for known, kept in self.notes:
             if known == name:
                 return kept
@@ -71,7 +71,7 @@ class Oracle:
 
 @functools.lru_cache(maxsize=10_000)
 def _parsed(data: bytes) -> Record:
-    """A record that is looked at and never changed: most are the same from state to state."""
+    """A parsed record, cached: most are the same from state to state. Never change it."""
     return json.loads(data)
 
 
@@ -89,7 +89,7 @@ class Folder:
         self.ends = [line for line in self.ledger if line.get("event") == "ended"]
 
     def names(self, folder: str) -> list[str]:
-        """Of its files."""
+        """Names of a folder's files."""
         return sorted(self.contents.get(folder, {}))
 
     def subfolders(self, folder: str) -> list[str]:
@@ -123,7 +123,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Expected:
-    """What is right in some flows and wrong in all others.
+    """What is allowed in some flows only.
 
     limited: some run was turned away by a limit, which is no attempt and may be repeated.
     faulty: the disk refused now and then, so that a task may begin before its cancel is seen.
@@ -159,7 +159,7 @@ def kept_as_expected(contents: Contents, expected: Expected) -> list[str]:
 
 
 def planned_as_expected(contents: Contents, expected: Expected) -> list[str]:
-    """The tasks of a flow that nobody was to ask for."""
+    """Tasks that the flow must not create."""
     asked = [task["prompt"] for task in Folder(contents).tasks["worker"].values()]
     return [f"{prompt!r} was asked for" for prompt in expected.never if prompt in asked]
 
@@ -203,14 +203,14 @@ def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -
     return found
 
 
-def _gathered(folder: Folder) -> set[str]:
-    """What lies in the inbox to be told later, together with what comes until then."""
+def _coalescing(folder: Folder) -> set[str]:
+    """Results in the inbox that wait to be coalesced."""
     return {id_ for id_, item in folder.records("inbox").items() if item.get("notBefore")}
 
 
 def told_as_expected(contents: Contents) -> list[str]:
-    """What is not told at the end of a flow."""
-    return [f"left in inbox: {id_}" for id_ in sorted(_gathered(Folder(contents)))]
+    """Results that are not told at the end of a flow."""
+    return [f"left in inbox: {id_}" for id_ in sorted(_coalescing(Folder(contents)))]
 
 
 def _stuck(folder: Folder) -> list[str]:
@@ -219,7 +219,7 @@ def _stuck(folder: Folder) -> list[str]:
     empty = ["inbox", "turns/new", "commands", "planner/running", "worker/running"]
     if not paused:
         empty += ["planner/queue", "worker/queue"]
-    gathered = {f"{id_}.json" for id_ in _gathered(folder)}
+    gathered = {f"{id_}.json" for id_ in _coalescing(folder)}
     for name in empty:
         there = [left for left in folder.names(name) if left[0] != "." and left not in gathered]
         found += [f"left in {name}: {left}" for left in there]
@@ -305,12 +305,12 @@ def _summarised(folder: Folder) -> dict[str, list[str]]:
 
 
 def _by_code(folder: Folder) -> set[str]:
-    """What no user and no mind said: it is kept as it is, and stands in no summary."""
+    """Messages that code wrote: they stay as they are, in no summary."""
     return {m["id"] for m in folder.transcript if m["role"] == "system" or m["engine"] == "builtin"}
 
 
 def _left_raw(folder: Folder) -> Iterator[tuple[str, list[str]]]:
-    """What code wrote of days that are summarised, by the nearest summary of the day."""
+    """Messages of code on summarised days, by the nearest summary of the day."""
     summaries, by_code = _summarised(folder), _by_code(folder)
     for path, ids in _raw(folder).items():
         day = path[len("memory/") : len("memory/2026-12-01")]
@@ -431,7 +431,7 @@ def _told(folder: Folder) -> list[str]:
         status = folder.results.get(id_, {}).get("status")
         least, most = _telling(folder, task, status)
         times = consumed[f"res-{id_}"]
-        if times == 0 and f"res-{id_}" in _gathered(folder):
+        if times == 0 and f"res-{id_}" in _coalescing(folder):
             continue
         if not least <= times <= most:
             found.append(f"result {id_} ({task['notify']}, {status}) was told {times} times")
@@ -472,12 +472,12 @@ def _telling(folder: Folder, task: Record, status: str | None) -> tuple[int, int
 
 
 def _is_upstream(folder: Folder, task_id: str) -> bool:
-    """Whether it is a step that never ran, as one before it did not succeed."""
+    """Whether it is a step that never ran because one before it failed."""
     return folder.results.get(task_id, {}).get("failureReason") == "upstream"
 
 
 def _is_inner(folder: Folder, task: Record) -> bool:
-    """Whether a step that fires once came after it, or waited for it in vain."""
+    """Whether a one-time step came after it, or will never run because of it."""
     names = {task["id"], None if task["retryOf"] else task["sourceTriggerId"]}
     skipped = (line["slot"] for line in folder.ledger if line.get("reason") == "upstream")
     if any(slot.removeprefix("upstream ") in names for slot in skipped):
@@ -665,7 +665,7 @@ _SIDE = re.compile(r"\(all of it: (side/\S+)\)")
 
 
 def _sides(folder: Folder) -> list[str]:
-    """Whoever reads that all of a text is in `side/` finds it there."""
+    """A text that names a file in `side/` finds the whole text there."""
     named = [
         (path, task["prompt"])
         for tasks in folder.tasks.values()

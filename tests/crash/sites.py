@@ -14,7 +14,7 @@ CHANGES = frozenset(
      "sweep_temps", "make_folders"}
 )  # fmt: skip
 CACHES = frozenset({"mimikit.memory.tantivy_index"})
-"""What writes only what can be thrown away at any time."""
+"""Modules that write caches only."""
 HOLDERS = frozenset({"files", "_files"})
 SHARED = frozenset({"amend", "replace"})
 """The ways to change a file that its user may change too: `notes.amend(…)`."""
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 def places() -> list[Place]:
-    """All of them, in the rooms whose flows are crashed."""
+    """All calls that change a file in the rooms that flows crash."""
     root = Path(mimikit.__file__).parent
     found: list[Place] = []
     for room in ROOMS:

@@ -1,4 +1,4 @@
-"""The harness itself: it shows what a crash leaves, and its oracle misses nothing it is to see."""
+"""The harness itself: its images are what a crash leaves, and its oracle notices every fault."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_unflushed_disk_keeps_what_it_had_not_flushed_through_a_kill() -> Non
 
 
 def good() -> tuple[Contents, Oracle]:
-    """A folder in which all is well, and what the world knows of it."""
+    """A correct state folder, and the oracle that belongs to it."""
     disk = fresh()
     DICE.life(0)
     files = Files(disk)

@@ -290,7 +290,9 @@ class TestItsLife:
     def test_what_was_refused_is_mended_by_another_login(self, warm: Warm) -> None:
         login = warm.here.root / "home" / ".codex" / "auth.json"
         login.write_text("{}")
-        assert warm.turn({"status": 401}).want == "logged_out"
+        refused = warm.turn({"status": 401})
+        assert isinstance(refused, Failed)
+        assert refused.want == "logged_out"
         assert not warm.engine.is_mended("logged_out")
         login.unlink()
         assert warm.engine.is_mended("logged_out")

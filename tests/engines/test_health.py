@@ -85,7 +85,7 @@ def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
     bench.clock.advance(5)
     assert bench.registry.begin("codex", "worker", "t1") is None
     away = bench.registry.begin("codex", "teller", "turn1")
-    assert away is not None
+    assert isinstance(away, Failed)
     assert (away.want, away.reason) == ("broken", "engine_unavailable")
     bench.registry.circuits.answered("codex", "another")
     assert bench.registry.for_role("worker").waiting == "500"

@@ -92,7 +92,7 @@ def test_it_finds_the_time_in_what_is_asked(engine: LocalEngine) -> None:
 def test_nobody_without_its_key_is_answered(engine: LocalEngine) -> None:
     turn = TurnInput(now=NOW, inputs=inputs("hello"))
     assert engine.run(make_request("teller", turn, timeout_s=SLOW_S)).status == "done"
-    server = engine.server._process
+    server = engine.server.process
     assert server is not None
     server.key = "another"
     outcome = engine.run(make_request("teller", turn, timeout_s=SLOW_S))

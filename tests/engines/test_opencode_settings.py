@@ -132,7 +132,9 @@ def test_its_troubles_are_told_apart(event: dict[str, object], want: str | None)
         assert reader.trouble is None
     else:
         assert reader.trouble is not None
-        assert failed(reader, reader.trouble).want == want
+        outcome = failed(reader, reader.trouble)
+        assert isinstance(outcome, Failed)
+        assert outcome.want == want
 
 
 def test_what_the_work_itself_did_wrong_is_no_trouble_of_the_engine() -> None:

@@ -10,7 +10,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import MAX_TEXT, InboxItem, Message, Task, TurnRecord
 from mimikit.protocol.records import decode, most_bytes
-from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import teller_scheduler
 from mimikit.tools import session
 from tests.crash.driver import Client
@@ -61,17 +60,6 @@ def test_a_reply_without_end_is_cut_and_kept_whole_beside(judged: Client) -> Non
     assert reply[limit:] == f"\n\n… (side/{name})"
     assert judged.files.read(f"side/{name}") == long.encode()
     assert judged.files.names(paths.CORRUPT, suffix="") == []
-
-
-def test_the_findings_of_a_planner_without_end_are_cut_too(judged: Client) -> None:
-    long = "x" * 20_000_000
-    judged.product.mind._planner = lambda request: Done(long)
-    judged.say("m1", "plan: one")
-    judged.product.idle()
-    (name,) = judged.files.names("planner/done")
-    plan = decode(judged.files.read(f"planner/done/{name}") or b"", PlanResult)
-    assert (plan.summary or "").endswith(f"(side/{plan.id}.txt)")
-    assert judged.files.read(paths.side(plan.id)) == long.encode()
 
 
 def test_all_that_a_run_asks_for_fits_into_its_record(judged: Client) -> None:

@@ -12,9 +12,8 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Record, Usage
 from mimikit.protocol.results import RunUsage, TaskResult, UsageMonth
-from mimikit.tasks.budget import BudgetHold
 from mimikit.tasks.usage import RunMeter, runs_of_day, sums_of
-from tests.flows.test_waiting_for_a_mind import World as MindWorld
+from tests.support.engine_world import World as EngineWorld
 from tests.support.mind import USED
 from tests.support.product import START
 from tests.support.reading import results
@@ -30,8 +29,8 @@ def record(files: Files, path: str, kind: type[R]) -> R:
     return found
 
 
-class World(MindWorld):
-    """A mind whose runs use 100 tokens each, within a budget."""
+class World(EngineWorld):
+    """An engine whose runs use 100 tokens each, within a budget."""
 
     def __init__(self, **caps: int) -> None:
         super().__init__(budget=caps)
@@ -47,7 +46,7 @@ class World(MindWorld):
         self.live_through(2)
 
 
-def test_each_run_of_a_mind_is_counted_once_and_a_command_not_at_all() -> None:
+def test_each_run_of_an_engine_is_counted_once_and_a_command_not_at_all() -> None:
     world = World()
     world.client.say("m1", "plan: one; flaky")
     world.client.submit("t1", "date", profile="command")
@@ -185,17 +184,6 @@ def test_a_run_that_dies_with_the_consumer_has_no_line_and_holds_nothing() -> No
     assert "t1" in results(world.files)
 
 
-def test_runs_that_start_together_are_counted_each_and_the_next_one_waits() -> None:
-    book = World(daily_tokens=100).product.context.usage
-    both = [book.begin(f"t{number}", 1, "worker", "codex", "", None) for number in range(2)]
-    for meter in both:
-        assert isinstance(meter, RunMeter)
-        book.settle(meter, USED)
-    held = book.begin("t2", 1, "worker", "codex", "", None)
-    assert isinstance(held, BudgetHold)
-    assert (held.held_for, held.used) == ("day", 200)
-
-
 def test_the_days_that_are_over_are_summed_up_once_and_their_lines_may_go_then() -> None:
     world = World()
     world.client.say("m1", "plan: one; two")
@@ -210,20 +198,6 @@ def test_the_days_that_are_over_are_summed_up_once_and_their_lines_may_go_then()
     world.start()
     world.live_through(1)
     assert record(world.files, paths.usage_month(DAY[:7]), UsageMonth).days[DAY] == before
-
-
-def test_what_waited_for_tokens_when_the_consumer_ended_waits_for_them_still() -> None:
-    world = World(daily_tokens=100)
-    world.client.submit("t1", "one")
-    world.client.submit("t2", "two")
-    world.live_through(3)
-    world.start()
-    world.live_through(3)
-    assert world.product.teller.budget.status(world.clock.now()).tasks == 1
-    assert len(results(world.files)) == 1
-    world.to_the_next_day()
-    assert len(results(world.files)) == 2
-    assert world.product.teller.budget.status(world.clock.now()).tasks == 0
 
 
 def test_a_disk_that_refuses_the_line_after_a_run_is_asked_until_it_takes_it() -> None:

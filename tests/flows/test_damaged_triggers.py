@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mimikit.protocol import paths
-from mimikit.protocol.disk import RealDisk
-from mimikit.protocol.files import Files
-from mimikit.supervisor.loop import LOG_EVERY, LONGEST_WAIT_S, REST_S
+from mimikit.supervisor.loop import LOG_EVERY, REST_S
 from tests.crash.disk import WatchedDisk
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.mind import Mind
-from tests.support.product import START, Product
 from tests.support.reading import loaded, slots
-from tests.support.twins import FakeClock
 
 
 def at(client: Client, seconds: float) -> None:
@@ -96,22 +89,6 @@ def test_the_end_of_a_task_is_heard_of_although_only_its_flush_failed(
     assert fired(client) == 1
 
 
-def test_damaged_knowledge_of_one_trigger_is_put_aside_and_it_goes_on(client: Client) -> None:
-    client.trigger("g1", 60, "tick")
-    client.when("g2", "build", cond("file_changed", path="a"))
-    client.product.idle()
-    path = paths.trigger_state("g2")
-    client.files.write(path, json.dumps(loaded(client.files, path) | {"seen": {"$": [1]}}).encode())
-    client.touch("a")
-    at(client, 61)
-    assert fired(client) == 1
-    assert [name for name in client.files.names("corrupt") if "g2" in name]
-    client.action = 1
-    client.touch("a")
-    client.product.idle()
-    assert fired(client, "g2") == 1
-
-
 def test_a_damaged_last_good_version_is_not_used(client: Client) -> None:
     client.when("g1", "build", cond("file_changed", path="a"))
     client.product.idle()
@@ -125,37 +102,6 @@ def test_a_damaged_last_good_version_is_not_used(client: Client) -> None:
     client.product.idle()
     assert fired(client) == 1
     assert client.product.log.errors == []
-
-
-@pytest.mark.parametrize("plant", ["link", "folder"])
-def test_what_is_no_plain_file_is_a_broken_trigger_and_no_more(tmp_path: Path, plant: str) -> None:
-    files = Files(RealDisk(tmp_path), durable=False)
-    files.make_folders()
-    if plant == "link":
-        (tmp_path / "triggers/bad.json").symlink_to("/etc/hostname")
-    else:
-        (tmp_path / "triggers/bad.json").mkdir()
-    product = Product(files, FakeClock(START), Mind([]))
-    product.start()
-    client = Client(product, Oracle())
-    client.trigger("g1", 60, "tick")
-    product.idle()
-    for seconds in (61, 121):
-        at(client, seconds)
-    assert fired(client) == 2
-    assert product.log.errors == []
-
-
-def test_a_full_disk_makes_no_hot_loop(client: Client, disk: WatchedDisk) -> None:
-    client.trigger("g1", 60, "tick")
-    client.product.idle()
-    disk.fault = lambda op, path: (
-        OSError(28, "No space left", path) if op not in ("read", "list") else None
-    )
-    client.product.clock.advance(61)
-    client.product.tick()
-    assert client.product.supervisor._wait_s() == LONGEST_WAIT_S
-    disk.fault = None
 
 
 def test_an_editor_that_has_the_file_away_at_the_start_loses_nothing(judged: Client) -> None:

@@ -1,82 +1,25 @@
-"""Several minds in an order: the first that serves is used, and each switch is told once."""
+"""Several engines in an order: the first that serves is used, and each switch is told once."""
 
 from __future__ import annotations
 
 import tomllib
-from datetime import timedelta
 
 import pytest
 
-from mimikit.config import Settings
-from mimikit.engines.base import EngineAbsence, Failed, Outcome, RunSpec
-from mimikit.engines.builtin.engine import BuiltinEngine
+from mimikit.engines.base import EngineAbsence
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
-from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.memory_disk import MemoryDisk
-from tests.support.mind import Mind
-from tests.support.product import START, Product
+from tests.support.engine_world import LOGGED_OUT, World
 from tests.support.reading import loaded, results, transcript
-from tests.support.twins import FakeClock
 
-LOGGED_OUT = EngineAbsence("codex is not logged in: run `codex login`", "logged_out")
 ENDPOINT = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
 
 
-class MindWithLimit(Mind):
-    """A mind that turns everything away while it is limited, and counts what it was asked."""
-
-    def __init__(self, runs: list[tuple[str, int]], name: str) -> None:
-        super().__init__(runs)
-        self.name = name
-        self.is_limited = False
-        self.served = 0
-        self.until_s: float | None = None
-
-    def run(self, request: RunSpec) -> Outcome:
-        if self.is_limited:
-            until = None if self.until_s is None else START + timedelta(seconds=self.until_s)
-            return Failed("rate_limited", "limit", retry_at=until)
-        self.served += 1
-        return super().run(request)
-
-
-class Pair:
-    """A product with two minds, of which `auto` takes codex first."""
+class Pair(World):
+    """A product with two engines, of which `auto` takes codex first."""
 
     def __init__(self) -> None:
-        self.files = Files(MemoryDisk())
-        self.files.make_folders()
-        self.clock = FakeClock(START)
-        self.oracle = Oracle()
-        self.first = MindWithLimit(self.oracle.runs, "codex")
-        self.second = MindWithLimit(self.oracle.runs, "deep")
-        self.shell = MindWithLimit(self.oracle.runs, "command")
-        limits = {"retry_delay_s": 1, "engine_retry_s": 5}
-        facts = {"timezone": "UTC", "limits": limits, "engines": {"deep": ENDPOINT}}
-        self.settings = Settings.model_validate(facts)
-        self.start()
-
-    def start(self) -> None:
-        self.product = Product(
-            self.files,
-            self.clock,
-            self.first,
-            settings=self.settings,
-            more_engines=(self.second, BuiltinEngine(is_program=lambda _: False), self.shell),
-        )
-        self.product.start()
-        self.client = Client(self.product, self.oracle)
-
-    def live_through(self, seconds: int) -> None:
-        for _ in range(seconds):
-            while self.product._pass():
-                pass
-            self.clock.advance(1)
-
-    def told(self, what: str) -> list[str]:
-        return [text for role, text in transcript(self.files) if role == "system" and what in text]
+        super().__init__("deep", engines={"deep": ENDPOINT})
+        self.first, (self.second,) = self.mind, self.others
 
 
 @pytest.fixture
@@ -112,7 +55,7 @@ def test_a_switch_is_told_once_each_way_also_over_a_restart(pair: Pair) -> None:
 
 
 def test_what_is_turned_away_goes_to_the_next_at_once_and_costs_no_attempt(pair: Pair) -> None:
-    pair.first.is_limited = True
+    pair.first.until_s = -1
     pair.client.say("m1", "plan: a; b")
     pair.live_through(3)
     assert pair.second.served >= 3
@@ -122,10 +65,10 @@ def test_what_is_turned_away_goes_to_the_next_at_once_and_costs_no_attempt(pair:
 
 
 def test_the_better_one_is_tried_again_when_its_limit_ends(pair: Pair) -> None:
-    pair.first.is_limited, pair.first.until_s = True, 600
+    pair.first.until_s = 600
     pair.client.say("m1", "one")
     pair.live_through(5)
-    pair.first.is_limited = False
+    pair.first.until_s = None
     pair.client.say("m2", "two")
     pair.live_through(5)
     assert (pair.first.served, pair.second.served) == (1, 2)
@@ -137,13 +80,13 @@ def test_the_better_one_is_tried_again_when_its_limit_ends(pair: Pair) -> None:
     assert len(pair.told("serves again")) == 1
 
 
-def test_where_both_can_not_serve_everything_waits_and_nothing_is_lost(pair: Pair) -> None:
+def test_where_both_cannot_serve_everything_waits_and_nothing_is_lost(pair: Pair) -> None:
     pair.first.waiting = LOGGED_OUT
-    pair.second.is_limited = True
+    pair.second.until_s = -1
     pair.client.say("m1", "how are you, my friend?")
     pair.live_through(60)
     assert pair.first.served + pair.second.served == 1
-    pair.second.is_limited = False
+    pair.second.until_s = None
     pair.live_through(30)
     assert ("agent", "heard how are you, my friend?") in transcript(pair.files)
 

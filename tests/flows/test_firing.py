@@ -6,14 +6,12 @@ import json
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from mimikit.protocol import paths
 from mimikit.protocol.triggers import Schedule, Trigger
 from mimikit.triggers.decide import make_run
 from tests.crash.driver import Client
 from tests.support.product import START
-from tests.support.reading import loaded, results, slots, transcript
+from tests.support.reading import loaded, results, slots
 
 
 def at(client: Client, seconds: float) -> None:
@@ -106,15 +104,6 @@ def test_a_clock_set_back_by_years_leaves_no_trigger_dead(judged: Client) -> Non
     assert len(planned(judged)) == 2
 
 
-def test_a_clock_set_forward_by_years_fires_once(judged: Client) -> None:
-    judged.trigger("g1", 60, "tick")
-    at(judged, 60)
-    judged.product.clock.jump(START + timedelta(days=3650))
-    judged.product.idle()
-    judged.product.idle()
-    assert len(planned(judged)) == 2
-
-
 def test_the_same_slot_always_makes_the_same_run() -> None:
     trigger = Trigger(
         id="g1", type="recurring", prompt="x", created_at=START, trace_id="r",
@@ -147,38 +136,6 @@ def test_a_definition_its_user_broke_stays_and_the_last_good_one_stays_in_force(
     assert "line 2" in str(told[0]["reason"])
 
 
-def test_a_definition_that_was_never_good_does_nothing_and_stops_nothing(judged: Client) -> None:
-    judged.files.write("triggers/bad.json", b'{"id": "bad"}')
-    judged.trigger("g1", 60, "tick")
-    judged.product.store.events.changed_triggers.put("bad")
-    at(judged, 61)
-    assert len(planned(judged)) == 1
-    assert judged.files.exists("triggers/bad.json")
-    judged.files.remove("triggers/bad.json")
-
-
-def test_a_removed_trigger_fires_no_more_and_its_slots_stay_recorded(judged: Client) -> None:
-    judged.trigger("g1", 60, "tick")
-    at(judged, 60)
-    judged.order("o1", "trigger_remove", "g1")
-    at(judged, 300)
-    assert judged.files.names("triggers") == []
-    assert judged.files.names("triggers/state") == []
-    assert len(planned(judged)) == 1
-
-
-def test_a_paused_trigger_fires_when_resumed_again(judged: Client) -> None:
-    judged.trigger("g1", 60, "tick")
-    judged.order("o1", "trigger_pause", "g1")
-    at(judged, 300)
-    assert planned(judged) == []
-    assert loaded(judged.files, paths.trigger("g1"))["enabled"] is False
-    judged.order("o2", "trigger_resume", "g1")
-    judged.product.idle()
-    at(judged, 420)
-    assert planned(judged)
-
-
 def test_an_ordered_run_is_one_more_and_moves_no_slot(judged: Client) -> None:
     judged.trigger("g1", 60, "tick")
     judged.order("o1", "trigger_run", "g1")
@@ -187,26 +144,3 @@ def test_an_ordered_run_is_one_more_and_moves_no_slot(judged: Client) -> None:
     at(judged, 60)
     assert planned(judged) == ["01:00"]
     assert len(results(judged.files)) == 2
-
-
-def test_a_planned_trigger_is_there_once_and_fires(judged: Client) -> None:
-    judged.say("m1", "every 60: tick")
-    judged.product.idle()
-    (name,) = judged.files.names("triggers")
-    at(judged, 61)
-    assert loaded(judged.files, f"triggers/{name}")["origin"] == "planner"
-    assert len(results(judged.files)) == 1
-
-
-@pytest.mark.parametrize(("prompts", "told"), [("tick", 1), ("bad", 3)])
-def test_a_trigger_that_tells_changes_tells_the_first_the_new_and_every_failure(
-    judged: Client, prompts: str, told: int
-) -> None:
-    judged.trigger("g1", 60, prompts)
-    data = loaded(judged.files, paths.trigger("g1")) | {"notify": "change"}
-    judged.files.write(paths.trigger("g1"), json.dumps(data).encode())
-    judged.product.store.events.changed_triggers.put("g1")
-    for minute in (1, 2, 3):
-        at(judged, minute * 60)
-    assert len(transcript(judged.files)) == told
-    assert state(judged)["failureStreak"] == (3 if prompts == "bad" else 0)

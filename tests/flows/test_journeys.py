@@ -78,39 +78,10 @@ def test_results_that_wait_together_are_told_in_one_message(judged: Client) -> N
     assert all(f"job {number}" in text for number in range(3))
 
 
-def test_a_message_that_comes_during_a_run_is_answered_during_it(judged: Client) -> None:
-    def talk(request: RunSpec) -> None:
-        judged.say("m1", "how is it going")
-        judged.product.tick()
-        assert said(judged)[-1] == ("agent", "heard how is it going")
-
-    judged.product.mind.hook = talk
-    judged.submit("t1", "long ~")
-    judged.product.idle()
-    assert result(judged.files, "t1").status == "done"
-
-
-def test_a_plan_that_finds_something_is_told_by_the_teller(judged: Client) -> None:
-    judged.say("m1", "find: the cat")
-    judged.product.idle()
-    assert said(judged)[-1][1].endswith("is done")
-    assert results(judged.files) == {}
-
-
 def test_a_plan_that_fails_is_told(judged: Client) -> None:
     judged.say("m1", "find: bad")
     judged.product.idle()
     assert said(judged)[-1][1].endswith("is failed")
-
-
-def test_things_to_remember_are_kept_once(judged: Client) -> None:
-    judged.say("m1", "remember tea")
-    judged.say("m2", "remember the long way")
-    judged.say("m3", "backlog sweep")
-    judged.product.idle()
-    assert "tea" in (judged.files.read("memory/2026-12-01.md") or b"").decode()
-    assert "the long way" in (judged.files.read(paths.MEMORY) or b"").decode()
-    assert judged.files.read(paths.BACKLOG) == b"- [ ] sweep\n"
 
 
 # ---- questions ---------------------------------------------------------------------------
@@ -161,18 +132,6 @@ def test_a_next_attempt_and_a_retry_go_on_with_the_session(judged: Client) -> No
     assert by_run["t1"] == [None, "session-1"]
     assert again == ["session-1"]
     assert anew[0] is None, "what was done is not gone on with"
-
-
-def test_the_mark_of_a_release_is_gone_when_the_next_attempt_runs(judged: Client) -> None:
-    seen: list[bool] = []
-
-    def look(_request: RunSpec) -> None:
-        seen.append(loaded(judged.files, paths.running("worker", "t1"))["released"])
-
-    judged.product.mind.hook = look
-    judged.submit("t1", "flaky ~", max_attempts=2)
-    judged.product.idle()
-    assert seen == [False, False]
 
 
 def test_a_failure_that_is_final_is_told_with_its_reason(judged: Client) -> None:

@@ -9,22 +9,19 @@ import pytest
 from mimikit.config import BudgetSettings, Settings
 from mimikit.engines.base import TaskLine, TurnInput
 from mimikit.engines.builtin.engine import BuiltinEngine
-from mimikit.protocol.files import Files, ReadOnlyFiles
+from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Task
 from mimikit.roles.prompts import prompt_of
 from mimikit.tasks import queue
 from mimikit.tools.session import TellerSession, ToolCaller
 from mimikit.views import triggers as views
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
-from tests.support.product import NOWHERE, START, Product
+from tests.support.product import NOWHERE, START
 from tests.support.reading import transcript
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 SHANGHAI = {"timezone": "Asia/Shanghai"}
-NEXT = "next on Wednesday, 2026-12-02 at 02:00 (Asia/Shanghai)"
 LAST = "last run on Wednesday, 2026-12-02 at 02:00 (Asia/Shanghai): failed"
 
 
@@ -32,20 +29,15 @@ class World:
     """A product without a model in Shanghai, with a shell that fails what is `bad`."""
 
     def __init__(self) -> None:
-        self.files = Files(MemoryDisk())
-        self.files.make_folders()
-        self.clock, self.oracle = FakeClock(START), Oracle()
-        shell = Mind(self.oracle.runs)
+        shell = Mind([])
         shell.name = "command"
-        self.product = Product(
-            self.files,
-            self.clock,
-            BuiltinEngine(is_program=lambda word: word == "date"),
+        self.client = start_client(
+            engine=lambda _: BuiltinEngine(is_program=lambda word: word == "date"),
             settings=Settings.model_validate(SHANGHAI),
             more_engines=(shell,),
         )
-        self.product.start()
-        self.client = Client(self.product, self.oracle)
+        self.product, self.files = self.client.product, self.client.files
+        self.clock = self.product.clock
         self.asked = 0
 
     def pass_hours(self, hours: float) -> None:
@@ -104,14 +96,6 @@ def test_it_is_what_was_mentioned_last(world: World, asked: str, said: str) -> N
     assert world.ask(asked).startswith(said)
 
 
-def test_it_is_the_newest_where_nothing_was_mentioned() -> None:
-    world = World()
-    world.make("trig-one", "sweep", title="one")
-    world.clock.advance(60)
-    world.make("trig-two", "sweep", title="two")
-    assert world.ask("when does it run next?").startswith("`two`: next on")
-
-
 @pytest.mark.parametrize(
     ("asked", "head", "none"),
     [
@@ -132,18 +116,6 @@ def test_what_failed_today_is_told_by_the_users_day(
     assert world.ask(asked) == none
     yesterday = "昨天什么失败了" if "今" in asked else "what failed yesterday?"
     assert "`backup`" in world.ask(yesterday)
-
-
-def test_what_is_not_known_is_not_answered_for(world: World) -> None:
-    assert "no language model is connected" in world.ask("did the moon landing work?")
-
-
-def test_of_several_that_fit_each_is_told(world: World) -> None:
-    world.make("trig-other", "sweep", title="backup of the mails")
-    told = world.ask("when does the back-up run next")
-    assert "no language model" in told
-    told = world.ask("did trig- work?")
-    assert told.startswith("Several fit")
 
 
 def lines(world: World) -> dict[str, TaskLine]:
@@ -203,14 +175,6 @@ def test_what_a_task_waits_for_is_told() -> None:
     world.client.order("o2", "resume")
     world.product.tick()
     assert (lines(world)["task-a"].waits or {})["zh"] == "在队列里等待"
-
-
-@pytest.mark.parametrize("asked", ["status", "tasks"])
-def test_status_and_tasks_tell_of_each_trigger(world: World, asked: str) -> None:
-    told = world.ask(asked)
-    assert "- `backup` — scheduled · every day at 02:00 (Asia/Shanghai) · next on Thursday" in told
-    assert f"{LAST}, something went wrong in it: it broke" in told
-    assert "周四" not in told
 
 
 def test_a_trigger_that_is_paused_says_so(world: World) -> None:

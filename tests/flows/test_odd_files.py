@@ -114,7 +114,7 @@ OTHERS = {
     "worker": ".json", paths.CORRUPT: ".json",
 }  # fmt: skip
 """The folders that hold no records, or people's own files, with an ending that is looked at. Of a
-page whose word can not be read the worst is taken: nothing there may be set aside."""
+page whose word cannot be read the worst is taken: nothing there may be set aside."""
 
 READ = frozenset(
     {paths.INBOX, paths.COMMANDS, paths.TURNS, paths.TURNS_NEW, "planner/results", paths.TRIGGERS}
@@ -195,7 +195,7 @@ def plant_kinds(planted: Planted) -> None:
 
 
 def plant_contents(planted: Planted) -> None:
-    """Files under proper names that can not be used."""
+    """Files under proper names that cannot be used."""
 
     def put(
         kind: str, data: Callable[[str], bytes], change: Callable[[Path], None] = lambda _: None
@@ -298,6 +298,25 @@ def goes_on(client: Client, number: int) -> None:
     assert product.log.errors == []
 
 
+def lived_through(
+    files: Files, state: Path, plant: Callable[[], None], *, at_start: bool
+) -> Client:
+    """A product that met what `plant` puts there, before its start or while it ran."""
+    if at_start:
+        plant()
+    with as_owner(state):
+        client = begin(files)
+        client.product.start()
+        goes_on(client, 1)
+    if not at_start:
+        plant()
+        client.product.store.events.changed_triggers.put(None)
+        client.product.store.events.ended_runs.put(("planner", "odd"))
+        with as_owner(state):
+            goes_on(client, 2)
+    return client
+
+
 def reasons(state: Path) -> dict[str, str]:
     """Why each thing lies in `corrupt/`, by where it lay."""
     found: dict[str, str] = {}
@@ -336,17 +355,7 @@ def test_one_odd_thing_never_stops_the_rest(
         plant_contents(planted)
 
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if at_start:
-        plant()
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-        goes_on(client, 1)
-    if not at_start:
-        plant()
-        client.product.store.events.changed_triggers.put(None)
-        with as_owner(state):
-            goes_on(client, 2)
+    client = lived_through(files, state, plant, at_start=at_start)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 100_000
 
     why = reasons(state)
@@ -395,7 +404,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "",
     ),
 }
-"""Records that can be read, and ask for what can not be written: folder, record, what is long."""
+"""Records that can be read, and ask for what cannot be written: folder, record, what is long."""
 
 
 def lengthened(record: Any, key: str) -> Any:
@@ -412,7 +421,7 @@ def lengthened(record: Any, key: str) -> Any:
 
 @pytest.mark.parametrize("at_start", [True, False], ids=["at start", "while running"])
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_record_that_asks_for_what_can_not_be_is_set_aside(
+def test_a_record_that_asks_for_what_cannot_be_is_set_aside(
     kind: str, files: Files, state: Path, *, at_start: bool
 ) -> None:
     folder, record, long = REFUSED[kind]
@@ -421,35 +430,22 @@ def test_a_record_that_asks_for_what_can_not_be_is_set_aside(
     def plant() -> None:
         path.write_text(json.dumps({"id": "odd", **lengthened(record, long)}))
 
-    if at_start:
-        plant()
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-        goes_on(client, 1)
-    if not at_start:
-        plant()
-        client.product.store.events.ended_runs.put(("planner", "odd"))
-        with as_owner(state):
-            goes_on(client, 2)
+    client = lived_through(files, state, plant, at_start=at_start)
     assert not path.exists()
     why = reasons(state)
     assert list(why) == [f"{folder}/odd.json"]
-    assert "it can not be carried out: " in why[f"{folder}/odd.json"]
+    assert "it cannot be carried out: " in why[f"{folder}/odd.json"]
     assert not files.names("worker/queue")  # nothing of it was done
     stays_as_it_is(client, state)
 
 
-def test_who_asked_for_a_plan_that_can_not_be_is_told(files: Files, state: Path) -> None:
+def test_who_asked_for_a_plan_that_cannot_be_is_told(files: Files, state: Path) -> None:
     tasks = [LARGE | {"id": "fine"}, LARGE | {"odd": "x" * 5_000_000}]
     plan = {"id": "odd", **ENDED, "tasks": tasks}
     (state / "planner/results/odd.json").write_text(json.dumps(plan))
     task = {"id": "odd", **TASK, "role": "planner", "notify": "message"}
     (state / "planner/running/odd.json").write_text(json.dumps(task))
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-        goes_on(client, 1)
+    client = lived_through(files, state, lambda: None, at_start=True)
     assert "expected at most" in reasons(state)["planner/results/odd.json"]
     assert not files.exists("worker/ended/fine.json")
     assert files.exists("planner/ended/odd.json")
@@ -457,40 +453,6 @@ def test_who_asked_for_a_plan_that_can_not_be_is_told(files: Files, state: Path)
     assert failed is not None
     assert (failed.status, failed.tasks) == ("failed", [])
     assert any("odd" in m.task_ids for m in client.product.store.conversation.messages)
-    stays_as_it_is(client, state)
-
-
-def test_a_run_that_can_not_be_tried_again_stops_no_start(files: Files, state: Path) -> None:
-    """It was as large as it may be, and is larger with its next attempt."""
-    task = {"id": "odd", **TASK, "maxAttempts": 3}
-    data = full(json.dumps(task).encode(), most_bytes(Task) - 5)
-    (state / "worker/running/odd.json").write_bytes(data)
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-        goes_on(client, 1)
-    assert not (state / "worker/running/odd.json").exists()
-    assert "expected at most" in reasons(state)["worker/running/odd.json"]
-    stays_as_it_is(client, state)
-
-
-def test_a_wait_that_can_not_be_shortened_holds_up_no_other(files: Files, state: Path) -> None:
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-    wait = {**TASK, "role": "worker", "released": True, "notBefore": "2026-12-01T12:00:00.000Z"}
-    for name in ("a", "b", "c"):
-        data = json.dumps({"id": name, **wait}).encode()
-        if name == "b":
-            data = full(data, most_bytes(Task) - 5)
-        (state / f"worker/queue/{name}.json").write_bytes(data)
-    with as_owner(state):
-        client.product.clock.jump(START - timedelta(hours=4))
-        client.product.tick()
-    waits = {task.id: task.not_before for task in client.product.queued("worker")}
-    assert waits == dict.fromkeys("ac", START - timedelta(hours=1))
-    assert "expected at most" in reasons(state)["worker/running/b.json"]
-    assert client.product.log.errors == []
     stays_as_it_is(client, state)
 
 
@@ -604,7 +566,7 @@ def stays_as_it_is(client: Client, state: Path) -> None:
     assert (reasons(state), fired) == (kept, [])
 
 
-def test_a_folder_that_can_not_be_moved_is_told_once_and_passed_over(
+def test_a_folder_that_cannot_be_moved_is_told_once_and_passed_over(
     files: Files, state: Path
 ) -> None:
     with as_owner(state):
@@ -630,43 +592,6 @@ def test_a_folder_that_can_not_be_moved_is_told_once_and_passed_over(
     assert not shut.exists()
     (kept,) = (state / "corrupt").glob("*-inbox_shut.json")
     assert (kept / "x").read_text() == "kept"
-
-
-@pytest.mark.parametrize("at_start", [True, False], ids=["at start", "while running"])
-def test_files_by_hand_may_be_of_any_year(files: Files, state: Path, *, at_start: bool) -> None:
-    """What is filled in from a file's time is a time that a record may have."""
-
-    def plant() -> None:
-        by_hand = {
-            "inbox/hand.json": {"text": "hello"},
-            "worker/queue/hand-task.json": {"prompt": "work"},
-            "triggers/hand-trigger.json": {"prompt": "x", "schedule": {"interval": 60}},
-        }
-        for path, record in by_hand.items():
-            (state / path).write_text(json.dumps(record))
-            os.utime(state / path, (10**10, 10**10))
-
-    if at_start:
-        plant()
-    with as_owner(state):
-        client = begin(files)
-        client.product.start()
-    if not at_start:
-        plant()
-        client.product.store.events.changed_triggers.put(None)
-    with as_owner(state):
-        client.product.clock.advance(61)
-        client.product.idle()
-        client.product.clock.advance(61)
-        client.product.idle()
-    assert [m.text for m in client.product.store.conversation.messages][:2] == [
-        "hello",
-        "heard hello",
-    ]
-    assert files.exists("worker/results/hand-task.json")
-    assert files.exists("triggers/state/hand-trigger.json")
-    assert reasons(state) == {}
-    assert client.product.log.errors == []
 
 
 def test_the_time_of_a_file_is_one_that_a_record_may_have(files: Files, state: Path) -> None:

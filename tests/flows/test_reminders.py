@@ -12,10 +12,9 @@ from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, time_text
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.product import START, Product
+from tests.support.product import START
 from tests.support.reading import loaded, results, slots
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 
 def at(client: Client, seconds: float) -> None:
@@ -111,23 +110,6 @@ def test_a_daily_one_follows_its_zone_over_the_change_of_clocks(judged: Client) 
     assert texts(judged.files) == ["Reminder: tea"] * 2
 
 
-def test_run_now_tells_it_now_and_leaves_its_times(judged: Client) -> None:
-    judged.trigger("g1", 60, "stretch", profile="reminder")
-    judged.product.idle()
-    judged.order("o1", "trigger_run", "g1")
-    judged.product.idle()
-    assert texts(judged.files) == ["Reminder: stretch"]
-    at(judged, 60)
-    assert texts(judged.files) == ["Reminder: stretch"] * 2
-
-
-def test_one_put_into_the_queue_by_hand_is_told_by_no_engine_either(judged: Client) -> None:
-    judged.submit("t1", "stretch", profile="reminder")
-    judged.product.idle()
-    assert texts(judged.files) == ["Reminder: stretch"]
-    assert judged.oracle.runs == []
-
-
 def test_its_words_stay_as_they_are_whatever_is_in_them(judged: Client) -> None:
     text = "5 - 3 at 09:13.  The **rest**\n- `x`\n\n    done"
     once(judged, "g1", text, 60)
@@ -143,13 +125,10 @@ def test_its_words_stay_as_they_are_whatever_is_in_them(judged: Client) -> None:
 @pytest.fixture
 def talk(files: Files) -> Client:
     """A client of a product that is served by code alone."""
-    oracle = Oracle()
     settings = Settings(timezone="Asia/Shanghai")
-    engine = BuiltinEngine(is_program=lambda _: False)
-    product = Product(files, FakeClock(START), engine, settings=settings)
-    product.start()
-    product.idle()
-    return Client(product, oracle)
+    return start_client(
+        files, lambda _: BuiltinEngine(is_program=lambda _: False), settings=settings
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from mimikit.config import Settings
 from mimikit.conversation import inbox
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, CommandResult, Question, RoutedAnswer, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import EndIntent
@@ -19,12 +18,8 @@ from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import ToolCaller
 from mimikit.triggers import registry
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.memory_disk import MemoryDisk
-from tests.support.mind import Mind
-from tests.support.product import START, Product
 from tests.support.reading import unanswered
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 
 def client(**web: Any) -> Client:
@@ -42,14 +37,7 @@ def client(**web: Any) -> Client:
             },
         }
     )
-    files, oracle = Files(MemoryDisk()), Oracle()
-    files.make_folders()
-    mind = Mind(oracle.runs)
-    product = Product(
-        files, FakeClock(START), mind, settings=settings, more_engines=(BuiltinEngine(),)
-    )
-    product.start()
-    return Client(product, oracle)
+    return start_client(settings=settings, more_engines=(BuiltinEngine(),))
 
 
 def outcomes(here: Client) -> list[tuple[str, str | None]]:

@@ -13,10 +13,8 @@ from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
 from mimikit.protocol.results import TaskResult
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
-from tests.support.product import START, Product
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 
 class Worker(Mind):
@@ -44,10 +42,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(files: Files, workspace: Path) -> Client:
-    oracle = Oracle()
-    product = Product(files, FakeClock(START), Worker(oracle.runs), workspace=workspace)
-    product.start()
-    return Client(product, oracle)
+    return start_client(files, Worker, workspace=workspace)
 
 
 def result(client: Client, task_id: str = "t1") -> TaskResult:
@@ -101,29 +96,6 @@ def test_a_run_that_looked_and_told_is_an_analysis(client: Client) -> None:
     }
 
 
-def test_what_was_told_in_a_sentence_is_the_one_finding(client: Client) -> None:
-    client.submit("t1", "look: All is well.")
-    assert result(client).result["findings"] == ["All is well."]
-
-
-def test_plain_words_are_a_text(client: Client) -> None:
-    client.submit("t1", "one")
-    ended = result(client)
-    assert (ended.result_type, ended.result, ended.diff) == ("text", {"text": "did one"}, None)
-
-
-def test_a_summary_of_memory_is_a_summary(client: Client) -> None:
-    client.say("m1", "a day")
-    client.product.idle()
-    client.at(7 * 86400)
-    client.product.idle()
-    (name,) = client.files.names("worker/results")
-    ended = client.files.load(f"worker/results/{name}", TaskResult)
-    assert ended is not None
-    assert ended.result_type == "summary"
-    assert ended.result["keyPoints"] == ["2026-12-01: 2 things"]
-
-
 def test_a_diff_goes_when_its_result_goes_and_no_earlier(client: Client) -> None:
     client.submit("t1", "write a.txt: hello", notify="none")
     result(client)
@@ -139,7 +111,7 @@ def test_a_diff_goes_when_its_result_goes_and_no_earlier(client: Client) -> None
     assert not client.files.exists(paths.diff("t1"))
 
 
-def test_a_diff_that_can_not_be_made_changes_nothing_of_the_result(
+def test_a_diff_that_cannot_be_made_changes_nothing_of_the_result(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -12,18 +12,13 @@ from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.local.engine import LocalEngine
 from mimikit.language.phrases import say
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
 from mimikit.protocol.models import Question, Task
 from mimikit.tasks import queue
-from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
 from tests.support import local_model
 from tests.support.local_model import model_file
-from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
-from tests.support.product import START, Product
 from tests.support.reading import results, transcript
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 PROPOSED = {"action": "command", "command": "wc -w a.md", "when": ""}
 
@@ -32,21 +27,17 @@ class Basic:
     """A product whose only model is a small one, and a client of it."""
 
     def __init__(self, folder: Path, *rules: tuple[str, object]) -> None:
-        files = Files(MemoryDisk())
-        files.make_folders()
-        oracle = Oracle()
         facts = {"model_path": str(model_file(folder, *rules))}
         settings = Settings.model_validate({"timezone": "UTC", "local": facts})
         program = Path(local_model.__file__)
         self.engine = LocalEngine(settings, folder, lambda _word: False, program=program)
-        self.shell = Mind(oracle.runs)
-        self.shell.name = "command"
-        more = (BuiltinEngine(is_program=lambda _word: False), self.shell)
-        self.product = Product(
-            files, FakeClock(START), self.engine, settings=settings, more_engines=more
+        shell = Mind([])
+        shell.name = "command"
+        more = (BuiltinEngine(is_program=lambda _word: False), shell)
+        self.client = start_client(
+            engine=lambda _: self.engine, settings=settings, more_engines=more
         )
-        self.product.start()
-        self.files, self.client = files, Client(self.product, oracle)
+        self.product, self.files = self.client.product, self.client.files
 
     def say(self, text: str) -> str:
         """Send a message; gives the last that was said to the user."""
@@ -77,16 +68,12 @@ def basic(tmp_path: Path) -> Iterator[Basic]:
     made.engine.server.close()
 
 
-def test_talk_is_the_models(basic: Basic) -> None:
-    assert basic.say("hello") == "Hello!"
-
-
 def test_what_code_understands_is_done_without_the_model(basic: Basic) -> None:
     basic.say("run: date")
     assert [task.prompt for task in basic.ran] == ["date"]
     basic.say("remember: I like tea")
     assert "I like tea" in (basic.files.read("memory.md") or b"").decode()
-    assert basic.engine.server.pid is None
+    assert basic.engine.server.process is None
 
 
 def test_a_command_runs_once_the_user_has_chosen_it(basic: Basic) -> None:
@@ -114,14 +101,6 @@ def test_a_yes_typed_as_a_message_counts_as_chosen(basic: Basic, words: str) -> 
     basic.say("how many words are in a.md")
     basic.say(words)
     assert [task.prompt for task in basic.ran] == ["wc -w a.md"]
-
-
-def test_of_a_batch_code_takes_its_part_and_the_model_the_rest(basic: Basic) -> None:
-    basic.client.say("m1", "run: date")
-    basic.client.say("m2", "hello")
-    basic.product.idle()
-    assert "Hello!" in [text for _, text in transcript(basic.files)]
-    assert [task.prompt for task in basic.ran] == ["date"]
 
 
 def test_weights_that_are_removed_leave_code_in_their_place(basic: Basic, tmp_path: Path) -> None:

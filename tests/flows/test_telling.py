@@ -93,14 +93,6 @@ def test_a_chain_that_breaks_is_told_once_with_the_steps_that_will_not_run(
     assert judged.files.names("worker/running") == []
 
 
-def test_a_chain_that_breaks_in_its_middle_is_told_once(judged: Client) -> None:
-    chain(judged, "one", "bad", "three")
-    judged.product.idle()
-    (message,) = told(judged)
-    assert "`step 2` failed" in message.text
-    assert "`step 3`" in message.text
-
-
 def test_a_chain_whose_step_is_canceled_is_told_once(judged: Client) -> None:
     judged.order("o1", "pause")
     judged.product.idle()
@@ -180,18 +172,6 @@ def test_a_resumed_trigger_counts_anew(judged: Client) -> None:
     assert len(results(judged.files)) == 6
     assert loaded(judged.files, paths.trigger("g1"))["enabled"] is False
     assert len([m for m in told(judged) if "3 times in a row" in m.text]) == 2
-
-
-def test_a_success_in_between_begins_the_count_anew(judged: Client) -> None:
-    judged.trigger("g1", 60, "bad")
-    at(judged, 60)
-    at(judged, 120)
-    judged.product.mind.heals = True
-    at(judged, 180)
-    judged.product.mind.heals = False
-    at(judged, 240)
-    at(judged, 300)
-    assert loaded(judged.files, paths.trigger("g1"))["enabled"] is True
 
 
 def test_runs_that_are_cut_short_as_the_product_ends_are_no_failures_of_their_trigger(
@@ -280,11 +260,3 @@ def test_a_message_takes_waiting_results_of_a_request_along(judged: Client) -> N
     judged.product.tick()
     last = transcript(judged.files)[-1][1]
     assert ("heard hello" in last, last.count(" is done")) == (True, 1)
-
-
-def test_results_of_different_triggers_are_messages_of_their_own(judged: Client) -> None:
-    judged.trigger("g1", 60, "one")
-    judged.trigger("g2", 60, "two")
-    judged.at(60)
-    judged.product.idle()
-    assert sorted((m.trigger_id or "") for m in told(judged)) == ["g1", "g2"]

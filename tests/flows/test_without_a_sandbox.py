@@ -9,35 +9,23 @@ import pytest
 from mimikit.config import Settings
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.shell import ShellEngine
-from mimikit.protocol.files import Files
 from mimikit.sandbox import programs
 from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.memory_disk import MemoryDisk
-from tests.support.mind import Mind
-from tests.support.product import START, Product
 from tests.support.runs import ground
-from tests.support.twins import FakeClock
+from tests.support.state import start_client
 
 
 def client_of(root: Path, **settings: object) -> Client:
-    here, seat, oracle = ground(root), {"engine": "builtin"}, Oracle()
+    here, seat = ground(root), {"engine": "builtin"}
     given = Settings.model_validate(
         {"timezone": "UTC", "roles": {"teller": seat, "planner": seat}, **settings}
     )
-    files = Files(MemoryDisk())
-    files.make_folders()
-    product = Product(
-        files,
-        FakeClock(START),
-        Mind(oracle.runs),
+    return start_client(
         settings=given,
         more_engines=(BuiltinEngine(), ShellEngine(given)),
         workspace=here.workspace,
         state=here.state,
     )
-    product.start()
-    return Client(product, oracle)
 
 
 def test_where_there_is_none_the_line_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

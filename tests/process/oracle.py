@@ -11,7 +11,6 @@ from typing import Any
 from tests.process.load import Load
 from tests.process.world import World
 
-_MAX_INTERRUPTIONS = 3
 _FAULTS = frozenset({"operation_failed", "turn_fault", "engine_fault", "run_fault", "web_failed",
                      "supervisor_hung", "cli_fault", "quarantined", "command_refused"})  # fmt: skip
 _EMPTY = ("inbox", "turns/new", "commands", "planner/queue", "planner/running", "planner/results",
@@ -173,7 +172,7 @@ class _Judge:
             if line["event"] in _FAULTS:
                 yield f"log: {line}"
         for name in ("consumer", "web"):
-            said = self._world.said(name)
+            said = self._world.output(name)
             if "Traceback" in said:
                 yield f"{name} said: {said[said.index('Traceback') :][:2000]}"
         yield from self._load.odd

@@ -157,65 +157,6 @@ def test_limited_for_an_hour_and_tried_now(journey: Journey) -> None:
     assert len(journey.endpoint.llm.requests) == before + 2
 
 
-@pytest.mark.parametrize("step", [{"status": 500}, {"text": "half of it", "drop": True}])
-def test_what_breaks_now_and_then_is_asked_again_and_nobody_hears_of_it(
-    journey: Journey, step: Body
-) -> None:
-    journey.endpoint.trouble = [step, step, step]
-    journey.answered(journey.say())
-    assert journey.told() == []
-
-
-def test_what_is_broken_for_good_is_told_and_goes_on_at_its_end(journey: Journey) -> None:
-    before = len(journey.endpoint.llm.requests)
-    journey.endpoint.is_ill = {"status": 502}
-    id_ = journey.say()
-    journey.shows("broken")
-    assert len(journey.endpoint.llm.requests) == before + 4
-    journey.endpoint.is_ill = None
-    journey.answered(id_)
-    journey.is_told("mine breaks off before it has answered", WELL)
-
-
-def test_a_slow_first_byte_is_waited_for(journey: Journey) -> None:
-    journey.endpoint.trouble = [{"text": "I am here for you.", "delay": 1.0}]
-    journey.answered(journey.say())
-    assert journey.told() == []
-
-
-def test_silence_is_told_in_a_sentence_and_no_address(journey: Journey) -> None:
-    journey.endpoint.trouble = [{"hang": 60}, {"hang": 60}]
-    id_ = journey.say("你今天过得怎么样？")
-    (told,) = until(journey.told, "it is told", facts=journey.world.facts)
-    assert told.startswith("这次没能回答：mine 没有在规定时间内答完。")
-    assert journey.world.replies(id_)
-    raw = [line["said"] for line in journey.world.log() if line.get("event") == "engine_failed"]
-    assert any("was silent for 2 s" in said for said in raw)
-
-
-@pytest.mark.needs_program("bwrap")
-def test_of_many_tasks_one_at_a_time_tries_it_and_none_is_lost(journey: Journey, size: int) -> None:
-    before, most = len(journey.endpoint.llm.requests), min(50, 5 * size)
-    journey.endpoint.is_ill = {"status": 429, "headers": {"retry-after": "3600"}}
-    ids: list[str] = []
-
-    def paint(number: int) -> None:
-        body = {"prompt": "paint", "notify": "none"}
-        ids.extend(journey.world.post("/api/tasks", body).body["id"] for _ in range(number))
-        until(lambda: journey.mind().get("tasks") == len(ids), "they wait", facts=journey.mind)
-
-    paint(1)
-    paint(most - 1)
-    assert len(journey.endpoint.llm.requests) == before + 1
-    journey.is_told("mine has reached its limit until ")
-    journey.endpoint.is_ill = None
-    assert journey.world.run("engine", "try", "mine").stdout == "Trying mine now.\n"
-    until(lambda: all(map(journey.world.result, ids)), "all are done", facts=journey.world.facts)
-    ends = [journey.world.result(id_) or {} for id_ in ids]
-    assert {(end["status"], end["attempts"]) for end in ends} == {("done", 1)}
-    journey.is_told("mine has reached its limit until ", WELL)
-
-
 def test_a_stop_while_it_is_waited_for_leaves_no_process(journey: Journey) -> None:
     journey.endpoint.trouble = [{"hang": 60}]
     journey.endpoint.llm.asked.clear()

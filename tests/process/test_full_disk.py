@@ -108,7 +108,7 @@ def test_a_full_disk_is_said_and_nothing_accepted_is_lost(
     said = [message["id"] for message in small.transcript() if message["role"] == "user"]
     assert sorted(said) == sorted([*accepted, "msg-late"])
     assert small.names("corrupt", "") == []
-    assert "Traceback" not in small.said("consumer") + small.said("web")
+    assert "Traceback" not in small.output("consumer") + small.output("web")
 
 
 def test_a_kill_while_the_disk_is_full_loses_nothing(small: World) -> None:

@@ -21,13 +21,12 @@ GONE_S = 5.0
 
 ESCAPES = {
     "own session": "setsid sleep {tag} &",
-    "double fork": "(setsid sh -c 'sleep {tag} & sleep {tag}' &)",
     "twice away": "(setsid sh -c '(setsid sh -c \"sleep {tag} & sleep {tag}\" &)' &)",
-    "no environment": "setsid env -i /bin/sh -c 'sleep {tag} & sleep {tag}' &",
-    "deaf": "(setsid sh -c 'trap \"\" TERM; while :; do sleep {tag}; done' &)",
     "deaf, no environment": "setsid env -i sh -c 'trap \"\" TERM; while :; do sleep {tag}; done' &",
 }
 """How a line may start something that is neither in its group nor in its session."""
+OWN_GROUP = "sleep {tag} &"
+"""What ends with a run, also where no box can be made: all of its process group."""
 
 
 def begin(world: World, name: str, line: str, **fields: object) -> str:
@@ -63,36 +62,32 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("way", ESCAPES)
-def test_a_canceled_run_leaves_nothing(shared: World, way: str) -> None:
-    name = f"canceled-{list(ESCAPES).index(way)}"
-    number = begin(shared, name, ESCAPES[way])
-    shared.order("cancel", name)
+@pytest.mark.parametrize("how", ["canceled", "timeout"])
+def test_a_run_that_is_ended_leaves_nothing(shared: World, way: str, how: str) -> None:
+    name = f"{how}-{list(ESCAPES).index(way)}"
+    limit = {"timeout": 1} if how == "timeout" else {}
+    number = begin(shared, name, ESCAPES[way], **limit)
+    if how == "canceled":
+        shared.order("cancel", name)
     gone_soon(number)
     result = until(lambda: shared.result(name), "the run has its result")
-    assert result["status"] == "canceled"
+    assert result["failureReason"] == how
 
 
-@pytest.mark.parametrize("way", ESCAPES)
-def test_a_run_over_its_time_leaves_nothing(shared: World, way: str) -> None:
-    name = f"late-{list(ESCAPES).index(way)}"
-    number = begin(shared, name, ESCAPES[way], timeout=1)
-    result = until(lambda: shared.result(name), "the run has its result")
-    assert result["failureReason"] == "timeout"
-    gone_soon(number)
-
-
-@pytest.mark.parametrize("sandbox", ["auto", "off"])
+@pytest.mark.parametrize(
+    ("sandbox", "lines"), [("auto", tuple(ESCAPES.values())), ("off", (OWN_GROUP,))]
+)
 def test_nothing_is_left_after_a_killed_consumer_is_started_again(
-    world: World, sandbox: str, record_property
+    world: World, sandbox: str, lines: tuple[str, ...], record_property
 ) -> None:
-    """All the ways at once: they end with the sandbox, or with what stands before a run without."""
+    """In the box all ends with it; without one what bears the run's mark, by the next consumer."""
     world.settings["MAX_CONCURRENCY"] = len(ESCAPES)
     world.settings["COMMAND__SANDBOX"] = sandbox
     consumer = world.start_consumer()
-    numbers = [begin(world, f"job-{n}", line) for n, line in enumerate(ESCAPES.values())]
+    numbers = [begin(world, f"job-{n}", line) for n, line in enumerate(lines)]
     os.kill(consumer.pid, signal.SIGKILL)
     consumer.wait()
-    for number in numbers:
+    for number in numbers if sandbox == "auto" else ():
         gone_soon(number)
     assert len(list(world.scratch.iterdir())) == len(numbers)
     begun = time.monotonic()

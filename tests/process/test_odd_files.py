@@ -19,7 +19,6 @@ from tests.flows.test_odd_files import (
     plant_kinds,
     shown,
 )
-from tests.process.test_files import corrupt
 from tests.process.world import World, until
 
 SETTLED = READ | {"planner/queue", "worker/queue"}
@@ -55,6 +54,12 @@ def goes_on(world: World, number: int) -> None:
         facts=world.facts,
     )
     until((world.state / f"triggers/state/g{number}.json").exists, "the trigger is looked at")
+
+
+def corrupt(world: World) -> set[str]:
+    """Where what lies in `corrupt/` came from."""
+    reasons = (world.state / "corrupt").glob("*.reason.txt")
+    return {path.read_text().partition("\n")[0] for path in reasons}
 
 
 def said(world: World) -> str:

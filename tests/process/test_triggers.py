@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 from typing import Any
@@ -66,30 +65,6 @@ def test_files_written_appended_moved_and_removed_start_the_command(world: World
     assert all(slot["state"] == "ran" for slot in slots(world, "build"))
 
 
-def test_a_chain_dropped_by_hand_runs_in_order_and_hands_its_results_on(world: World) -> None:
-    world.start_consumer()
-    once = {"once": True}
-    world.put(
-        "triggers/third.json",
-        command(
-            "cat $MIMIKIT_UPSTREAM/*; echo three", **when("task_done", taskId="second"), **once
-        ),
-    )
-    world.put(
-        "triggers/second.json",
-        command("cat $MIMIKIT_UPSTREAM/*; echo two", **when("task_done", taskId="first"), **once),
-    )
-    world.drop("first", command("echo one"))
-
-    def third() -> dict[str, Any] | None:
-        found = slots(world, "third")
-        return world.result(found[0]["taskId"]) if found else None
-
-    ended = until(third, "the third step ends", facts=world.facts)
-    assert ended["result"]["text"].split() == ["one", "two", "three"]
-    until(lambda: world.names("triggers") == [], "once is once")
-
-
 def test_a_trigger_fires_once_for_what_happened_while_nobody_lived(world: World) -> None:
     world.start_consumer()
     world.put(
@@ -110,23 +85,3 @@ def test_a_trigger_fires_once_for_what_happened_while_nobody_lived(world: World)
     assert len(slots(world, "build")) == 1
     names = [slot["slot"] for slot in slots(world, "often")]
     assert len(names) == len(set(names))
-
-
-def test_a_definition_broken_by_hand_keeps_the_last_good_one_in_force(world: World) -> None:
-    world.start_consumer()
-    path = world.state / "triggers/often.json"
-    world.put("triggers/often.json", command("true", schedule={"interval": 1}))
-    until(lambda: slots(world, "often"), "it fires")
-    path.write_text('{"prompt": "true",\n "schedule": {"interval": "soon"}}')
-    told = until(
-        lambda: [e for e in world.log() if e.get("event") == "trigger_broken"],
-        "it is told",
-        facts=world.facts,
-    )
-    assert "line 2" in told[0]["reason"]
-    before = len(slots(world, "often"))
-    until(lambda: len(slots(world, "often")) > before, "the last good one fires on")
-    shown = world.run("triggers", "explain", "often", "--json")
-    assert json.loads(shown.stdout)["state"] == "broken"
-    path.unlink()
-    until(lambda: "often" not in world.names("triggers"), "it is gone")

@@ -93,14 +93,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def environment(**settings: object) -> dict[str, str]:
-    """Ours without any setting of mimikit's, the builtin mind in every seat, and `settings`."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("MIMIKIT_")}
-    seats = ("ROLES__TELLER", "ROLES__PLANNER", "PROFILES__STANDARD", "PROFILES__SPECIALIST")
-    given = {f"{seat}__ENGINE": "builtin" for seat in seats}
-    given |= {"TOKEN": TOKEN, "TIMEZONE": "UTC", "WEB__INPUTS_PER_MINUTE": "1000000"}
-    given |= {name: str(value) for name, value in settings.items()}
-    return {**own, **{f"MIMIKIT_{name}": value for name, value in given.items()}}
+DEFAULTS: dict[str, object] = {
+    **dict.fromkeys(
+        ("ROLES__TELLER__ENGINE", "ROLES__PLANNER__ENGINE", "PROFILES__STANDARD__ENGINE",
+         "PROFILES__SPECIALIST__ENGINE"),
+        "builtin",
+    ),
+    "TOKEN": TOKEN, "TIMEZONE": "UTC", "WEB__INPUTS_PER_MINUTE": 1_000_000,
+}  # fmt: skip
+"""Settings of the processes: builtin in every seat."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +145,20 @@ class World:
         return [sys.executable, "-P", "-m", "mimikit", *places, *arguments]
 
     def environment(self) -> dict[str, str]:
-        """What its processes are given; a folder for temporary files of their own, too."""
-        return {**environment(**self.settings), "TMPDIR": str(self.scratch)}
+        """Ours without any setting of mimikit's, the world's settings, and a TMPDIR of its own."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("MIMIKIT_")}
+        given = {f"MIMIKIT_{name}": str(value) for name, value in self.variables.items()}
+        return {**own, **given, "TMPDIR": str(self.scratch)}
+
+    @property
+    def variables(self) -> dict[str, object]:
+        """Settings by their environment variables, without the prefix."""
+        return DEFAULTS | self.settings
 
     def spawn(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a mimikit in a session of its own; what it says goes to `said`."""
+        """Start a mimikit in a session of its own; what it says goes to `output`."""
         name = arguments[0]
-        with (self.root / f"{name}.said").open("ab") as said:
+        with (self.root / f"{name}.output").open("ab") as said:
             process = subprocess.Popen(
                 self.command(*arguments),
                 env=self.environment(),
@@ -175,16 +183,16 @@ class World:
             check=False,
         )
 
-    def said(self, name: str) -> str:
+    def output(self, name: str) -> str:
         """All that the processes of this name printed."""
-        path = self.root / f"{name}.said"
+        path = self.root / f"{name}.output"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def facts(self) -> str:
         """What there is to know when something did not happen."""
         parts = {"consumer": self.consumer, "web": self.web}
         said = [
-            f"{name}: exit code {process.poll()}, said {self.said(name)[-2000:]}"
+            f"{name}: exit code {process.poll()}, said {self.output(name)[-2000:]}"
             for name, process in parts.items()
             if process is not None
         ]
@@ -199,7 +207,7 @@ class World:
 
     def is_beating(self, process: subprocess.Popen[bytes]) -> bool:
         """Whether this consumer's supervisor ticks; fails when it has ended instead."""
-        assert process.poll() is None, f"the consumer ended\n{self.said('consumer')}"
+        assert process.poll() is None, f"the consumer ended\n{self.output('consumer')}"
         return (self.record("health.json") or {}).get("pid") == process.pid
 
     def start_web(self, *, wait: bool = True) -> subprocess.Popen[bytes]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.errors import BadRecord, StorageError
+from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -268,6 +268,27 @@ def test_whoever_only_looks_leaves_a_bad_record_where_it_is(files: Files) -> Non
     files.create("inbox/m1.json", b"{")
     assert files.peek("inbox/m1.json", InboxItem) is None
     assert files.read("inbox/m1.json") == b"{"
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["a file", "its folder"])
+def test_a_file_that_may_not_be_read_is_set_aside_but_a_closed_folder_is_waited_for(
+    files: Files, disk: MemoryDisk, monkeypatch: pytest.MonkeyPatch, is_closed: bool
+) -> None:
+    files.write("inbox/m1.json", GOOD)
+
+    def refuse(path: str, **_more: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    for operation in ("read", "stat") if is_closed else ("read",):
+        monkeypatch.setattr(disk, operation, refuse)
+    if not is_closed:
+        assert files.load("inbox/m1.json", InboxItem) is None
+        return
+    with pytest.raises(StorageError) as caught:
+        files.load("inbox/m1.json", InboxItem)
+    assert not isinstance(caught.value, UnsafeFile)
+    monkeypatch.undo()
+    assert files.load("inbox/m1.json", InboxItem) is not None
 
 
 def test_a_file_in_quarantine_has_its_reason_wherever_the_process_dies() -> None:

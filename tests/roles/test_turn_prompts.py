@@ -61,7 +61,7 @@ def test_each_role_leaves_what_it_was_told_and_what_it_called() -> None:
         assert (made.instructions, made.prompt) == (asked.instructions, asked.prompt)
         assert (made.engine, made.status, made.attempt) == ("scripted", "done", 1)
         assert (made.requests, made.usage.input_tokens) == (2, 9)
-        assert made.tools == [spec.name for spec in asked.tools]
+        assert made.tools == [spec.name for spec in asked.tools.specs]
         assert [use.name for use in made.calls] == calls
         assert all(use.ok and "which tea" in use.arguments and use.reply for use in made.calls)
         assert [hit.source for hit in made.hits] == ["memory.md"] * (role != "worker")

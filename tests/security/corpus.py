@@ -147,7 +147,7 @@ class ObedientModel:
     prompts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Role and whole text of each request."""
     habit: list[Call] = field(default_factory=list[Call])
-    """What a Worker does first, and a mind whose prompt says `(habit)`."""
+    """What a Worker does first, and an engine whose prompt says `(habit)`."""
     parrot: str | None = None
     """Said once, in place of obeying."""
     _obeyed: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])

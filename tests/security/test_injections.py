@@ -64,7 +64,7 @@ class Recorder:
 
 
 class Messenger:
-    """A Worker without a sandbox or a mind: its result, or its error, is what it was asked."""
+    """A Worker without a sandbox or an engine: its result, or its error, is what it was asked."""
 
     name = "scripted"
 

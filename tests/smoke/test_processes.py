@@ -13,12 +13,12 @@ pytestmark = pytest.mark.needs_platform("linux")
 
 def test_up_starts_answers_and_stops(world: World) -> None:
     up = world.spawn("up", "--port", str(world.port))
-    until(world.is_serving, "the page is served", facts=lambda: world.said("up"))
+    until(world.is_serving, "the page is served", facts=lambda: world.output("up"))
     world.post("/api/input", {"id": "msg-smoke", "text": "run: echo it works"})
     until(
         lambda: [m for m in world.transcript() if m["role"] != "user" and "it works" in m["text"]],
         "the result is told",
-        facts=lambda: world.said("up"),
+        facts=lambda: world.output("up"),
     )
     family = [child.pid for child in children(up.pid)]
     assert len(family) >= 2

@@ -13,7 +13,6 @@ import errno
 import functools
 import itertools
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -39,16 +38,14 @@ class _File:
 _YEAR_2100_NS = 4_102_444_800 * 10**9
 
 _Names: TypeAlias = dict[str, _File]
-_DISK_ROOMS = ("mimikit.protocol.", "tests.support.memory_disk")
 
 
 @dataclass(frozen=True)
 class DiskStep:
-    """One change: its name, its path, and the code outside this room that asked for it."""
+    """One change: its name and its path."""
 
     operation: str
     path: str
-    caller: str
 
 
 @dataclass
@@ -73,7 +70,6 @@ class MemoryDisk:
     fail: Callable[[int, DiskStep], OSError | None] | None = None
     log: list[DiskStep] = field(default_factory=list[DiskStep])
     dead: bool = False
-    record_callers: bool = False
     root: str = "(memory)"
     _folders: dict[str, _Names] = field(default_factory=lambda: {"": {}})
     _durable: dict[str, _Names] = field(default_factory=lambda: {"": {}})
@@ -138,10 +134,7 @@ class MemoryDisk:
             for name, old in names.items():
                 twin = _File(old.inode, old.data, old.data, old.mtime_ns)
                 image[folder][name] = copies.setdefault(old.inode, twin)
-        born = MemoryDisk(
-            _folders=image, _durable={f: dict(n) for f, n in image.items()},
-            record_callers=self.record_callers,
-        )  # fmt: skip
+        born = MemoryDisk(_folders=image, _durable={f: dict(n) for f, n in image.items()})
         born._inodes, born._time = copy.copy(self._inodes), copy.copy(self._time)
         return born
 
@@ -298,8 +291,8 @@ class MemoryDisk:
         with self:
             if path in self._locks:
                 return None
-            self._locks.add(path)
             found = self.stat(path)
+            self._locks.add(path)
             inode = found.inode if found else 0
             return Lock(functools.partial(self._locks.discard, path), inode)
 
@@ -311,7 +304,7 @@ class MemoryDisk:
     def _step(self, operation: str, path: str) -> None:
         """Count one change; crash or fail here when told to."""
         number = len(self.log)
-        step = DiskStep(operation, path, _caller() if self.record_callers else "")
+        step = DiskStep(operation, path)
         if self.fail is not None and (error := self.fail(number, step)) is not None:
             raise error
         if self.crash_at == number:
@@ -363,11 +356,3 @@ def _split(path: str) -> tuple[str, str]:
     """Folder and name; a name that the real disk refuses is refused here too."""
     folder, _, name = path.rpartition("/")
     return folder, file_name(name)
-
-
-def _caller() -> str:
-    """The nearest frame outside this room and `protocol`: `module:function`."""
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back and frame.f_globals["__name__"].startswith(_DISK_ROOMS):
-        frame = frame.f_back
-    return f"{frame.f_globals['__name__']}:{frame.f_code.co_name}"

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from mimikit.protocol.files import Files
 from tests.support.memory_disk import Crash, DiskStep, MemoryDisk
 
 OLD, NEW = b'{"text": "old"}', b'{"text": "newer"}'
@@ -171,13 +170,6 @@ def test_a_power_cut_after_a_flush_takes_nothing_back() -> None:
     assert {image.fingerprint() for image in images} == {disk.fingerprint()}
 
 
-def test_locks_are_gone_with_their_process() -> None:
-    disk = prepared()
-    assert disk.lock("consumer.lock") is not None
-    assert disk.lock("consumer.lock") is None
-    assert disk.after_kill().lock("consumer.lock") is not None
-
-
 def test_a_refusal_hits_the_change_it_is_meant_for_and_leaves_it_undone() -> None:
     disk = prepared()
 
@@ -191,26 +183,3 @@ def test_a_refusal_hits_the_change_it_is_meant_for_and_leaves_it_undone() -> Non
     disk.fail = None
     disk.rename("a/.tmp", "a/x")
     assert disk.read("a/x") == NEW
-
-
-def test_each_change_knows_the_place_outside_this_room_that_asked_for_it() -> None:
-    disk = prepared()
-    disk.record_callers = True
-    Files(disk).write("a/x", NEW)
-    assert {step.caller.rpartition(":")[2] for step in disk.log} == {
-        "test_each_change_knows_the_place_outside_this_room_that_asked_for_it"
-    }
-    assert [step.operation for step in disk.log] == [
-        "create",
-        "write",
-        "sync",
-        "rename",
-        "sync_dir",
-    ]
-
-
-def test_equal_disks_have_equal_fingerprints_and_others_others() -> None:
-    one, other = prepared(), prepared()
-    assert one.fingerprint() == other.fingerprint()
-    careful(other)
-    assert one.fingerprint() != other.fingerprint()

@@ -415,7 +415,7 @@ def test_a_slot_whose_line_a_crash_had_written_twice_counts_once(files: Files) -
     ]
     assert len(ledger.slots_of(files, "g", 4)) == 4
     known = reopened(files)
-    assert (known.newest_slot("g"), known.at_it("g")) == ("s3", "t3")
+    assert (known.newest_slot("g"), known.running_for("g")) == ("s3", "t3")
 
 
 def test_ends_are_told_apart_by_their_state_and_traces_and_triggers_found(files: Files) -> None:

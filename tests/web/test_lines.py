@@ -32,7 +32,7 @@ def test_what_the_user_says_begins_anew() -> None:
 
 
 def test_the_api_counts_them_and_the_transcript_keeps_each(web: Any) -> None:
-    HistoryStore(web.files, web.clock).add([message(id_, "g1") for id_ in "abc"])
+    HistoryStore(web.files).add([message(id_, "g1") for id_ in "abc"])
     (shown,) = web.ask("GET", "/api/messages").get_json()["messages"]
     assert (shown["id"], shown["repeats"], shown["triggerId"]) == ("c", ["a", "b"], "g1")
     assert shown["since"].startswith("2026-12-01T09:01:37")

@@ -13,7 +13,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,7 +139,7 @@ class CodexEngine:
         return replace(outcome, usage=minus(outcome.usage, earlier))
 
     @contextlib.contextmanager
-    def _artifact_folders(self, request: RunSpec) -> Iterator[None]:
+    def _artifact_folders(self, request: RunSpec) -> Generator[None]:
         """Make codex's artifact folders for all running Workers, and remove the new, empty ones.
 
         Else each codex would make its own, and remove them while others use them.

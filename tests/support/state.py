@@ -1,18 +1,41 @@
-"""A whole consumer in one thread over a folder in memory, and a client in front of it."""
+"""A state folder in memory, and a whole consumer over it in one thread with a client in front."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from mimikit.engines.base import Engine
 from mimikit.protocol.files import Files
 from tests.crash.disk import Image, WatchedDisk
 from tests.crash.driver import START_NS, Client
 from tests.crash.oracle import Oracle, judge
+from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.twins import FakeClock
+
+
+def start_client(
+    files: Files | None = None,
+    engine: Callable[[list[tuple[str, int]]], Engine] = Mind,
+    **options: Any,
+) -> Client:
+    """A client of a started, idle product; without `files` over a new folder in memory.
+
+    engine: makes the engine, given the list of runs that the oracle looks at.
+    options: further arguments of `Product`.
+    """
+    if files is None:
+        files = Files(MemoryDisk())
+        files.make_folders()
+    oracle = Oracle()
+    product = Product(files, FakeClock(START), engine(oracle.runs), **options)
+    product.start()
+    product.idle()
+    return Client(product, oracle)
 
 
 @pytest.fixture
@@ -32,11 +55,7 @@ def files(disk: WatchedDisk) -> Files:
 @pytest.fixture
 def client(files: Files) -> Client:
     """A client of a product that was started and has nothing to do."""
-    oracle = Oracle()
-    product = Product(files, FakeClock(START), Mind(oracle.runs))
-    product.start()
-    product.idle()
-    return Client(product, oracle)
+    return start_client(files)
 
 
 @pytest.fixture

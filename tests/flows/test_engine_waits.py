@@ -1,79 +1,15 @@
-"""Where a mind served once, no code takes its place: what needs it waits, and goes on by itself."""
+"""After an engine was used once, builtin does not replace it: work waits, and goes on by itself."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
-from mimikit.config import Settings
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineAbsence, Failed, Outcome, RunSpec, stop_outcome
-from mimikit.engines.builtin.engine import BuiltinEngine
+from mimikit.engines.base import EngineAbsence, Outcome, RunSpec, stop_outcome
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
-from mimikit.protocol.models import EngineStatus
 from mimikit.protocol.runtime import RuntimeState
-from tests.crash.driver import Client
-from tests.crash.oracle import Oracle
-from tests.support.memory_disk import MemoryDisk
-from tests.support.mind import Mind
-from tests.support.product import START, Product
-from tests.support.reading import loaded, results, transcript
-from tests.support.twins import FakeClock
-
-LOGGED_OUT = EngineAbsence("codex is not logged in: run `codex login`", "logged_out")
-
-
-class LimitedMind(Mind):
-    """A mind that turns everything away while it is limited."""
-
-    until_s: float | None = None
-
-    def run(self, request: RunSpec) -> Outcome:
-        if self.until_s is not None:
-            until = START + timedelta(seconds=self.until_s)
-            return Failed("rate_limited", "usage limit", retry_at=until)
-        return super().run(request)
-
-
-class World:
-    """A product whose `auto` may take a mind or builtin, and lives on over its restarts."""
-
-    def __init__(self, **settings: object) -> None:
-        self.files = Files(MemoryDisk())
-        self.files.make_folders()
-        self.clock = FakeClock(START)
-        self.oracle = Oracle()
-        self.mind, self.shell = LimitedMind(self.oracle.runs), Mind(self.oracle.runs)
-        self.mind.name, self.shell.name = "codex", "command"
-        limits = {"retry_delay_s": 1, "engine_retry_s": 5}
-        self.settings = Settings.model_validate({"timezone": "UTC", "limits": limits, **settings})
-        self.start()
-
-    def start(self) -> None:
-        self.product = Product(
-            self.files,
-            self.clock,
-            self.mind,
-            settings=self.settings,
-            more_engines=(BuiltinEngine(is_program=lambda _: False), self.shell),
-        )
-        self.product.start()
-        self.client = Client(self.product, self.oracle)
-
-    def live_through(self, seconds: int) -> None:
-        for _ in range(seconds):
-            while self.product._pass():
-                pass
-            self.clock.advance(1)
-
-    @property
-    def said(self) -> list[tuple[str, str]]:
-        return transcript(self.files)
-
-    def told(self, what: str) -> list[str]:
-        return [text for role, text in self.said if role == "system" and what in text]
+from tests.support.engine_world import LOGGED_OUT, World
+from tests.support.reading import loaded, results
 
 
 @pytest.fixture
@@ -87,7 +23,7 @@ def world() -> World:
     return world
 
 
-def test_what_needs_a_mind_waits_for_it_and_goes_on_by_itself(world: World) -> None:
+def test_what_needs_an_engine_waits_for_it_and_goes_on_by_itself(world: World) -> None:
     world.client.say("m1", "what is the meaning of it?")
     world.client.submit("t1", "paint")
     world.live_through(120)
@@ -167,7 +103,7 @@ def test_nothing_else_falls_through_to_code(world: World, text: str) -> None:
     assert [role for role, _ in world.said if role == "agent"] == ["agent"]
 
 
-def test_that_a_mind_has_served_outlives_the_consumer(world: World) -> None:
+def test_that_an_engine_has_served_outlives_the_consumer(world: World) -> None:
     kept = world.files.load(paths.RUNTIME, RuntimeState)
     assert kept is not None
     assert list(kept.engines) == ["codex"]
@@ -270,26 +206,6 @@ def test_a_trouble_of_a_moment_is_not_told(world: World) -> None:
     assert not [role for role, _ in world.said if role == "system"]
 
 
-def test_how_it_is_stands_in_one_record(world: World) -> None:
-    world.client.say("m1", "how are you?")
-    world.live_through(5)
-    shown = world.product.teller.engines.shown["codex"]
-    assert shown == EngineStatus(
-        engine="codex",
-        state="waiting",
-        want="logged_out",
-        reason=LOGGED_OUT,
-        since=START + timedelta(seconds=2),
-        messages=1,
-    )
-
-
-def test_deferred_work_is_done_by_the_mind_at_low_effort(world: World) -> None:
-    world.mind.waiting = None
-    choice = world.product.context.engines.for_role("worker", "deferred")
-    assert (choice.engine.name, choice.seat.effort) == ("codex", "low")
-
-
 def test_the_owner_may_go_on_without_it(world: World) -> None:
     world.mind.waiting, world.mind.until_s = None, 3600
     world.client.say("m1", "how are you?")
@@ -323,7 +239,7 @@ def test_the_owner_may_go_on_without_it(world: World) -> None:
         (b"x = [\n", "builtin", "expected settings that can be added to"),
     ],
 )
-def test_what_can_not_be_used_is_refused_in_words(
+def test_what_cannot_be_used_is_refused_in_words(
     world: World, config: bytes, name: str, said: str
 ) -> None:
     world.files.write(paths.CONFIG, config)
@@ -333,17 +249,6 @@ def test_what_can_not_be_used_is_refused_in_words(
     assert not told["ok"]
     assert said in told["message"]
     assert world.files.read(paths.CONFIG) == config
-
-
-def test_a_limited_worker_is_told_like_a_limited_teller(world: World) -> None:
-    world.mind.waiting = None
-    world.mind.until_s = 3600
-    world.client.submit("t1", "paint")
-    world.live_through(3)
-    (told,) = world.told("limit")
-    assert told.startswith("codex has reached its limit until 10:00. Waiting for it: 1 task.")
-    world.live_through(60)
-    assert len(world.told("limit")) == 1
 
 
 def counting(world: World, role: str) -> list[str]:
@@ -393,14 +298,6 @@ def test_whoever_has_mended_it_has_it_tried_at_once(world: World, name: str) -> 
     assert (done["ok"], done["message"]) == (True, "trying codex now")
     assert results(world.files) == {"t1": "done"}
     assert len(world.told("serve again")) == 1
-
-
-def test_what_is_not_there_can_not_be_tried(world: World) -> None:
-    world.client.order("o1", "engine_try", "gemini")
-    world.live_through(1)
-    done = loaded(world.files, paths.command_done("o1"))
-    assert not done["ok"]
-    assert done["message"] == "expected one of codex, builtin, command; got 'gemini'"
 
 
 def test_a_new_message_tries_it_at_once(world: World) -> None:
