@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_ch
 from pydantic import BaseModel
 
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
-from mimikit.language.phrases import ToldResult, Words
+from mimikit.language.phrases import ResultNotice, Words
 from mimikit.protocol.models import (
     EndStatus,
     EngineWant,
@@ -172,7 +172,7 @@ class TurnInput:
     timezone: str = "UTC"
     locale: str = "en"
     inputs: tuple[InboxItem, ...] = ()
-    results: tuple[ToldResult, ...] = ()
+    results: tuple[ResultNotice, ...] = ()
     conversation: tuple[Message, ...] = ()
     user: str = ""
     """The long-term part of `memory.md`, as far as it fits."""

@@ -16,7 +16,7 @@ from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger
 from mimikit.tools import world
 from mimikit.tools.world import active, title
-from mimikit.triggers import conditions, explain, facts, registry
+from mimikit.triggers import conditions, explain, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
 from mimikit.views.base import Title, View, Words
 
@@ -142,7 +142,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
         _, headline = explain.headline(trigger, state, broken, here)
         named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)
         return TriggerView.model_validate(_BROKEN | known | named | {"headline": headline})
-    told = facts.facts(trigger, state, broken, here)
+    told = explain.report(trigger, state, broken, here)
     return TriggerView.of(
         trigger,
         **known

@@ -14,7 +14,7 @@ from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.builtin.intents import AtIntent
 from mimikit.engines.builtin.planner import plan_of
 from mimikit.engines.builtin.references import resolve, resolve_upstream
-from mimikit.language.phrases import ToldResult
+from mimikit.language.phrases import ResultNotice
 from mimikit.protocol.models import Hit, Message, Question, Usage
 from tests.support.engine_requests import NOW, Desk, inputs, make_request, task
 
@@ -426,8 +426,8 @@ def test_a_command_is_no_answer_unless_it_is_an_option() -> None:
 
 def test_ended_tasks_are_told_together_in_the_users_language() -> None:
     results = (
-        ToldResult("date", "date", "worker", "done", "Sat Nov 21", None, None, "task-1"),
-        ToldResult("ls", "ls", "worker", "failed", "", "exit code 2", "error", "task-2"),
+        ResultNotice("date", "date", "worker", "done", "Sat Nov 21", None, None, "task-1"),
+        ResultNotice("ls", "ls", "worker", "failed", "", "exit code 2", "error", "task-2"),
     )
     said = Message(id="msg-0", role="user", text="运行：date", created_at=NOW)
     desk = Desk()

@@ -313,7 +313,7 @@ def test_who_is_logged_in(here: Here, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_newly_installed_program_is_noticed(
     here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimikit.engines.codex.engine._REMEMBER_S", 0.5)
+    monkeypatch.setattr("mimikit.engines.program._REMEMBER_S", 0.5)
     engine = here.engine(None, path=str(tmp_path / "codex"))
     assert engine.unavailable()
     os.link(program(tmp_path, "echo codex-cli 9.9.9"), tmp_path / "linked")

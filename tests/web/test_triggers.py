@@ -474,7 +474,7 @@ def test_what_it_did_is_read_from_the_ledger_newest_first(web) -> None:
     assert len(slots) == 50
     assert (slots[0]["state"], slots[0]["reason"]["en"]) == (
         "skipped",
-        "the run before was not over",
+        "the previous run had not ended",
     )
     assert [s["taskId"] for s in slots[1:4]] == ["task-58", "task-57", "task-56"]
     assert slots[1]["at"] == "2026-03-01T12:09:50.000Z"

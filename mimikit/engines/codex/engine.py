@@ -9,10 +9,8 @@ codex itself, and shows codex's home; codex's own sandbox denies both to its she
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import threading
-import time
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -33,16 +31,16 @@ from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
 from mimikit.engines.codex.failures import failure_of_message, is_context_overflow
-from mimikit.engines.codex.talk import TalkServer, stamp
+from mimikit.engines.codex.talk import TalkServer
 from mimikit.engines.process import Program, ProgramOutcome, Stream
+from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
-from mimikit.protocol.models import EngineWant, Role, Usage
-from mimikit.sandbox.worker import BoxSpec, WorkerSandbox
+from mimikit.protocol.models import Role, Usage
+from mimikit.sandbox.worker import WorkerSandbox
 
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
-_REMEMBER_S = 5.0
 _ARTIFACTS = (".git", ".codex", ".agents", ".aws")
 """Empty folders that codex leaves in a workspace when it is stopped during a command."""
 
@@ -52,20 +50,18 @@ _RESUME_PROMPT = (
 )
 
 
-class CodexEngine:
+class CodexEngine(ProgramEngine):
     """Serves every role with the codex CLI. Thread-safe."""
 
     name = "codex"
 
     def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
+        super().__init__()
         self._codex = settings.codex
         self._limits = settings.limits
         self._state = state
         self._clock = clock or SystemClock()
         self._sandbox = WorkerSandbox(settings.sandbox, state)
-        self.recheck()
-        self._refused: object = None
-        """The stamp of the login with which codex was logged out."""
         self._talk = TalkServer(settings, state, self._clock)
         self._lock = threading.Lock()
         self._workers = 0
@@ -73,28 +69,17 @@ class CodexEngine:
         """Those of _ARTIFACTS that existed before the first of the running Workers."""
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """As `Engine` has it; for a Worker also why there is no box."""
-        if reason := self._reason():
+        """For a Worker also why there is no box."""
+        if reason := super().unavailable(role):
             return reason
         return self._sandbox.unavailable() if role == "worker" else self._talk.unavailable()
 
-    def recheck(self) -> None:
-        @functools.lru_cache(maxsize=1)
-        def reason(_slot: float) -> str | None:
-            return codex_cli.unavailable(self._codex)
+    def check_program(self) -> str | None:
+        return codex_cli.unavailable(self._codex)
 
-        self._reason = lambda: reason(time.monotonic() // _REMEMBER_S)
-
-    def is_mended(self, want: EngineWant) -> bool:
-        """Whether the program, or another login, is there; for the rest a run has to try."""
-        self.recheck()
-        if want == "logged_out" and self._refused == self._login():
-            return False
-        return want in ("missing", "logged_out") and self.unavailable() is None
-
-    def _login(self) -> object:
+    def login_files(self) -> list[Path]:
         place = codex_cli.find(self._codex)
-        return stamp(place.home / "auth.json") if place else None
+        return [place.home / "auth.json"] if place else []
 
     def close(self) -> None:
         self._talk.close()
@@ -104,14 +89,7 @@ class CodexEngine:
         place = codex_cli.find(self._codex)
         return "codex is not installed" if place is None else self._talk.check(place)
 
-    def run(self, request: RunSpec) -> Outcome:
-        login = self._login()
-        outcome = self._run(request)
-        if isinstance(outcome, Failed) and outcome.want == "logged_out":
-            self._refused = login
-        return outcome
-
-    def _run(self, request: RunSpec) -> Outcome:
+    def carry_out(self, request: RunSpec) -> Outcome:
         place = codex_cli.find(self._codex)
         if (reason := self.unavailable(request.role)) or place is None:
             return Failed("engine_unavailable", reason or "codex is gone")

@@ -20,6 +20,7 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import Usage
 
+_MAX_WAIT_S = 1.0
 _SHOWN_CHARACTERS = 4000
 _TEXTS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\$])*`', re.DOTALL)
 _CALLS = re.compile(r"\btools\s*[.\[]")
@@ -130,10 +131,16 @@ class ServerTurn:
         leave_at: float | None = None
         while True:
             limit = leave_at or min(until, heard + request.idle_timeout_s)
+            begun = time.monotonic()
+            wait_s = max(0.0, min(_MAX_WAIT_S, limit - begun))
             try:
-                message = messages.get(timeout=max(0.0, limit - time.monotonic()))
+                message = messages.get(timeout=wait_s)
             except queue.Empty:
                 message = {}
+            late_s = time.monotonic() - begun - wait_s
+            if late_s > _MAX_WAIT_S:  # this process was stopped: no limit ran meanwhile
+                until, heard = until + late_s, heard + late_s
+                leave_at = leave_at and leave_at + late_s
             if message is None:
                 raise ServerTrouble(self._server.ended or "it ended")
             if message:

@@ -25,14 +25,13 @@ from mimikit.engines.codex.failures import exhausted_until, failure_of_type
 from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.process import Program
+from mimikit.engines.program import file_stamp
 from mimikit.errors import EngineError
 from mimikit.sandbox import worker as sandbox
 from mimikit.sandbox.worker import real
 
 _TRIES = 2
 _CONFIG, _EMPTY = "config.toml", "empty"
-
-Stamp = tuple[int, int, int] | None
 
 
 class TalkServer:
@@ -108,7 +107,7 @@ class TalkServer:
         env = codex_cli.environment(self._codex, place, is_talk=True)
         argv = codex_cli.server_argv(self._codex, place)
         watched = (Path(place.program), place.home / "auth.json", place.home / _CONFIG)
-        key = tuple(argv), tuple(env.items()), tuple(map(stamp, watched))
+        key = tuple(argv), tuple(env.items()), tuple(map(file_stamp, watched))
         return self._server.use(key, lambda: self._start(argv, env, place), cancel)
 
     def _start(self, argv: list[str], env: dict[str, str], place: CodexLocation) -> AppServer:
@@ -167,11 +166,3 @@ class TalkServer:
         info, resets = value_of(end.failed, "codexErrorInfo"), exhausted_until(server.limits)
         failure = failure_of_type(message, info, resets, self._clock.now())
         return failure.outcome(turn.text, acted=end.acted, code=1)
-
-
-def stamp(path: Path) -> Stamp:
-    """Changes when the file is replaced or written."""
-    with contextlib.suppress(OSError):
-        found = path.stat()
-        return found.st_ino, found.st_mtime_ns, found.st_size
-    return None

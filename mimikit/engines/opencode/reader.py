@@ -45,7 +45,7 @@ _UNKNOWN_MODEL = re.compile(r"model.?not.?found|no such model|unknown model", re
 class SessionTrouble:
     """Why a session failed, in opencode's words."""
 
-    said: str
+    message: str
     name: str = ""
     status: int | None = None
     """HTTP status of the endpoint, if known."""
@@ -61,7 +61,7 @@ class SessionCall:
 
     id: str
     name: str
-    given: Body
+    arguments: Body
     question: str = ""
     """The id of its permission request."""
 
@@ -86,12 +86,12 @@ class SessionReader:
     """The tool calls in progress."""
     replies: list[ToolReply] = field(default_factory=list[ToolReply])
     """The replies to the calls of the current answer, in order."""
-    told: set[str] = field(default_factory=set[str])
+    reported: set[str] = field(default_factory=set[str])
     """Ids of the calls that were reported."""
     _has_called: bool = False
     _asked: dict[str, str] = field(default_factory=dict[str, str])
     """Permission requests by call id."""
-    _given: dict[str, SessionCall] = field(default_factory=dict[str, "SessionCall"])
+    _pending: dict[str, SessionCall] = field(default_factory=dict[str, "SessionCall"])
     _answers: set[str] = field(default_factory=set[str])
     _texts: set[str] = field(default_factory=set[str])
     _whole: set[str] = field(default_factory=set[str])
@@ -128,8 +128,8 @@ class SessionReader:
 
     def due(self) -> list[SessionCall]:
         """The calls that wait for permission, each once, in order."""
-        known = [call for call in self._given if call in self._asked]
-        return [replace(self._given.pop(call), question=self._asked.pop(call)) for call in known]
+        known = [call for call in self._pending if call in self._asked]
+        return [replace(self._pending.pop(call), question=self._asked.pop(call)) for call in known]
 
     def _take_part(self, part: Body) -> None:
         number, text = _text(part, "id"), plain(_text(part, "text"))
@@ -158,18 +158,18 @@ class SessionReader:
         if status in ("pending", "running"):
             self.working.add(number)
             if status == "running":
-                self._given[call] = SessionCall(call, name, table_of(state.get("input")))
+                self._pending[call] = SessionCall(call, name, table_of(state.get("input")))
             return
         self.working.discard(number)
         self.acted = self._has_called = True
-        if call in self.told:
+        if call in self.reported:
             return
         facts: Body = {"tool": name[:100], "id": call}
         if status == "error":
-            said = plain(_text(state, "error"))[:_SHOWN_CHARACTERS]
-            facts |= {"status": "failed", "error": said}
+            message = plain(_text(state, "error"))[:_SHOWN_CHARACTERS]
+            facts |= {"status": "failed", "error": message}
             if not self.replies or self.replies[-1].ok:  # a call that never reached us
-                self.replies.append(ToolReply(False, said))
+                self.replies.append(ToolReply(False, message))
         else:
             facts |= {"status": "completed"}
         if self.shows_tools or status == "error":
@@ -197,48 +197,50 @@ class SessionReader:
         """Opencode retries a failed request itself, for minutes, or hours if asked to."""
         if status.get("type") != "retry":
             return
-        said, attempt = plain(_text(status, "message")), _count(status, "attempt")
+        message, attempt = plain(_text(status, "message")), _count(status, "attempt")
         wait = timedelta(milliseconds=max(0, _count(status, "next") - _ms(self.now())))
-        self.on_event("note", f"opencode retries: {said}"[:_SHOWN_CHARACTERS], {})
+        self.on_event("note", f"opencode retries: {message}"[:_SHOWN_CHARACTERS], {})
         is_long = wait > _LONG_WAIT and attempt < MOST_RETRIES
-        is_final = _LIMITED.search(said) or _LOGGED_OUT.search(said) or _UNREACHABLE.search(said)
+        is_final = (
+            _LIMITED.search(message) or _LOGGED_OUT.search(message) or _UNREACHABLE.search(message)
+        )
         if is_long or is_final or attempt >= MOST_RETRIES:
-            self.trouble = SessionTrouble(said, again_at=self.now() + wait if is_long else None)
+            self.trouble = SessionTrouble(message, again_at=self.now() + wait if is_long else None)
 
     def _take_error(self, error: Body) -> None:
         name, data = _text(error, "name"), table_of(error.get("data"))
         if name == "MessageAbortedError" or self.trouble is not None:
             return
         status = data.get("statusCode")
-        said = plain(_text(data, "message")) or name or "opencode gave no reason"
+        message = plain(_text(data, "message")) or name or "opencode gave no reason"
         again = _again(table_of(data.get("responseHeaders")), self.now())
         code = status if isinstance(status, int) else None
-        self.trouble = SessionTrouble(said, name, code, again)
+        self.trouble = SessionTrouble(message, name, code, again)
 
 
-def failed(reader: SessionReader, trouble: SessionTrouble) -> Failed:
+def failed_outcome(reader: SessionReader, trouble: SessionTrouble) -> Failed:
     """The outcome of a failed session."""
-    said, status, text = trouble.said, trouble.status, reader.text
-    if trouble.name == "ContextOverflowError" or _TOO_LONG.search(said):
-        return Failed("error", said, text, too_long=not reader.acted)
+    message, status, text = trouble.message, trouble.status, reader.text
+    if trouble.name == "ContextOverflowError" or _TOO_LONG.search(message):
+        return Failed("error", message, text, too_long=not reader.acted)
     want: EngineWant | None = None
-    if trouble.again_at or status in (402, 429) or _LIMITED.search(said):
+    if trouble.again_at or status in (402, 429) or _LIMITED.search(message):
         want = "limited"
     elif (
-        trouble.name == "ProviderAuthError" or status in (401, 403) or _LOGGED_OUT.search(said)
+        trouble.name == "ProviderAuthError" or status in (401, 403) or _LOGGED_OUT.search(message)
     ) and (status is None or status < 500):
         want = "logged_out"
-    elif _UNREACHABLE.search(said):
+    elif _UNREACHABLE.search(message):
         want = "unreachable"
-    elif _UNKNOWN_MODEL.search(f"{trouble.name} {said}") or status == 404:
+    elif _UNKNOWN_MODEL.search(f"{trouble.name} {message}") or status == 404:
         want = "unready"
     elif not trouble.name or (status or 0) >= 500:  # retried without success
         want = "broken"
     if want is None:
-        return Failed("error", said, text)
-    again = trouble.again_at or (retry_at(said, reader.now()) if want == "limited" else None)
+        return Failed("error", message, text)
+    again = trouble.again_at or (retry_at(message, reader.now()) if want == "limited" else None)
     may_pass = trouble.is_passing and not reader.acted
-    return Failed.unavailable(want, said, text=text, retry_at=again, retry_now=may_pass)
+    return Failed.unavailable(want, message, text=text, retry_at=again, retry_now=may_pass)
 
 
 def _again(headers: Body, now: datetime) -> datetime | None:
