@@ -144,7 +144,7 @@ class ChangeRecorder:
         with contextlib.ExitStack() as stack:
             reader = None
             if looks:
-                with contextlib.suppress(OSError):  # no room for the file: the work goes on
+                with contextlib.suppress(OSError):  # no room for the store: run without a diff
                     store = stack.enter_context(tempfile.TemporaryFile(buffering=0))
                     reader = _Reader(workspace, closed, store.fileno())
             recording = RunRecording(workspace, reader, self._git)
@@ -341,7 +341,7 @@ def _by_difflib(pairs: Sequence[Pair]) -> list[Difference]:
     for number, (old, new) in enumerate(pairs):
         if old == new or number in renamed or number in renamed.values():
             continue
-        if any(b"\0" in (side or b"")[:8000] for side in (old, new)):  # the sign that git goes by
+        if any(b"\0" in (side or b"")[:8000] for side in (old, new)):  # git's own rule for binary
             found.append(Difference(number, number, unshown="binary"))
         elif (hunks := _unified(old or b"", new or b"")) is None:
             found.append(Difference(number, number, unshown="big"))

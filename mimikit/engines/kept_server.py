@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from mimikit.engines import process
 from mimikit.engines.base import CancelToken
-from mimikit.engines.program import Program, Stream
+from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError, ProgramLost
 from mimikit.language.plain_text import PlainStream, TextTail
 

@@ -74,7 +74,7 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
     effects = session.close()
     said = cut_to_side(context, derived_id("msg", job.id, "0"), outcome.text.strip())
     replies = list(effects.replies)
-    if said and (not replies or not session.is_over):  # else it was said beside the last word
+    if said and (not replies or not session.is_over):  # else it was said beside the final call
         replies += [said] if said not in replies else []
     if not replies and effects.question is not None:
         replies = [effects.question.question]

@@ -102,7 +102,7 @@ def check_known(files: Files, condition: Condition) -> str | None:
             traces.append(trigger.trace_id if trigger else subject)
             continue
         found = queue.find(files, subject)
-        if found is None:  # a trigger that is gone: its last run knows
+        if found is None:  # a deleted trigger: look at its last run
             runs = [line.get("taskId") for line in ledger.slots_of(files, subject, 1)]
             last = next((id_ for id_ in reversed(runs) if isinstance(id_, str)), None)
             found = queue.find(files, last) if last else None
@@ -118,7 +118,7 @@ def check_known(files: Files, condition: Condition) -> str | None:
 
 def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
     """Reads `tomorrow 9:00`, 「每天早上 9 点」, `in 10m`. Raises BadInput."""
-    # Only here: its patterns take longer to make than any command that needs none of them.
+    # Imported late: compiling its patterns is slow.
     from mimikit.language.times import CronTime, InstantTime, RepeatTime, parse_when
 
     match parse_when(text, now=now, zone=zone):

@@ -11,7 +11,7 @@ import pytest
 from mimikit.engines import kept_server
 from mimikit.engines.base import CancelToken
 from mimikit.engines.kept_server import KeptProcess, KeptServer
-from mimikit.engines.program import Program, ProgramOutcome
+from mimikit.engines.process import Program, ProgramOutcome
 from mimikit.errors import EngineError
 
 PROGRAM = Program(["server"], Path("/"), {}, "mark", 1.0)

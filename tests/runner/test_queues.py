@@ -17,8 +17,7 @@ from mimikit.hueyfiles.folder import QueueEntry
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.claims import FileBytes
-from mimikit.runner.queues import TaskHuey, TaskStorage
+from mimikit.runner.queues import FileBytes, TaskHuey, TaskStorage
 from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until
 from tests.runner.helpers import by_rank, task_storage
 from tests.support.memory_disk import DiskStep, MemoryDisk
@@ -112,25 +111,6 @@ def test_a_clock_set_forward_is_noticed_while_waiting() -> None:
     thread.join(10)
     assert not thread.is_alive()
     assert found[0] is not None
-
-
-def test_a_pause_sleeps_although_something_is_due() -> None:
-    asked = 0
-
-    class CountingClock(FakeClock):
-        def now(self) -> datetime:
-            nonlocal asked
-            asked += 1
-            return super().now()
-
-    files = memory_files()
-    storage = task_storage(files, clock=CountingClock(START), blocking=True, read_timeout=0.2)
-    drop(files, "a", at=START.timestamp() - 1)
-    storage.paused = True
-    assert storage.dequeue() is None
-    assert asked < 100
-    storage.paused = False
-    assert storage.dequeue() is not None
 
 
 # ---- changes by others --------------------------------------------------------------------------

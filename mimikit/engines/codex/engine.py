@@ -32,7 +32,8 @@ from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
 from mimikit.engines.codex.failures import failure_of_message, is_context_overflow
 from mimikit.engines.codex.talk import TalkServer
-from mimikit.engines.program import Program, ProgramEngine, ProgramOutcome, Stream
+from mimikit.engines.process import Program, ProgramOutcome, Stream
+from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol.models import Role, Usage
@@ -146,36 +147,29 @@ class CodexEngine(ProgramEngine):
             EngineError: there is no box, or the canary failed.
         """
         if self._sandbox.is_off:
-            request.callbacks.on_event("note", "it runs without the box: the settings say so", {})
+            request.callbacks.on_event(
+                "note", "it runs without the sandbox, as the settings say", {}
+            )
         inner: list[str] = []
         if codex_cli.is_confined(self._codex, request):
             inner = codex_cli.confined_argv(self._codex, place, request)
-        where = request.workspace, request.scratch
-        writable = [place.home]
-        shown = [*codex_cli.shown_to(place), request.scratch / UPSTREAM]
-        env = codex_cli.environment(self._codex, place, is_talk=False)
-        if reason := self._sandbox.unproved(
-            *where,
+        box = BoxSpec(
+            request.workspace,
+            request.scratch,
             read_only=request.read_only,
             network=True,
-            inner=inner,
-            env=env,  # as codex has it: the helper of its sandbox is in its home
-            writable=writable,
-            shown=shown,
-        ):
+            nests=True,
+            writable=[place.home],
+            shown=[*codex_cli.shown_to(place), request.scratch / UPSTREAM],
+        )
+        env = codex_cli.environment(self._codex, place, is_talk=False)
+        # In the environment that codex has: the helper of its sandbox is in its home.
+        if reason := self._sandbox.unproved(box, inner=inner, env=env):
             raise EngineError(reason)
         mark = process_marks.mark(request.state, request.run_id)
         commits_in = self._sandbox.commits_in(request.workspace)
         argv = codex_cli.work_argv(self._codex, place, request, mark=mark, writable=commits_in)
-        argv = self._sandbox.argv(
-            argv,
-            *where,
-            read_only=request.read_only,
-            network=True,
-            nests=True,
-            writable=writable,
-            shown=shown,
-        )
+        argv = self._sandbox.argv(argv, box)
         program = Program(
             argv=argv,
             cwd=request.workspace,
@@ -201,7 +195,7 @@ class CodexEngine(ProgramEngine):
         if turn.completed and not canceled:
             if turn.message:
                 return Done(text, exit_code=0)
-            return Failed("error", "codex ended the turn without a word; ask again", exit_code=0)
+            return Failed("error", "codex ended the turn without an answer; try again", exit_code=0)
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         code = ended.exit_code or 0

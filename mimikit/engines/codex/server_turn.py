@@ -260,7 +260,7 @@ class ServerTurn:
         elif status == "completed":
             outcome = Done(text, exit_code=0)
             if not text and not self.acted:
-                said = "codex ended the turn without a word; ask again"
+                said = "codex ended the turn without an answer; try again"
                 outcome = Failed("error", said, exit_code=0)
         elif self._stop is not None:
             silent = self._stop == "idle"

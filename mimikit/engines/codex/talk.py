@@ -24,7 +24,8 @@ from mimikit.engines.codex.exec_events import text_of, value_of
 from mimikit.engines.codex.failures import exhausted_until, failure_of_type
 from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
 from mimikit.engines.kept_server import KeptServer
-from mimikit.engines.program import Program, file_stamp
+from mimikit.engines.process import Program
+from mimikit.engines.program import file_stamp
 from mimikit.errors import EngineError
 from mimikit.sandbox import worker as sandbox
 from mimikit.sandbox.worker import real

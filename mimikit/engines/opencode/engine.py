@@ -273,7 +273,7 @@ class _Run:
             return failed_outcome(reader, trouble)
         if reader.text or (reader.acted and self._request.role != "worker"):
             return Done(reader.text)
-        said = "opencode ended the turn without a word; ask again"
+        said = "opencode ended the turn without an answer; try again"
         return Failed("error", said)
 
     def _abort(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from mimikit.engines.base import Failed, OnEvent, Outcome, ToolReply
+from mimikit.engines.base import Failed, OnEvent, ToolReply
 from mimikit.engines.limits import retry_at
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode.cli import AGENT
@@ -218,7 +218,7 @@ class SessionReader:
         self.trouble = SessionTrouble(message, name, code, again)
 
 
-def failed_outcome(reader: SessionReader, trouble: SessionTrouble) -> Outcome:
+def failed_outcome(reader: SessionReader, trouble: SessionTrouble) -> Failed:
     """The outcome of a failed session."""
     message, status, text = trouble.message, trouble.status, reader.text
     if trouble.name == "ContextOverflowError" or _TOO_LONG.search(message):
