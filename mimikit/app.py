@@ -119,7 +119,7 @@ class Parts:
 
 
 def build(parts: Parts) -> WiredConsumer:
-    """Wire a consumer of these; nothing runs, and nothing is recovered, before it is told to."""
+    """Wire a consumer; nothing runs or is recovered yet."""
     return WiredConsumer(parts)
 
 

@@ -179,7 +179,7 @@ class PooledConsumer(Consumer):
         return name in self.storages[queue].claimed
 
     def set_paused(self, paused: bool) -> None:
-        """Claim nothing, or go on; waiting threads look at once."""
+        """Claim nothing, or go on at once."""
         for storage in self.storages.values():
             storage.paused = paused
             storage.wake()
