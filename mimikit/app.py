@@ -318,7 +318,7 @@ class ConsumerApp:
             periodic={
                 "retention": ("17 */6 * * *", supervisor.retention.ring),
                 "archive": ("41 */6 * * *", supervisor.archiver.summaries.ring),
-                "index": ("* * * * *", self.search.keep_up),
+                "index": ("* * * * *", self.search.index_ahead),
             },
             on_stopping=self._stopping,
             last_step=lambda: supervisor.last_step,

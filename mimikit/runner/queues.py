@@ -73,7 +73,7 @@ class TaskClaims(Claims):
             return None
         entry = self._folder.inspect(name, data, waiting.seen_at)
         if entry[:2] != waiting.entry[:2]:
-            self._folder.look([name])  # it changed: back to its new place in the order
+            self._folder.refresh([name])  # it changed: back to its new place in the order
             return None
         self._claimed.add(name)
         try:
@@ -83,7 +83,7 @@ class TaskClaims(Claims):
             if self._files.read(target, most=MAX_RECORD_BYTES) != data:
                 self._files.move(target, source)
                 self._claimed.discard(name)
-                self._folder.look([name])
+                self._folder.refresh([name])
                 return None
             if entry.fill is not None:
                 # Not flushed: what is missing can be filled in again at any time.

@@ -168,7 +168,7 @@ class TriggerScheduler:
         if trigger is not None and is_new:
             way = registry.cycle_of(files, trigger, accepted=True)
             if way is not None:
-                broken = f"condition: expected no circle, got {' → '.join(way)}"
+                broken = f"condition: expected no cycle, got {' → '.join(way)}"
         if broken is None:
             self._reported.pop(trigger_id, None)
             return trigger, is_new

@@ -22,7 +22,7 @@ from werkzeug.wrappers import Response
 
 from mimikit.config import Settings
 from mimikit.log import ChangeFeed, EventLog
-from mimikit.memory.index import RankIndex
+from mimikit.memory.index import MemoryIndex
 from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
@@ -36,6 +36,7 @@ from mimikit.web.guard import KEY_HEADER
 from tests.support.memory_disk import MemoryDisk
 from tests.support.twins import FakeClock
 
+REPO = Path(__file__).parents[2]
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"
 HOST = "127.0.0.1:8787"
@@ -156,7 +157,7 @@ def make_web(tmp_path: Path) -> MakeWeb:
         chosen = Settings(**settings)
 
         def plain_search() -> MemorySearch:
-            index = RankIndex()
+            index = MemoryIndex()
             return MemorySearch(
                 files, workspace=tmp_path, index=index, zone=chosen.zone, clock=clock
             )
@@ -256,8 +257,8 @@ def servers(tmp_path: Path) -> Generator[Callable[..., Server]]:
         state.mkdir(exist_ok=True)
         clean = {k: v for k, v in os.environ.items() if not k.startswith("MIMIKIT_")}
         process = subprocess.Popen(
-            [sys.executable, "-m", "mimikit.web.serve", state, tmp_path, host, str(port)],
-            env=clean | (env or {}),
+            [sys.executable, "-m", "tests.support.serve_page", state, tmp_path, host, str(port)],
+            env=clean | {"PYTHONPATH": str(REPO)} | (env or {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
