@@ -175,7 +175,15 @@ def main() -> None:
         (folder / "peer.py").write_text(textwrap.dedent(PEER))
         state = folder / ".mimikit"
         state.mkdir()
-        ours = [sys.executable, "-m", "mimikit.web.serve", str(state), name, "127.0.0.1", "0"]
+        ours = [
+            sys.executable,
+            "-m",
+            "tests.support.serve_page",
+            str(state),
+            name,
+            "127.0.0.1",
+            "0",
+        ]
         with (
             served(ours, folder, state) as mimikit,
             served([sys.executable, "peer.py"], folder) as peer,

@@ -9,8 +9,7 @@ import click
 import mimikit
 from mimikit.cli.frame import LazyGroup, place_options
 
-# Imports make many objects and no garbage: by its default the collector looks after each 700 of
-# them, for a tenth of the time that a start takes.
+# Imports make many objects and no garbage: by default collecting takes a tenth of the start.
 gc.set_threshold(20_000, 10, 10)
 
 SECTIONS = {
@@ -19,26 +18,26 @@ SECTIONS = {
         "web": ("up", "Start the page alone."),
         "consumer": ("process_group", "Start the consumer alone: it answers, plans and works."),
         "init": ("up", "Make a state folder here."),
-        "service": ("service", "Have systemd start it and keep it running, or no longer."),
+        "service": ("service", "Have systemd keep page and consumer running."),
     },
     "Talk and work": {
         "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),
-        "enqueue": ("tasks", "Put a task into the queue, or have it repeat with --every."),
-        "remind": ("triggers", "Have yourself told something at a time, or again and again."),
+        "enqueue": ("tasks", "Put a task into the queue, or repeat it with --every."),
+        "remind": ("triggers", "Get a reminder at a time, or repeatedly."),
         "tasks": ("tasks", "List tasks, show one, follow its output, cancel or retry it."),
-        "triggers": ("triggers", "List what repeats; pause, resume, run or remove it."),
-        "memory": ("memory", "Search what is known, show it, add a note."),
+        "triggers": ("triggers", "List triggers; pause, resume, run, edit or remove them."),
+        "memory": ("memory", "Search what is remembered, show it, add a note."),
         "backlog": ("memory", "The list of things to do: see it, add, tick, remove."),
-        "pause": ("tasks", "Let the queues rest: what runs goes on, nothing new starts."),
-        "resume": ("tasks", "Let the queues go on."),
+        "pause": ("tasks", "Pause the queues: what runs goes on, nothing new starts."),
+        "resume": ("tasks", "Resume the queues."),
     },
     "Look": {
         "status": ("status", "Everything that matters on one screen."),
-        "doctor": ("doctor", "Check everything and say how to mend it."),
-        "usage": ("usage", "How many tokens were used, by what, and how many may be."),
+        "doctor": ("doctor", "Check everything and say how to fix it."),
+        "usage": ("status", "Token usage, costs and caps."),
         "logs": ("status", "What happened, newest last."),
-        "prompt": ("status", "What a turn or a task was told: why it said what it said."),
-        "engine": ("engines", "What does the thinking: use another, or go on without one."),
+        "prompt": ("status", "The prompt of a turn or a task."),
+        "engine": ("engines", "Set up engines and the order they are used in."),
         "local": (
             "local",
             "A small model on this machine, without an account.",

@@ -346,7 +346,7 @@ class ConsumerApp:
         self.supervisor.start()
         # The root folder, with the logs, is not watched: a tick finds a dropped `inbox.json`.
         inputs = core.teller.inputs
-        inputs.is_watched = self.watch.watch(paths.INBOX, inputs.hear)
+        inputs.is_watched = self.watch.watch(paths.INBOX, inputs.notify)
         for folder in (paths.INBOX, paths.COMMANDS):
             self.watch.watch(folder, lambda _names: store.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)

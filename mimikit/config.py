@@ -1,7 +1,6 @@
 """Settings: environment `MIMIKIT_*` over `.mimikit/config.toml` over the defaults here.
 
-Every number of the product that someone may want to change is one of these, unit in its name. And
-where the installation has its page and prompts.
+Also where the installation has its page and prompts.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import difflib
 import functools
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -42,9 +40,9 @@ from mimikit.errors import BadSettings, NotFound
 
 EngineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 OWN_ENGINES = ("auto", "codex", "opencode", "local", "builtin", "command")
-"""What needs no table of its own; `auto` chooses."""
+"""Engines that need no table of their own; `auto` chooses."""
 TEST_ENGINE = "scripted"
-"""The name of the engine that tests give to the consumer; the product has none."""
+"""The engine that tests give to the consumer."""
 
 
 def is_own_name(name: str) -> bool:
@@ -53,31 +51,23 @@ def is_own_name(name: str) -> bool:
     return re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", name) is not None and not is_taken
 
 
-_MOST_BYTES = 2**20
-_MOST_DOTS = 1000
-"""On a line: a key of 100,000 parts takes all memory there is."""
-_ENDLESS: dict[type[Exception], str] = {  # all else is told by errors of a kind of their own
-    RecursionError: "expected brackets of a few levels, got hundreds of them; take them out",
-    ValueError: "expected numbers of a few digits, got one of thousands; shorten it",
-}
-_MOST_SHOWN = 100
 _PACKAGE = Path(__file__).resolve().parent
 _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", "MIMIKIT_RUN"})
 
 
 class ProfileSettings(SettingsSection):
-    """Which engine serves a role or profile, and how."""
+    """Which engine a role or profile uses, and how."""
 
     engine: EngineName = "auto"
     engines: list[EngineName] = Field(default_factory=list[EngineName])
-    """Several: the first that is set up and serves."""
+    """Of several the first that is set up and works is used."""
     model: str | None = None
     effort: str | None = None
     timeout_s: Seconds | None = None
 
     @property
     def order(self) -> list[str]:
-        """The engines that may serve it, the best first."""
+        """The engines that may be used, the best first."""
         return self.engines or [self.engine]
 
     @model_validator(mode="after")
@@ -88,8 +78,6 @@ class ProfileSettings(SettingsSection):
 
 
 class TellerSettings(ProfileSettings):
-    """The Teller's seat: the user waits for it."""
-
     timeout_s: Seconds | None = 180
 
 
@@ -98,13 +86,13 @@ class PlannerSettings(ProfileSettings):
 
 
 class DeferredSettings(ProfileSettings):
-    """Light housekeeping: by code where code can do it, else by the mind at low effort."""
+    """Light housekeeping: by code where possible, else by a model at low effort."""
 
     effort: str | None = "low"
 
 
 class ShellSettings(ProfileSettings):
-    """The owner's command lines, by no mind."""
+    """The owner's command lines; no model is used."""
 
     engine: EngineName = "command"
 
@@ -207,8 +195,8 @@ class Settings(BaseSettings):
     timezone: str = ""
     """IANA name; empty is the system's."""
     engine: EngineName | list[EngineName] = "auto"
-    """What serves each role and profile that names no engine of its own; of several the first that
-    is set up and serves."""
+    """Used by each role and profile that names no engine of its own; of several the first that is
+    set up and works."""
     max_concurrency: Annotated[int, Field(ge=1, le=64)] = 3
     allow_llm_commands: bool = False
     """May an LLM role name the `command` profile?"""
@@ -262,12 +250,12 @@ class Settings(BaseSettings):
 
     @property
     def engine_order(self) -> list[str]:
-        """What serves whatever names no engine, the best first."""
+        """The default engines, the best first."""
         return self.engine if isinstance(self.engine, list) else [self.engine]
 
     @property
     def zone(self) -> ZoneInfo:
-        """The one set, else the system's as it is now: a machine may travel."""
+        """Else the system's as it is now: a machine may travel."""
         return ZoneInfo(self.timezone or system_zone())
 
     @classmethod
@@ -315,11 +303,9 @@ def parsed(text: str, path: Path) -> Settings:
         BadSettings: with the key, what was expected and what was got.
     """
     try:
-        if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
-            raise BadSettings(f"{path}: expected keys of a few parts, got a line of many dots")
         values: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadSettings(f"{path}: {_ENDLESS.get(type(error), error)}") from None
+    except ValueError as error:
+        raise BadSettings(f"{path}: {error}") from None
     keys = known_keys()
     known = {"MIMIKIT_" + key.upper().replace(".", "__") for key in keys}
     sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in keys}
@@ -338,39 +324,24 @@ def parsed(text: str, path: Path) -> Settings:
         elif not key:  # of several together
             what = said
         else:
-            what = f"{key}: {said}, got {_shown(first.get('input'))}"
+            got = repr(first.get("input"))
+            what = f"{key}: {said}, got {got if len(got) <= 100 else got[:100] + '…'}"
         raise BadSettings(f"{path}: {what}") from None
-    except (ValueError, RecursionError) as error:  # of the environment's: those of tables and lists
+    except ValueError as error:  # of the environment's: those of tables and lists
         said = f"expected JSON in MIMIKIT_* variables of tables and lists: {error}"
         raise BadSettings(f"environment: {said}") from None
 
 
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):
-        return "what is too long or too deep to show"
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-
-
 def file_text(path: Path) -> str:
-    """What stands in a settings file; nothing where there is no such file.
+    """The text of a settings file; empty where there is none.
 
     Raises:
-        OSError, UnicodeDecodeError: it is no file of text, or one without end.
+        OSError, UnicodeDecodeError: it is no file of text.
     """
     try:
-        # A pipe would be waited for without end.
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return ""
-    with os.fdopen(number, "rb") as file:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError("expected a plain file, got something else")
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise OSError(f"expected at most {_MOST_BYTES:,} bytes, got more")
-    return data.decode()
 
 
 def system_zone() -> str:

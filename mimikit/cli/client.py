@@ -1,14 +1,13 @@
-"""What commands do with an opened state: find an id, watch, give a command, say and hear."""
+"""What commands do with an opened state: find an id, watch, give a command, talk."""
 
 from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from mimikit.cli import terminal
+from mimikit.cli import render, terminal
 from mimikit.config import system_zone
 from mimikit.conversation import history, inbox, turn_prompts
 from mimikit.errors import AlreadyRunning, BadInput, MimikitError, NotFound
@@ -22,93 +21,12 @@ from mimikit.supervisor import consumer_lock, settings_writer
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import registry
 from mimikit.triggers.explain import ExplanationContext
-from mimikit.views import status as statuses
-from mimikit.views import triggers
-from mimikit.views.status import Consumer, is_paused
+from mimikit.views import status
+from mimikit.views.status import Consumer
 
-_GENERATED = re.compile(r"[a-z]+-[0-9a-z]{26}")
-SHORT = 8
-_LEAST = 4
-_NAMED = 5
-
-
-def short_id(id_: str) -> str:
-    """The end of a generated id, which is enough to name it; any other id whole."""
-    return id_[-SHORT:] if _GENERATED.fullmatch(id_) else id_
-
-
-# Each find_… gives the id that is meant; raises NotFound, or BadInput when several end so.
-
-
-def find_task(files: Files, given: str) -> str:
-    check_id(given)
-    if queue.find(files, given) is not None:
-        return given
-    return _the_one(given, _task_ids(files), "task")
-
-
-def find_prompt(files: Files, given: str | None) -> str:
-    """Of a turn or task whose prompt is kept: the last that ends so; without one the last."""
-    kept = turn_prompts.newest(files)
-    found = next((id_ for id_ in kept if id_.endswith(check_id(given) if given else "")), None)
-    if found is None:
-        got = f"got {given!r}" if given else "there is none yet"
-        raise NotFound(
-            f"expected the id of a turn or task, or its end, {got}; "
-            "prompts of the last 200 runs of a model are kept"
-        )
-    return found
-
-
-def find_trigger(files: Files, given: str) -> str:
-    """Of a broken file its name, whatever that is."""
-    ids = registry.ids(files)
-    return given if given in ids else _the_one(check_id(given), ids, "trigger")
-
-
-def find_either(files: ReadOnlyFiles, given: str) -> str:
-    """Of a task or trigger; also of a trigger that has fired and gone."""
-    check_id(given)
-    if files.exists(paths.trigger(given)) or queue.find(files, given) is not None:
-        return given
-    if ledger.slots_of(files, given, 1):
-        return given
-    known = [*registry.ids(files), *_task_ids(files), *ledger.trigger_ids(files)]
-    return _the_one(given, known, "task or trigger")
-
-
-def find_trigger_ever(files: ReadOnlyFiles, given: str) -> str:
-    """Of a trigger; also of one that has fired and gone, or was removed."""
-    try:
-        return find_trigger(files, given)
-    except NotFound:
-        if is_id(given) and ledger.slots_of(files, given, 1):
-            return given
-        return _the_one(given, ledger.trigger_ids(files), "trigger")
-
-
-def _task_ids(files: Files) -> Iterator[str]:
-    for seat, part in itertools.product(paths.QUEUES, ("running", "queue", "ended")):
-        for name in files.names(f"{seat}/{part}"):
-            yield name.removesuffix(".json")
-
-
-def _the_one(given: str, ids: Iterable[str], kind: str) -> str:
-    found = sorted({id_ for id_ in ids if id_.endswith(given)}) if len(given) >= _LEAST else []
-    if not found:
-        where = " and ".join(f"`mimikit {one}s list`" for one in kind.split(" or "))
-        verb = "show" if " or " in kind else "shows"
-        raise NotFound(
-            f"expected the id of a {kind}, or its last {SHORT} characters, got {given!r}; "
-            f"{where} {verb} them"
-        )
-    if len(found) > 1:
-        some = ", ".join(found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
-        raise BadInput(f"expected the end of one {kind}'s id, got {given!r}, which fits {some}")
-    return found[0]
-
-
-_LOOK_S = 0.5
+_MIN_SUFFIX = 4
+_MAX_LISTED = 5
+_POLL_S = 0.5
 HINT = "no consumer is running; `mimikit up` starts one"
 NO_CONSUMER = "expected a running consumer, got none; `mimikit up` starts one"
 
@@ -117,9 +35,97 @@ class RequestFailed(MimikitError):
     """What was asked for did not come about; the text says why, the exit code is 1."""
 
 
+# ---- ids: each find_… raises NotFound, or BadInput when several ids end so
+
+
+def find_task(files: Files, given: str) -> str:
+    check_id(given)
+    if queue.find(files, given) is not None:
+        return given
+    return _by_suffix(given, _task_ids(files), "task")
+
+
+def find_prompt(files: Files, given: str | None) -> str:
+    """The newest turn or task that ends so and whose prompt is kept; without `given` the newest."""
+    ids = turn_prompts.newest(files)
+    match = next((id_ for id_ in ids if id_.endswith(check_id(given) if given else "")), None)
+    if match is None:
+        got = f"got {given!r}" if given else "there is none yet"
+        raise NotFound(
+            f"expected the id of a turn or task, or its end, {got}; "
+            "prompts of the last 200 runs of a model are kept"
+        )
+    return match
+
+
+def find_trigger(files: Files, given: str) -> str:
+    """A broken file is found by its name, whatever that is."""
+    ids = registry.ids(files)
+    return given if given in ids else _by_suffix(check_id(given), ids, "trigger")
+
+
+def find_trigger_ever(files: ReadOnlyFiles, given: str) -> str:
+    """Also one that has fired and gone, or was removed."""
+    try:
+        return find_trigger(files, given)
+    except NotFound:
+        if is_id(given) and ledger.slots_of(files, given, 1):
+            return given
+        return _by_suffix(given, ledger.trigger_ids(files), "trigger")
+
+
+def find_task_or_trigger(files: ReadOnlyFiles, given: str) -> str:
+    """Also a trigger that has fired and gone."""
+    check_id(given)
+    is_known = files.exists(paths.trigger(given)) or queue.find(files, given) is not None
+    if is_known or ledger.slots_of(files, given, 1):
+        return given
+    known = [*registry.ids(files), *_task_ids(files), *ledger.trigger_ids(files)]
+    return _by_suffix(given, known, "task or trigger")
+
+
+def _task_ids(files: Files) -> Iterator[str]:
+    for seat, part in itertools.product(paths.QUEUES, ("running", "queue", "ended")):
+        for name in files.names(f"{seat}/{part}"):
+            yield name.removesuffix(".json")
+
+
+def _by_suffix(given: str, ids: Iterable[str], kind: str) -> str:
+    is_long = len(given) >= _MIN_SUFFIX
+    matches = sorted({id_ for id_ in ids if id_.endswith(given)}) if is_long else []
+    if not matches:
+        where = " and ".join(f"`mimikit {one}s list`" for one in kind.split(" or "))
+        verb = "show" if " or " in kind else "shows"
+        raise NotFound(
+            f"expected the id of a {kind}, or its last {terminal.SHORT_ID} characters, "
+            f"got {given!r}; {where} {verb} them"
+        )
+    if len(matches) > 1:
+        some = ", ".join(matches[:_MAX_LISTED]) + (", …" if len(matches) > _MAX_LISTED else "")
+        raise BadInput(f"expected the end of one {kind}'s id, got {given!r}, which fits {some}")
+    return matches[0]
+
+
+def was_removed(kind: str, id_: str) -> NotFound:
+    return NotFound(f"expected a {kind}, got {id_!r}, which was removed meanwhile")
+
+
+# ---- the consumer
+
+
+def look_at_consumer(state: State) -> Consumer:
+    return status.look_at_consumer(state.files, state.clock.now())
+
+
+def situation(state: ReadOnlyState, consumer: Consumer | None = None) -> ExplanationContext:
+    consumer = consumer or look_at_consumer(state)
+    now, zone = state.clock.now(), state.settings.zone
+    return status.situation(state.files, consumer, now=now, zone=zone)
+
+
 class Watcher:
     def __init__(self, state: State, folders: Iterable[str]) -> None:
-        """Watch from now on: look after this, and nothing is missed."""
+        """Watch from now on: what is looked at after this, no change of it is missed."""
         from mimikit.protocol.watch import FolderWatch, WakeBell  # few commands wait for anything
 
         self._bell = WakeBell()
@@ -131,62 +137,76 @@ class Watcher:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """End the watch; its thread ends by itself."""
         self._watch.close(wait=False)
 
-    def pause(self, timeout_s: float = _LOOK_S) -> None:
+    def pause(self, timeout_s: float = _POLL_S) -> None:
         """Until something changed, or the time is up."""
         self._bell.wait(timeout_s)
 
-
-def gone(kind: str, id_: str) -> NotFound:
-    return NotFound(f"expected a {kind}, got {id_!r}, which is gone meanwhile")
-
-
-def look_at_consumer(state: State) -> Consumer:
-    return statuses.look_at_consumer(state.files, state.clock.now())
+    def wake(self) -> None:
+        """End the pause of another thread."""
+        self._bell.ring()
 
 
-def situation(state: ReadOnlyState, consumer: Consumer | None = None) -> ExplanationContext:
-    """What triggers are explained by, as this terminal finds it."""
-    consumer = consumer or look_at_consumer(state)
-    return triggers.situation(
-        state.files,
-        now=state.clock.now(),
-        zone=state.settings.zone,
-        consumer_up=consumer.is_there,
-        health=consumer.current,
-        paused=is_paused(state.files, consumer.current),
-    )
+class WaitGuard:
+    """Tells, while a command waits, what keeps it waiting; each reason once.
+
+    kept: what becomes of the wish when no consumer is running.
+    """
+
+    def __init__(self, state: State, kept: str) -> None:
+        self._state, self._kept = state, kept
+        self._told: set[str] = set()
+
+    def check(self, seat: str, *, queued: bool) -> RequestFailed | None:
+        """Look at the role or profile waited for; the error to raise when no consumer is running.
+
+        queued: whether the wait is for the queues, which may be paused.
+        """
+        consumer = look_at_consumer(self._state)
+        if not consumer.is_there:
+            return RequestFailed(f"{NO_CONSUMER}; {self._kept}")
+        health = consumer.health
+        reasons: list[str] = []
+        if health and queued and health.paused:
+            reasons.append("The queues are paused; `mimikit resume` lets them go on.")
+        engine = health.engines.get(seat) if health else None
+        if engine and engine.state == "waiting":
+            now, zone = self._state.clock.now(), self._state.settings.zone
+            reasons.append(f"It waits: {terminal.waiting_reason(engine, now, zone)}.")
+        for text in reasons:
+            if text not in self._told:
+                terminal.note(text)
+                self._told.add(text)
+        return None
+
+
+# ---- commands
 
 
 def carry_out(state: State, action: str, target: str = "", *, as_json: bool) -> None:
     """Give a command and print what comes of it."""
-    outcome = give_command(state, action, target)
-    terminal.show(outcome, [terminal.sentence(outcome.message)], as_json=as_json)
+    render.show(give_command(state, action, target), state, as_json=as_json)
 
 
 def change_settings(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
 ) -> CommandResult:
-    """Have the settings changed: by the consumer, or here where none is running.
+    """Have the settings changed: by the consumer, or here, under its lock, where none is running.
 
     Raises:
         RequestFailed: it was refused, or not carried out (it is kept then).
     """
-    if look_at_consumer(state).is_there:
-        return give_command(state, action, target, args)
-    command = _command(state, action, target, args)
-    try:
-        with consumer_lock.in_place_of_consumer(state):
-            queue.give_command(state.files, command)
-            settings_writer.apply_waiting(state.files, state.clock.now())
-    except AlreadyRunning:  # one has started this moment
-        return give_command(state, action, target, args)
-    found = queue.command_result(state.files, command.id)
-    if found is None or not found.ok:
-        raise RequestFailed(found.message if found else "the settings were not changed")
-    return found
+    if not look_at_consumer(state).is_there:
+        command = _command(state, action, target, args)
+        try:
+            with consumer_lock.in_place_of_consumer(state):
+                queue.give_command(state.files, command)
+                settings_writer.apply_waiting(state.files, state.clock.now())
+        except AlreadyRunning:  # one has started this moment
+            return give_command(state, action, target, args)
+        return _succeeded(queue.command_result(state.files, command.id))
+    return give_command(state, action, target, args)
 
 
 def give_command(
@@ -195,70 +215,32 @@ def give_command(
     """Give a command and wait a moment for what comes of it.
 
     Raises:
-        RequestFailed: it could not be carried out, or nobody is there to do it (it is kept then).
+        RequestFailed: it could not be carried out, or no consumer is running (it is kept then).
     """
     command = _command(state, action, target, args)
     is_served = look_at_consumer(state).is_there
-    with Watcher(state, [paths.COMMANDS_DONE]) as watcher:
-        found = queue.give_and_wait(state.files, command, is_served=is_served, pause=watcher.pause)
+    result = queue.give_and_wait(state.files, command, is_served=is_served)
     if not is_served:
-        raise RequestFailed(f"{NO_CONSUMER}, which carries out this order: it is kept until then")
-    if found is None:
-        return CommandResult(
-            command=command,
-            ok=True,
-            message="accepted, not carried out yet",
-            applied_at=state.clock.now(),
-        )
-    if not found.ok:
-        raise RequestFailed(found.message)
-    return found
+        raise RequestFailed(f"{NO_CONSUMER}, which carries out this command: it is kept until then")
+    if result is None:
+        message, now = "accepted, not carried out yet", state.clock.now()
+        result = CommandResult(command=command, ok=True, message=message, applied_at=now)
+    return _succeeded(result)
+
+
+def _succeeded(result: CommandResult | None) -> CommandResult:
+    if result is None or not result.ok:
+        raise RequestFailed(result.message if result else "the settings were not changed")
+    return result
 
 
 def _command(state: State, action: str, target: str, args: dict[str, Any] | None) -> Command:
     now = state.clock.now()
-    given = {"action": action, "target": target, "args": args or {}, "origin": "cli"}
-    return Command.model_validate({"id": new_id("cmd", now), "created_at": now, **given})
-
-
-class WaitGuard:
-    """Watches, while a command waits, over what could make it wait in vain; tells each thing once.
-
-    what_is_kept: what becomes of the wish when there is nobody to fulfil it.
-    """
-
-    def __init__(self, state: State, what_is_kept: str) -> None:
-        self._state, self._kept = state, what_is_kept
-        self._told: set[str] = set()
-
-    def check(self, seat: str, *, queued: bool) -> None:
-        """Look once more at the role or profile waited for.
-
-        queued: whether the wait is for the queues, which may be paused.
-
-        Raises:
-            RequestFailed: nobody is there to do it.
-        """
-        consumer = look_at_consumer(self._state)
-        if not consumer.is_there:
-            raise RequestFailed(f"{NO_CONSUMER}; {self._kept}")
-        health = consumer.health
-        found: list[str] = []
-        if health and queued and health.paused:
-            found.append("The queues are paused; `mimikit resume` lets them go on.")
-        engine = health.engines.get(seat) if health else None
-        if engine and engine.state == "waiting":
-            now, zone = self._state.clock.now(), self._state.settings.zone
-            found.append(f"It waits: {terminal.awaited(engine, now, zone)}.")
-        for text in found:
-            if text not in self._told:
-                terminal.note(text)
-                self._told.add(text)
+    fields = {"action": action, "target": target, "args": args or {}, "origin": "cli"}
+    return Command.model_validate({"id": new_id("cmd", now), "created_at": now, **fields})
 
 
 # ---- the conversation
-
-_PAGE = 50
 
 
 class ReplyPart(NamedTuple):
@@ -283,16 +265,18 @@ class ConversationClient:
     loses, the transcript still has.
     """
 
+    _PAGE = 50
+
     def __init__(self, state: ReadOnlyState) -> None:
-        """What was said before is known, and makes no event."""
         self._state, self._files = state, state.files
         self._cursor = read_changes(self._files, None).cursor
-        self._known = {message.id for message in history.page(self._files, limit=_PAGE).messages}
+        known = history.page(self._files, limit=self._PAGE)
+        self._known = {message.id for message in known.messages}
 
     def say(self, text: str) -> InboxItem:
         """Put a message into the inbox, or the answer when it is the number of an option.
 
-        Once this returns it is on disk, whoever may read it when.
+        Once this returns it is on disk.
 
         Raises:
             BadInput: it is empty or too long.
@@ -327,7 +311,7 @@ class ConversationClient:
         return question
 
     def is_settled(self, item_id: str) -> bool:
-        """Whether what was said is dealt with: then its reply is in the transcript."""
+        """Whether a message was dealt with: then its reply is in the transcript."""
         return not self._files.exists(paths.inbox(item_id))
 
     def events(self) -> Iterator[ConversationEvent]:
@@ -342,15 +326,14 @@ class ConversationClient:
                 inputs = event.get("inputs")
                 known = map(str, inputs if isinstance(inputs, list) else ())
                 yield TurnStarted(turn_id, tuple(known))
-        # New messages, oldest first.
-        for message in history.page(self._files, limit=_PAGE).messages:
+        for message in history.page(self._files, limit=self._PAGE).messages:
             if message.id not in self._known:
                 self._known.add(message.id)
                 yield message
 
 
 def option_of(question: Question | None, text: str) -> str | None:
-    """The option that a number stands for. Pure."""
+    """The option that a number stands for."""
     number = text.strip()
     if question is None or not (number.isascii() and number.isdigit() and len(number) < 4):
         return None

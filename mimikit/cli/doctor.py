@@ -1,6 +1,6 @@
-"""`mimikit doctor`: look at everything, say how to mend it, mend what is safe.
+"""`mimikit doctor`: check everything, say how to fix it, fix what is safe.
 
-A check is a small function in the list `EVERY`; what one raises is a finding, too.
+A check is a small function in `EVERY`; what it raises is a finding, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import click
 
@@ -37,46 +36,46 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
-from mimikit.sandbox.worker import WorkerSandbox, outside_of_path
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, outside_of_path
 from mimikit.state import State
 from mimikit.triggers import registry
-from mimikit.views.status import (
+from mimikit.views.doctor import (
     DoctorReport,
     Finding,
     broken,
-    look_at_consumer,
     note,
     ok,
     settings_in_force,
     warning,
 )
+from mimikit.views.status import look_at_consumer
 
 _BROKEN_MB, _LOW_MB = 50, 500
-_MOST_SHOWN = 10
-_PATIENCE_S = 2.0
+_MAX_SHOWN = 10
+_TIMEOUT_S = 2.0
 
 
 @click.command(cls=LeafCommand)
-@click.option("--fix", is_flag=True, help="Mend what is safe to mend: rights, folders.")
+@click.option("--fix", is_flag=True, help="Fix what is safe to fix: rights, folders.")
 @pass_frame_and_json
 def doctor(frame: CliContext, fix: bool, as_json: bool) -> None:
-    """Check everything and say how to mend it; exit code 1 when something is broken."""
-    folder, workspace = frame.places()
+    """Check everything and say how to fix it; exit code 1 when something is broken."""
+    folder, workspace = frame.folders()
     findings = list(examine(frame, folder, workspace))
     if fix:
         for found in findings:
             if found.fix is not None:
                 found.fix()
-                terminal.note(f"Mended: {found.text}")
+                terminal.note(f"Fixed: {found.text}")
         findings = list(examine(frame, folder, workspace))
     report = DoctorReport(settings=settings_in_force(folder), findings=findings)
-    render.show(report, render.RenderContext(SystemClock().now(), ZoneInfo("UTC")), as_json=as_json)
+    render.show(report, None, as_json=as_json)
     if any(found.level == "broken" for found in findings):
         raise click.exceptions.Exit(1)
 
 
 def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
-    """Every finding; what needs a state folder, or good settings, is left out without one."""
+    """Every finding; checks that need a state folder or valid settings are left out without."""
     version = sys.version.partition(" ")[0]
     yield ok("python", f"{version} at {sys.executable}, mimikit {__version__}")
     if not workspace.is_dir():
@@ -84,7 +83,7 @@ def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Findin
         return
     if not folder.exists():
         got = f"expected a state folder at {folder}, got none"
-        make = partial(frame.open_as_keeper, create=True)
+        make = partial(frame.open_writable, create=True)
         yield broken("state", got, "`mimikit init` makes one", make)
         return
     found = rights(folder)
@@ -97,7 +96,7 @@ def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Findin
     except MimikitError as error:
         yield broken("settings", str(error))
         return
-    files, clock = Files(frame.keep(RealDisk(folder))), SystemClock()
+    files, clock = Files(frame.close_at_end(RealDisk(folder))), SystemClock()
     state = State(folder, workspace, files, settings, clock, EventLog(files, clock))
     for check in EVERY:
         try:
@@ -112,11 +111,11 @@ def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Findin
 def rights(folder: Path) -> Finding:
     if folder.is_symlink() or not folder.is_dir():
         return broken("state", f"expected a folder that is no link, got {folder}")
-    found = folder.stat()
-    if found.st_uid != os.getuid():
-        got = f"expected a folder of yours, got {folder} of user {found.st_uid}"
+    status = folder.stat()
+    if status.st_uid != os.getuid():
+        got = f"expected a folder of yours, got {folder} of user {status.st_uid}"
         return broken("state", got, f"`sudo chown -R $(id -un) {folder}`")
-    if (mode := stat.S_IMODE(found.st_mode)) != 0o700:
+    if (mode := stat.S_IMODE(status.st_mode)) != 0o700:
         got = f"expected mode 0700 on {folder}, got {mode:04o}"
         return broken("state", got, f"`chmod 700 {folder}`", lambda: folder.chmod(0o700))
     return ok("state", str(folder))
@@ -136,7 +135,7 @@ def folders(state: State) -> Iterator[Finding]:
     if odd := [path for path in every if path.exists() and not path.is_dir()]:
         yield broken("folders", f"expected a folder, got a file at {odd[0]}", "move it away")
     elif missing := [name for name in paths.FOLDERS if not (state.path / name).is_dir()]:
-        got = f"expected all folders, got none at {', '.join(missing[:_MOST_SHOWN])}"
+        got = f"expected all folders, got none at {', '.join(missing[:_MAX_SHOWN])}"
         yield broken("folders", got, "make them", state.files.make_folders)
     elif shut := [path for path in every if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]:
         got = f"expected folders that can be written to, got {', '.join(map(str, shut))}"
@@ -147,19 +146,19 @@ def corrupt(state: State) -> Iterator[Finding]:
     """Files that could not be read, and broken triggers, each with its reason."""
     files = state.files
     reasons = files.names(paths.CORRUPT, suffix=paths.REASON)
-    for name in reasons[:_MOST_SHOWN]:
+    for name in reasons[:_MAX_SHOWN]:
         text = (files.read(f"{paths.CORRUPT}/{name}") or b"").decode(errors="replace")
-        kept = f"{paths.CORRUPT}/{name.removesuffix(paths.REASON)}"
-        mend = f"kept as {kept}: mend it and move it back, or remove both files"
+        copy = f"{paths.CORRUPT}/{name.removesuffix(paths.REASON)}"
+        mend = f"kept as {copy}: fix it and move it back, or remove both files"
         yield warning("corrupt", ": ".join(text.strip().split("\n", 1)), mend)
     for trigger_id in registry.ids(files):
         if error := registry.read(files, trigger_id)[1]:
-            mend = "mend the file; until then its last good definition stays in force"
+            mend = "fix the file; until then its last valid definition stays in force"
             yield warning("trigger", f"{paths.trigger(trigger_id)}: {error}", mend)
 
 
 def consumer(state: State) -> Iterator[Finding]:
-    """Whether one runs, or could start: whatever would end it at once is met here as well."""
+    """Whether one runs or could start: what would end it at its start is found here, too."""
     seen = look_at_consumer(state.files, state.clock.now())
     if seen.state == "stuck":
         yield broken("consumer", f"{seen.who} holds the lock and does not move", "restart it")
@@ -169,7 +168,7 @@ def consumer(state: State) -> Iterator[Finding]:
         try:
             app.check_consumer_starts(state)
             yield note("consumer", "none is running", "`mimikit up` starts one")
-        except Exception as error:  # noqa: BLE001 - whatever it is would end a consumer, too
+        except Exception as error:  # noqa: BLE001 - it would end a consumer, too
             kind = "" if isinstance(error, MimikitError) else f"{type(error).__name__}: "
             yield broken("consumer", f"none can start: {kind}{error}")
     if seen.current and seen.current.degraded:
@@ -180,7 +179,7 @@ def page(state: State) -> Iterator[Finding]:
     """Whether the page answers, or its port is free."""
     at = (local_host(state.settings.web.host), state.settings.web.port)
     address = f"{at[0]}:{at[1]}"
-    connection = http.client.HTTPConnection(*at, timeout=_PATIENCE_S)
+    connection = http.client.HTTPConnection(*at, timeout=_TIMEOUT_S)
     failures = (OSError, ValueError, http.client.HTTPException)
     with contextlib.suppress(*failures), contextlib.closing(connection):
         connection.request("GET", "/healthz")
@@ -203,15 +202,15 @@ def prompts(state: State) -> Iterator[Finding]:
 
 
 def engines(state: State) -> Iterator[Finding]:
-    """Which engine serves each role and profile, and why not the others."""
+    """Which engine each role and profile uses, and why not the others."""
     runtime = state.files.peek(paths.RUNTIME, RuntimeState)
     known = runtime.engines if runtime else {}
     status = EngineRegistry(app.engines_of(state), state.settings, known).status()
     if current := look_at_consumer(state.files, state.clock.now()).current:
-        status = current.engines  # it has asked them
-    for line in terminal.engine_lines(status):
+        status = current.engines  # it has tried them
+    for line, waits in terminal.engine_lines(status).items():
         mend = "until then its work waits in the queue"
-        yield broken("engines", line.text, mend) if line.waits else ok("engines", line.text)
+        yield broken("engines", line, mend) if waits else ok("engines", line)
     if all(one.engine in CODE_ENGINES for one in status.values()):
         mend = "`codex login`, or `mimikit engine add`"
         yield warning("engines", "no language model is connected", mend)
@@ -230,18 +229,18 @@ def programs(state: State) -> Iterator[Finding]:
 
 
 def box(state: State) -> Iterator[Finding]:
-    """Whether the box keeps a state folder from a Worker: tried on one made for that."""
+    """Whether the sandbox hides a state folder from a Worker: tested on a temporary one."""
     settings = state.settings.sandbox
     if settings.mode == "off":
         advice = "an agent can then read and change all that you can"
-        yield warning("sandbox", "Workers run without it: the settings say so", advice)
+        yield warning("sandbox", "off in the settings: Workers run without it", advice)
         return
     with tempfile.TemporaryDirectory() as place:
         (masked := Path(place, paths.STATE_FOLDER)).mkdir()
         worker = WorkerSandbox(settings, masked)
-        reason = worker.unavailable() or worker.unproved(Path(place), Path(place))
+        reason = worker.unavailable() or worker.unproved(BoxSpec(Path(place), Path(place)))
     if reason is None:
-        yield ok("sandbox", "a Worker can neither read nor write a state: tried")
+        yield ok("sandbox", "a Worker can neither read nor write a state: tested")
     else:
         yield warning("sandbox", reason, "until then no agent works as a Worker")
     if unseen := outside_of_path(settings, state.workspace):

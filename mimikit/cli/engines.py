@@ -1,4 +1,4 @@
-"""`mimikit engine`: what does the thinking, how it is set up, and who serves what."""
+"""`mimikit engine`: set up engines and the order they are used in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mimikit import app
-from mimikit.cli import client, terminal
+from mimikit.cli import client, render, terminal
 from mimikit.cli.client import look_at_consumer
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
 from mimikit.config import Settings
@@ -31,7 +31,7 @@ _KEY_BYTES = 10_000
 
 @click.group(cls=PlainGroup)
 def engine() -> None:
-    """What does the thinking: set up an endpoint, say who serves, go on without one."""
+    """Set up an endpoint, choose which engine is used, retry one."""
 
 
 @engine.command()
@@ -41,11 +41,11 @@ def engine() -> None:
 @click.option("--model", metavar="MODEL", help="The model to ask; without it they are listed.")
 @click.option("--key-env", metavar="VAR", help="The consumer's variable that holds the key.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from standard input.")
-@click.option("--effort", metavar="WORD", help="How much it is to think, where it knows that.")
+@click.option("--effort", metavar="WORD", help="Reasoning effort, where it knows that.")
 @click.option("--price-in", type=float, metavar="N", help="Price of a million tokens read.")
 @click.option("--price-out", type=float, metavar="N", help="Price of a million tokens written.")
-@click.option("--no-test", is_flag=True, help="Do not try a turn.")
-@click.option("--use", "first", is_flag=True, help="Have it serve first, before what serves now.")
+@click.option("--no-test", is_flag=True, help="Do not test it with a turn.")
+@click.option("--use", "first", is_flag=True, help="Use it first, before the engines used now.")
 @pass_frame
 def add(
     frame: CliContext,
@@ -61,10 +61,10 @@ def add(
 ) -> None:
     """Set up the endpoint NAME, or change it: any that speaks OpenAI's protocol.
 
-    What is not given is asked for. The key is kept in secrets/, or stays in a variable.
+    What is not given is asked for. The key is stored in secrets/, or stays in a variable.
     """
-    state = frame.open_as_keeper(create=True)
-    served = state.settings.engine_order
+    state = frame.open_writable(create=True)
+    used = state.settings.engine_order
     asks = sys.stdin.isatty() and not key_stdin
     name = setup.checked_name(name or _asked("Name", asks, "deepseek", "NAME"))
     known = state.settings.engines.get(name)
@@ -86,8 +86,8 @@ def add(
     terminal.out(f"Set up {name}: {facts['model']} at {base_url}.")
     if first:
         client.change_settings(state, "engine_use", name, {"first": True})
-    if not first and state.settings.engine_order != ["auto"] and name not in served:
-        terminal.note(f"`mimikit engine use {name}` has it serve.")
+    if not first and state.settings.engine_order != ["auto"] and name not in used:
+        terminal.note(f"`mimikit engine use {name}` uses it.")
 
 
 def _price(read: str | float | None, written: str | float | None) -> Facts:
@@ -104,13 +104,13 @@ _URL = "http://127.0.0.1:11434/v1"
 @engine.command(name="list")
 @pass_state_and_json
 def list_(state: ReadOnlyState, as_json: bool) -> None:
-    """List the engines that are set up, whether each can serve, and who serves what."""
-    found = {one.name: one for one in app.engines_of(state)}
+    """List the engines that are set up, their state, and the order they are used in."""
+    engines = {one.name: one for one in app.engines_of(state)}
     ordered = ("codex", "opencode", *state.settings.engines, "local", "builtin")
-    names = [name for name in ordered if name in found]
+    names = [name for name in ordered if name in engines]
     consumer = look_at_consumer(state).current
-    minds = consumer.minds if consumer else {}
-    lines = [_line(name, found[name], minds.get(name), state.settings) for name in names]
+    known = consumer.minds if consumer else {}
+    lines = [_line(name, engines[name], known.get(name), state.settings) for name in names]
     orders = setup.orders(state.settings)
     if as_json:
         terminal.print_json({"engines": lines, "orders": orders})
@@ -119,16 +119,19 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
         about = "  ".join(filter(None, (line["what"], terminal.dim(line["reason"] or "ready"))))
         terminal.out(f"{terminal.heading(line['name'])} {about}")
     for seat, order in orders.items():
-        who = "serves" if seat == "all" else f"serves {seat}"
-        terminal.out(f"{who}: {', then '.join(order)}")
+        what = "used" if seat == "all" else f"used for {seat}"
+        terminal.out(f"{what}: {', then '.join(order)}")
 
 
-def _line(name: str, one: Engine, mind: EngineStatus | None, settings: Settings) -> dict[str, str]:
-    """`mind`: how a running consumer finds it, which has asked it."""
+def _line(
+    name: str, engine: Engine, status: EngineStatus | None, settings: Settings
+) -> dict[str, str]:
+    """`status`: as a running consumer knows it."""
     endpoint = settings.engines.get(name)
     what = f"{endpoint.model} at {endpoint.base_url}" if endpoint else ""
     what = "a small model here, basic mode" if name == "local" else what
-    reason = mind.reason if mind and mind.state == "waiting" else one.unavailable()
+    is_waiting = status is not None and status.state == "waiting"
+    reason = status.reason if status and is_waiting else engine.unavailable()
     return {"name": name, "what": what, "reason": reason or ""}
 
 
@@ -136,8 +139,8 @@ def _line(name: str, one: Engine, mind: EngineStatus | None, settings: Settings)
 @click.argument("name")
 @pass_frame
 def test(frame: CliContext, name: str) -> None:
-    """Try a turn with NAME, and list what models it has."""
-    state = frame.open_as_keeper()
+    """Test NAME with a turn, and list its models."""
+    state = frame.open_writable()
     settings = _endpoint(state.settings, name)
     facts = settings.model_dump(exclude_none=True)
     trial = setup.EndpointTrial(name, facts, None, state.path)
@@ -150,7 +153,7 @@ def test(frame: CliContext, name: str) -> None:
 @click.option("--for", "seat", type=click.Choice(list(setup.SEATS)), help="A role or profile.")
 @pass_frame
 def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
-    """Say who serves, the best first; the next one does while those before it can not.
+    """Set the order of engines, the best first; the next one is the fallback.
 
     `auto` among them is codex, then opencode, then each endpoint, then local, then builtin where
     there is no other.
@@ -162,22 +165,21 @@ def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
 @click.argument("name")
 @pass_frame
 def remove(frame: CliContext, name: str) -> None:
-    """Forget the endpoint NAME and its key."""
+    """Remove the endpoint NAME and its key."""
     state = frame.open()
     _endpoint(state.settings, name)
-    found = client.change_settings(state, "engine_remove", name)
-    terminal.out(terminal.sentence(found.message))
+    result = client.change_settings(state, "engine_remove", name)
+    terminal.out(terminal.sentence(result.message))
 
 
 @engine.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @pass_state_and_json
 def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
-    """Have NAME serve whatever the settings give no other: auto, codex, builtin or an endpoint.
+    """Use NAME by default: auto, codex, opencode, builtin or an endpoint; of several the first.
 
     It is written into the settings. `builtin` needs no model: what waits for one goes on without
-    it, as far as code can. `auto` takes the first model that can serve, and waits for it. Of
-    several names the first that can serve is used.
+    it, as far as code can. `auto` uses the first model that is available, and waits for it.
     """
     _use(state, names, None, as_json=as_json)
 
@@ -186,18 +188,18 @@ def _use(state: ReadOnlyState, names: Sequence[str], seat: str | None, *, as_jso
     setup.with_order(setup.settings_text(state.files), names, seat)  # raises what is wrong
     args = {"seat": seat} if seat else None
     outcome = client.change_settings(state, "engine_use", " ".join(names), args)
-    terminal.show(outcome, [terminal.sentence(outcome.message)], as_json=as_json)
+    render.show(outcome, state, as_json=as_json)
 
 
 @engine.command(name="try")
 @click.argument("name", default="")
 @pass_state_and_json
 def try_(state: ReadOnlyState, name: str, as_json: bool) -> None:
-    """Have NAME, or each engine that is waited for, tried now: what it lacked is there again."""
+    """Retry NAME, or each engine that something waits for, now."""
     client.carry_out(state, "engine_try", name, as_json=as_json)
 
 
-# ---- what `add` finds out
+# ---- what `add` asks for
 
 
 def _asked(what: str, asks: bool, such_as: str, option: str) -> str:
@@ -209,10 +211,10 @@ def _asked(what: str, asks: bool, such_as: str, option: str) -> str:
 def _given_key(
     variable: str | None, from_stdin: bool, asks: bool, known: EndpointSettings | None
 ) -> str | None:
-    """The key to be kept; None where none is given, or it stays where it is.
+    """The key to be stored; None where none is given, or the stored one stays.
 
     Raises:
-        BadInput: it is none.
+        BadInput: it is not valid.
     """
     if variable and from_stdin:
         raise BadInput("expected --key-env or --key-stdin, got both")
@@ -233,7 +235,7 @@ def _given_key(
 
 
 def _chosen_model(trial: setup.EndpointTrial, known: str | None, asks: bool) -> str:
-    """The model that is asked for, from what the endpoint lists."""
+    """The model that the user chooses from the endpoint's list."""
     if known and not asks:
         return known
     listed = trial.models()
@@ -246,16 +248,16 @@ def _chosen_model(trial: setup.EndpointTrial, known: str | None, asks: bool) -> 
 
 def _some(models: Sequence[str]) -> str:
     more = f" and {len(models) - _SHOWN_MODELS} more" if len(models) > _SHOWN_MODELS else ""
-    return (", ".join(models[:_SHOWN_MODELS]) or "none it tells of") + more
+    return (", ".join(models[:_SHOWN_MODELS]) or "none listed") + more
 
 
 def _show_test(found: EndpointTest) -> None:
     api = {"responses": "Responses", "chat": "Chat Completions"}[found.api]
-    said = f": {terminal.one_line(found.text)[:60]}"
-    how = " and calls tools." if found.calls_tools else said
+    text = f": {terminal.one_line(found.text)[:60]}"
+    how = " and calls tools." if found.calls_tools else text
     terminal.out(f"It answers by {api} in {found.took_s:.1f} s{how}")
     if not found.calls_tools:
-        terminal.note("It did not call the tool it was asked to: it may only talk, not work.")
+        terminal.note("It did not call the tool it was asked to: it can talk, but maybe not work.")
 
 
 # ---- the settings

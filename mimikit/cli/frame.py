@@ -1,4 +1,4 @@
-"""What every command starts from: which folders are meant, and the state opened when needed."""
+"""What every command starts from: the folders, the opened state, and one-line errors."""
 
 from __future__ import annotations
 
@@ -23,59 +23,59 @@ if TYPE_CHECKING:
     from mimikit.state import ReadOnlyState, State
 
 _ALIKE = 0.75
-"""How alike two names are, from 0 to 1, for one to be taken for the other misspelt."""
+"""Similarity, from 0 to 1, from which a name counts as misspelt."""
 GITIGNORE = "# Conversations, results and secrets: none of it belongs into a repository.\n*\n"
 
 
 @dataclasses.dataclass
 class CliContext:
-    """The folders that were named; `open` finds the rest."""
+    """The folders named on the command line."""
 
     workspace: Path | None = None
     state: Path | None = None
     _at_end: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
-    def places(self) -> tuple[Path, Path]:
-        """State folder and workspace, as named, from the environment, or here."""
+    def folders(self) -> tuple[Path, Path]:
+        """State folder and workspace: as named, from the environment, or here."""
         from mimikit.state import find_state
 
         return find_state(self.state, self.workspace)
 
     def open(self) -> ReadOnlyState:
-        """The state as a guest has it: creates and reads, never moves what it can not read.
+        """The state, read-only for existing records: it creates and reads, never quarantines.
 
         Raises:
             BadInput: there is none.
         """
-        return self.open_as_keeper().read_only()
+        return self.open_writable().read_only()
 
-    def keep(self, disk: RealDisk) -> RealDisk:
+    def close_at_end(self, disk: RealDisk) -> RealDisk:
         return self._at_end.enter_context(contextlib.closing(disk))
 
     def close(self) -> None:
         self._at_end.close()
 
-    def open_as_keeper(self, *, create: bool = False) -> State:
+    def open_writable(self, *, create: bool = False) -> State:
         from mimikit.protocol.disk import RealDisk
         from mimikit.state import open_state
 
-        folder, workspace = self.places()
+        folder, workspace = self.folders()
         is_new = create and not folder.exists()
         state = open_state(folder, workspace, create=create)
         if isinstance(state.files.fs, RealDisk):
-            self.keep(state.files.fs)
+            self.close_at_end(state.files.fs)
         if is_new:
             state.files.create(".gitignore", GITIGNORE.encode())
         return state
 
     def report(self, error: Exception) -> str:
-        """One line about an error nobody foresaw; the log, if there is one, gets the rest."""
+        """One line about an unexpected error; the log, if there is one, gets the traceback."""
         what = f"unexpected {type(error).__name__}: {error}"
         spots = traceback.extract_tb(error.__traceback__)
         where = f"{Path(spots[-1].filename).name}:{spots[-1].lineno}" if spots else "nowhere"
         more = "please report it"
-        with contextlib.suppress(Exception):  # the log is a help, not a duty
-            folder, _ = self.places()
+        with contextlib.suppress(Exception):  # the log is optional
+            folder, _ = self.folders()
             if folder.is_dir():
                 story = "".join(traceback.format_exception(error))[-1900:]
                 self.open().log.write("error", "cli_fault", error=what, traceback=story)
@@ -89,13 +89,13 @@ pass_frame: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass
 
 
 def pass_frame_and_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Pass the frame; and `as_json`, which is set by `--json`."""
+    """Pass the context, and `as_json` from `--json`."""
     option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
     return option(pass_frame(command))
 
 
 def pass_state_and_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Pass the opened state instead of the frame; and `as_json`."""
+    """Pass the opened state, and `as_json` from `--json`."""
 
     @functools.wraps(command)
     def opened(frame: CliContext, *args: Any, **kwargs: Any) -> Any:
@@ -105,7 +105,7 @@ def pass_state_and_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def place_options(*, hidden: bool = False) -> list[click.Option]:
-    """`--workspace` and `--state`, which any command takes before or behind its name."""
+    """`--workspace` and `--state`, taken before or behind any command."""
 
     def remember(context: click.Context, option: click.Parameter, value: Path | None) -> None:
         if value is not None:
@@ -133,7 +133,7 @@ class LeafCommand(click.Command):
 
 
 class PlainGroup(click.Group):
-    """A group whose commands take the places, too, and that knows which name may be meant."""
+    """A group whose commands are LeafCommands, and that suggests similar names."""
 
     command_class = LeafCommand
 
@@ -150,7 +150,7 @@ class PlainGroup(click.Group):
 
 
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
-"""Heading → command → the module of `mimikit.cli` that has it, and what it does."""
+"""Heading → command → its module in `mimikit.cli`, and what it does."""
 
 
 class LazyGroup(PlainGroup):
@@ -177,15 +177,15 @@ class LazyGroup(PlainGroup):
                 )
 
     def main(self, *args: Any, **settings: Any) -> Any:
-        """Run, and end with 0 (done), 1 (failed) or 2 (wrongly called); never with a traceback."""
+        """Run, and exit with 0 (done), 1 (failed) or 2 (usage); never with a traceback."""
         frame = CliContext()
-        # No colours where they are not wanted, wherever the output goes; else click looks itself.
+        # None: click decides by whether the output is a terminal.
         is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         settings = {"prog_name": "mimikit", "color": False if is_plain else None} | settings
         try:
             code: object = super().main(*args, **settings, obj=frame, standalone_mode=False)
         except click.Abort:
-            code = 130  # as shells say of what a Ctrl-C ended
+            code = 130  # the shells' code for Ctrl-C
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             code = error.exit_code
@@ -196,7 +196,7 @@ class LazyGroup(PlainGroup):
         except MimikitError as error:
             code = 2 if isinstance(error, BadInput) else 1
             _say(str(error))
-        except Exception as error:  # noqa: BLE001 - the last resort: one line, the rest in the log
+        except Exception as error:  # noqa: BLE001 - one line; the rest is in the log
             code = 1
             _say(frame.report(error))
         finally:
@@ -211,7 +211,7 @@ def _say(line: str) -> None:
 
 
 def _usage_line(error: click.ClickException, context: click.Context) -> str:
-    """What click complains of, as one line that also says where the right way stands."""
+    """Click's error as one line that says where to find help."""
     match error:
         case click.MissingParameter(param=click.Parameter() as param):
             what = f"expected {_name(param, context)}, got nothing"

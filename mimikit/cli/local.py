@@ -28,12 +28,12 @@ def local() -> None:
     type=click.Choice(sorted(_SIZES)),
     default=weights.SMALL.size,
     show_default=True,
-    help="How large: the larger one is better, and takes three times the memory.",
+    help="The larger one is better, and takes three times the memory.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_frame
 def setup(frame: CliContext, size: str, yes: bool) -> None:
-    """Fetch the weights of a small model, once for all state folders of this user.
+    """Download the weights of a small model, once for all state folders of this user.
 
     An interrupted download resumes. They are verified by their SHA-256 before they are used.
     """
@@ -47,28 +47,30 @@ def setup(frame: CliContext, size: str, yes: bool) -> None:
             f"into {folder}."
         )
         if not yes and sys.stdin.isatty():
-            click.confirm("Fetch it?", default=True, abort=True)
+            click.confirm("Download it?", default=True, abort=True)
         _fetch(wanted)
     if util.find_spec(model_server.PACKAGE) is None:
         terminal.note(engine.MISSING)
-    terminal.out("It serves, in basic mode, where no other engine is set up.")
+    terminal.out("It is used, in basic mode, where no other engine is set up.")
 
 
 def _fetch(wanted: ModelWeights) -> None:
-    with click.progressbar(length=wanted.bytes // 2**20, label="Fetching", file=sys.stderr) as bar:
+    with click.progressbar(
+        length=wanted.bytes // 2**20, label="Downloading", file=sys.stderr
+    ) as bar:
 
         def tell(done: int, _whole: int) -> None:
             bar.update(done // 2**20 - bar.pos)
 
         path = weights.set_up(wanted, weights.folder_of_user(), weights.download, tell)
-    terminal.out(f"Fetched and verified: {path}")
+    terminal.out(f"Downloaded and verified: {path}")
 
 
 @local.command()
 @pass_frame_and_json
 def status(frame: CliContext, as_json: bool) -> None:
-    """Show which weights are there, and whether the small model can serve."""
-    place, _ = frame.places()
+    """Show which weights are there, and whether the small model can be used."""
+    place, _ = frame.folders()
     folder, found = weights.folder_of_user(), LocalEngine(config.load(place), place)
     reason = found.unavailable()
     there = [one for one in weights.KNOWN if weights.is_whole(one, folder)]
@@ -80,7 +82,7 @@ def status(frame: CliContext, as_json: bool) -> None:
     for one in there:
         path, size = folder / one.file, _megabytes(one.bytes)
         terminal.out(f"{terminal.heading(one.size)} {one.title}, {size}  {terminal.dim(str(path))}")
-    said = f"{serves} can serve, in basic mode." if serves else f"It cannot serve: {reason}."
+    said = f"{serves} can be used, in basic mode." if serves else f"It cannot be used: {reason}."
     terminal.out(said)
 
 
@@ -88,7 +90,7 @@ def status(frame: CliContext, as_json: bool) -> None:
 @click.option("--size", type=click.Choice(sorted(_SIZES)), help="This one; without it, each.")
 @pass_frame
 def remove(frame: CliContext, size: str | None) -> None:
-    """Remove the weights, and what a setup that was stopped has left."""
+    """Remove the weights, and partial downloads."""
     folder = weights.folder_of_user()
     wanted = [_SIZES[size]] if size else list(weights.KNOWN)
     gone = [one.title for one in wanted if weights.remove(one, folder)]

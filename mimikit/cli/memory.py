@@ -1,4 +1,4 @@
-"""`mimikit memory` and `mimikit backlog`: what is known, and what is to be done."""
+"""`mimikit memory` and `mimikit backlog`."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
 from mimikit.tools.reader import backlog_item
-from mimikit.views import memory as shown
+from mimikit.views import memory as views
 from mimikit.views.backlog import backlog_view
 from mimikit.views.documents import Documents
 
-_LONGEST_QUERY = 1000
+_MAX_QUERY = 1000
 
 
 @click.group(cls=PlainGroup)
 def memory() -> None:
-    """What is remembered: notes, days, summaries; and the search in it."""
+    """Notes, days and summaries, and the search in them."""
 
 
 @memory.command()
 @pass_state_and_json
 def status(state: ReadOnlyState, as_json: bool) -> None:
-    """Show what there is, and how its search index is."""
-    report = shown.memory_report(state.search.status(), _library(state).listed())
-    render.show(report, render.RenderContext.of(state), as_json=as_json)
+    """Show what is remembered, and the state of the search index."""
+    report = views.memory_report(state.search.status(), _library(state).listed())
+    render.show(report, state, as_json=as_json)
 
 
 @memory.command()
-@click.option("--rebuild", is_flag=True, help="Make it anew, from nothing.")
+@click.option("--rebuild", is_flag=True, help="Rebuild it from nothing.")
 @pass_state_and_json
 def index(state: ReadOnlyState, rebuild: bool, as_json: bool) -> None:
     """Bring the search index up to date.
@@ -48,12 +48,12 @@ def index(state: ReadOnlyState, rebuild: bool, as_json: bool) -> None:
     Searches do so by themselves, too.
     """
     if not as_json:
-        terminal.note("Reading all that is to be searched…")
+        terminal.note("Reading all searchable files…")
     began = state.clock.monotonic()
     after = state.search.refresh(rebuild=rebuild)
     took_s = state.clock.monotonic() - began
-    report = shown.memory_report(after, _library(state).listed(), round(took_s * 1000))
-    render.show(report, render.RenderContext.of(state), as_json=as_json)
+    report = views.memory_report(after, _library(state).listed(), round(took_s * 1000))
+    render.show(report, state, as_json=as_json)
 
 
 @memory.command()
@@ -61,7 +61,7 @@ def index(state: ReadOnlyState, rebuild: bool, as_json: bool) -> None:
 @click.option("-n", "--limit", type=NumberRange(1, 100), default=10, help="How many at most.")
 @click.option("--after", metavar="TIME", help="Not older: 2026-01-28, yesterday, 7d.")
 @click.option("--before", metavar="TIME", help="Older than that.")
-@click.option("--memory-only", is_flag=True, help="Not in past messages and task results.")
+@click.option("--memory-only", is_flag=True, help="Leave past messages and task results out.")
 @pass_frame_and_json
 def search(
     frame: CliContext,
@@ -72,12 +72,9 @@ def search(
     memory_only: bool,
     as_json: bool,
 ) -> None:
-    """Search all that is known and was said, best first.
-
-    That is: notes, summaries, the workspace's docs, past messages, results of tasks.
-    """
+    """Search notes, summaries, the workspace's docs, past messages and task results; best first."""
     text = " ".join(query).strip()
-    check_length(text, _LONGEST_QUERY, f"1 to {_LONGEST_QUERY} characters to look for")
+    check_length(text, _MAX_QUERY, f"1 to {_MAX_QUERY} characters to look for")
     state = frame.open()
     since, until = _time(state, "--after", after), _time(state, "--before", before)
     if since and until and until <= since:
@@ -87,13 +84,13 @@ def search(
             text, limit=limit, after=since, before=until, everywhere=not memory_only
         )
         fallback = engine.fallback
-    hits = [shown.HitReport(**dict(shown.hit_view(hit, text)), text=hit.text) for hit in found]
+    hits = [views.HitReport(**dict(views.hit_view(hit, text)), text=hit.text) for hit in found]
     if fallback and not as_json:
         terminal.note(f"Looked through the files one by one: {fallback}")
     undated = " of that time; memory.md and documents have none" if since or until else ""
     empty = f"Nothing found on {terminal.one_line(text)!r}{undated}."
-    report = shown.SearchReport(query=text, hits=hits, fallback=fallback)
-    render.show(report, render.RenderContext.of(state, empty=empty), as_json=as_json)
+    report = views.SearchReport(query=text, hits=hits, fallback=fallback)
+    render.show(report, state, as_json=as_json, empty=empty)
 
 
 @memory.command()
@@ -104,17 +101,15 @@ def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
     library = _library(state)
     listed = library.listed()
     if path is None:
-        render.show(
-            shown.MemoryFiles(files=listed), render.RenderContext.of(state), as_json=as_json
-        )
+        render.show(views.MemoryFiles(files=listed), state, as_json=as_json)
         return
-    file = _meant(path, listed)
-    known = shown.named(file.path)
+    file = _find_file(path, listed)
+    known = views.named(file.path)
     note = library.shown(known) if known else None
     if note is None:
-        raise client.gone("memory file", file.path)
-    whole = shown.MemoryText(**dict(file), text=note.text, hash=note.hash)
-    render.show(whole, render.RenderContext.of(state), as_json=as_json)
+        raise client.was_removed("memory file", file.path)
+    whole = views.MemoryText(**dict(file), text=note.text, hash=note.hash)
+    render.show(whole, state, as_json=as_json)
     if note.cut:
         terminal.note(f"It goes on: this is the beginning, of {render.size_words(note.size)}.")
 
@@ -132,15 +127,15 @@ def add(frame: CliContext, text: str, long_term: bool, as_json: bool) -> None:
     note = RememberedNote(id=new_id("mem", now), content=content, long_term=long_term)
     local = now.astimezone(state.settings.zone)
     path = notes.remember(state.files, note, local)
-    report = shown.NoteReport(id=note.id, path=path, text=content)
-    terminal.show(report, [f"Remembered in {path}."], as_json=as_json)
+    report = views.NoteReport(id=note.id, path=path, text=content)
+    render.show(report, state, as_json=as_json)
 
 
 # ---- parts
 
 
-def _library(state: ReadOnlyState) -> shown.MemoryReader:
-    return shown.MemoryReader(state.files, Documents(state.workspace, str(state.path)), str)
+def _library(state: ReadOnlyState) -> views.MemoryReader:
+    return views.MemoryReader(state.files, Documents(state.workspace, str(state.path)), str)
 
 
 def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | None:
@@ -149,8 +144,8 @@ def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | No
         return None if given is None else parse_past(given, now, zone)
 
 
-def _meant(given: str, listed: list[shown.MemoryFile]) -> shown.MemoryFile:
-    """The file that is meant: by its path, or by its name where only one has it.
+def _find_file(given: str, listed: list[views.MemoryFile]) -> views.MemoryFile:
+    """A file by its path, or by its name where only one has it.
 
     Raises:
         NotFound: there is none.
@@ -161,11 +156,11 @@ def _meant(given: str, listed: list[shown.MemoryFile]) -> shown.MemoryFile:
     if wanted in by_path:
         return by_path[wanted]
     name = wanted if wanted.endswith(".md") else f"{wanted}.md"
-    found = [path for path in by_path if path == name or path.endswith(f"/{name}")]
-    if len(found) == 1:
-        return by_path[found[0]]
-    if found:
-        raise BadInput(f"expected one file, got {given!r}, which fits {', '.join(found)}")
+    matches = [path for path in by_path if path == name or path.endswith(f"/{name}")]
+    if len(matches) == 1:
+        return by_path[matches[0]]
+    if matches:
+        raise BadInput(f"expected one file, got {given!r}, which fits {', '.join(matches)}")
     near = difflib.get_close_matches(wanted, by_path, 1)
     hint = f"did you mean {near[0]}?" if near else "`mimikit memory show` lists them"
     raise NotFound(f"expected a memory file, got {given!r}; {hint}")
@@ -186,8 +181,8 @@ def list_backlog(state: ReadOnlyState, only_open: bool, as_json: bool) -> None:
     """List every item with its number."""
     found = notes.load_backlog(state.files)
     empty = "Nothing on the backlog. `mimikit backlog add TEXT` puts something on it."
-    context = render.RenderContext.of(state, empty="All done." if found.items else empty)
-    render.show(backlog_view(found, only_open=only_open), context, as_json=as_json)
+    empty = "All done." if found.items else empty
+    render.show(backlog_view(found, only_open=only_open), state, as_json=as_json, empty=empty)
 
 
 @backlog.command("add")
@@ -200,7 +195,7 @@ def add_item(frame: CliContext, text: tuple[str, ...], as_json: bool) -> None:
     _change(frame.open(), "add", item, "On the backlog", as_json=as_json)
 
 
-def _changing(name: Action, text: str, said: str) -> None:
+def _changing(name: Action, text: str, done_words: str) -> None:
     @backlog.command(name, help=f"{text} ITEM is its number, its text, or a part only it has.")
     @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
     @pass_state_and_json
@@ -215,7 +210,7 @@ def _changing(name: Action, text: str, said: str) -> None:
             meant = backlog_item(found, given, name)
         else:
             raise NotFound("expected an item of the backlog, which is empty")
-        _change(state, name, meant, said, as_json=as_json)
+        _change(state, name, meant, done_words, as_json=as_json)
 
 
 _changing("done", "Tick an item.", "Done")
@@ -223,7 +218,11 @@ _changing("undone", "Open a ticked item again.", "Open again")
 _changing("remove", "Take an item off the list.", "Off the backlog")
 
 
-def _change(state: ReadOnlyState, action: Action, item: str, said: str, *, as_json: bool) -> None:
-    found = notes.change_backlog(state.files, action, item)
-    lines = [f"{said}: {terminal.one_line(item)}"]
-    terminal.show(backlog_view(found), lines, as_json=as_json)
+def _change(
+    state: ReadOnlyState, action: Action, item: str, done_words: str, *, as_json: bool
+) -> None:
+    changed = notes.change_backlog(state.files, action, item)
+    if as_json:
+        terminal.print_json(backlog_view(changed).to_dict())
+    else:
+        terminal.out(f"{done_words}: {terminal.one_line(item)}")

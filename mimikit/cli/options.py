@@ -1,7 +1,4 @@
-"""What options take: spans, times of the past, numbers, and when a trigger fires.
-
-Complaints read "expected X, got Y".
-"""
+"""Option types: durations, past times, numbers, and when a trigger fires."""
 
 from __future__ import annotations
 
@@ -41,14 +38,14 @@ _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([a-z]+)[\s,]*")
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 _DAY = re.compile(r"(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d\d))?")
 _MONTH = re.compile(r"(\d{4})-(\d\d)")
-_MOST_BACK_S = 100 * 366 * 86400
+_MAX_AGE_S = 100 * 366 * 86400
 _FIELD = re.compile(r"^(when|cron|timezone): ")
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a span such as `90s`, `10m`, `1h30m`, `2 days`; a bare number means seconds.
+    """Seconds of a duration such as `90s`, `10m`, `1h30m`, `2 days`; a bare number is seconds.
 
-    Raises BadInput when it is none, or no time at all.
+    Raises BadInput when it is none, or zero.
     """
     folded = text.strip().lower()
     parts = _PART.findall(folded)
@@ -63,50 +60,50 @@ def parse_duration(text: str) -> float:
 
 
 def parse_past(text: str, now: datetime, zone: tzinfo) -> datetime:
-    """The time that is meant, in UTC: a day or month means its beginning, a span so long ago.
+    """A past time, in UTC: a day or month means its beginning, a duration so long ago.
 
     Raises BadInput when it is none.
     """
     with contextlib.suppress(BadInput, ValueError, OverflowError):
-        found = _time_meant(" ".join(text.lower().split()), now, zone)
-        if found is not None and 1 < found.year < MAXYEAR:
-            return found.astimezone(UTC)
+        parsed = _past_time(" ".join(text.lower().split()), now, zone)
+        if parsed is not None and 1 < parsed.year < MAXYEAR:
+            return parsed.astimezone(UTC)
     raise BadInput(
         "expected a day or time such as 2026-01-28, 2026-01-28T09:30, yesterday or 7d, "
         f"got {text[:40]!r}"
     )
 
 
-def _time_meant(text: str, now: datetime, zone: tzinfo) -> datetime | None:
-    """None, BadInput, ValueError or OverflowError when the folded text means no time."""
+def _past_time(text: str, now: datetime, zone: tzinfo) -> datetime | None:
+    """None, BadInput, ValueError or OverflowError when the text is no time."""
     if month := _MONTH.fullmatch(text):
         return datetime(int(month[1]), int(month[2]), 1, tzinfo=zone)
     if named := _DAY.fullmatch(text):
         day = now.astimezone(zone).date() - timedelta(days=named[1] == "yesterday")
         return datetime.combine(day, time(int(named[2] or 0), int(named[3] or 0)), zone)
     with contextlib.suppress(ValueError):
-        found = datetime.fromisoformat(text.upper())
-        return found if found.tzinfo else found.replace(tzinfo=zone)
+        parsed = datetime.fromisoformat(text.upper())
+        return parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)
     if text.isdigit():
-        return None  # a bare number of seconds is nobody's way to say when
+        return None  # a bare number of seconds is no time
     seconds = parse_duration(text.removesuffix(" ago"))
-    return now - timedelta(seconds=seconds) if seconds <= _MOST_BACK_S else None
+    return now - timedelta(seconds=seconds) if seconds <= _MAX_AGE_S else None
 
 
 class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - click 8.2
-    """A span of time such as `10m`, in seconds."""
+    """A duration such as `10m`, in seconds."""
 
     name = "DURATION"
 
-    def __init__(self, *, or_none_at_all: bool = False) -> None:
-        self._takes_zero = or_none_at_all
+    def __init__(self, *, zero: bool = False) -> None:
+        self._zero = zero
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         if isinstance(value, int | float):
             return float(value)
-        if self._takes_zero and str(value).strip() in ("0", "0s", "none"):
+        if self._zero and str(value).strip() in ("0", "0s", "none"):
             return 0.0
         try:
             return parse_duration(str(value))
@@ -128,8 +125,6 @@ class NumberRange(click.IntRange):
 
 
 class WordOption(click.Choice[str]):
-    """One of some words."""
-
     def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
         return f"expected one of {', '.join(self.choices)}; got {str(value)!r}"
 
@@ -138,7 +133,7 @@ PORT = NumberRange(0, 65535)
 
 
 def check_length(text: str, most: int, expected: str) -> None:
-    """Refuse a text that is empty or too long; `expected` names what was to be given."""
+    """Refuse a text that is empty or too long; `expected` names it in the error."""
     if not text or len(text) > most:
         got = f"{len(text)} characters" if text else "only blanks"
         raise click.UsageError(f"expected {expected}, got {got}")
@@ -148,9 +143,9 @@ _CLOCK_OPTIONS = [
     click.option(
         "--at", metavar="TIME", help='Once, then: 10m, "tomorrow 9:00", 2026-12-01T09:00.'
     ),
-    click.option("--every", type=Duration(), help="Again and again at this interval: 10m, 1d."),
+    click.option("--every", type=Duration(), help="Repeat at this interval: 10m, 1d."),
     click.option("--cron", metavar="LINE", help='By a cron line: "0 9 * * 1-5".'),
-    click.option("--tz", metavar="ZONE", help="The zone --at and --cron are meant in."),
+    click.option("--tz", metavar="ZONE", help="Time zone of --at and --cron."),
 ]
 _OPTIONS = [
     *_CLOCK_OPTIONS,
@@ -164,12 +159,12 @@ _OPTIONS = [
         "--after",
         metavar="ID",
         multiple=True,
-        help="Once, when that task or trigger's run is done; give it again for more.",
+        help="Once, when that task or trigger's run is done; may be repeated.",
     ),
     click.option(
         "--cooldown",
-        type=Duration(or_none_at_all=True),
-        help="After a firing, not again for so long.",
+        type=Duration(zero=True),
+        help="Minimum time between firings.",
     ),
 ]
 
@@ -179,18 +174,17 @@ notify_option = click.option(
     type=WordOption(get_args(Notify)),
     help="Who is told: teller, message, change (of the output), failure (only), none.",
 )
-"""Left out: what is usual for its kind."""
 
 
 def clock_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command those that name a time."""
+    """Add --at, --every, --cron and --tz to a command."""
     for option in reversed(_CLOCK_OPTIONS):
         command = option(command)
     return command
 
 
 def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command all of them; `TimingOptions` takes their values."""
+    """Add all timing options to a command; `TimingOptions` takes their values."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -198,7 +192,7 @@ def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class TimingOptions:
-    """What the options say. Units: seconds."""
+    """The values of the timing options. Units: seconds."""
 
     at: str | None = None
     every: float | None = None
@@ -212,9 +206,9 @@ class TimingOptions:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> Self:
-        """Those among a command's options, which lose them."""
-        given = [field.name for field in fields(cls) if field.name in options]
-        return cls(**{name: options.pop(name) for name in given})
+        """Pop them from a command's options."""
+        names = [field.name for field in fields(cls) if field.name in options]
+        return cls(**{name: options.pop(name) for name in names})
 
     @property
     def clock(self) -> list[str]:
@@ -231,12 +225,9 @@ class TimingOptions:
         return [name for name, value in given.items() if value is not None]
 
     def check(self, *, is_edit: bool = False) -> None:
-        """Refuse what does not go together.
+        """Raise UsageError for options that exclude each other.
 
         is_edit: what is left out is as the trigger has it.
-
-        Raises:
-            UsageError: the line says what goes instead.
         """
         clock, events = self.clock, self.events
         if len(clock) > 1:
@@ -263,22 +254,22 @@ class TimingOptions:
             raise click.UsageError(f"expected {reason} or --cooldown, got both")
 
     def build(self, state: ReadOnlyState, now: datetime) -> TriggerFields:
-        """The fields of a trigger that follow, by their names in the model.
+        """The fields of the trigger, by their names in the model.
 
         Raises:
-            BadInput: a value can not be used.
+            BadInput: a value is not valid.
         """
-        made = TriggerFields()
+        result = TriggerFields()
         zone = self.zone() if self.clock else None
         if self.at is not None:
             with blame("--at"):
                 here = requests.zone_named(zone) if zone else state.settings.zone
-                made["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
+                result["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
         elif self.clock:
             with blame(self.clock[0]):
                 if self.cron is not None:
                     schedule.check_cron(self.cron)
-                made["schedule"] = triggers.Schedule(
+                result["schedule"] = triggers.Schedule(
                     interval=self.every, cron=self.cron, timezone=zone
                 )
         parts: list[triggers.Condition] = []
@@ -290,24 +281,24 @@ class TimingOptions:
             with blame("--when-exists"):
                 there = triggers.FileExistsParameters(path=_pattern(self.when_exists))
                 parts.append(triggers.FileExists(params=there))
-        ids = dict.fromkeys(client.find_either(state.files, given) for given in self.after)
+        ids = dict.fromkeys(client.find_task_or_trigger(state.files, given) for given in self.after)
         parts += [triggers.TaskDone(params=triggers.TaskParameters(taskId=id_)) for id_ in ids]
         if parts:
-            made["condition"] = conditions.all_of(parts)
+            result["condition"] = conditions.all_of(parts)
         if self.cooldown is not None:
-            made["cooldown"] = self.cooldown
+            result["cooldown"] = self.cooldown
         if self.once is not None or self.after:
-            made["once"] = self.once is not False
-        return made
+            result["once"] = self.once is not False
+        return result
 
     def zone(self) -> str | None:
-        """The zone that was named, if any; BadInput when there is none of that name."""
+        """The zone given, if any; BadInput for an unknown one."""
         with blame("--tz"):
             return requests.zone_named(self.tz).key if self.tz is not None else None
 
 
 def _pattern(path: str) -> str:
-    """A path with its `~` replaced; a relative one stays so, and is the workspace's."""
+    """A path with `~` expanded; a relative one is relative to the workspace."""
     whole = str(Path(path).expanduser()) if path.startswith("~") else path
     patterns.parse(whole)
     return whole
@@ -315,7 +306,7 @@ def _pattern(path: str) -> str:
 
 @contextlib.contextmanager
 def blame(option: str) -> Generator[None]:
-    """Complaints from inside name the option, not the field that it sets."""
+    """Errors in here name the option, not the field that it sets."""
     try:
         yield
     except (BadInput, RuntimeError, ValidationError) as error:

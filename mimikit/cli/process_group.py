@@ -1,7 +1,7 @@
-"""Processes under one parent: started, watched, restarted and ended together; `mimikit consumer`.
+"""Processes under one parent: started, restarted when they die, ended together.
 
 A child has a pipe as its input. Nobody ever writes to it: when it closes, its parent is gone.
-Nothing heavy is imported here: the consumer hears signals from its start.
+Nothing heavy is imported here: the consumer handles signals from its start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Literal, NamedTuple, NoReturn
@@ -25,22 +25,25 @@ import click
 import mimikit
 from mimikit.cli.frame import CliContext, LeafCommand, pass_frame
 from mimikit.clock import Clock
-from mimikit.protocol.watch import BoundedThread
 
 QUICK_DEATH_S = 60.0
 """A process that lived for less died quickly."""
 FIRST_DELAY_S = 1.0
 MAX_QUICK_DEATHS = 5
 REST_S = 60.0
-"""How long a process that dies quickly again and again is left alone; the others go on."""
+"""Back-off of a process that dies quickly again and again; the others go on."""
+HURRY = signal.SIGUSR1
+"""Tells the consumer that its runs get no more time."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PARENT_OPTION = "--with-parent"
+_MAX_END_S = 30.0
 
 
 class ProcessEvent(NamedTuple):
-    """Something happened: a signal came (`stop`), or a process ended by itself (`died`)."""
+    """A signal came (`stop`), or a process ended by itself (`died`)."""
 
     kind: Literal["stop", "died"]
-    who: str = ""
+    name: str = ""
     code: int = 0
 
 
@@ -56,36 +59,36 @@ class _Child:
     start_at_s: float | None = None
 
 
-@dataclass
 class ProcessGroup:
-    """Processes by name. The caller's thread must be the main one: signals are heard there."""
+    """Processes by name. Used by the main thread, which handles the signals."""
 
-    commands: Mapping[str, list[str]]
-    clock: Clock
-    say: Callable[[str], None]
-    hurry: Mapping[str, signal.Signals] = field(default_factory=dict[str, signal.Signals])
-    """Who ends at once on which signal; the others do on SIGTERM."""
-    _children: dict[str, _Child] = field(init=False)
-    _events: queue.SimpleQueue[ProcessEvent] = field(init=False, default_factory=queue.SimpleQueue)
-
-    def __post_init__(self) -> None:
-        self._children = {name: _Child(name, argv) for name, argv in self.commands.items()}
+    def __init__(
+        self,
+        commands: Mapping[str, list[str]],
+        clock: Clock,
+        say: Callable[[str], None],
+        hurry: Mapping[str, signal.Signals] | None = None,
+    ) -> None:
+        """`hurry`: the signal that makes a process end at once, where SIGTERM does not."""
+        self._clock, self._say, self._hurry = clock, say, hurry or {}
+        self._children = {name: _Child(name, argv) for name, argv in commands.items()}
+        self._events = queue.SimpleQueue[ProcessEvent]()
 
     def start(self) -> None:
-        """Hear signals from now on, and start every process."""
+        """Handle signals from now on, and start every process."""
         for number in _SIGNALS:
-            signal.signal(number, self._heard)
+            signal.signal(number, self._on_signal)
         for child in self._children.values():
             self._launch(child)
 
-    def _heard(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._events.put(ProcessEvent("stop"))
 
     def _launch(self, child: _Child) -> None:
         # A session of its own: a Ctrl-C in the terminal reaches the parent alone, which ends all in
-        # order. Its input is a pipe that closes when the parent is gone.
+        # order.
         child.start_at_s = None
-        child.started_s = self.clock.monotonic()
+        child.started_s = self._clock.monotonic()
         child.process = process = subprocess.Popen(
             child.arguments, stdin=subprocess.PIPE, env=environment(), start_new_session=True
         )
@@ -96,14 +99,12 @@ class ProcessGroup:
                 process.stdin.close()
             self._events.put(ProcessEvent("died", child.name, code))
 
-        BoundedThread(wait).start()
+        threading.Thread(target=wait, daemon=True).start()
 
     def next_event(self, timeout_s: float | None) -> ProcessEvent | None:
-        """The next thing that happens; None when nothing does in time."""
-        try:
+        with contextlib.suppress(queue.Empty):
             return self._events.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
+        return None
 
     def tend(self) -> None:
         """Restart what dies until told to stop."""
@@ -114,22 +115,21 @@ class ProcessGroup:
                 continue
             if event.kind == "stop":
                 return
-            self._plan_restart(self._children[event.who], event.code)
+            self._plan_restart(self._children[event.name], event.code)
 
     def _plan_restart(self, child: _Child, code: int) -> None:
-        """Plan the next start of a process that died."""
         child.process = None
-        now_s = self.clock.monotonic()
+        now_s = self._clock.monotonic()
         is_quick = now_s - child.started_s < QUICK_DEATH_S
         child.quick_deaths = child.quick_deaths + 1 if is_quick else 1
-        delay_s = delay_after(child.quick_deaths)
-        line = f"The {child.name} {ended_how(code)}; it is started again in {delay_s:g} s."
+        delay_s = restart_delay(child.quick_deaths)
+        line = f"The {child.name} {end_words(code)}; it is started again in {delay_s:g} s."
         often = " `mimikit doctor` and `mimikit logs` say more."
-        self.say(line + often if child.quick_deaths >= MAX_QUICK_DEATHS else line)
+        self._say(line + often if child.quick_deaths >= MAX_QUICK_DEATHS else line)
         child.start_at_s = now_s + delay_s
 
     def _start_due(self) -> None:
-        now_s = self.clock.monotonic()
+        now_s = self._clock.monotonic()
         for child in self._children.values():
             if child.start_at_s is not None and child.start_at_s <= now_s:
                 self._launch(child)
@@ -137,26 +137,30 @@ class ProcessGroup:
     def _until_next_start(self) -> float | None:
         planned = (child.start_at_s for child in self._children.values())
         next_s = min((start_s for start_s in planned if start_s is not None), default=None)
-        return None if next_s is None else max(next_s - self.clock.monotonic(), 0)
+        return None if next_s is None else max(next_s - self._clock.monotonic(), 0)
 
     def end(self, grace_s: float) -> None:
         """End every process: SIGTERM, time to leave, then by force. A second signal hurries."""
-        self._signal_all(dict.fromkeys(self.commands, signal.SIGTERM))
-        deadline_s = self.clock.monotonic() + grace_s
+        for process in self._living().values():
+            process.terminate()
+        deadline_s = self._clock.monotonic() + grace_s
         may_hurry = True
         while self._living():
-            left_s = deadline_s - self.clock.monotonic()
+            left_s = deadline_s - self._clock.monotonic()
             event = self.next_event(left_s) if left_s > 0 else None
             if event is not None and event.kind == "died":
                 continue
             if event is not None and may_hurry:
                 may_hurry = False
-                self.say("Ending at once.")
-                self._signal_all(self.hurry)
+                self._say("Ending at once.")
+                for name, process in self._living().items():
+                    process.send_signal(self._hurry.get(name, signal.SIGTERM))
             else:
-                self.say("Ending by force.")
-                self._kill_all()
-                deadline_s = self.clock.monotonic() + grace_s
+                self._say("Ending by force.")
+                for process in self._living().values():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)  # gunicorn's workers, too
+                deadline_s = self._clock.monotonic() + grace_s
 
     def _living(self) -> dict[str, subprocess.Popen[bytes]]:
         return {
@@ -165,26 +169,15 @@ class ProcessGroup:
             if child.process is not None and child.process.returncode is None
         }
 
-    def _signal_all(self, numbers: Mapping[str, signal.Signals]) -> None:
-        for name, process in self._living().items():
-            if name in numbers:
-                process.send_signal(numbers[name])
 
-    def _kill_all(self) -> None:
-        """Kill each child and what it started in its session: gunicorn's workers else live on."""
-        for process in self._living().values():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def delay_after(quick_deaths: int) -> float:
-    """Seconds until the next start: 1, 2, 4, 8, then REST_S. Pure."""
+def restart_delay(quick_deaths: int) -> float:
+    """Seconds until the next start: 1, 2, 4, 8, then REST_S."""
     if quick_deaths >= MAX_QUICK_DEATHS:
         return REST_S
     return FIRST_DELAY_S * 2.0 ** (quick_deaths - 1)
 
 
-def ended_how(code: int) -> str:
+def end_words(code: int) -> str:
     if code >= 0:
         return f"ended by itself (exit code {code})"
     known = {number.value: number.name for number in signal.Signals}
@@ -194,7 +187,7 @@ def ended_how(code: int) -> str:
 def child_command(*arguments: str) -> list[str]:
     """The command line of a mimikit process that ends with this one.
 
-    It never looks for code in the current folder.
+    `-P`: it never looks for code in the current folder.
     """
     return [sys.executable, "-P", "-m", "mimikit", *arguments, _PARENT_OPTION]
 
@@ -208,12 +201,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": home + (os.pathsep + known if known else "")}
 
 
-# ---- the consumer, and how a child ends with its parent
-
-_PARENT_OPTION = "--with-parent"
-HURRY = signal.SIGUSR1
-"""Tells the consumer that its runs get no more time."""
-_LONGEST_END_S = 30.0
+# ---- the child's side, and the consumer
 
 parent_option = click.option(
     _PARENT_OPTION, is_flag=True, hidden=True, help="End when the input closes; say little."
@@ -229,10 +217,10 @@ def end_with_parent() -> None:
             while os.read(descriptor, 1024):
                 pass
         os.kill(os.getpid(), signal.SIGTERM)
-        threading.Event().wait(_LONGEST_END_S)
+        threading.Event().wait(_MAX_END_S)
         os._exit(1)
 
-    BoundedThread(wait).start()
+    threading.Thread(target=wait, daemon=True).start()
 
 
 @click.command(cls=LeafCommand)
@@ -250,9 +238,8 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
             "leave it out"
         )
 
-    # Until the consumer listens itself, a signal ends the start as if nothing had begun: at once,
-    # and what is half done is made good at the next start, as after a kill. An exception out of a
-    # handler may come in the middle of anything, also of a lock being taken.
+    # Until the consumer handles signals itself, one ends the start at once, as a kill would. An
+    # exception out of a handler may come in the middle of anything, also of a lock being taken.
     def leave(_number: int, _frame: FrameType | None) -> NoReturn:
         os._exit(0)
 
@@ -264,14 +251,14 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
     from mimikit.supervisor.consumer_lock import take_consumer_lock
 
     # One that is started again makes no empty folder in place of one that was moved away.
-    state = frame.open_as_keeper(create=not with_parent)
+    state = frame.open_writable(create=not with_parent)
     lock = take_consumer_lock(state)
     try:
         app = ConsumerApp(state, lock)
 
         def hurry(_number: int, _frame: FrameType | None) -> None:
             # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
-            BoundedThread(app.store.live.stop_all).start()
+            threading.Thread(target=app.store.live.stop_all, daemon=True).start()
 
         signal.signal(HURRY, hurry)
         if not with_parent:

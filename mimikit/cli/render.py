@@ -1,4 +1,4 @@
-"""How each view looks in the terminal: `render` is a table of view type → lines."""
+"""Prints views: `render` is a table of view type → lines. Tasks and triggers: `task_lines`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from functools import singledispatch
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import click
@@ -14,53 +15,56 @@ from pydantic import BaseModel
 
 from mimikit import __version__
 from mimikit.cli import task_lines, terminal
-from mimikit.cli.client import short_id
 from mimikit.cli.terminal import (
     RenderContext,
     ago,
     bold,
     dim,
     facts,
+    hanging,
     one_line,
     plural,
+    short_id,
     span,
 )
+from mimikit.clock import SystemClock
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
-from mimikit.protocol.models import LiveRun, Question
-from mimikit.tasks.budget import day_of
+from mimikit.protocol.models import CommandResult, LiveRun, Question
+from mimikit.state import State
+from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
 from mimikit.views.backlog import BacklogView
-from mimikit.views.base import View
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
+from mimikit.views.doctor import DoctorReport
 from mimikit.views.memory import (
     IndexReport,
     MemoryFiles,
     MemoryReport,
     MemoryText,
+    NoteReport,
     SearchReport,
     unmarked,
 )
 from mimikit.views.messages import TurnPromptView
-from mimikit.views.status import Consumer, DoctorReport, StateOverview
+from mimikit.views.status import Consumer, StateOverview
 from mimikit.views.tasks import TaskList
 from mimikit.views.triggers import TriggerList, TriggerView
 from mimikit.views.usage import BudgetView, TokenCounts, UsageReport, UsageTodayView
 
 
-def show(view: BaseModel, context: RenderContext, *, as_json: bool) -> None:
-    """Print JSON for programs, as the HTTP API gives it, or lines for people."""
+def show(view: BaseModel, state: State | None, *, as_json: bool, **context: Any) -> None:
+    """Print JSON as the HTTP API gives it, or lines for people.
+
+    state: None for a view without times. context: further fields of the RenderContext.
+    """
     if as_json:
-        data = (
-            view.to_dict()
-            if isinstance(view, View)
-            else view.model_dump(mode="json", by_alias=True)
-        )
-        terminal.print_json(data)
+        terminal.print_json(view.model_dump(mode="json", by_alias=True))
         return
-    for line in render(view, context):
+    nowhere = RenderContext(SystemClock().now(), ZoneInfo("UTC"))
+    for line in render(view, RenderContext.of(state, **context) if state else nowhere):
         terminal.out(line)
 
 
@@ -70,14 +74,17 @@ def render(view: BaseModel, context: RenderContext) -> Iterable[str]:
     raise TypeError(f"expected a view that has lines, got {type(view).__name__} at {context.now}")
 
 
-# ---- tasks and triggers
-
 render.register(TaskList, task_lines.task_list)
 render.register(TaskReport, task_lines.task)
 render.register(DiffView, task_lines.diff)
 render.register(TriggerList, task_lines.trigger_list)
 render.register(TriggerView, task_lines.trigger)
 render.register(Explanation, task_lines.explanation)
+
+
+@render.register
+def _(view: CommandResult, _context: RenderContext) -> Iterable[str]:
+    return [terminal.sentence(view.message)]
 
 
 # ---- memory and backlog
@@ -148,9 +155,14 @@ def _(view: MemoryFiles, context: RenderContext) -> Iterable[str]:
 
 @render.register
 def _(view: MemoryText, _context: RenderContext) -> Iterable[str]:
-    """As it is read: the ids of messages, notes and parts left out."""
+    """Without the ids of messages, notes and parts."""
     lines = map(unmarked, view.text.split("\n"))
     return [terminal.block("\n".join(line for line, begins, _ in lines if line or not begins))]
+
+
+@render.register
+def _(view: NoteReport, _context: RenderContext) -> Iterable[str]:
+    return [f"Remembered in {view.path}."]
 
 
 @render.register
@@ -194,7 +206,6 @@ def _(view: BacklogView, context: RenderContext) -> Iterable[str]:
 
 
 def usage_words(counts: UsageTodayView) -> str:
-    """Today's usage in one line."""
     tokens = counts.input_tokens + counts.output_tokens
     cap = counts.budget.daily_tokens
     of = f" of {cap:,}" if cap is not None else ""
@@ -204,13 +215,11 @@ def usage_words(counts: UsageTodayView) -> str:
 
 def held_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
     """What waits for tokens, and until when; None: nothing."""
-    counts = ((budget.messages, "message"), (budget.tasks, "task"))
-    what = " and ".join(plural(number, one) for number, one in counts if number)
+    what = terminal.waiting_words(budget.messages, budget.tasks)
     if budget.until is None or not what:
         return None
-    wait = "wait" if budget.messages + budget.tasks > 1 else "waits"
     until = f"{phrases.local_time(budget.until, zone):%Y-%m-%d %H:%M}"
-    return f"the tokens are used up; {what} {wait} until {until}; `mimikit usage --set-daily N`"
+    return f"the tokens are used up; {what} until {until}; `mimikit usage --set-daily N`"
 
 
 @render.register
@@ -223,21 +232,22 @@ def _(view: UsageReport, context: RenderContext) -> Iterable[str]:
     if told := [f"{what} {cap:,}" for what, cap in caps.items() if cap is not None]:
         yield f"At most: {', '.join(told)}."
     yield ""
-    heads = [view.by, "runs", "input", "cached", "output", "cost"]
-    made = [
-        [_usage_of(row.key, row.title, view, context), *_numbers(row)]
+    rows = [
+        [_usage_key(row.key, row.title, view, context), *_numbers(row)]
         for row in view.rows
         if row.runs
     ]
-    if made:
-        made.append(["in all", *_numbers(view.total)])
-    yield from terminal.table(heads, made, "Nothing was used.", flexible=0)
+    if rows:
+        rows.append(["in all", *_numbers(view.total)])
+    heads = (view.by, "runs", "input", "cached", "output", "cost")
+    yield from terminal.table(heads, rows, "Nothing was used.", flexible=0)
     if view.total.estimated:
-        estimated = plural(view.total.estimated, "run")
-        yield dim(f"~ {estimated} estimated: the engine told nothing, or not all of it")
+        yield dim(
+            f"~ {plural(view.total.estimated, 'run')} estimated: the engine did not report all"
+        )
 
 
-def _usage_of(key: str, title: str, view: UsageReport, context: RenderContext) -> str:
+def _usage_key(key: str, title: str, view: UsageReport, context: RenderContext) -> str:
     if view.by == "day":
         return "today" if date.fromisoformat(key) == day_of(context.now, context.zone) else key
     if not key:
@@ -252,11 +262,11 @@ def _numbers(counts: TokenCounts) -> list[str]:
 
 
 def _cost(counts: TokenCounts) -> str:
-    told = (
+    amounts = (
         f"{'<0.01' if 0 < amount < 0.01 else f'{amount:,.2f}'} {currency}"
         for currency, amount in counts.cost.items()
     )
-    return ", ".join(told) or "–"
+    return ", ".join(amounts) or "–"
 
 
 # ---- status
@@ -265,24 +275,23 @@ _WRAPPED = ("consumer", "engines", "usage", "question")
 
 
 @render.register
-def _(view: StateOverview, _context: RenderContext) -> Iterable[str]:
+def _(view: StateOverview, context: RenderContext) -> Iterable[str]:
     yield f"{bold('mimikit ' + __version__)}  {view.workspace}"
-    for head, text in _status_facts(view):
+    for head, text in _status_facts(view, context):
         lead = f"  {terminal.heading(head)}"
-        if head in _WRAPPED:
-            for number, part in enumerate(text.split("\n")):
-                lead = f"  {terminal.heading('' if number else head)}"
-                yield from terminal.hanging(lead, part)
-        else:
-            room = (terminal.room() or 10_000) - terminal.width(lead)
-            yield f"{lead}{terminal.clip(text, room)}".rstrip()
+        if head not in _WRAPPED:
+            yield terminal.clipped(lead, text)
+            continue
+        for number, part in enumerate(text.split("\n")):
+            yield from hanging(f"  {terminal.heading('')}" if number else lead, part)
 
 
-def _status_facts(seen: StateOverview) -> Iterator[tuple[str, str]]:
+def _status_facts(seen: StateOverview, context: RenderContext) -> Iterator[tuple[str, str]]:
     """Heading and text of each; one without a heading goes on with the last."""
-    yield "consumer", _consumer_words(seen.consumer, seen.now)
-    if seen.consumer.state != "down":
-        yield from _runs(seen)
+    current = seen.consumer.current
+    yield "consumer", _consumer_words(seen.consumer, context.now)
+    if seen.consumer.is_there:
+        yield from _runs(seen, context.now)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
     counts = ", ".join(f"{seat} {seen.queues.get(seat, 0)}" for seat in paths.QUEUES)
     yield "queues", counts + (paused if seen.paused else "")
@@ -290,34 +299,32 @@ def _status_facts(seen: StateOverview) -> Iterator[tuple[str, str]]:
         yield "inbox", f"{plural(seen.unanswered, 'message')} not answered yet"
     if seen.orders_waiting:
         yield "commands", f"{plural(seen.orders_waiting, 'command')} not carried out yet"
-    yield "triggers", _trigger_words(seen.listed, seen.now)
-    if seen.consumer.current is not None:
-        engines = terminal.engine_lines(seen.consumer.current.engines)
-        yield "engines", "\n".join(one_line(line.text) for line in engines)
-        for text in terminal.awaited_lines(seen.consumer.current.minds, seen.now, seen.zone):
+    yield "triggers", _trigger_words(seen.listed, context.now)
+    if current is not None:
+        yield "engines", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
+        for text in terminal.waiting_lines(current.minds, context.now, context.zone):
             yield terminal.state("waiting"), text
     yield "usage", usage_words(seen.usage)
-    if held := held_words(seen.usage.budget, seen.zone):
+    if held := held_words(seen.usage.budget, context.zone):
         yield terminal.state("waiting"), held
     if question := seen.question:
         yield "question", one_line(question.question)
         options = enumerate(map(one_line, question.options), 1)
         if question.options:
             yield "", "  ".join(f"[{number}] {text}" for number, text in options)
-        yield "", dim(f"`mimikit chat` answers it; {without_answer(question, seen.now)}")
+        yield "", dim(f"`mimikit chat` answers it; {without_answer(question, context.now)}")
     if seen.quarantined:
         number = plural(seen.quarantined, "file")
-        text = f"{number} that could not be read; `mimikit doctor` says why"
-        yield terminal.state("corrupt"), text
+        yield terminal.state("corrupt"), f"{number} set aside as unreadable: see `mimikit doctor`"
     for number, task in enumerate(seen.failed):
-        when = ago(task.completed_at, seen.now) if task.completed_at else ""
+        when = ago(task.completed_at, context.now) if task.completed_at else ""
         error = one_line(task.error or task.failure_reason or "")
         text = f"{short_id(task.id)}  {when}  {one_line(task.title)}: {error}"
         yield "" if number else "failed", text
     for number, line in enumerate(seen.errors):
-        when = ago(datetime.fromisoformat(str(line["timestamp"])), seen.now)
-        told = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
-        what = one_line(" ".join(map(str, told.values())))
+        when = ago(datetime.fromisoformat(str(line["timestamp"])), context.now)
+        details = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
+        what = one_line(" ".join(map(str, details.values())))
         yield "" if number else "errors", f"{when}  {line.get('event')}  {what}"
 
 
@@ -334,15 +341,15 @@ def _consumer_words(consumer: Consumer, now: datetime) -> str:
     return text + (f"; trouble: {one_line(health.degraded)}" if health.degraded else "")
 
 
-def _runs(seen: StateOverview) -> Iterator[tuple[str, str]]:
+def _runs(seen: StateOverview, now: datetime) -> Iterator[tuple[str, str]]:
     live = seen.consumer.live.values()
     for role in ("teller", "planner"):
         run = next((run for run in live if run.role == role), None)
-        yield role, _run_words(run, seen.now) if run else "idle"
+        yield role, _run_words(run, now) if run else "idle"
     workers = [run for run in live if run.role == "worker"]
-    most = seen.consumer.health.worker_seats if seen.consumer.health else 0
-    yield "workers", f"{len(workers)} of {most} busy"
-    yield from (("", f"{short_id(run.id)}  {_run_words(run, seen.now)}") for run in workers)
+    seats = seen.consumer.health.worker_seats if seen.consumer.health else 0
+    yield "workers", f"{len(workers)} of {seats} busy"
+    yield from (("", f"{short_id(run.id)}  {_run_words(run, now)}") for run in workers)
 
 
 def _run_words(run: LiveRun, now: datetime) -> str:
@@ -409,10 +416,10 @@ def _(view: DoctorReport, _context: RenderContext) -> Iterable[str]:
     for found in view.findings:
         mark, colour = _MARKS[found.level]
         lead = f"  {click.style(mark, fg=colour)} {terminal.heading(found.area)}"
-        yield from terminal.hanging(lead, one_line(found.text))
+        yield from hanging(lead, one_line(found.text))
         if found.mend:
             mend = found.mend + (" (`mimikit doctor --fix` does it)" if found.fixable else "")
-            yield from terminal.hanging(f"    {terminal.heading('')}{dim('→')} ", mend)
+            yield from hanging(f"    {terminal.heading('')}{dim('→')} ", mend)
     levels = [found.level for found in view.findings]
     told: list[str] = []
     if number := levels.count("broken"):
@@ -423,21 +430,16 @@ def _(view: DoctorReport, _context: RenderContext) -> Iterable[str]:
 
 
 def _settings(view: DoctorReport) -> Iterator[str]:
-    """By table, as many on a line as fit; what is not a default stands out and names its origin."""
+    """By table, wrapped; what is not a default is bold and names its origin."""
     if not view.settings:
         return
     yield bold("Settings") + dim("  plain ones are defaults")
-    columns = terminal.room() or 100
     for table, members in itertools.groupby(view.settings, lambda it: it.key.rpartition(".")[0]):
-        lead, line = (table or "general").ljust(_TABLE_WIDTH), ""
+        texts: list[str] = []
         for setting in members:
             value, name = setting.value, setting.key.rpartition(".")[2]
             text = f"{name} = {'none' if value is None else json.dumps(value, ensure_ascii=False)}"
-            if setting.origin != "default":
-                text = bold(f"{text} ({setting.origin})")
-            if line and 2 + _TABLE_WIDTH + terminal.width(f"{line}  {text}") > columns:
-                yield f"  {dim(lead)}{line}"
-                lead, line = " " * _TABLE_WIDTH, ""
-            line += f"  {text}" if line else text
-        yield f"  {dim(lead)}{line}"
+            is_default = setting.origin == "default"
+            texts.append(text if is_default else bold(f"{text} ({setting.origin})"))
+        yield from hanging(f"  {dim((table or 'general').ljust(_TABLE_WIDTH))}", "  ".join(texts))
     yield ""

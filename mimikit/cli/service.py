@@ -1,4 +1,4 @@
-"""`mimikit service`: systemd units of the user that keep page and consumer running."""
+"""`mimikit service`: systemd user units that keep page and consumer running."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def install(
     frame: CliContext, host: str | None, port: int | None, now: bool, dry_run: bool
 ) -> None:
     """Write and enable one unit for the page and one for the consumer of this state folder."""
-    folder, _ = frame.places()
+    folder, _ = frame.folders()
     if not folder.is_dir():
         raise BadInput(f"no state folder at {folder}; `mimikit init` makes one")
     web = [*(["--host", host] if host else []), *(["--port", str(port)] if port else [])]
@@ -86,17 +86,17 @@ def install(
 @pass_frame
 def remove(frame: CliContext) -> None:
     """Stop and remove both units of this state folder; the state stays as it is."""
-    there = _installed(frame)
-    if not there:
+    names = _installed(frame)
+    if not names:
         terminal.out("There was no service of this state folder.")
         return
     _check_systemd()
-    _run([*_SYSTEMCTL, "disable", "--now", *there])  # one that is not loaded is as good as stopped
+    _run([*_SYSTEMCTL, "disable", "--now", *names])  # one that is not loaded is as good as stopped
     with contextlib.closing(RealDisk(_folder())) as disk:
-        for name in there:
+        for name in names:
             Files(disk).remove(name)
     _must([*_SYSTEMCTL, "daemon-reload"])
-    for name in there:
+    for name in names:
         terminal.out(f"Removed {_folder() / name}")
 
 
@@ -104,16 +104,16 @@ def remove(frame: CliContext) -> None:
 @pass_frame_and_json
 def status(frame: CliContext, as_json: bool) -> None:
     """Show whether both units are installed, and their state."""
-    there = _installed(frame)
-    if there:
+    names = _installed(frame)
+    if names:
         _check_systemd()
-    found = {name: _look(name) for name in there}
+    services = {name: _look(name) for name in names}
     if as_json:
-        terminal.print_json({"folder": str(_folder()), "services": found})
+        terminal.print_json({"folder": str(_folder()), "services": services})
         return
-    if not found:
+    if not services:
         terminal.out("No service of this state folder; `mimikit service install` makes one.")
-    for name, facts in found.items():
+    for name, facts in services.items():
         active = " ".join(filter(None, (facts.get("ActiveState"), facts.get("SubState"))))
         more = [f"{key} {facts[key]}" for key in _SHOWN[2:] if facts.get(key)]
         terminal.out(f"{name}  {active or 'unknown'}  {terminal.dim(', '.join(more))}".rstrip())
@@ -123,7 +123,7 @@ def status(frame: CliContext, as_json: bool) -> None:
 
 
 def service_name(state: Path) -> str:
-    """The same for a state folder always: its workspace's name and a hash of its path."""
+    """Stable for a state folder: its workspace's name and a hash of its path."""
     workspace = re.sub(r"[^A-Za-z0-9]+", "-", state.parent.name).strip("-").lower()[:24]
     digest = hashlib.sha256(str(state).encode(errors="surrogateescape")).hexdigest()[:8]
     return f"{workspace}-{digest}" if workspace else digest
@@ -179,12 +179,12 @@ def _quoted(text: str) -> str:
 
 
 def _units(frame: CliContext, web: Sequence[str]) -> list[UnitFile]:
-    folder, workspace = frame.places()
+    folder, workspace = frame.folders()
     limits = config.load(folder).limits
     stop_s = limits.shutdown_timeout_s + limits.kill_after_s + 5
     given = process_group.environment()
     environment = {key: given[key] for key in ("PATH", "PYTHONPATH") if given.get(key)}
-    # By its own path, not by what it links to: that is the interpreter without our packages.
+    # Not resolved: what it links to is the interpreter without our packages.
     begin = [str(Path(sys.executable).absolute()), "-P", "-m", "mimikit"]
     begin += ["--workspace", str(workspace), "--state", str(folder)]
     more = {"consumer": (), "web": web}
@@ -196,7 +196,7 @@ def _units(frame: CliContext, web: Sequence[str]) -> list[UnitFile]:
 
 def _installed(frame: CliContext) -> list[str]:
     """The names of this state folder's units that are there."""
-    folder, _ = frame.places()
+    folder, _ = frame.folders()
     names = [f"mimikit-{role}-{service_name(folder)}.service" for role in ROLES]
     return [name for name in names if (_folder() / name).is_file()]
 
@@ -231,9 +231,9 @@ def _check_systemd() -> None:
         )
     ended = _run([*_SYSTEMCTL, "show-environment"])
     if ended.returncode != 0:
-        said = terminal.one_line(ended.stderr.strip() or f"exit code {ended.returncode}")
+        error = terminal.one_line(ended.stderr.strip() or f"exit code {ended.returncode}")
         raise MimikitError(
-            f"expected systemd to keep services of yours, got: {said}; log in as yourself (not by "
+            f"expected systemd to keep services of yours, got: {error}; log in as yourself (not by "
             "su or sudo), or run `loginctl enable-linger` and set "
             "XDG_RUNTIME_DIR=/run/user/$(id -u). In a container keep `mimikit up` running instead; "
             "`--dry-run` prints the units"
@@ -249,8 +249,8 @@ def _look(name: str) -> dict[str, str]:
 def _must(command: Sequence[str]) -> None:
     ended = _run(command)
     if ended.returncode != 0:
-        said = terminal.one_line(ended.stderr.strip() or f"exit code {ended.returncode}")
-        raise MimikitError(f"`{' '.join(command)}` failed: {said}")
+        error = terminal.one_line(ended.stderr.strip() or f"exit code {ended.returncode}")
+        raise MimikitError(f"`{' '.join(command)}` failed: {error}")
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

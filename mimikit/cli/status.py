@@ -1,35 +1,37 @@
-"""`mimikit status`, how it goes; `mimikit logs`, what happened; `mimikit prompt`, why."""
+"""`mimikit status`, `usage`, `logs` and `prompt`."""
 
 from __future__ import annotations
 
 import json
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, cast, get_args
 
 import click
 
 from mimikit.cli import client, render, terminal
-from mimikit.cli.frame import LeafCommand, pass_state_and_json
-from mimikit.cli.options import NumberRange
-from mimikit.errors import NotFound
+from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json, pass_state_and_json
+from mimikit.cli.options import NumberRange, parse_past
+from mimikit.errors import BadInput, NotFound
 from mimikit.log import log_tails
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.records import whole_lines
 from mimikit.state import ReadOnlyState
+from mimikit.tasks.usage import day_of
 from mimikit.views.messages import turn_prompt
 from mimikit.views.status import overview
+from mimikit.views.usage import UsageBy, UsageReader
 
 
 @click.command(cls=LeafCommand)
 @pass_state_and_json
 def status(state: ReadOnlyState, as_json: bool) -> None:
-    """Show how it goes: consumer, seats, queues, engines, question, errors."""
+    """Show consumer, runs, queues, engines, the open question and errors."""
     consumer = client.look_at_consumer(state)
     here = client.situation(state, consumer)
     workspace, settings = str(state.workspace), state.settings
-    seen = overview(state.files, consumer, here, workspace=workspace, settings=settings)
-    render.show(seen, render.RenderContext.of(state), as_json=as_json)
+    view = overview(state.files, consumer, here, workspace=workspace, settings=settings)
+    render.show(view, state, as_json=as_json)
 
 
 # ---- the log
@@ -44,11 +46,11 @@ _COLOURS = {"error": "red", "audit": "yellow"}
 @click.argument("turn", metavar="[TURN or TASK]", required=False)
 @pass_state_and_json
 def prompt(state: ReadOnlyState, turn: str | None, as_json: bool) -> None:
-    """Print what a turn or a task's run was told, the last one's without an id."""
-    found = turn_prompt(state.files, client.find_prompt(state.files, turn))
-    if found is None:
-        raise NotFound(f"the prompt of {turn} can not be read")
-    render.show(found, render.RenderContext.of(state), as_json=as_json)
+    """Print the prompt of a turn or a task's run, of the last one without an id."""
+    view = turn_prompt(state.files, client.find_prompt(state.files, turn))
+    if view is None:
+        raise NotFound(f"the prompt of {turn} cannot be read")
+    render.show(view, state, as_json=as_json)
 
 
 @click.command(cls=LeafCommand)
@@ -86,12 +88,12 @@ def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_j
 
 def _last_lines(files: ReadOnlyFiles, count: int, type_: str | None) -> list[dict[str, Any]]:
     """The last lines of a type, also those of rotated files."""
-    found: list[dict[str, Any]] = []
-    for there in log_tails(files, _TAIL_BYTES):
-        found = [line for line in there if type_ is None or line.get("type") == type_] + found
-        if len(found) >= count:
+    last: list[dict[str, Any]] = []
+    for lines in log_tails(files, _TAIL_BYTES):
+        last = [line for line in lines if type_ is None or line.get("type") == type_] + last
+        if len(last) >= count:
             break
-    return found[len(found) - count :] if count < len(found) else found
+    return last[len(last) - count :] if count < len(last) else last
 
 
 def _line_text(line: dict[str, Any], now: datetime, zone: tzinfo) -> str:
@@ -102,9 +104,52 @@ def _line_text(line: dict[str, Any], now: datetime, zone: tzinfo) -> str:
     type_ = str(line.get("type", ""))
     head = click.style(type_.ljust(5), fg=_COLOURS.get(type_))
     event = terminal.one_line(str(line.get("event")))
-    said = f"{terminal.dim(when)}  {head}  {event}  "
+    shown = f"{terminal.dim(when)}  {head}  {event}  "
     for key, value in line.items():
         if key not in _LOG_HEADS and value != "":
             text = terminal.one_line(str(value))
-            said += f"{key}={json.dumps(text, ensure_ascii=False) if ' ' in text else text}  "
-    return said.rstrip()
+            shown += f"{key}={json.dumps(text, ensure_ascii=False) if ' ' in text else text}  "
+    return shown.rstrip()
+
+
+# ---- usage
+
+_CAPS = {
+    "set_daily": "daily_tokens",
+    "set_per_task": "per_task_tokens",
+    "set_per_trigger": "per_trigger_daily_tokens",
+}
+
+
+@click.command(cls=LeafCommand)
+@click.option("--by", type=click.Choice(get_args(UsageBy)), default="day", show_default=True)
+@click.option("--since", metavar="DAY", help="From then on: 2026-11-01, 7d. Else of 30 days.")
+@click.option("--set-daily", metavar="TOKENS", help="Cap for a day; `none` removes it.")
+@click.option("--set-per-task", metavar="TOKENS", help="Cap for a task, over its attempts.")
+@click.option("--set-per-trigger", metavar="TOKENS", help="Cap for a trigger in a day.")
+@pass_frame_and_json
+def usage(frame: CliContext, by: str, since: str | None, as_json: bool, **caps: str | None) -> None:
+    """Show token usage, and costs where a price is set; or set caps."""
+    given = {_CAPS[name]: _tokens(name, text) for name, text in caps.items() if text is not None}
+    if given:
+        keeper = frame.open_writable(create=True)
+        terminal.note(
+            terminal.sentence(client.change_settings(keeper, "budget_set", args=given).message)
+        )
+        return
+    state = frame.open()
+    now, zone = state.clock.now(), state.settings.zone
+    first = day_of(parse_past(since, now, zone), zone) if since else None
+    reader = UsageReader(state.files, state.settings)
+    report = reader.report(cast("UsageBy", by), first, now, client.look_at_consumer(state).current)
+    render.show(report, state, as_json=as_json)
+
+
+def _tokens(name: str, text: str) -> int | None:
+    if text.strip().lower() == "none":
+        return None
+    plain = text.replace(",", "").replace("_", "")
+    if not plain.isascii() or not plain.isdigit() or not 0 < int(plain[:18]) < 10**15:
+        option = "--" + name.replace("_", "-")
+        raise BadInput(f"{option}: expected a number of tokens above 0, or none; got {text[:40]!r}")
+    return int(plain)

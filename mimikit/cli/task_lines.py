@@ -1,4 +1,4 @@
-"""How tasks and triggers look in the terminal."""
+"""Lines of tasks and triggers for the terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from datetime import datetime
 import click
 
 from mimikit.cli import terminal
-from mimikit.cli.client import short_id
 from mimikit.cli.terminal import (
     RenderContext,
     aligned,
@@ -18,6 +17,7 @@ from mimikit.cli.terminal import (
     facts,
     one_line,
     section,
+    short_id,
     span,
 )
 from mimikit.language import phrases
@@ -32,7 +32,7 @@ from mimikit.views.triggers import TriggerList, TriggerView
 
 
 def _id(id_: str) -> str:
-    """An id for a table: short where the table is looked at, whole where it is piped on."""
+    """An id for a table: short in a terminal, whole in a pipe."""
     return id_ if terminal.room() is None else short_id(id_)
 
 
@@ -49,7 +49,7 @@ def task_list(view: TaskList, context: RenderContext) -> Iterable[str]:
     ]
     yield from terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows, context.empty)
     if any(task.waits_for for task in view.tasks):
-        yield from terminal.awaited_lines(context.minds or {}, context.now, context.zone)
+        yield from terminal.waiting_lines(context.engines or {}, context.now, context.zone)
 
 
 def _task_when(task: TaskView, context: RenderContext) -> str:
@@ -71,12 +71,12 @@ def _task_when(task: TaskView, context: RenderContext) -> str:
             return context.ago(task.completed_at or task.created_at)
 
 
-_MOST_CHANGED, _MOST_DIFF_LINES, _MOST_EVENTS = 50, 100, 30
-_WORTH_TELLING_MS = 100
-_TYPED = frozenset(
+_MAX_FILES, _MAX_DIFF_LINES, _MAX_EVENTS = 50, 100, 30
+_MIN_WAIT_MS = 100
+_SHOWN_ELSEWHERE = frozenset(
     ("files", "moreFiles", "summary", "keyPoints", "findings", "recommendations", "references")
 )
-"""What a result of a type holds beside its text: the text or the diff says it."""
+"""Data of a typed result that its text or the diff has, too."""
 _ORIGINS = {
     "teller": "the Teller",
     "planner": "the Planner",
@@ -91,7 +91,7 @@ _ORIGINS = {
 
 
 def task(view: TaskReport, context: RenderContext) -> Iterable[str]:
-    """What was asked, what came of it, what it changed, how it got there."""
+    """Prompt, result, changes, events and chain."""
     task, result = view.task, view.result
     yield f"{bold(task.id)}  {terminal.state(task.state)}"
     yield from facts(_task_facts(task, result, context))
@@ -102,7 +102,7 @@ def task(view: TaskReport, context: RenderContext) -> Iterable[str]:
         yield from section(f"Error ({reason})" if reason else "Error", result.error or "")
     if context.diff is not None:
         yield from section("Changes", _changes(context.diff, short_id(task.id)))
-    events = view.events[-_MOST_EVENTS:]
+    events = view.events[-_MAX_EVENTS:]
     yield from section("Events", [_event(event, context) for event in events])
     rows = [_step(step, task.id) for step in view.chain]
     yield from section("Chain", aligned(rows) if len(rows) > 1 else ())
@@ -142,10 +142,13 @@ def _task_facts(
         if tokens_of := held_for(task.waits_for):
             yield "waits for", f"tokens: it {phrases.say(f'fact_waits_{tokens_of}', 'en')}"
         elif task.waits_for:
-            yield "waits for", f"{task.waits_for}, which cannot serve: `mimikit status` says why"
+            yield (
+                "waits for",
+                f"{task.waits_for}, which is not available: `mimikit status` says why",
+            )
         elif task.not_before:
             yield "not before", context.moment(task.not_before)
-    if task.wait_ms is not None and task.wait_ms >= _WORTH_TELLING_MS:
+    if task.wait_ms is not None and task.wait_ms >= _MIN_WAIT_MS:
         yield "waited", span(task.wait_ms / 1000)
     if task.state == "running" and task.started_at:
         since = (context.now - task.started_at).total_seconds()
@@ -160,28 +163,34 @@ def _task_facts(
 
 def _result_facts(result: TaskOutcome) -> Iterator[tuple[str, str]]:
     if result.engine:
-        used, made = result.usage.input_tokens, result.usage.output_tokens
-        yield "engine", result.engine + (f", {used} tokens in, {made} out" if used + made else "")
+        tokens_in, tokens_out = result.usage.input_tokens, result.usage.output_tokens
+        yield (
+            "engine",
+            result.engine
+            + (f", {tokens_in} tokens in, {tokens_out} out" if tokens_in + tokens_out else ""),
+        )
     if result.exit_code is not None:
         yield "exit code", str(result.exit_code)
     if result.result_type != "text":
         yield "result", result.result_type.replace("_", " ")
-    yield from ((key, str(value)) for key, value in result.data.items() if key not in _TYPED)
+    yield from (
+        (key, str(value)) for key, value in result.data.items() if key not in _SHOWN_ELSEWHERE
+    )
 
 
 def _event(event: LedgerEvent, context: RenderContext) -> str:
     line = event.model_extra or {}
     when = context.moment(datetime.fromisoformat(str(line["at"])))
     keys = ("status", "failureReason", "state", "reason")
-    told = [str(line[key]) for key in keys if line.get(key)]
+    details = [str(line[key]) for key in keys if line.get(key)]
     if line.get("attempt"):
-        told.append(f"attempt {line['attempt']}")
-    what = f"{line['event']} ({', '.join(told)})" if told else str(line["event"])
+        details.append(f"attempt {line['attempt']}")
+    what = f"{line['event']} ({', '.join(details)})" if details else str(line["event"])
     return f"  {when}  {one_line(what)}"
 
 
 def diff(view: DiffView, _context: RenderContext) -> Iterable[str]:
-    """The whole of it, as `diff -u` writes it."""
+    """The whole diff, as `diff -u` writes it."""
     return map(_coloured, diffs.unified(view)) if view.files else ["It changed no file."]
 
 
@@ -191,18 +200,18 @@ def _coloured(line: str) -> str:
 
 
 def _changes(diff: DiffView, task_id: str) -> Iterator[str]:
-    """The files that changed, and as many lines of what as are read at a glance."""
+    """The changed files, and the first lines of the diff."""
     rows = [
         (f"  {file.action}", file.path, file.unshown or f"+{file.added} −{file.removed}")
-        for file in diff.files[:_MOST_CHANGED]
+        for file in diff.files[:_MAX_FILES]
     ]
     yield from aligned(rows)
     if (more := len(diff.files) + diff.more_files - len(rows)) > 0:
         yield f"  … {more} more"
     yield ""
     lines = [*diffs.unified(diff)]
-    yield from (f"  {_coloured(line)}" for line in lines[:_MOST_DIFF_LINES])
-    if len(lines) > _MOST_DIFF_LINES:
+    yield from (f"  {_coloured(line)}" for line in lines[:_MAX_DIFF_LINES])
+    if len(lines) > _MAX_DIFF_LINES:
         yield f"  … all {len(lines)} lines: `mimikit tasks show {task_id} --diff`"
 
 
@@ -243,10 +252,10 @@ def trigger(view: TriggerView, context: RenderContext) -> Iterable[str]:
 
 def _trigger_facts(trigger: TriggerView, context: RenderContext) -> Iterator[tuple[str, str]]:
     if trigger.type == "broken":
-        yield "broken", f"{trigger.broken}; it was never good: mend the file, or remove it"
+        yield "broken", f"{trigger.broken}; it was never valid: fix the file, or remove it"
         return
     if trigger.broken:
-        yield "broken", f"{trigger.broken}; the last good definition stays in force"
+        yield "broken", f"{trigger.broken}; the last valid definition stays in force"
     if trigger.title != trigger.prompt:
         yield "title", trigger.title
     yield "reminds you" if trigger.profile == REMINDER else "when", trigger.words["en"]
@@ -277,7 +286,7 @@ _SLOT_COLOURS = {"ran": "done", "skipped": "paused", "missed": "failed"}
 
 
 def explanation(view: Explanation, context: RenderContext) -> Iterable[str]:
-    """Why it did or did not fire: what it does now, its condition, its slots."""
+    """Why it did or did not fire: headline, condition, slots."""
     for text in (view.headline, *view.lines):
         yield from terminal.hanging("  ", one_line(text["en"]))
     nodes: list[str] = []
@@ -294,15 +303,15 @@ def explanation(view: Explanation, context: RenderContext) -> Iterable[str]:
 
 
 def _slot(slot: SlotExplanation, context: RenderContext) -> tuple[str, str, str, str]:
-    said = [slot.reason["en"]] if slot.reason else []
+    notes = [slot.reason["en"]] if slot.reason else []
     if slot.planned_at:
-        said.append(f"planned for {context.moment(datetime.fromisoformat(slot.planned_at))}")
+        notes.append(f"planned for {context.moment(datetime.fromisoformat(slot.planned_at))}")
     state = str(slot.state)
-    if slot.missed and state != "ran":  # beside a run they have a row of their own
-        said.append(f"{slot.missed} later")
+    if slot.missed and state != "ran":  # a run's missed ones have a row of their own
+        notes.append(f"{slot.missed} later")
     return (
         f"  {context.moment(datetime.fromisoformat(slot.at))}",
         terminal.coloured(state, _SLOT_COLOURS.get(state, "")),
         short_id(slot.task_id) if slot.task_id else "-",
-        one_line("; ".join(said)),
+        one_line("; ".join(notes)),
     )

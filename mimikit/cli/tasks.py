@@ -24,7 +24,7 @@ from mimikit.cli.options import (
     notify_option,
     timing_options,
 )
-from mimikit.cli.triggers import promises
+from mimikit.cli.triggers import print_new, trigger_notes
 from mimikit.config import ProfilesSettings
 from mimikit.protocol import paths
 from mimikit.protocol.models import Notify, Task
@@ -35,9 +35,10 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry
 from mimikit.views import diffs
-from mimikit.views import tasks as shown
+from mimikit.views import tasks as task_views
 from mimikit.views.chains import task_report
 from mimikit.views.diffs import DiffView
+from mimikit.views.tasks import OutputEvent, TaskList
 
 COMMAND_PROFILE = "command"
 _EXAMPLES = """\b
@@ -65,7 +66,9 @@ Examples:
 @click.option("--title", default="", help="A short name for lists.")
 @notify_option
 @timing_options
-@click.option("--once", is_flag=True, default=None, help="Of a condition: fire once, then be gone.")
+@click.option(
+    "--once", is_flag=True, default=None, help="With a condition: fire once, then remove it."
+)
 @click.option("--wait", is_flag=True, help="Wait for the end and print the result.")
 @pass_frame_and_json
 def enqueue(
@@ -102,33 +105,22 @@ def enqueue(
         max_attempts=max_attempts,
         notify=notify,
     )
-    is_trigger = bool(times.clock or times.events)
-    known = requests.TRIGGER_PROFILES if is_trigger else ProfilesSettings.model_fields
-    requests.check_request(wanted, known)
-    if is_trigger:
+    if times.clock or times.events:
+        requests.check_request(wanted, requests.TRIGGER_PROFILES)
         now = state.clock.now()
-        made = requests.new_trigger(state.files, wanted, times.build(state, now), now)
-        registry.create(state.files, made)
-    else:
-        made = requests.new_task(wanted, state.clock.now())
-        queue.submit(state.files, made)
-    if wait and isinstance(made, Task):
-        _wait(state, made, as_json=as_json)
+        trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
+        registry.create(state.files, trigger)
+        print_new(state, trigger, trigger_notes(state, trigger), as_json=as_json)
         return
-    if as_json:
-        terminal.print_json(made.to_dict())
+    requests.check_request(wanted, ProfilesSettings.model_fields)
+    task = requests.new_task(wanted, state.clock.now())
+    queue.submit(state.files, task)
+    if wait:
+        _wait(state, task, as_json=as_json)
         return
-    # The id for pipes; beside it what happened, and what is missing for it to go on.
-    terminal.out(made.id)
-    if isinstance(made, Task):
-        others = len(state.files.names("worker/queue")) - 1
-        more = f"; {others} more {'waits' if others == 1 else 'wait'}" if others > 0 else ""
-        terminal.note(f"Queued{more}.")
-    else:
-        for text in promises(state, made):
-            terminal.note(terminal.sentence(text))
-    if not client.look_at_consumer(state).is_there:
-        terminal.note(f"It waits: {client.HINT}.")
+    others = len(state.files.names("worker/queue")) - 1
+    more = f"; {others} more {'waits' if others == 1 else 'wait'}" if others > 0 else ""
+    print_new(state, task, [f"queued{more}"], as_json=as_json)
 
 
 def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
@@ -137,13 +129,14 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
     Raises:
         RequestFailed: it failed or was canceled, or there is nobody to do it.
     """
-    name = f"task {client.short_id(task.id)}"
-    patience = client.WaitGuard(state, f"{name} is kept until then")
+    name = f"task {terminal.short_id(task.id)}"
+    guard = client.WaitGuard(state, f"{name} is kept until then")
     with client.Watcher(state, ["worker/results", "worker/ended"]) as watcher:
-        while (view := shown.find_view(state.files, task.id)) is None or not view.completed_at:
-            patience.check(task.profile, queued=True)
+        while (view := task_views.find_view(state.files, task.id)) is None or not view.completed_at:
+            if failure := guard.check(task.profile, queued=True):
+                raise failure
             watcher.pause()
-    result = shown.task_outcome(view)
+    result = task_views.task_outcome(view)
     if as_json:
         terminal.print_json({"id": task.id} | (result.to_dict() if result else {}))
     elif result and result.text and (view.state == "done" or result.text != view.error):
@@ -152,14 +145,14 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
         raise client.RequestFailed(f"{name} {view.state}: {view.error or 'no reason given'}")
 
 
-# ---- what there is
+# ---- looking
 
 STATES = get_args(TaskState)
 
 
 @click.group(cls=PlainGroup)
 def tasks() -> None:
-    """What is queued, running and done."""
+    """Queued, running and ended tasks."""
 
 
 @tasks.command("list")
@@ -169,33 +162,29 @@ def tasks() -> None:
 def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
     consumer = client.look_at_consumer(state)
-    found = shown.listed(state.files, consumer.live, only, limit)
+    listed = task_views.listed(state.files, consumer.live, only, limit)
     empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
-    minds = consumer.current.minds if consumer.current else {}
-    render.show(
-        shown.TaskList(tasks=found),
-        render.RenderContext.of(state, minds=minds, empty=empty),
-        as_json=as_json,
-    )
+    engines = consumer.current.minds if consumer.current else {}
+    render.show(TaskList(tasks=listed), state, as_json=as_json, engines=engines, empty=empty)
 
 
 @tasks.command()
 @click.argument("task_id", metavar="ID")
-@click.option("--diff", "only_diff", is_flag=True, help="Only what it changed, the whole of it.")
+@click.option("--diff", "only_diff", is_flag=True, help="Only the whole diff of what it changed.")
 @pass_state_and_json
 def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> None:
-    """Show a task: what was asked, what came of it, what it changed, how it got there."""
+    """Show a task: prompt, result, changes, events and chain."""
     id_ = client.find_task(state.files, task_id)
-    known = shown.find_view(state.files, id_)
-    if known is None:
-        raise client.gone("task", id_)
+    snapshot = task_views.find_view(state.files, id_)
+    if snapshot is None:
+        raise client.was_removed("task", id_)
     diff = diffs.of_task(state.files, id_)
     if only_diff:
-        found = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)
-        render.show(found, render.RenderContext.of(state), as_json=as_json)
+        shown = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)
+        render.show(shown, state, as_json=as_json)
         return
-    report = task_report(state.files, known, client.look_at_consumer(state).live)
-    render.show(report, render.RenderContext.of(state, diff=diff), as_json=as_json)
+    report = task_report(state.files, snapshot, client.look_at_consumer(state).live)
+    render.show(report, state, as_json=as_json, diff=diff)
 
 
 @tasks.command()
@@ -203,7 +192,7 @@ def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> 
 @click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
 @pass_state_and_json
 def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> None:
-    """Print what a task's run did and wrote; with -f as it comes."""
+    """Print the output of a task's run; with -f as it comes."""
     id_ = client.find_task(state.files, task_id)
     printer = terminal.StreamPrinter()
     offset, told = 0, False
@@ -211,12 +200,12 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
     with client.Watcher(state, folders) as watcher, contextlib.ExitStack() as at_last:
         at_last.callback(printer.end)
         while True:
-            # Asked before reading: what a run wrote before it ended is then surely read.
-            view = shown.find_view(state.files, id_)
+            # Checked before reading: what a run wrote before its end is then read.
+            view = task_views.find_view(state.files, id_)
             has_ended = view is None or view.completed_at is not None
             at_end = False
             while not at_end:
-                events, offset, at_end = shown.output(state.files, id_, offset)
+                events, offset, at_end = task_views.output(state.files, id_, offset)
                 for event in events:
                     if as_json:
                         terminal.out(terminal.json_text(event.to_dict()))
@@ -236,7 +225,7 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
         terminal.note("It wrote nothing." if view and has_ended else "No output yet.")
 
 
-def _print_event(printer: terminal.StreamPrinter, event: shown.OutputEvent) -> None:
+def _print_event(printer: terminal.StreamPrinter, event: OutputEvent) -> None:
     text = terminal.safe(event.text)
     match event.type:
         case "delta":
@@ -265,24 +254,24 @@ def _changing(action: str, text: str) -> None:
     @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
     @pass_state_and_json
     def command(state: ReadOnlyState, task_ids: tuple[str, ...], as_json: bool) -> None:
-        # All are found before the first is touched.
+        # All ids are resolved before the first command.
         for id_ in [client.find_task(state.files, given) for given in task_ids]:
             client.carry_out(state, action, id_, as_json=as_json)
 
 
 _changing("cancel", "Cancel tasks: a queued one never starts, a running one is ended.")
-_changing("retry", "Do ended tasks again, as new ones.")
+_changing("retry", "Repeat ended tasks, as new ones.")
 
 
 @click.command(cls=LeafCommand)
 @pass_state_and_json
 def pause(state: ReadOnlyState, as_json: bool) -> None:
-    """Let the queues rest: what runs goes on, nothing new starts."""
+    """Pause the queues: what runs goes on, nothing new starts."""
     client.carry_out(state, "pause", as_json=as_json)
 
 
 @click.command(cls=LeafCommand)
 @pass_state_and_json
 def resume(state: ReadOnlyState, as_json: bool) -> None:
-    """Let the queues go on."""
+    """Resume the queues."""
     client.carry_out(state, "resume", as_json=as_json)

@@ -1,7 +1,7 @@
-"""How things look in a terminal: tables, states, times and colours.
+"""How text looks in a terminal: colours, tables, wrapping, spans and times.
 
-Colour is left out by click where the output is no terminal, and everywhere when NO_COLOR is set.
-Text that came from a model, a program or a file is printed without its control characters.
+Click leaves colour out where the output is no terminal, and everywhere when NO_COLOR is set. Text
+that came from a model, a program or a file is printed without its control characters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -23,23 +23,26 @@ from mimikit.language.plain_text import plain as safe
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from mimikit.protocol.models import EngineStatus, Record
+    from mimikit.protocol.models import EngineStatus
     from mimikit.state import State
-    from mimikit.views.base import View
     from mimikit.views.diffs import DiffView
 
 _COLOURS = {
-    word: colour
-    for colour, words in {
-        "cyan": "running",
-        "green": "done ok active",
-        "red": "failed broken down blocked",
-        "yellow": "asking canceled paused warning",
-    }.items()
-    for word in words.split()
+    **dict.fromkeys(("running",), "cyan"),
+    **dict.fromkeys(("done", "ok", "active"), "green"),
+    **dict.fromkeys(("failed", "broken", "down", "blocked"), "red"),
+    **dict.fromkeys(("asking", "canceled", "paused", "warning"), "yellow"),
 }
-_HEAD = 11
-_GAP = 2
+_HEADING_WIDTH = 11
+_COLUMN_GAP = 2
+_ANY_WIDTH = 10_000
+_GENERATED_ID = re.compile(r"[a-z]+-[0-9a-z]{26}")
+SHORT_ID = 8
+
+
+def short_id(id_: str) -> str:
+    """The end of a generated id, which is enough to name it; any other id whole."""
+    return id_[-SHORT_ID:] if _GENERATED_ID.fullmatch(id_) else id_
 
 
 def out(text: str = "") -> None:
@@ -47,21 +50,12 @@ def out(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """A line beside the answer: it goes to stderr, so that a pipe gets the answer alone."""
+    """A line beside the answer: to stderr, so that a pipe gets the answer alone."""
     click.echo(dim(text), err=True)
 
 
 def print_json(value: object) -> None:
     click.echo(json_text(value, indent=2))
-
-
-def show(answer: View | Record, lines: Iterable[str], *, as_json: bool) -> None:
-    """Print JSON for programs, or lines for people, which are made only then."""
-    if as_json:
-        print_json(answer.to_dict())
-    else:
-        for line in lines:
-            out(line)
 
 
 def bold(text: str) -> str:
@@ -73,13 +67,11 @@ def dim(text: str) -> str:
 
 
 def state(word: str) -> str:
-    """A state in its colour; the word is there without colours, too."""
     return coloured(word, word)
 
 
 def coloured(text: str, like: str) -> str:
-    colour = _COLOURS.get(like)
-    return click.style(text, fg=colour) if colour else text
+    return click.style(text, fg=_COLOURS[like]) if like in _COLOURS else text
 
 
 def one_line(text: str) -> str:
@@ -93,8 +85,7 @@ def block(text: str) -> str:
 
 
 def heading(text: str) -> str:
-    """What stands before a fact, as wide as all of them."""
-    return dim(f"{text} ".ljust(_HEAD))
+    return dim(f"{text} ".ljust(_HEADING_WIDTH))
 
 
 def facts(found: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -102,16 +93,28 @@ def facts(found: Iterable[tuple[str, str]]) -> Iterator[str]:
     return (f"  {heading(head)}{one_line(text)}" for head, text in found)
 
 
+def section(title: str, lines: str | Iterable[str]) -> Iterator[str]:
+    """Lines under a title; nothing when there are none."""
+    if isinstance(lines, str):
+        lines = [textwrap.indent(block(lines), "  ")] if lines.strip() else []
+    if lines := [*lines]:
+        yield from ("", bold(title), *lines)
+
+
 def plural(number: int, one: str) -> str:
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
-def indented(text: str) -> str:
-    return textwrap.indent(block(text), "  ")
+def sentence(text: str) -> str:
+    """A message of ours as a sentence; an id at its beginning stays as it is."""
+    begin = text[:1] if "-" in text.partition(" ")[0] else text[:1].upper()
+    return f"{begin}{text[1:].rstrip('.')}."
+
+
+# ---- columns
 
 
 def width(text: str) -> int:
-    """Columns it takes."""
     import wcwidth  # here and below: page and consumer align nothing, and its tables are large
 
     return wcwidth.width(text)
@@ -134,16 +137,12 @@ def room() -> int | None:
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], empty: str, *, flexible: int = -1
 ) -> list[str]:
-    """Lines of aligned columns; the flexible one (the last, unless told) is cut to the terminal.
-
-    empty: what is said when there is no row.
-    """
+    """Aligned columns, or `empty`; the flexible column is cut to fit the terminal."""
     if not rows:
         return [empty]
     lines = [[dim(heading) for heading in headings], *map(list, rows)]
-    columns = room()
-    if columns is not None:
-        widths = [max(map(width, column)) + _GAP for column in zip(*lines, strict=True)]
+    if (columns := room()) is not None:
+        widths = _widths(lines)
         left = columns - sum(widths) + widths[flexible]
         for line in lines[1:]:
             line[flexible] = clip(line[flexible], max(left, 12))
@@ -153,24 +152,30 @@ def table(
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     import wcwidth
 
-    widths = [max(map(width, column)) + _GAP for column in zip(*lines, strict=True)]
+    widths = _widths(lines)
     return ["".join(map(wcwidth.ljust, line, widths)).rstrip() for line in lines]
 
 
-def sentence(text: str) -> str:
-    """A message of ours as a sentence; an id at its beginning stays as it is."""
-    begin = text[:1] if "-" in text.partition(" ")[0] else text[:1].upper()
-    return f"{begin}{text[1:].rstrip('.')}."
+def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(width, column)) + _COLUMN_GAP for column in zip(*lines, strict=True)]
 
 
 def hanging(lead: str, text: str) -> list[str]:
     """A text behind its lead, wrapped to the terminal under its own beginning."""
     import wcwidth
 
-    lead_width = width(lead)
-    columns = (room() or 10_000) - lead_width
+    indent = width(lead)
+    columns = (room() or _ANY_WIDTH) - indent
     lines = wcwidth.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]
-    return [lead + lines[0], *(" " * lead_width + line for line in lines[1:])]
+    return [lead + lines[0], *(" " * indent + line for line in lines[1:])]
+
+
+def clipped(lead: str, text: str) -> str:
+    """A text behind its lead, cut to the terminal."""
+    return f"{lead}{clip(text, (room() or _ANY_WIDTH) - width(lead))}".rstrip()
+
+
+# ---- text that comes in pieces
 
 
 class StreamPrinter:
@@ -183,12 +188,12 @@ class StreamPrinter:
         self.printed_anything = False
 
     def stream(self, text: str) -> None:
-        """A part of a text that comes."""
+        """Print the next piece of a text."""
         self.streamed += text
         self.write(safe(text))
 
     def message(self, text: str, shown: str) -> None:
-        """Print a whole text as it is shown, unless just this was streamed."""
+        """Print a whole text as `shown`, unless just this text was streamed."""
         is_there = safe(text).strip() == safe(self.streamed).strip()
         self.end()
         if not is_there:
@@ -200,7 +205,6 @@ class StreamPrinter:
         self.write(text + "\n")
 
     def end(self) -> None:
-        """No more comes of what was streamed."""
         if not self._at_line_start:
             self.write("\n")
         self.streamed = ""
@@ -218,7 +222,7 @@ _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def span(seconds: float) -> str:
-    """A span in words, of its one or two greatest units: `1 hour 5 minutes`, `0.4 seconds`."""
+    """A span by its one or two greatest units: `1 hour 5 minutes`, `0.4 seconds`."""
     seconds = max(seconds, 0.0)
     if seconds < 0.1:
         return "under 0.1 seconds"
@@ -236,7 +240,7 @@ def span(seconds: float) -> str:
 
 
 def short_span(seconds: float) -> str:
-    """A span in few characters, for tables: `8s`, `3m 20s`, `2h 5m`, `4d`."""
+    """A span for tables: `8s`, `3m 20s`, `2h 5m`, `4d`."""
     if seconds < 0.1:
         return "0s"
     return re.sub(r" (second|minute|hour|day)s?", lambda match: match[1][0], span(seconds))
@@ -262,26 +266,18 @@ def moment(when: datetime, now: datetime, zone: tzinfo) -> str:
 # ---- views
 
 
-def section(heading: str, lines: str | Iterable[str]) -> Iterator[str]:
-    """Lines under a heading; nothing when there are none."""
-    if isinstance(lines, str):
-        lines = [indented(lines)] if lines.strip() else []
-    if lines := [*lines]:
-        yield from ("", bold(heading), *lines)
-
-
 @dataclass(frozen=True)
 class RenderContext:
     """What stands around a view: the time, and what another view says of it."""
 
     now: datetime
     zone: ZoneInfo
-    minds: Mapping[str, EngineStatus] | None = None
-    """Engines by name, for what waits for one."""
+    engines: Mapping[str, EngineStatus] | None = None
+    """By name, for what waits for one."""
     diff: DiffView | None = None
     """What a task changed."""
     empty: str = ""
-    """What an empty list says instead of its own words."""
+    """Printed for an empty list instead of its usual words."""
 
     @classmethod
     def of(cls, state: State, **more: Any) -> Self:
@@ -299,52 +295,44 @@ class RenderContext:
 
 # ---- engines
 
-_NAMES = {"teller": "Teller", "planner": "Planner"}
+_ROLE_NAMES = {"teller": "Teller", "planner": "Planner"}
 
 
-class EngineLine(NamedTuple):
-    """The roles and profiles that one engine serves, in words; whether their work waits for it."""
-
-    text: str
-    waits: bool
-
-
-def engine_lines(engines: Mapping[str, EngineStatus]) -> list[EngineLine]:
-    """Role or profile → engine, as lines: those with the same engine and reason stand together."""
+def engine_lines(engines: Mapping[str, EngineStatus]) -> dict[str, bool]:
+    """By role or profile → lines, and whether that work waits; equal ones share a line."""
     served: dict[str, list[str]] = {}
     for name, engine in engines.items():
-        served.setdefault(engine.text, []).append(_NAMES.get(name, name))
+        served.setdefault(engine.text, []).append(_ROLE_NAMES.get(name, name))
     waiting = {engine.text for engine in engines.values() if engine.state == "waiting"}
-    return [
-        EngineLine(f"{', '.join(names)}: {text}", text in waiting) for text, names in served.items()
-    ]
+    return {f"{', '.join(names)}: {text}": text in waiting for text, names in served.items()}
 
 
-_TOLD_BY_KIND = ("limited", "unreachable", "broken")
-"""What the reason would add to these is for the log; that of others says what mends it."""
-
-
-def awaited(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
+def waiting_reason(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
     """Why an engine is waited for, in a few words."""
     from mimikit.engines.registry import want_words
 
-    by_kind = engine.want in _TOLD_BY_KIND or not engine.reason
-    return one_line(want_words(engine, now, zone)["en"] if by_kind else engine.reason or "")
+    is_plain = engine.want in ("limited", "unreachable", "broken")  # the reason is for the log
+    if is_plain or not engine.reason:
+        return one_line(want_words(engine, now, zone)["en"])
+    return one_line(engine.reason)
 
 
-def awaited_lines(
-    minds: Mapping[str, EngineStatus], now: datetime, zone: ZoneInfo
+def waiting_lines(
+    engines: Mapping[str, EngineStatus], now: datetime, zone: ZoneInfo
 ) -> Iterator[str]:
-    """The minds that something waits for: why, what waits, and what may be done."""
+    """The engines that something waits for: why, what waits, and what may be done."""
     from mimikit.engines.registry import want_words
 
-    for mind in minds.values():
-        if mind.state != "waiting" or not mind.messages + mind.tasks:
-            continue
-        why = want_words(mind, now, zone)["en"]
-        counts = ((mind.messages, "message"), (mind.tasks, "task"))
-        what = " and ".join(plural(n, one) for n, one in counts if n)
-        wait = "wait" if mind.messages + mind.tasks > 1 else "waits"
-        tries = f"`mimikit engine try {mind.engine}` tries it now"
-        without = "`mimikit engine use builtin` goes on without it"
-        yield f"{one_line(why)}; {what} {wait}; {tries}; {without}"
+    for engine in engines.values():
+        what = waiting_words(engine.messages, engine.tasks)
+        if engine.state == "waiting" and what:
+            why = one_line(want_words(engine, now, zone)["en"])
+            retry = f"`mimikit engine try {engine.engine}` tries it now"
+            yield f"{why}; {what}; {retry}; `mimikit engine use builtin` goes on without it"
+
+
+def waiting_words(messages: int, tasks: int) -> str:
+    """`1 message and 2 tasks wait`; empty when there are none."""
+    counts = ((messages, "message"), (tasks, "task"))
+    what = " and ".join(plural(number, one) for number, one in counts if number)
+    return f"{what} {'waits' if messages + tasks == 1 else 'wait'}" if what else ""

@@ -26,15 +26,16 @@ from mimikit.cli.options import (
 )
 from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import REMINDER, Record
-from mimikit.protocol.notify import told_words
+from mimikit.protocol.models import REMINDER, Record, Task
+from mimikit.protocol.notify import notify_words
 from mimikit.protocol.triggers import Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests, world
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import trigger_words
-from mimikit.views import triggers as shown
+from mimikit.views import triggers as trigger_views
+from mimikit.views.triggers import TriggerList
 
 _EXAMPLES = """\b
 Examples:
@@ -46,39 +47,41 @@ Examples:
 
 @click.group(cls=PlainGroup)
 def triggers() -> None:
-    """What runs by itself: at a time, again and again, when something happens."""
+    """What runs by itself: at a time, repeatedly, or when something happens."""
 
 
 @triggers.command("list")
 @pass_state_and_json
 def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List every trigger with its last and next run."""
-    found = shown.listed(state.files, client.situation(state))
-    render.show(shown.TriggerList(triggers=found), render.RenderContext.of(state), as_json=as_json)
+    listed = trigger_views.listed(state.files, client.situation(state))
+    render.show(TriggerList(triggers=listed), state, as_json=as_json)
 
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
 @pass_state_and_json
 def show(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
-    """Show a trigger: what it does, when, and how that went."""
+    """Show a trigger: what it does, when, and its last run."""
     id_ = client.find_trigger(state.files, trigger_id)
-    found = shown.find(state.files, id_, client.situation(state))
-    if found is None:
-        raise client.gone("trigger", id_)
-    render.show(found, render.RenderContext.of(state), as_json=as_json)
+    view = trigger_views.find(state.files, id_, client.situation(state))
+    if view is None:
+        raise client.was_removed("trigger", id_)
+    render.show(view, state, as_json=as_json)
 
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
 @pass_state_and_json
 def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
-    """Explain why a trigger did or did not fire; also one that is gone."""
+    """Explain why a trigger did or did not fire; also a removed one."""
     id_ = client.find_trigger_ever(state.files, trigger_id)
-    found = shown.explained(state.files, id_, client.situation(state))
+    explanation = trigger_views.explained(state.files, id_, client.situation(state))
     if not as_json:
-        terminal.out(f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(found.state)}")
-    render.show(found, render.RenderContext.of(state), as_json=as_json)
+        terminal.out(
+            f"{terminal.bold(terminal.one_line(id_))}  {terminal.state(explanation.state)}"
+        )
+    render.show(explanation, state, as_json=as_json)
 
 
 # ---- changing
@@ -87,7 +90,7 @@ def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
 @click.option("--title", help="A short name for lists.")
-@click.option("--prompt", help="What is to be done.")
+@click.option("--prompt", help="What to do.")
 @click.option("--profile", metavar="PROFILE", help="Who does it.")
 @click.option("--priority", type=NumberRange(0, 10), help="Higher first.")
 @click.option("--timeout", type=Duration(), help="End a run after this long: 90s, 10m, 2h.")
@@ -96,7 +99,7 @@ def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 )
 @notify_option
 @timing_options
-@click.option("--once/--no-once", default=None, help="Be gone after firing once, or stay.")
+@click.option("--once/--no-once", default=None, help="Remove it after it fired once, or keep it.")
 @pass_frame_and_json
 def edit(frame: CliContext, trigger_id: str, as_json: bool, **options: Any) -> None:
     """Change a trigger; what no option names stays as it is."""
@@ -106,9 +109,9 @@ def edit(frame: CliContext, trigger_id: str, as_json: bool, **options: Any) -> N
     id_ = client.find_trigger(state.files, trigger_id)
     trigger, error = world.active(state.files, id_)
     if error is not None:
-        raise BadInput(f"the file of {id_} is broken: {error}; mend it there")
+        raise BadInput(f"the file of {id_} is broken: {error}; fix it there")
     if trigger is None:
-        raise client.gone("trigger", id_)
+        raise client.was_removed("trigger", id_)
     changes = {name: value for name, value in options.items() if value is not None}
     changes |= _new_times(state, trigger, times)
     if not changes:
@@ -117,18 +120,17 @@ def edit(frame: CliContext, trigger_id: str, as_json: bool, **options: Any) -> N
     wanted = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
     requests.check_request(wanted, requests.TRIGGER_PROFILES)
     registry.check_new(state.files, new)
-    outcome = client.give_command(state, "trigger_edit", id_, changes)
-    terminal.show(outcome, [terminal.sentence(outcome.message)], as_json=as_json)
+    render.show(client.give_command(state, "trigger_edit", id_, changes), state, as_json=as_json)
     if not as_json:
-        for text in promises(state, new):
+        for text in trigger_notes(state, new):
             terminal.note(terminal.sentence(text))
 
 
 def _new_times(state: ReadOnlyState, trigger: Trigger, times: TimingOptions) -> dict[str, Any]:
-    """What the timing options change, by the names on disk."""
+    """The changes of the timing options, by the names on disk."""
     fields = times.build(state, state.clock.now())
     if "schedule" in fields and trigger.condition is not None and trigger.once:
-        fields["once"] = False  # it was meant of the condition that goes
+        fields["once"] = False  # it belonged to the condition
     if times.tz is not None and not times.clock:
         if trigger.schedule is None or trigger.schedule.interval is not None:
             raise BadInput("--tz: expected a trigger with a time of day, got one without")
@@ -148,8 +150,8 @@ def _changing(name: str, text: str) -> None:
         client.carry_out(state, f"trigger_{name}", id_, as_json=as_json)
 
 
-_changing("pause", "Let a trigger not fire until it is resumed.")
-_changing("resume", "Let a paused trigger fire again.")
+_changing("pause", "Pause a trigger.")
+_changing("resume", "Resume a paused trigger.")
 _changing("run", "Run a trigger once, now; its times stay as they are.")
 
 
@@ -162,7 +164,7 @@ def remove(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     if is_id(id_):
         client.carry_out(state, "trigger_remove", id_, as_json=as_json)
         return
-    # No command can name it, and nothing ever ran under that name: it is a stray file.
+    # Its name is no id: no command can name it, and nothing ever ran under it.
     registry.remove(state.files, id_)
     message = f"removed the file {id_!r}, which was no trigger"
     if as_json:
@@ -176,7 +178,7 @@ def remove(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 @clock_options
 @pass_frame_and_json
 def remind(frame: CliContext, text: str, as_json: bool, **options: Any) -> None:
-    """Have yourself told TEXT, just so, at a time; `-` reads it from the input."""
+    """Get TEXT as a reminder at a time; `-` reads it from the input."""
     times = TimingOptions.take(options)
     times.check()
     if not times.clock:
@@ -186,34 +188,43 @@ def remind(frame: CliContext, text: str, as_json: bool, **options: Any) -> None:
     wanted = TaskRequest(prompt=prompt, origin="cli", profile=REMINDER)
     requests.check_request(wanted, requests.TRIGGER_PROFILES)
     now = state.clock.now()
-    made = requests.new_trigger(state.files, wanted, times.build(state, now), now)
-    registry.create(state.files, made)
+    trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
+    registry.create(state.files, trigger)
+    print_new(state, trigger, trigger_notes(state, trigger), as_json=as_json)
+
+
+def print_new(
+    state: ReadOnlyState, new: Task | Trigger, notes: list[str], *, as_json: bool
+) -> None:
+    """Print the id of a new task or trigger for pipes, and notes for people."""
     if as_json:
-        terminal.print_json(made.to_dict())
+        terminal.print_json(new.to_dict())
         return
-    terminal.out(made.id)
-    for line in promises(state, made):
-        terminal.note(terminal.sentence(line))
+    terminal.out(new.id)
+    for text in notes:
+        terminal.note(terminal.sentence(text))
     if not client.look_at_consumer(state).is_there:
         terminal.note(f"It waits: {client.HINT}.")
 
 
-def promises(state: ReadOnlyState, trigger: Trigger) -> list[str]:
-    """When a new trigger will run, in sentences, and what it costs."""
+def trigger_notes(state: ReadOnlyState, trigger: Trigger) -> list[str]:
+    """Sentences that say when a trigger will run, who is told, and what it costs."""
     here = client.situation(state)
     is_reminder = trigger.profile == REMINDER
     verb = "reminds you" if is_reminder else "runs"
-    said = f"{verb} {trigger_words(trigger, here.title_of)['en']}"
+    what = f"{verb} {trigger_words(trigger, here.title_of)['en']}"
     plan = trigger.schedule
     times = schedule.upcoming(plan, now=here.now, zone=here.zone) if plan else []
     if times:
         wait = terminal.span((times[0] - here.now).total_seconds())
-        said += f", first in {wait}" if plan and plan.run_at is None else f", in {wait}"
-    told = [said]
+        what += f", first in {wait}" if plan and plan.run_at is None else f", in {wait}"
+    notes = [what]
     if len(times) > 1:
-        shown_times = [terminal.moment(time, here.now, here.zone) for time in times]
-        told.append(f"the next times: {', '.join(shown_times)}")
+        moments = [terminal.moment(time, here.now, here.zone) for time in times]
+        notes.append(f"the next times: {', '.join(moments)}")
     if not is_reminder:
-        told.append(told_words(trigger)["en"])
+        notes.append(notify_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
-    return told + [note["en"] for note in shown.notes(trigger, here, asked_every_s=every_s)]
+    return notes + [
+        note["en"] for note in trigger_views.notes(trigger, here, asked_every_s=every_s)
+    ]

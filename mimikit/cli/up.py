@@ -43,7 +43,7 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
     Prints the page's address and a link that logs a browser in once. What ends by itself is started
     again; both end when this process does, however it ends.
     """
-    state = frame.open_as_keeper(create=True)
+    state = frame.open_writable(create=True)
     host = host or state.settings.web.host
     there = client.look_at_consumer(state)
     if there.is_there:
@@ -51,7 +51,7 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
             f"expected no consumer at {state.path}, got {there.who}; end it first, or start the "
             "page alone with `mimikit web`"
         )
-    # Tried here, so that what is wrong with the address is said before anything starts.
+    # Tried here, so that a bad address is reported before anything starts.
     bound = app.listen(host, port, state.settings)
     try:
         bound.check_exposure(state.settings)
@@ -88,7 +88,7 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
 
 
 def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int | None:
-    """Wait for the page, and a moment for the consumer; gives an exit code when that failed."""
+    """Wait for the page, and a moment for the consumer; an exit code when that failed."""
     deadline_s = state.clock.monotonic() + _WEB_START_S
     while True:
         with contextlib.suppress(OSError):
@@ -99,14 +99,12 @@ def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int
         if state.clock.monotonic() > deadline_s:
             _say(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
             return 1
-    with client.Watcher(state, [paths.ROOT]) as watcher:
-        deadline_s = state.clock.monotonic() + _CONSUMER_START_S
-        while client.look_at_consumer(state).state != "running":
-            if (code := _code_of_end(group, 0)) is not None:
-                return code
-            if state.clock.monotonic() > deadline_s:
-                break
-            watcher.pause(_KNOCK_S)
+    deadline_s = state.clock.monotonic() + _CONSUMER_START_S
+    while client.look_at_consumer(state).state != "running":
+        if (code := _code_of_end(group, _KNOCK_S)) is not None:
+            return code
+        if state.clock.monotonic() > deadline_s:
+            break
     return None
 
 
@@ -115,7 +113,7 @@ def _code_of_end(group: ProcessGroup, timeout_s: float) -> int | None:
     event = group.next_event(timeout_s)
     if event is None or event.kind == "stop":
         return None if event is None else 0
-    _say(f"The {event.who} could not start: it {process_group.ended_how(event.code)}.")
+    _say(f"The {event.name} could not start: it {process_group.end_words(event.code)}.")
     return 1
 
 
@@ -135,7 +133,7 @@ def _print_banner(state: State, host: str, port: int) -> None:
     if consumer.health is not None and consumer.state == "running":
         for number, line in enumerate(terminal.engine_lines(consumer.health.engines)):
             lead = "           " if number else f"  {terminal.dim('Engines')}  "
-            lines += terminal.hanging(lead, line.text)
+            lines += terminal.hanging(lead, line)
     else:
         lines.append("  The consumer is still starting; `mimikit status` shows when it is there.")
     lines += ["", terminal.dim("Ctrl-C ends both.")]
@@ -143,7 +141,7 @@ def _print_banner(state: State, host: str, port: int) -> None:
 
 
 def _say(line: str) -> None:
-    # The terminal may have been closed: that is no reason to leave processes behind.
+    # The terminal may be closed: the processes must be ended all the same.
     with contextlib.suppress(OSError, ValueError):
         click.echo(line)
         sys.stdout.flush()
@@ -156,7 +154,7 @@ def _say(line: str) -> None:
 @pass_frame
 def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool) -> None:
     """Start the page and its API; the consumer, which does the work, is started apart."""
-    state = frame.open_as_keeper(create=not with_parent)
+    state = frame.open_writable(create=not with_parent)
 
     def ready(at_host: str, at_port: int) -> None:
         link = app.login_link(state, at_host, at_port)
@@ -177,9 +175,9 @@ def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool
 @pass_frame
 def init(frame: CliContext) -> None:
     """Make a state folder here; one that exists is left as it is."""
-    folder, workspace = frame.places()
+    folder, workspace = frame.folders()
     is_new = not folder.exists()
-    state = frame.open_as_keeper(create=True)
+    state = frame.open_writable(create=True)
     if is_new:
         state.files.create(paths.CONFIG, config_template().encode())
     terminal.out(f"{'Made' if is_new else 'Already there:'} {folder}")
@@ -191,7 +189,7 @@ def init(frame: CliContext) -> None:
 
 @click.command(cls=LeafCommand)
 @click.option("--link", is_flag=True, help="Print only a link that logs a browser in once.")
-@click.option("--renew", is_flag=True, help="Make a new token; whoever used the old one is out.")
+@click.option("--renew", is_flag=True, help="Make a new token; the old one stops working.")
 @click.option("--host", help="Of the link (default: web.host of the settings).")
 @click.option("--port", type=PORT, help="Of the link (default: web.port of the settings).")
 @pass_frame_and_json
@@ -203,44 +201,43 @@ def token(
     Scripts send the token as `Authorization: Bearer TOKEN`. Who holds it drives the agent: keep it
     to yourself.
     """
-    state = frame.open_as_keeper()
-    found: dict[str, str] = {}
+    state = frame.open_writable()
+    result: dict[str, str] = {}
     if renew or not link:
         try:
             secret = app.page_token(state, renew=renew)
         except BadInput as error:
             raise click.UsageError(f"--renew: {error}") from None
-        found = {} if link else {"token": secret}
+        result = {} if link else {"token": secret}
     if link or (sys.stdout.isatty() and not as_json):
         web = state.settings.web
         at_port = web.port if port is None else port
-        found["link"] = app.login_link(state, host or web.host, at_port)
+        result["link"] = app.login_link(state, host or web.host, at_port)
     if as_json:
-        terminal.print_json(found)
-    elif len(found) == 1:
-        terminal.out(*found.values())
+        terminal.print_json(result)
+    elif len(result) == 1:
+        terminal.out(*result.values())
     else:
-        terminal.out(f"Token    {found['token']}")
-        terminal.out(f"Log in   {found['link']}")
+        terminal.out(f"Token    {result['token']}")
+        terminal.out(f"Log in   {result['link']}")
         terminal.out(terminal.dim("         the link works once, within the hour"))
 
 
 _HEAD = """\
-# Settings of mimikit. Each line shows a default: to change one, take the # away from it and from
+# Settings of mimikit. Each line shows a default: to change one, remove the # before it and before
 # the [table] above it.
 # `mimikit doctor` prints every value in force and where it came from.
-# The environment goes before this file: MIMIKIT_WEB__PORT=9000 is web.port.
+# The environment takes precedence: MIMIKIT_WEB__PORT=9000 is web.port.
 """
 
 
 def config_template() -> str:
-    """A config.toml that changes nothing and shows everything."""
+    """A config.toml with every setting, commented out."""
     tables: dict[str, list[str]] = {}
     defaults = Settings.model_construct()
     for key in known_keys():
         table, _, name = key.rpartition(".")
         value = attrgetter(key)(defaults)
-        # A table stands here as empty: what may be in it is the user's.
         shown = json.dumps({} if isinstance(value, dict) else value, ensure_ascii=False)
         shown = "…" if value is None else shown
         lines = tables.setdefault(table, [f"# [{table}]"] if table else [])

@@ -264,7 +264,7 @@ class TellerScheduler:
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
-            self.inputs.take_out(ids)
+            self.inputs.remove(ids)
             return True
         if attempt - excused > turns.MAX_ATTEMPTS:
             self._end_by_code(turn_id, items, now, error="both attempts were cut short")
@@ -454,7 +454,7 @@ class TellerScheduler:
         is_new = turns.commit(files, record) or files.exists(paths.turn_new(record.id))
         if is_new and not self._applier.apply_turn(record):
             raise BadRecord(f"{record.id} cannot be carried out")  # what it answers waits on
-        self.inputs.take_out(record.consumed)
+        self.inputs.remove(record.consumed)
 
 
 def _attempt(before: turns.OpenTurn | None) -> tuple[int, int]:

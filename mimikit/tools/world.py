@@ -85,7 +85,7 @@ def active(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
     try:
         trigger, broken = registry.active(files, trigger_id)
         if trigger is not None and broken is not None:
-            registry.check(trigger)  # the last good one may be of an older version, or damaged
+            registry.check(trigger)  # the last good one may be old or damaged
     except UnsafeFile as error:
         return None, str(error)
     except (BadInput, ValidationError):

@@ -14,7 +14,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import REMINDER, time_text
-from mimikit.protocol.notify import settled
+from mimikit.protocol.notify import with_default_notify
 from mimikit.protocol.records import bad_record, most_bytes, written_at
 from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
@@ -109,7 +109,7 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
         new = Trigger.model_validate_json(dump_line(fields))
         new = new.but(type=type_of(new.schedule))
         if trigger.notify is not None or "notify" in changes:
-            new = settled(new)
+            new = with_default_notify(new)
     except ValidationError as error:
         complaint = bad_record(error)
         raise BadInput(str(complaint), field=complaint.field) from None

@@ -1,1 +1,1 @@
-"""State files as people are shown them: records in, plain JSON data out. Knows no HTTP."""
+"""Views: models for page, terminal and API, made from the state files. Knows no HTTP."""

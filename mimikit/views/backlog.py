@@ -10,22 +10,20 @@ from mimikit.views.base import View
 
 class BacklogItem(View):
     number: int = Field(exclude=True)
-    """Its place in the file, from 1."""
+    """Its position in the file, from 1."""
     text: str
     done: bool
 
 
 class BacklogView(View):
-    """Every item, in the file's order."""
-
     items: list[BacklogItem]
     hash: str
 
 
-def backlog_view(found: BacklogList, *, only_open: bool = False) -> BacklogView:
+def backlog_view(backlog: BacklogList, *, only_open: bool = False) -> BacklogView:
     items = [
         BacklogItem(number=number, text=item.text, done=item.done)
-        for number, item in enumerate(found.items, 1)
+        for number, item in enumerate(backlog.items, 1)
         if not (only_open and item.done)
     ]
-    return BacklogView(items=items, hash=found.hash)
+    return BacklogView(items=items, hash=backlog.hash)

@@ -1,4 +1,4 @@
-"""What the views share: a model that goes over HTTP and out of `--json` as it is."""
+"""The base model of all views: the JSON of the HTTP API and of `--json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
 
 Render: TypeAlias = Callable[[str], str]
-"""Makes safe HTML of markdown; whoever shows HTML hands it in."""
+"""Renders markdown as safe HTML."""
 
 CUT = "\n\n… (cut here: the text is longer than can be shown)"
 
@@ -21,10 +21,10 @@ _SAID = {lang: {"type": "string"} for lang in ("en", "zh")}
 Words = Annotated[
     dict[str, str], WithJsonSchema({"type": "object", "properties": _SAID, "required": [*_SAID]})
 ]
-"""The same said in each language."""
+"""A text in each language."""
 
 Title = Annotated[str, AfterValidator(plain)]
-"""A name that others gave: it stands beside other texts, and turns none of them around."""
+"""A name of any origin, without control characters that could affect the text beside it."""
 
 
 class View(BaseModel):
@@ -34,7 +34,7 @@ class View(BaseModel):
 
     @classmethod
     def of(cls, record: object, **more: object) -> Self:
-        """What it has in common with a record, field by field, and `more`."""
+        """The fields it has in common with a record, and `more`."""
         return cls.model_validate(vars(record) | more)
 
     def to_json(self) -> bytes:

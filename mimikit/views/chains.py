@@ -1,6 +1,6 @@
-"""A chain as an indented list: the tasks of a trace, the triggers around them, what leads to what.
+"""A chain as an indented list: the tasks of a trace, the triggers around them, and their links.
 
-`around` gathers from the state folder what belongs together, `steps_of` (pure) puts it in order.
+`around` collects them from the state folder, `steps_of` (pure) puts them in order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mimikit.views.usage import TokenCounts
 
 MAX_STEPS = 50
 MAX_RUNS = 5
-"""Of the runs of one trigger the last ones are listed."""
+"""Listed runs of one trigger, the last ones."""
 _NAMES = re.compile(rb'"taskId"\s*:\s*"([^"]{1,128})"')
 
 _WORDS: dict[str, Words] = {
@@ -56,8 +56,6 @@ class ChainLink(View):
 
 
 class ChainStep(View):
-    """One step, listed below what it follows."""
-
     id: str
     kind: Literal["task", "trigger"]
     title: Title
@@ -68,7 +66,7 @@ class ChainStep(View):
 
 
 class TaskReport(View):
-    """One task with its outcome as it was written down, and all that belongs to it."""
+    """One task with its outcome as stored, its events, trace and chain."""
 
     task: TaskView
     result: TaskOutcome | None
@@ -78,7 +76,7 @@ class TaskReport(View):
 
 
 class TaskDetail(View):
-    """One task with its result, its events and the tasks it belongs with."""
+    """One task with its result, its events, trace and chain."""
 
     task: TaskView
     result: ResultView | None
@@ -90,7 +88,7 @@ class TaskDetail(View):
 
 
 class TriggerDetail(View):
-    """One trigger, why it waits and what it did; also when it is gone: then null."""
+    """One trigger, why it waits and what it did; null when it was removed."""
 
     trigger: TriggerView | None
     explanation: Explanation
@@ -100,8 +98,6 @@ class TriggerDetail(View):
 
 
 class TraceView(View):
-    """The tasks and triggers of one trace."""
-
     tasks: list[TaskView]
     triggers: list[TriggerView]
     chain: list[ChainStep]
@@ -109,7 +105,7 @@ class TraceView(View):
 
 @dataclass(frozen=True, slots=True)
 class ChainTrigger:
-    """One trigger with what its consumer knows; no definition while its file is broken."""
+    """One trigger with its state; no definition while its file is broken."""
 
     id: str
     trigger: Trigger | None
@@ -118,13 +114,11 @@ class ChainTrigger:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What belongs together, by id."""
-
     tasks: dict[str, TaskView] = field(default_factory=dict[str, TaskView])
     triggers: dict[str, ChainTrigger] = field(default_factory=dict[str, ChainTrigger])
 
     def neighbours(self) -> list[str]:
-        """What its triggers wait for, what made them, and their last runs, if not in it yet."""
+        """Ids its triggers name, their parents and last runs, as far as they are not in it."""
         ids: list[str | None] = []
         for known in self.triggers.values():
             ids.append(known.state.last_task_id)
@@ -153,21 +147,21 @@ def trigger_detail(
     live: dict[str, LiveRun],
     zone: ZoneInfo,
 ) -> TriggerDetail | None:
-    """Times are told in `zone`. None when there never was such a trigger, as far as is known."""
-    told = dataclasses.replace(situation, zone=zone)
-    explanation = triggers.explained(files, trigger_id, told)
+    """Times in words are in `zone`. None when no such trigger is known."""
+    context = dataclasses.replace(situation, zone=zone)
+    explanation = triggers.explained(files, trigger_id, context)
     if explanation.state == "unknown":
         return None
-    # It stands in its own trace; one that is gone, in that of its last run.
+    # Of a removed trigger the trace of its last run is used.
     trace_id = centre = trigger_id
     trigger, broken = world.active(files, trigger_id)
-    ran = next((slot.task_id for slot in explanation.slots if slot.task_id), None)
+    last_run = next((slot.task_id for slot in explanation.slots if slot.task_id), None)
     if trigger is not None:
         trace_id = trigger.trace_id
-    elif broken is None and ran is not None and is_id(ran):
-        centre = ran
-        if found := queue.find(files, ran):
-            trace_id = found.task.trace_id
+    elif broken is None and last_run is not None and is_id(last_run):
+        centre = last_run
+        if task := queue.find(files, last_run):
+            trace_id = task.task.trace_id
     trace = tasks.in_trace(files, trace_id, live)
     return TriggerDetail(
         trigger=triggers.find(files, trigger_id, situation),
@@ -176,7 +170,7 @@ def trigger_detail(
     )
 
 
-# ---- what belongs together
+# ---- collecting
 
 
 def around(
@@ -188,12 +182,7 @@ def around(
 ) -> Chain:
     """The tasks of a trace, its triggers, the triggers that wait for these, and what those name.
 
-    Args:
-        files: of the state folder.
-        trace_id: of the trace.
-        trace: its tasks, as they are shown.
-        live: live runs by id.
-        trigger_id: a trigger that belongs to it, whatever its trace.
+    `live`: live runs by id. `trigger_id`: a trigger that belongs to it, whatever its trace.
     """
     chain = Chain({task.id: task for task in trace})
     defined = _definitions(files)
@@ -203,7 +192,7 @@ def around(
         if is_sure or (trigger is not None and trigger.trace_id == trace_id):
             chain.triggers[id_] = ChainTrigger(id_, trigger, registry.state(files, id_))
 
-    # The triggers of its runs, and those that stand in the trace.
+    # The triggers of its runs, and those of the trace.
     sources = {task.source_trigger_id for task in chain.tasks.values()} | {trigger_id}
     for id_, data in defined.items():
         if id_ in sources or trace_id.encode() in data or derived_id("trace", id_) == trace_id:
@@ -222,18 +211,18 @@ def around(
 
 
 def _definitions(files: ReadOnlyFiles) -> dict[str, bytes]:
-    """Every trigger's, unparsed: few of them will matter."""
-    found: dict[str, bytes] = {}
+    """Every trigger's file, unparsed: few of them will matter."""
+    definitions: dict[str, bytes] = {}
     for id_ in registry.ids(files):
         with contextlib.suppress(UnsafeFile):
             data = files.read(paths.trigger(id_))
             if data is not None and is_id(id_):
-                found[id_] = data
-    return found
+                definitions[id_] = data
+    return definitions
 
 
 def _named(trigger: Trigger) -> list[tuple[str, str]]:
-    """What its condition names, each with the kind of event waited for."""
+    """The ids its condition names, each with the kind of event waited for."""
     if trigger.condition is None:
         return []
     return [
@@ -247,7 +236,7 @@ def _named(trigger: Trigger) -> list[tuple[str, str]]:
 
 
 def steps_of(chain: Chain, centre: str | None = None) -> list[ChainStep]:
-    """A chain in order, around the step `centre`; else around its newest task. Pure."""
+    """A chain in order, around the step `centre`, else around its newest task."""
     chain = _with_few_runs(chain, centre)
     every = sorted({**chain.triggers, **chain.tasks}, key=lambda id_: _made(chain, id_))
     if centre is None or centre not in every:
@@ -267,8 +256,8 @@ def steps_of(chain: Chain, centre: str | None = None) -> list[ChainStep]:
             state=_state(chain, id_),
             depth=depths[id_] - least,
             after=[
-                ChainLink(id=before, title=_title(chain, before), words=_WORDS[said])
-                for (before, after), said in edges.items()
+                ChainLink(id=before, title=_title(chain, before), words=_WORDS[key])
+                for (before, after), key in edges.items()
                 if after == id_
             ],
         )
@@ -277,9 +266,9 @@ def steps_of(chain: Chain, centre: str | None = None) -> list[ChainStep]:
 
 
 def _depths(every: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """All steps in the order they are listed, each after all that lead to it, with its depth.
+    """The steps in their order, each after all that lead to it, with its depth.
 
-    In a circle, which only hands can make, the oldest comes first.
+    In a cycle, which only edited files can make, the oldest comes first.
     """
     before: defaultdict[str, set[str]] = defaultdict(set)
     after: defaultdict[str, list[str]] = defaultdict(list)
@@ -305,7 +294,7 @@ def _depths(every: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str,
 
 
 def _with_few_runs(chain: Chain, centre: str | None) -> Chain:
-    """Without all but the last runs of each trigger; the one that was asked for stays."""
+    """Only the last runs of each trigger, and `centre`."""
     runs: defaultdict[str, list[str]] = defaultdict(list)
     for task in sorted(chain.tasks.values(), key=lambda task: _made(chain, task.id)):
         if task.source_trigger_id:
@@ -316,33 +305,33 @@ def _with_few_runs(chain: Chain, centre: str | None) -> Chain:
 
 
 def _edges(chain: Chain) -> dict[tuple[str, str], str]:
-    """What leads to what, each pair once, with the name of its words."""
-    found: dict[tuple[str, str], str] = {}
+    """(from, to) → the key of its words."""
+    edges: dict[tuple[str, str], str] = {}
     for known in chain.triggers.values():
         if known.trigger is None:
             continue
         for subject, kind in _named(known.trigger):
             for start in _standing_for(chain, subject):
-                found.setdefault((start, known.id), kind)
+                edges.setdefault((start, known.id), kind)
         parent = known.trigger.parent_task_id
-        if parent in chain.tasks and not any(end == known.id for _, end in found):
-            found[parent, known.id] = "planned"
+        if parent in chain.tasks and not any(end == known.id for _, end in edges):
+            edges[parent, known.id] = "planned"
     for task in chain.tasks.values():
-        for start, said in _leading_to(chain, task):
+        for start, key in _leading_to(chain, task):
             if start != task.id:
-                found.setdefault((start, task.id), said)
-    return found
+                edges.setdefault((start, task.id), key)
+    return edges
 
 
 def _standing_for(chain: Chain, subject: str) -> list[str]:
-    """The steps of an id that a condition names; of a trigger that is gone, its runs."""
+    """The steps of an id that a condition names; of a removed trigger, its runs."""
     if subject in chain.triggers or subject in chain.tasks:
         return [subject]
     return [task.id for task in chain.tasks.values() if task.source_trigger_id == subject]
 
 
 def _leading_to(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
-    """The steps that lead to a task, each with the name of its words."""
+    """The steps that lead to a task, each with the key of its words."""
     retried = task.retry_of
     if retried in chain.tasks:
         return [(retried, "retry")]
@@ -354,15 +343,15 @@ def _leading_to(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
             waited_for.update(_standing_for(chain, subject))
         results = [id_ for id_ in task.upstream if id_ in parents and id_ not in waited_for]
         return [(source.id, "runs"), *((id_, "result") for id_ in results)]
-    found: list[tuple[str, str]] = []
+    links: list[tuple[str, str]] = []
     for id_ in parents:
         parent = chain.tasks[id_]
-        if task.source_trigger_id:  # its trigger fired once and is gone
-            said = "task_failed" if parent.state == "failed" else "task_done"
+        if task.source_trigger_id:  # its trigger fired once and was removed
+            key = "task_failed" if parent.state == "failed" else "task_done"
         else:
-            said = "planned" if parent.seat == "planner" else "then"
-        found.append((id_, said))
-    return found
+            key = "planned" if parent.seat == "planner" else "then"
+        links.append((id_, key))
+    return links
 
 
 def _title(chain: Chain, id_: str) -> str:
@@ -384,7 +373,7 @@ def _state(chain: Chain, id_: str) -> str:
 
 
 def _made(chain: Chain, id_: str) -> tuple[str, str]:
-    """By this steps are put in order: when it was made."""
+    """Sort key: when it was made."""
     known = chain.triggers.get(id_)
-    made = chain.tasks[id_] if known is None else known.trigger
-    return made.created_at.isoformat() if made else "", id_
+    source = chain.tasks[id_] if known is None else known.trigger
+    return source.created_at.isoformat() if source else "", id_

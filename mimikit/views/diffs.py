@@ -1,4 +1,4 @@
-"""What a task changed in the workspace, as it is shown: nothing in it is unseen."""
+"""What a task changed in the workspace; invisible characters are made visible."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal
 
 from mimikit.language.plain_text import visible
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import FileAction, FileDiff, TaskDiff
 from mimikit.protocol.files import ReadOnlyFiles
+from mimikit.protocol.results import FileAction, FileDiff, TaskDiff
 from mimikit.views.base import View
 
 
@@ -20,12 +20,12 @@ class HunkView(View):
     new_start: int
     new_lines: int
     lines: list[str]
-    """Each begins with a space, `-` or `+`; one with a backslash tells that the line before it has
-    no end. What is not seen stands as its number: `‹U+202E›`."""
+    """Each begins with a space, `-` or `+`; a backslash means that the line before it has no line
+    end. Invisible characters are written as `‹U+202E›`."""
 
 
 class FileDiffView(View):
-    """What became of one file. Units: bytes; null where there was, or is, no such file."""
+    """The change of one file. Units: bytes; null where there was, or is, no such file."""
 
     path: str
     action: FileAction
@@ -33,18 +33,18 @@ class FileDiffView(View):
     """Of one that was renamed."""
     added: int
     removed: int
-    """Lines; also of those that are not shown."""
+    """Lines, also those that are not shown."""
     old_size: int | None
     new_size: int | None
     old_mode: str | None
     new_mode: str | None
-    """Permissions where these changed."""
+    """Permissions, where they changed."""
     unshown: Literal["binary", "big", "unknown"] | None
-    """Why there is nothing of its content."""
+    """Why its content is not shown."""
     cut_lines: int
-    """So many lines are left out."""
+    """Lines that are left out."""
     shared: bool
-    """Other work ran meanwhile, and may have done some of it."""
+    """Other work ran at the same time and may have done some of it."""
     attempt: int
     hunks: list[HunkView]
 
@@ -54,20 +54,20 @@ class DiffView(View):
 
     files: list[FileDiffView]
     more_files: int
-    """So many more changed, and are not listed."""
+    """Changed files that are not listed."""
     unseen: list[str]
-    """Folders in which nobody looked."""
+    """Folders that were not compared."""
     interrupted: int
-    """So many attempts were cut off: what they changed may be missing."""
+    """Attempts that were cut off: their changes may be missing."""
 
 
 def of_task(files: ReadOnlyFiles, task_id: str) -> DiffView | None:
-    """None where it changed nothing, or what it changed is no longer kept."""
-    found = files.peek(paths.diff(task_id), TaskDiff)
-    if found is None:
+    """None where it changed nothing, or the diff is no longer kept."""
+    diff = files.peek(paths.diff(task_id), TaskDiff)
+    if diff is None:
         return None
-    unseen = [visible(folder) for folder in found.unseen]
-    return DiffView.of(found, files=[_shown(file) for file in found.files], unseen=unseen)
+    unseen = [visible(folder) for folder in diff.unseen]
+    return DiffView.of(diff, files=[_shown(file) for file in diff.files], unseen=unseen)
 
 
 def _shown(file: FileDiff) -> FileDiffView:
@@ -80,7 +80,7 @@ def _shown(file: FileDiff) -> FileDiffView:
 
 
 def unified(diff: DiffView) -> Iterator[str]:
-    """As `diff -u` and git write it, and what is missing in words; line by line."""
+    """Lines as `diff -u` and git write them; what is missing is said in comments."""
     attempts = len({file.attempt for file in diff.files})
     for file in diff.files:
         before = "/dev/null" if file.action == "added" else f"a/{file.from_path or file.path}"
@@ -95,8 +95,8 @@ def unified(diff: DiffView) -> Iterator[str]:
     if diff.more_files:
         yield f"# {diff.more_files} more files changed, and are not listed"
     if diff.interrupted:
-        said = f"{diff.interrupted} attempts were" if diff.interrupted > 1 else "an attempt was"
-        yield f"# {said} cut off: what was changed then may be missing"
+        what = f"{diff.interrupted} attempts were" if diff.interrupted > 1 else "an attempt was"
+        yield f"# {what} cut off: what was changed then may be missing"
     if diff.unseen:
         yield f"# nobody looked in: {', '.join(diff.unseen)}"
 

@@ -1,4 +1,4 @@
-"""Memory files and documents, listed and one with its text; what a search and a turn found."""
+"""Memory files and documents, the search index, and search hits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from mimikit.errors import StorageError, UnsafeFile
+from mimikit.errors import UnsafeFile
 from mimikit.memory import markdown
 from mimikit.memory.notes import Note, content_hash
 from mimikit.protocol import paths
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from mimikit.memory.search import IndexStatus, MemorySearch
 
 MAX_EDITED_BYTES = 2**20
-"""A longer text is shown, but not edited here."""
+"""A longer text is shown and cannot be edited."""
 MAX_SHOWN_BYTES = 4 * 2**20
 _MAX_RENDERED = 100_000
-"""Characters of a file that are made HTML."""
+"""Characters of a file that are rendered."""
 
 MemoryKind = Literal["longTerm", "raw", "day", "month", "docs"]
 _KINDS: tuple[MemoryKind, ...] = ("longTerm", "raw", "day", "month", "docs")
@@ -49,32 +49,28 @@ class MemoryFile(View):
     day: date | None
     size: int
     modified_at: Instant | None
-    """Null for a time no calendar has."""
+    """Null for a time that is out of range."""
     editable: bool
     hidden: bool
-    """A day's summary behind its month's."""
+    """A day's summary that its month's contains."""
 
 
 class NoteView(MemoryFile):
-    """One file with its text."""
-
     text: str
     html: str
     hash: str
     """Guards an edit."""
     cut: bool
-    """Whether the file is longer than what is here."""
+    """Whether the file is longer than this text."""
 
 
 class IndexView(View):
-    """How the search index is."""
-
     files: int
     passages: int
     fresh: bool
     words: str
     fallback: str | None
-    """Why a plain scan serves."""
+    """Why a plain scan is used instead."""
 
 
 class MemoryFiles(View):
@@ -86,7 +82,7 @@ class MemoryList(MemoryFiles):
 
 
 class HitView(View):
-    """What a search found, with the places in its snippet that were asked for."""
+    """A search hit, with the matching places in its snippet."""
 
     source: str
     kind: str
@@ -107,12 +103,12 @@ class SearchAnswer(View):
     hits: list[HitView]
     took_ms: float
     fallback: str | None
-    """Why a plain scan served."""
+    """Why a plain scan was used."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPath:
-    """What a path says of a file."""
+    """What a path says about a file."""
 
     path: str
     kind: MemoryKind
@@ -129,7 +125,7 @@ class MemoryPath:
 
 
 def named(path: str) -> MemoryPath | None:
-    """What a path names; None where it is none of memory's and none of the documents'."""
+    """Parse a path; None when it is no memory file and no document."""
     if path == paths.MEMORY:
         return MemoryPath(path, "longTerm", "memory")
     folder, _, name = path.rpartition("/")
@@ -153,10 +149,9 @@ def named(path: str) -> MemoryPath | None:
 
 
 def _day(text: str) -> date | None:
-    try:
+    with contextlib.suppress(ValueError):
         return date.fromisoformat(text)
-    except ValueError:
-        return None
+    return None
 
 
 class MemoryReader:
@@ -168,24 +163,26 @@ class MemoryReader:
         known = [MemoryPath(paths.MEMORY, "longTerm", "memory")]
         for folder in (paths.MEMORY_FOLDER, _SUMMARIES):
             known += [it for name in self._names(folder) if (it := named(f"{folder}/{name}"))]
-        mine = [(it, seen) for it in known if (seen := self._seen(it.path))]
-        months = {it.title for it, _ in mine if it.kind == "month"}
-        found = [
+        existing = [(it, seen) for it in known if (seen := self._seen(it.path))]
+        months = {it.title for it, _ in existing if it.kind == "month"}
+        entries = [
             _entry(it, *seen, hidden=it.kind == "day" and f"{it.day}"[:7] in months)
-            for it, seen in mine
+            for it, seen in existing
         ]
-        found.sort(key=lambda it: (it.kind == "longTerm", f"{it.day or ''}", it.path), reverse=True)
+        entries.sort(
+            key=lambda it: (it.kind == "longTerm", f"{it.day or ''}", it.path), reverse=True
+        )
         for document in self._documents.listed():
             if it := named(document.path):
-                found.append(_entry(it, document.size, document.mtime_ns))
-        return found
+                entries.append(_entry(it, document.size, document.mtime_ns))
+        return entries
 
     def shown(self, known: MemoryPath) -> NoteView | None:
         if known.kind == "docs":
-            found = self._documents.read(known.path, MAX_SHOWN_BYTES)
-            if found is None:
+            document = self._documents.read(known.path, MAX_SHOWN_BYTES)
+            if document is None:
                 return None
-            data, size, mtime_ns = found[0], found[1].size, found[1].mtime_ns
+            data, size, mtime_ns = document[0], document[1].size, document[1].mtime_ns
         else:
             seen = self._seen(known.path)
             if seen is None:
@@ -193,7 +190,7 @@ class MemoryReader:
             size, mtime_ns = seen
             data = self._files.part(known.path, 0, MAX_SHOWN_BYTES)
             if len(data) < MAX_SHOWN_BYTES:
-                size = len(data)  # it may have been replaced since it was looked at
+                size = len(data)  # it may have been replaced since its stat
         is_cut = len(data) < size
         if is_cut:
             data = data[: data.rfind(b"\n") + 1] or data
@@ -208,7 +205,7 @@ class MemoryReader:
         """The size of a memory file; None when there is none.
 
         Raises:
-            UnsafeFile: what stands there is no plain file.
+            UnsafeFile: it is not a plain file.
         """
         stat = self._files.stat(path)
         if stat is not None and stat.kind != "file":
@@ -216,12 +213,9 @@ class MemoryReader:
         return stat.size if stat else None
 
     def _names(self, folder: str) -> list[str]:
-        try:
-            return self._files.names(folder, suffix=".md")
-        except StorageError as error:
-            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
-                return []
-            raise
+        stat = self._files.stat(folder)
+        is_folder = stat is not None and stat.kind == "folder"
+        return self._files.names(folder, suffix=".md") if is_folder else []
 
     def _seen(self, path: str) -> tuple[int, int] | None:
         stat = self._files.stat(path)
@@ -255,27 +249,27 @@ def _entry(known: MemoryPath, size: int, mtime_ns: int, *, hidden: bool = False)
     )
 
 
-# ---- text as HTML
+# ---- HTML
 
 
 def html(text: str, render: Render, *, has_marks: bool) -> str:
-    """A file as HTML, our marks of ids left out.
+    """A file as HTML, without our id comments.
 
-    Message by message: a code block that one of them left open ends with it.
+    Rendered message by message: a code block left open ends with its message.
     """
-    made: list[str] = []
+    parts: list[str] = []
     left = _MAX_RENDERED
     for piece in _pieces(text) if has_marks else [text]:
-        made.append(render(piece[:left]))
+        parts.append(render(piece[:left]))
         left -= len(piece)
         if left < 0:
-            made.append(render(CUT.strip()))
+            parts.append(render(CUT.strip()))
             break
-    return "".join(made)
+    return "".join(parts)
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The parts of a file of memory that stand for themselves."""
+    """The messages, parts and notes of a memory file."""
     piece: list[str] = []
     was_note = False
     for line in text.split("\n"):
@@ -289,7 +283,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def unmarked(line: str) -> tuple[str, bool, bool]:
-    """A line without its mark, whether it begins a message or part, and whether it is a note."""
+    """A line without its id comment, whether it begins a message or part, whether it is a note."""
     if "<!-- " not in line:
         return line, False, False
     head = markdown.HEAD.fullmatch(line)
@@ -303,14 +297,14 @@ def unmarked(line: str) -> tuple[str, bool, bool]:
     return markdown.unescape(line), False, False
 
 
-# ---- what a search found
+# ---- search
 
 
 def index_view(search: MemorySearch) -> IndexView:
-    """How the search index is; the files can be shown whatever is wrong with it."""
+    """The state of the search index; one that fails hides no file."""
     try:
         status = search.status()
-    except Exception as error:  # noqa: BLE001 - an index at fault hides no file
+    except Exception as error:  # noqa: BLE001
         return IndexView(files=0, passages=0, fresh=False, words="not loaded", fallback=str(error))
     return IndexView.model_validate(status, from_attributes=True)
 
@@ -322,7 +316,7 @@ def hit_view(hit: Hit, query: str) -> HitView:
 def marks(query: str, snippet: str) -> list[tuple[int, int]]:
     """Where a snippet has the words of a query. Units: characters; in order, none overlap.
 
-    Single Chinese characters are marked only where nothing longer is: they stand everywhere.
+    Single Chinese characters are marked only where nothing longer matches.
     """
     from mimikit.memory import terms
 
@@ -352,7 +346,7 @@ class MemoryReport(View):
     index: IndexReport
     files: dict[MemoryKind, int]
     tokens: str | None
-    """Where the ranks come from by which tokens are counted; null: they are estimated."""
+    """The tokenizer used; null: tokens are estimated."""
     took_ms: int | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
@@ -383,19 +377,15 @@ class SearchReport(View):
     query: str
     hits: list[HitReport]
     fallback: str | None
-    """Why a plain scan served."""
+    """Why a plain scan was used."""
 
 
 class MemoryText(MemoryFile):
-    """One file as it stands."""
-
     text: str
     hash: str
 
 
 class NoteReport(View):
-    """A note that was just remembered, and where."""
-
     id: str
     path: str
     text: str

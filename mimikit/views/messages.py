@@ -1,4 +1,4 @@
-"""The conversation with the inbox laid over it, and the open question."""
+"""The conversation, the inbox, the open question, and what turns were given."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ from mimikit.views.base import Render, View
 
 _DAYS_SEARCHED = 3
 _MAX_WAITING = 500
-_MOST_COUNTS = 4_000
 RESULTS = paths.result_inbox_id("")
-"""How the names of results in the inbox begin: the page has no use for them."""
+"""Prefix of the names of results in the inbox, which the page does not show."""
 
 
 class MessageView(View):
@@ -41,7 +40,7 @@ class MessageView(View):
     role: Literal["user", "agent", "system"]
     text: str
     html: str | None
-    """Rendered and sanitised by the server; null for a user's words, which are no markdown."""
+    """Rendered and sanitised by the server; null for a user's message, which is plain text."""
     created_at: Instant
     turn_id: str | None
     in_reply_to: list[str]
@@ -51,16 +50,16 @@ class MessageView(View):
     quote: str | None
     engine: str | None
     reminder: str | None
-    """The words of the reminder that it tells, whose task `task_ids` names."""
+    """The text of the reminder it delivers; its task is in `task_ids`."""
     memory: int
-    """How many hits of memory its turn was given."""
+    """Number of memory hits its turn was given."""
 
     trigger_id: str | None
-    """The trigger whose runs it tells, and nothing else."""
+    """The trigger, where it reports runs of one and nothing else."""
     repeats: list[str]
-    """Messages of that trigger before this one, which stands for them: their ids, oldest first."""
+    """Ids of earlier messages of that trigger, which this one replaces; oldest first."""
     since: Instant | None
-    """When the oldest of them was said."""
+    """When the oldest of them was sent."""
 
 
 class MessagesPage(View):
@@ -71,7 +70,7 @@ class MessagesPage(View):
 
 
 class InboxItemView(View):
-    """What the user sent and no message shows yet."""
+    """A message of the user's that is not in the conversation yet."""
 
     id: str
     kind: Literal["user_input", "answer"]
@@ -82,8 +81,6 @@ class InboxItemView(View):
 
 
 class QuestionView(View):
-    """The question that waits for an answer."""
-
     question_id: str
     question: str
     options: list[str] | None
@@ -93,7 +90,7 @@ class QuestionView(View):
 
 
 class TurnHit(View):
-    """A passage that a turn was given; of an earlier format its source alone is known."""
+    """A passage that a turn was given; records of an earlier format have its source alone."""
 
     source: str
     text: str | None = None
@@ -107,7 +104,7 @@ class TurnHitList(View):
 
 
 class ToolUseView(View):
-    """One call of a tool; what it was given and replied is cut."""
+    """One tool call; long arguments and replies are cut."""
 
     name: str
     ok: bool
@@ -116,7 +113,7 @@ class ToolUseView(View):
 
 
 class TurnPromptView(View):
-    """What a run was told, whole, and what it called."""
+    """The whole prompt of a run, and the tools it called."""
 
     id: str
     role: Role
@@ -129,17 +126,15 @@ class TurnPromptView(View):
     instructions: str
     prompt: str
     tools: list[str]
-    """Those it was offered."""
+    """The tools it was offered."""
     calls: list[ToolUseView]
     hits: list[TurnHit]
     requests: int | None
-    """How often a model was asked, where the engine counts it."""
+    """Number of model requests, where the engine counts them."""
     usage: Usage
 
 
 class ReplyReport(View):
-    """What came of a message."""
-
     id: str
     messages: list[Message]
     task_ids: list[str]
@@ -148,9 +143,9 @@ class ReplyReport(View):
 
 
 def in_lines(messages: Sequence[Message]) -> list[list[Message]]:
-    """Messages as they are shown: what tells runs of one trigger is one line, where the newest is.
+    """Group messages: those about runs of one trigger are one line, at the newest of them.
 
-    What the user says begins anew. The page does the same with what it hears later.
+    A message of the user's starts new groups. The page does the same with later messages.
     """
     lines: list[list[Message]] = []
     open_lines: dict[str, list[Message]] = {}
@@ -171,12 +166,11 @@ class ConversationReader:
     def __init__(self, files: ReadOnlyFiles, render: Render) -> None:
         self._files = files
         self._render = render
-        self._hits = TurnHits(files)
 
     def page(self, before: str | None, limit: int) -> MessagesPage:
-        found = history.page(self._files, before, limit)
-        lines = [self._view(*said) for said in in_lines(found.messages)]
-        return MessagesPage(messages=lines, before=found.before)
+        history_page = history.page(self._files, before, limit)
+        lines = [self._view(*group) for group in in_lines(history_page.messages)]
+        return MessagesPage(messages=lines, before=history_page.before)
 
     def find(self, message_id: str) -> MessageView | None:
         """A message by its id, looked for from the newest on."""
@@ -191,32 +185,36 @@ class ConversationReader:
         return None
 
     def _view(self, *line: Message) -> MessageView:
-        """One line of the conversation: the newest of these, which stands for the others."""
+        """One line of the conversation: the newest message of the group."""
         *repeats, message = line
         is_plain = message.role == "user" or message.reminder is not None
         return MessageView.of(
             message,
             html=None if is_plain else self._render(message.text),
-            memory=self._hits.count(message.turn_id) if message.role == "agent" else 0,
+            memory=self._count_hits(message.turn_id) if message.role == "agent" else 0,
             repeats=[one.id for one in repeats],
             since=repeats[0].created_at if repeats else None,
         )
 
+    def _count_hits(self, turn_id: str | None) -> int:
+        hits = turn_hits(self._files, turn_id) if turn_id and is_id(turn_id) else None
+        return len(hits or ())
 
-# ---- what is not in the conversation yet
+
+# ---- the inbox
 
 
 def waiting(files: ReadOnlyFiles) -> list[InboxItemView]:
-    """What the user sent and no message shows yet, oldest first."""
+    """Messages of the user's that are not in the conversation yet, oldest first."""
     frozen = _being_answered(files)
     names = [name for name in files.names(paths.INBOX) if not name.startswith(RESULTS)]
     ids = (name.removesuffix(".json") for name in names[:_MAX_WAITING])
-    found = [view for id_ in ids if (view := _inbox_view(_item(files, id_), frozen))]
-    return sorted(found, key=lambda view: (view.created_at, view.id))
+    views = [view for id_ in ids if (view := _inbox_view(_item(files, id_), frozen))]
+    return sorted(views, key=lambda view: (view.created_at, view.id))
 
 
 def waiting_item(files: ReadOnlyFiles, item_id: str) -> InboxItemView | None:
-    """An inbox entry if it is still there, and of the user's."""
+    """One of them; None when it is gone or is a task's result."""
     return _inbox_view(_item(files, item_id), _being_answered(files))
 
 
@@ -227,7 +225,7 @@ def _item(files: ReadOnlyFiles, item_id: str) -> InboxItem | None:
 
 
 def _being_answered(files: ReadOnlyFiles) -> frozenset[str]:
-    """Inbox ids that a turn in progress has frozen."""
+    """Inbox ids that a turn in progress answers."""
     names = files.names(paths.TURNS, suffix=".started")
     marks = (files.peek(f"{paths.TURNS}/{name}", TurnAttempt) for name in names)
     return frozenset(id_ for mark in marks if mark and not mark.stopped for id_ in mark.inputs)
@@ -240,20 +238,17 @@ def _inbox_view(item: InboxItem | None, frozen: frozenset[str]) -> InboxItemView
 
 
 def open_question(files: Files) -> QuestionView | None:
-    found = inbox.pending_question(files)
-    return found and QuestionView.of(found)
-
-
-# ---- what is read once
+    question = inbox.pending_question(files)
+    return question and QuestionView.of(question)
 
 
 def mark_of(text: str, quote: Json) -> int:
-    """What tells in this process whether the same is said again, at the cost of a number."""
+    """Tells in this process whether a message is the same; takes little memory."""
     return hash((text, str(quote or "")))
 
 
 class KnownIds:
-    """What was said under which id in the last days, so that one sent twice is taken once."""
+    """The messages of the last days by id, so that one sent twice is taken once."""
 
     def __init__(self, files: ReadOnlyFiles, days: int = 14) -> None:
         self._files = files
@@ -272,8 +267,8 @@ class KnownIds:
             for name in names:
                 if name >= oldest:
                     self._learn(name)
-            found = (ids.get(message_id) for ids in self._ids.values())
-            return next((mark for mark in found if mark is not None), None)
+            marks = (ids.get(message_id) for ids in self._ids.values())
+            return next((mark for mark in marks if mark is not None), None)
 
     def _learn(self, name: str) -> None:
         """Read what a day's file has more than when it was read last."""
@@ -288,12 +283,12 @@ class KnownIds:
                 self._read[name] = end
 
 
-# ---- what a turn was given of memory
+# ---- turns
 
 
 def turn_hits(files: ReadOnlyFiles, turn_id: str) -> list[TurnHit] | None:
-    """What a turn was given of memory; None when nothing is known of that turn."""
-    # As JSON, not as a record: its messages and tasks need not be read for this.
+    """The memory hits a turn was given; None when the turn is unknown."""
+    # Twice in done/: it may move there between the two looks. As JSON: the rest is not needed.
     for path in (paths.turn_done(turn_id), paths.turn_new(turn_id), paths.turn_done(turn_id)):
         try:
             data = files.read(path)
@@ -301,50 +296,26 @@ def turn_hits(files: ReadOnlyFiles, turn_id: str) -> list[TurnHit] | None:
         except (BadRecord, StorageError):
             return None
         if record is not None:
-            injected = record.get("injected")
-            given = injected if isinstance(injected, list) else []
-            return [hit for one in given if (hit := _turn_hit(one))]
+            given = record.get("injected")
+            return [
+                hit for one in (given if isinstance(given, list) else ()) if (hit := _turn_hit(one))
+            ]
     return None
 
 
 def turn_prompt(files: Files, run_id: str) -> TurnPromptView | None:
-    """What a turn, or a task's run, was told; None when that is not kept, or no longer."""
-    found = files.peek(paths.turn_prompt(run_id), TurnPrompt) if is_id(run_id) else None
-    return found and TurnPromptView.model_validate(found.to_dict())
+    """The prompt of a turn or a task's run; None when it is not kept."""
+    prompt = files.peek(paths.turn_prompt(run_id), TurnPrompt) if is_id(run_id) else None
+    return prompt and TurnPromptView.model_validate(prompt.to_dict())
 
 
-def _turn_hit(given: Json) -> TurnHit | None:
-    if isinstance(given, str):  # an earlier format kept the sources alone
-        return TurnHit(source=given)
-    source = given.get("source") if isinstance(given, dict) else None
+def _turn_hit(value: Json) -> TurnHit | None:
+    if isinstance(value, str):  # an earlier format kept the sources alone
+        return TurnHit(source=value)
+    source = value.get("source") if isinstance(value, dict) else None
     if not isinstance(source, str):
         return None
     try:
-        return TurnHit.model_validate(given)
+        return TurnHit.model_validate(value)
     except ValidationError:
         return TurnHit(source=source)
-
-
-class TurnHits:
-    """How many memory hits turns were given; a record is read once, as it never changes."""
-
-    def __init__(self, files: ReadOnlyFiles) -> None:
-        self._files = files
-        self._lock = threading.Lock()
-        self._known: dict[str, int] = {}
-
-    def count(self, turn_id: str | None) -> int:
-        """The number of hits of a turn; 0 when it is not known."""
-        if turn_id is None or not is_id(turn_id):
-            return 0
-        with self._lock:
-            if turn_id in self._known:
-                return self._known[turn_id]
-        hits = turn_hits(self._files, turn_id)
-        if hits is None:
-            return 0
-        with self._lock:
-            if len(self._known) >= _MOST_COUNTS:
-                del self._known[next(iter(self._known))]
-            self._known[turn_id] = len(hits)
-        return len(hits)

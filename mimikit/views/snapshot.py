@@ -1,4 +1,4 @@
-"""Everything together: the snapshot a page starts from, and the changes that keep it fresh."""
+"""The snapshot a page starts from, and the changes that keep it current."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ from mimikit.views.usage import UsageBy, UsageReader, UsageReport
 
 
 class SnapshotView(View):
-    """All a page needs to begin."""
-
     cursor: str
-    """Where the changes after it begin."""
+    """Where later changes begin."""
     version: str
     now: Instant
     timezone: str
@@ -63,7 +61,7 @@ class TaskChange(View):
 
 
 class TriggerChange(View):
-    """Without the trigger when it is gone."""
+    """Without the trigger when it was removed."""
 
     kind: Literal["trigger"] = "trigger"
     id: str
@@ -121,8 +119,6 @@ class ChangeList(View):
 
 
 class StateReader:
-    """The state folder as the page sees it now."""
-
     def __init__(
         self, files: ReadOnlyFiles, settings: Settings, clock: Clock, render: Render
     ) -> None:
@@ -145,22 +141,15 @@ class StateReader:
         return self.usage.report(by, since, self._clock.now(), self.consumer().current)
 
     def situation(self, consumer: Consumer | None = None) -> ExplanationContext:
-        """What triggers are explained by."""
         consumer = consumer or self.consumer()
-        return triggers.situation(
-            self.files,
-            now=self._clock.now(),
-            zone=self._settings.zone,
-            consumer_up=consumer.is_there,
-            health=consumer.health,
-            paused=status.is_paused(self.files, consumer.current),
-        )
+        now, zone = self._clock.now(), self._settings.zone
+        return status.situation(self.files, consumer, now=now, zone=zone)
 
     def snapshot(self) -> SnapshotView:
-        """All a page needs; its cursor is older than what is in it, so that no change is missed."""
+        """Its cursor is read first, so that no change is missed."""
         cursor = read_changes(self.files, None).cursor
         consumer = self.consumer()
-        # The inbox before the messages: an item that moves meanwhile is in both, not in neither.
+        # The inbox before the messages: an item that moves meanwhile is in both, never in neither.
         waiting = messages.waiting(self.files)
         page = self.conversation.page(None, 50)
         seen = {message.id for message in page.messages}
@@ -179,7 +168,7 @@ class StateReader:
         )
 
     def change(self, hint: dict[str, object]) -> Change | None:
-        """A hint of the consumer's made whole from the state files; None when it says nothing."""
+        """Look up what a hint of the consumer's stands for; None for an unknown one."""
         match hint:
             case {"kind": "message", "id": str(id_)}:
                 message = self.conversation.find(id_)

@@ -1,36 +1,25 @@
-"""How the whole is doing: the consumer, its seats, queues, engines; all of it on one screen.
-
-Whether the consumer lives and works is one rule, for page, terminal and API.
-"""
+"""The consumer's health, queues and engines, for page, terminal and API."""
 
 from __future__ import annotations
 
-import os
-import re
 import socket
-import tomllib
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import islice
-from operator import attrgetter
-from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, computed_field
+from pydantic import Field
 
-from mimikit import __version__, config
+from mimikit import __version__
 from mimikit.config import Settings
 from mimikit.conversation import inbox
-from mimikit.engine_settings import SettingsSection
-from mimikit.errors import MimikitError
 from mimikit.log import log_tails
 from mimikit.protocol import ids, paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.models import EngineStatus, Instant, LiveRun, Question, time_text
 from mimikit.protocol.runtime import Health, LockHolder, RuntimeState
 from mimikit.tasks import ledger
+from mimikit.tools import world
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import tasks, triggers
 from mimikit.views.base import View
@@ -41,7 +30,7 @@ from mimikit.views.usage import UsageReader, UsageTodayView
 
 ConsumerState = Literal["running", "starting", "stuck", "down"]
 PageState = Literal["ok", "hung", "down"]
-"""The same in the words of the page: one that starts serves nobody yet."""
+"""The same for the page: one that is starting counts as down."""
 BEAT_LATE = timedelta(seconds=15)
 TICK_LATE_S = 10.0
 _ON_PAGE: dict[ConsumerState, PageState] = {
@@ -52,7 +41,7 @@ _ON_PAGE: dict[ConsumerState, PageState] = {
 }
 _LOG_TAIL_BYTES = 2**18
 _LOGS_LOOKED_AT = 2
-"""Files of the log: a new one is begun each day."""
+"""Log files; a new one is begun each day."""
 _ERRORS_SHOWN = 3
 _RECENT = timedelta(hours=24)
 
@@ -64,7 +53,7 @@ class Consumer(View):
     pid: int | None
     beat_age_s: float | None
     health: Health | None
-    """The last one, whoever wrote it."""
+    """The last heartbeat, whoever wrote it."""
     holder: LockHolder | None = Field(exclude=True)
 
     @property
@@ -84,7 +73,7 @@ class Consumer(View):
 
     @property
     def current(self) -> Health | None:
-        """What it says; None when it is down."""
+        """Its heartbeat; None when it is down."""
         return self.health if self.is_there else None
 
     @property
@@ -94,10 +83,10 @@ class Consumer(View):
 
 
 def look_at_consumer(files: Files, now: datetime) -> Consumer:
-    """Find out without touching its lock: a lock taken to look could keep a starting one out.
+    """Without touching its lock: a lock taken to look could keep a starting consumer out.
 
-    On this machine its process tells; from elsewhere the heartbeat does, and one from the future
-    counts as a late one.
+    On this machine its process is checked; elsewhere the heartbeat, and one from the future counts
+    as late.
     """
     holder = files.peek(paths.CONSUMER_HOLDER, LockHolder)
     health = files.peek(paths.HEALTH, Health)
@@ -119,6 +108,20 @@ def look_at_consumer(files: Files, now: datetime) -> Consumer:
         beat_age_s=age.total_seconds() if age is not None else None,
         health=health,
         holder=holder,
+    )
+
+
+def situation(
+    files: ReadOnlyFiles, consumer: Consumer, *, now: datetime, zone: ZoneInfo
+) -> ExplanationContext:
+    current = consumer.current
+    return world.situation(
+        files,
+        now=now,
+        zone=zone,
+        paused=is_paused(files, current),
+        consumer_up=consumer.is_there,
+        model_missing=triggers.model_missing(current.engines if current else {}),
     )
 
 
@@ -144,22 +147,20 @@ class WorkersStatus(View):
 
 
 class StatusView(View):
-    """One object that says how it goes."""
-
     consumer: PageState
     beat_age_s: float | None
     teller: TellerStatus
     planner: PlannerStatus
     workers: WorkersStatus
     queues: dict[str, int]
-    """Tasks that wait, by queue."""
+    """Queued tasks, by queue."""
     engines: dict[str, EngineStatus]
-    """By role or profile: what serves it."""
+    """The engine of each role or profile."""
     minds: dict[str, EngineStatus]
-    """By name: each that served here, and what waits for it."""
+    """By name: each engine that was used here, and what waits for it."""
     paused: bool
     question: bool
-    """Whether one waits for its answer."""
+    """Whether a question is open."""
     degraded: str | None
     quarantined: int
     last_tick: Instant | None
@@ -168,8 +169,6 @@ class StatusView(View):
 
 
 class HealthzView(View):
-    """Whether web and consumer work."""
-
     ok: bool
     consumer: PageState
 
@@ -211,19 +210,19 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView)
 
 
 def queue_counts(files: ReadOnlyFiles, current: Health | None) -> dict[str, int]:
-    """Tasks that wait: as the consumer counts them, or counted here while it is down."""
+    """Queued tasks: as the consumer counts them, or counted here while it is down."""
     if current is not None:
         return {seat: current.queued.get(seat, 0) for seat in paths.QUEUES}
     return {seat: len(files.names(f"{seat}/queue")) for seat in paths.QUEUES}
 
 
 def quarantined(files: ReadOnlyFiles) -> int:
-    """How many files could not be read and were set aside."""
+    """Number of unreadable files that were set aside."""
     return len(files.names(paths.CORRUPT, suffix=paths.REASON))
 
 
 def is_paused(files: Files, current: Health | None) -> bool:
-    """Whether the queues are: as the consumer says, or as it left them."""
+    """Whether the queues are paused: as the consumer says, or as it left them."""
     if current is not None:
         return current.paused
     runtime = files.peek(paths.RUNTIME, RuntimeState)
@@ -240,13 +239,13 @@ class TriggerCounts(View):
 
 
 class StateOverview(View):
-    """Everything that matters, at one moment."""
+    """`mimikit status`."""
 
     version: str
     workspace: str
     consumer: Consumer
     queues: dict[str, int]
-    """Tasks that wait, by queue."""
+    """Queued tasks, by queue."""
     paused: bool
     unanswered: int
     orders_waiting: int
@@ -254,14 +253,12 @@ class StateOverview(View):
     question: Question | None
     quarantined: int
     errors: list[dict[str, Any]]
-    """Lines of the log of the last day, newest last."""
+    """Log lines of the last day, newest last."""
     failed: list[TaskView]
     """Tasks that failed within the last day, newest first."""
     listed: list[TriggerView] = Field(exclude=True)
     usage: UsageTodayView
     """Of today."""
-    now: datetime = Field(exclude=True)
-    zone: ZoneInfo = Field(exclude=True)
 
 
 def overview(
@@ -272,7 +269,6 @@ def overview(
     workspace: str,
     settings: Settings,
 ) -> StateOverview:
-    """Look at everything at the moment of `here`."""
     listed = triggers.listed(files, here)
     recent = here.now - _RECENT
     errors = [
@@ -301,98 +297,4 @@ def overview(
         failed=[it for it in failed if it and it.completed_at and it.completed_at >= recent],
         listed=listed,
         usage=UsageReader(files, settings).today(here.now, consumer.current),
-        now=here.now,
-        zone=here.zone,
     )
-
-
-# ---- for doctor
-
-Level: TypeAlias = Literal["ok", "note", "warning", "broken"]
-
-
-class SettingView(View):
-    key: str
-    value: Any
-    origin: str
-    """`default`, `config.toml` or the variable's name."""
-
-
-class Finding(View):
-    """One thing that doctor looked at."""
-
-    level: Level
-    area: str
-    text: str
-    mend: str | None = None
-    """What to do, when there is something to do."""
-    fix: Callable[[], object] | None = Field(None, exclude=True)
-    """Does it, when a program safely can."""
-
-    @computed_field
-    @property
-    def fixable(self) -> bool:
-        """Whether `--fix` mends it."""
-        return self.fix is not None
-
-
-def _finding(
-    level: Level,
-    area: str,
-    text: str,
-    mend: str | None = None,
-    fix: Callable[[], object] | None = None,
-) -> Finding:
-    return Finding(level=level, area=area, text=text, mend=mend, fix=fix)
-
-
-ok = partial(_finding, "ok")
-note = partial(_finding, "note")
-warning = partial(_finding, "warning")
-broken = partial(_finding, "broken")
-
-
-class DoctorReport(View):
-    settings: list[SettingView]
-    findings: list[Finding]
-
-
-_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
-
-
-def settings_in_force(folder: Path) -> list[SettingView]:
-    """Each key with its value, secrets left out, and where that comes from; none of bad ones."""
-    try:
-        settings = config.load(folder)
-        file: dict[str, Any] = tomllib.loads(config.file_text(folder / paths.CONFIG))
-    except (MimikitError, OSError, ValueError):
-        return []
-    return [
-        SettingView(key=key, value=_shown(attrgetter(key)(settings)), origin=_origin(key, file))
-        for key in config.known_keys()
-    ]
-
-
-def _shown(value: object) -> object:
-    """Of sections by name only what is set."""
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: it.model_dump(exclude_defaults=True)
-        if isinstance(it, SettingsSection)
-        else "•••"
-        if _SECRET.search(name)
-        else it
-        for name, it in cast("dict[str, Any]", value).items()
-    }
-
-
-def _origin(key: str, file: dict[str, Any]) -> str:
-    for name in (key.replace(".", "__"), key.partition(".")[0]):
-        if (variable := f"MIMIKIT_{name.upper()}") in os.environ:
-            return variable
-    *tables, name = key.split(".")
-    for table in tables:
-        inner = file.get(table)
-        file = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
-    return "config.toml" if name in file else "default"

@@ -1,4 +1,4 @@
-"""Tasks: lists that stay quick however many there are, one task with its events, live output."""
+"""Tasks: lists, one task with its events and result, live output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EVENT_TYPES_HIDDEN = frozenset({"process", "usage"})
 
 
 class TaskView(View):
-    """One task as it stands now. Units: milliseconds."""
+    """One task now. Units: milliseconds."""
 
     id: str
     seat: QueueName
@@ -46,7 +46,7 @@ class TaskView(View):
     completed_at: Instant | None
     not_before: Instant | None
     waits_for: str | None
-    """The engine that it waits for."""
+    """The engine it waits for."""
     attempts: int
     max_attempts: int
     failure_reason: str | None
@@ -58,7 +58,7 @@ class TaskView(View):
     upstream: list[str]
     internal: bool
     headline: str
-    """What a running one does now."""
+    """What a running task does now."""
     wait_ms: int | None
     run_ms: int | None
 
@@ -68,8 +68,6 @@ class TaskList(View):
 
 
 class TaskOutcome(View):
-    """How a task ended, as it was written down."""
-
     status: str
     text: str
     error: str | None
@@ -80,19 +78,19 @@ class TaskOutcome(View):
     usage: Usage
     result_type: ResultType
     has_diff: bool
-    """Whether files of the workspace changed, as `…/diff` tells."""
+    """Whether files of the workspace changed; `…/diff` has them."""
 
 
 class ResultView(TaskOutcome):
     """How a task ended, as the page shows it."""
 
     html: str | None
-    """Null where there is no text, and for a command's output, which is no markdown."""
+    """Null without a text, and for a command's output, which is plain text."""
     completed_at: Instant
 
 
 class LedgerEvent(View):
-    """A line of the ledger about a task; what else stands on it differs by its type."""
+    """A line of the ledger about a task; further keys depend on its type."""
 
     model_config = ConfigDict(
         extra="allow", frozen=True, alias_generator=to_camel, populate_by_name=True
@@ -102,8 +100,6 @@ class LedgerEvent(View):
 
 
 class OutputEvent(View):
-    """What a run did at a time."""
-
     at: str
     type: str
     text: str
@@ -112,7 +108,7 @@ class OutputEvent(View):
 
 
 class OutputView(View):
-    """A run's events from an offset on, where to go on, and whether nothing more will come."""
+    """A run's events from an offset on, the next offset, and whether the run has ended."""
 
     events: list[OutputEvent]
     offset: str
@@ -154,7 +150,7 @@ def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> TaskVi
 
 
 def find_view(files: ReadOnlyFiles, task_id: str) -> TaskSnapshot | None:
-    """Looked for twice: a task on its way back to the queue is seen by the second look."""
+    """Tried twice: a task moving back to the queue is found the second time."""
     return queue.show(files, task_id) or queue.show(files, task_id)
 
 
@@ -163,22 +159,22 @@ def listed(
 ) -> list[TaskView]:
     """Tasks of one state, or running, queued and then ended ones, newest end first."""
     wanted = {state} if state else LIVE | ledger.ENDED
-    found: list[TaskSnapshot] = []
+    snapshots: list[TaskSnapshot] = []
     if wanted & LIVE:
-        found = [known for known in live_views(files) if known.state in wanted]
-        found = found[: limit or MAX_LIVE]
+        snapshots = [known for known in live_views(files) if known.state in wanted]
+        snapshots = snapshots[: limit or MAX_LIVE]
     if wanted & ledger.ENDED:
         ids = ledger.ended_ids(files, limit or MAX_ENDED, wanted)
         ended = [it for id_ in ids if (it := find_view(files, id_)) and it.state in wanted]
-        over = {known.task.id for known in ended}  # since it was seen at work, it may be
-        found = [known for known in found if known.task.id not in over] + ended
-    return [task_view(files, known, live) for known in found]
+        over = {known.task.id for known in ended}  # it may have ended since it was seen running
+        snapshots = [known for known in snapshots if known.task.id not in over] + ended
+    return [task_view(files, known, live) for known in snapshots]
 
 
 def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
-    """Running and queued tasks, in the order they are taken; of a long queue its first by name."""
-    found: dict[str, TaskSnapshot] = {}
-    # In the order of their way, and back: one that moves meanwhile is met again, never missed.
+    """Running and queued tasks, in queue order; of a long queue the first by name."""
+    by_id: dict[str, TaskSnapshot] = {}
+    # Forth and back: a task that moves meanwhile is met twice, never missed.
     places: tuple[tuple[TaskState, str], ...] = (
         ("queued", "queue"), ("running", "running"), ("queued", "queue")
     )  # fmt: skip
@@ -190,27 +186,27 @@ def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
                     continue
                 seen.add((folder, name))
                 if task := files.peek(f"{seat}/{folder}/{name}", Task):
-                    found[task.id] = TaskSnapshot(task, seat, state)
-    # Plans whose question waits for its answer stand in no queue any more.
+                    by_id[task.id] = TaskSnapshot(task, seat, state)
+    # A plan with an open question is in no queue.
     for name in files.names("planner/results")[:MAX_LIVE]:
         known = queue.show(files, name.removesuffix(".json"))
         if known is not None and known.state == "asking":
-            found[known.task.id] = known
-    return sorted(found.values(), key=lambda v: (v.state == "queued", *queue.order_of(v.task)))
+            by_id[known.task.id] = known
+    return sorted(by_id.values(), key=lambda v: (v.state == "queued", *queue.order_of(v.task)))
 
 
 def in_trace(
     files: ReadOnlyFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskSnapshot
 ) -> list[TaskView]:
-    """Tasks of a trace that can be found quickly, those known among them, oldest first."""
-    found = {view.task.id: view for view in known}
-    found |= {it.task.id: it for it in live_views(files) if it.task.trace_id == trace_id}
+    """Tasks of a trace that can be found quickly, with those `known`, oldest first."""
+    by_id = {view.task.id: view for view in known}
+    by_id |= {it.task.id: it for it in live_views(files) if it.task.trace_id == trace_id}
     for id_ in ledger.trace_ids(files, trace_id):
-        if len(found) >= MAX_TRACE:
+        if len(by_id) >= MAX_TRACE:
             break
-        if id_ not in found and (other := find_view(files, id_)):
-            found[id_] = other
-    ordered = sorted(found.values(), key=lambda v: (v.task.created_at, v.task.id))
+        if id_ not in by_id and (other := find_view(files, id_)):
+            by_id[id_] = other
+    ordered = sorted(by_id.values(), key=lambda v: (v.task.created_at, v.task.id))
     return [task_view(files, other, live) for other in ordered]
 
 
@@ -240,24 +236,24 @@ def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
 
 
 def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
-    """How it ended; None while it has not."""
-    told, outcome = task_outcome(known), known.outcome
-    if told is None or outcome is None:
+    """None while it has not ended."""
+    base, outcome = task_outcome(known), known.outcome
+    if base is None or outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
-    text = plain(told.text) if is_run else told.text or told.error or ""
+    text = plain(base.text) if is_run else base.text or base.error or ""
     is_output = known.task.profile == "command" and known.seat == "worker"
     return ResultView.of(
-        told,
+        base,
         text=text,
         html=None if is_output or not text else render(text),
-        error=plain(told.error) if told.error else None,
+        error=plain(base.error) if base.error else None,
         completed_at=outcome.completed_at,
     )
 
 
 def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputEvent], int, bool]:
-    """A run's events from an offset on, where to go on, and whether the file's end is reached."""
+    """A run's events from an offset on, the next offset, and whether the file's end is reached."""
     path = paths.run_output(run_id)
     limit = _OUTPUT_PART
     while True:
@@ -267,7 +263,7 @@ def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputE
         limit *= 4
     end = data.rfind(b"\n") + 1
     if end == 0 and limit >= _OUTPUT_LINE:
-        end = len(data)  # one endless line: nobody reads it, go past it
+        end = len(data)  # one endless line: skip it
     events: list[OutputEvent] = []
     for _, line in whole_lines(data[:end]):
         type_, more = str(line.get("type") or "note"), line.get("data")
@@ -287,7 +283,7 @@ def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputE
 
 
 def _first_output(files: ReadOnlyFiles, task_id: str) -> datetime | None:
-    """When a run first wrote something."""
+    """When a run wrote its first output."""
     for _, line in files.lines(paths.run_output(task_id), limit=4096):
         with contextlib.suppress(ValueError):
             return to_utc(datetime.fromisoformat(str(line.get("at"))))

@@ -1,20 +1,17 @@
-"""Triggers in words: when they ran and will run, why they wait, what they did before."""
+"""Triggers: when they ran and will run, why they wait, what they did."""
 
 from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime
 from typing import Any, Literal
-from zoneinfo import ZoneInfo
 
 from mimikit.language.phrases import say_both
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import EngineStatus, Instant, Notify, to_utc
-from mimikit.protocol.notify import notify_of, told_words
-from mimikit.protocol.runtime import Health
+from mimikit.protocol.notify import notify_of, notify_words
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger
-from mimikit.tools import world
 from mimikit.tools.world import active, title
 from mimikit.triggers import conditions, explain, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
@@ -22,12 +19,12 @@ from mimikit.views.base import Title, View, Words
 
 MAX_LISTED = 500
 _ASKED = "standard"
-"""The profile whose model is asked about conditions."""
+"""The profile whose model evaluates conditions."""
 _NO_MODEL = "no language model is connected"
 
 
 class TriggerView(View):
-    """One trigger as it stands now; of a broken one, what can still be said. Units: seconds."""
+    """One trigger now; of a broken one, what is known. Units: seconds."""
 
     id: str
     title: Title
@@ -46,9 +43,9 @@ class TriggerView(View):
     once: bool
     overlap: Literal["skip", "queue"]
     notify: Notify
-    """Who is told of its runs: as asked for, else what is usual for its kind."""
+    """Who is told of its runs: as chosen, else the usual for its kind."""
     notify_given: bool
-    """Whether that was asked for."""
+    """Whether that was chosen."""
     told: Words
     """The same in words."""
     timeout: float | None
@@ -61,9 +58,9 @@ class TriggerView(View):
     last_task_id: str | None
     last_verdict: str | None
     failure_streak: int
-    """So many runs in a row failed in the same way."""
+    """Runs in a row that failed in the same way."""
     paused_by: Literal["breaker"] | None
-    """Who paused it, where that was not its user."""
+    """What paused it, where that was not its user."""
     blocked_by: str | None
     """The task or trigger because of which it can never fire."""
     broken: str | None
@@ -84,33 +81,13 @@ _BROKEN: dict[str, Any] = {
     "once": False, "overlap": "skip", "notify": "message", "timeout": None, "max_attempts": 1,
     "origin": "file", "notify_given": False, "told": say_both("notify_none"),
 }  # fmt: skip
-"""What is shown of a definition that can not be read."""
-
-
-# ---- what an explanation is made from
-
-
-def situation(
-    files: ReadOnlyFiles,
-    *,
-    now: datetime,
-    zone: ZoneInfo,
-    consumer_up: bool,
-    health: Health | None,
-    paused: bool,
-) -> ExplanationContext:
-    """The world around the triggers, as the state files have it."""
-    missing = model_missing(health.engines if health else {})
-    return world.situation(
-        files, now=now, zone=zone, paused=paused, consumer_up=consumer_up, model_missing=missing
-    )
+"""Shown for a definition that cannot be read."""
 
 
 def model_missing(engines: dict[str, EngineStatus]) -> str | None:
-    """Why no model can be asked about a condition; None when one can, or nobody knows.
+    """Why no model can evaluate a condition; None when one can, or it is unknown.
 
-    Args:
-        engines: by profile, from the heartbeat.
+    engines: by profile, from the heartbeat.
     """
     asked = engines.get(_ASKED)
     if asked is None:
@@ -126,9 +103,9 @@ def model_missing(engines: dict[str, EngineStatus]) -> str | None:
 def listed(files: ReadOnlyFiles, here: ExplanationContext) -> list[TriggerView]:
     """Triggers, newest first; of very many the newest by name."""
     ids = registry.ids(files)[-MAX_LISTED:]
-    found = [trigger for id_ in ids if (trigger := find(files, id_, here))]
+    views = [trigger for id_ in ids if (trigger := find(files, id_, here))]
     never = datetime.min.replace(tzinfo=UTC)
-    return sorted(found, key=lambda trigger: trigger.created_at or never, reverse=True)
+    return sorted(views, key=lambda trigger: trigger.created_at or never, reverse=True)
 
 
 def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> TriggerView | None:
@@ -142,18 +119,18 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
         _, headline = explain.headline(trigger, state, broken, here)
         named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)
         return TriggerView.model_validate(_BROKEN | known | named | {"headline": headline})
-    told = explain.report(trigger, state, broken, here)
+    current = explain.report(trigger, state, broken, here)
     return TriggerView.of(
         trigger,
         **known
         | {
-            "next_run_at": told.next_at,
-            "headline": told.headline,
-            "last": told.last,
+            "next_run_at": current.next_at,
+            "headline": current.headline,
+            "last": current.last,
             "title": title(trigger),
             "notify": notify_of(trigger),
-            "told": told_words(trigger),
-            "words": told.words,
+            "told": notify_words(trigger),
+            "words": current.words,
             "cooldown": cooldown_of(trigger),
         },
     )
@@ -170,7 +147,7 @@ def cooldown_of(trigger: Trigger) -> float:
 
 
 def explained(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Explanation:
-    """Everything there is to say about one trigger; also about one that is gone."""
+    """Why a trigger did or did not fire; also of a removed one."""
     trigger, broken = active(files, trigger_id)
     lines = ledger.slots_of(files, trigger_id, explain.MAX_SLOTS)
     there = dataclasses.replace(here, slots=[line for line in lines if _is_sound(line)])
@@ -178,18 +155,18 @@ def explained(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -
 
 
 def notes(trigger: Trigger, here: ExplanationContext, *, asked_every_s: float) -> list[Words]:
-    """What whoever makes this trigger should know: costs, and what is in its way."""
-    told = explain.notes(trigger, asked_every_s=asked_every_s)
-    if told and here.model_missing:
-        told.append(say_both("trigger_nobody_to_ask_now", why=here.model_missing))
+    """Costs of a trigger, and what keeps it from running."""
+    result = explain.notes(trigger, asked_every_s=asked_every_s)
+    if result and here.model_missing:
+        result.append(say_both("trigger_nobody_to_ask_now", why=here.model_missing))
     plan = trigger.schedule
     if plan is not None and plan.run_at is not None and plan.run_at <= here.now:
-        told.append(say_both("trigger_time_passed"))
-    return told
+        result.append(say_both("trigger_time_passed"))
+    return result
 
 
 def _is_sound(line: dict[str, Any]) -> bool:
-    """Whether a line of the ledger is as it was written; hands and disks damage some."""
+    """Whether a line of the ledger is undamaged."""
     try:
         times = [datetime.fromisoformat(line[key]) for key in ("at", "plannedAt") if key in line]
         list(map(to_utc, times))

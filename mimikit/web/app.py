@@ -1,13 +1,14 @@
 """The Flask app: the page's files and the API, the guard before them, headers and errors after.
 
-The page's files lie under a path that holds a hash of the whole tree, so that a browser may keep
-every file for ever and modules may import one another by relative paths.
+The page's files are served below a hash of the whole tree: a browser may cache each one for ever,
+and modules import one another by relative paths.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import threading
 import traceback
@@ -37,8 +38,8 @@ from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
 from mimikit.web.api.routing import EXTENSION, Site, Trial, error_answer, site
 from mimikit.web.feed import Feed
-from mimikit.web.guard import SAFE_METHODS, Guard, RateLimit, RequestDenied, allowed_hosts
-from mimikit.web.markdown import Markdown
+from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
+from mimikit.web.markdown import render_cached
 from mimikit.web.tokens import CurrentToken
 
 if TYPE_CHECKING:
@@ -110,8 +111,8 @@ def build_web(
 ) -> Flask:
     """The app of one web process.
 
-    bound: the real address and port it is served at.
-    search: makes the search in memory; asked when it is needed first, and once.
+    bound: the address and port it is really served at.
+    search: makes the search in memory, once, when it is first needed.
     is_local: whether that address is a loopback one.
     trial: tries an endpoint.
 
@@ -126,7 +127,7 @@ def build_web(
     clock, log, web = state.clock, state.log, state.settings.web
     log.secrets.append(token)
     guest = ReadOnlyFiles(state.files)
-    reader = StateReader(guest, state.settings, clock, Markdown().html)
+    reader = StateReader(guest, state.settings, clock, render_cached)
     guard = Guard(
         guest,
         CurrentToken(guest, token),
@@ -155,16 +156,6 @@ def build_web(
         is_local=is_local,
     )
     app.before_request(guard.check)
-
-    def check_place(response: Response | None = None) -> Response | None:
-        """Before and after: what lies in a folder that was moved away, nobody will answer."""
-        if request.method in SAFE_METHODS or guest.fs.is_in_place():
-            return response
-        said = f"{guest.fs.root} was moved, removed or replaced; try again in a moment"
-        return _add_headers(error_answer(503, said))
-
-    app.before_request(check_place)
-    app.after_request(check_place)  # pyright: ignore[reportArgumentType]
     app.register_blueprint(page_routes(assets or Assets(asset_folder("webui"))))
     for area in AREAS:
         app.register_blueprint(area.blueprint)
@@ -174,17 +165,14 @@ def build_web(
 
 
 def _once(make: Callable[[], MemorySearch]) -> Callable[[], MemorySearch]:
-    """Gives what `make` makes, made at the first call, whichever thread's that is."""
-    making = threading.Lock()
-    made: list[MemorySearch] = []
+    """Made at the first call, whichever thread's that is."""
+    lock, cached = threading.Lock(), functools.cache(make)
 
-    def give() -> MemorySearch:
-        with making:
-            if not made:
-                made.append(make())
-            return made[0]
+    def get() -> MemorySearch:
+        with lock:
+            return cached()
 
-    return give
+    return get
 
 
 def _add_headers(response: Response) -> Response:
@@ -236,50 +224,29 @@ def _status_of(error: MimikitError) -> int:
 
 
 class Assets:
-    """The files of the page below one folder."""
+    """The files of the page, read once: those of a known type, none hidden, none behind links."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
-        self._lock = threading.Lock()
-        self._signature: object = None
-        self._files: dict[str, Path] = {}
-        self._hash = ""
-
-    def tree_hash(self) -> str:
-        """The hash of every file's name and content; looked up anew when one changed.
-
-        Served are files whose type is known; no hidden ones, none behind links.
-        """
-        found: dict[str, Path] = {}
-        for path in sorted(self._root.rglob("*")):
-            name = path.relative_to(self._root)
+        digest = hashlib.sha256()
+        self._files: dict[str, bytes] = {}
+        for path in sorted(root.rglob("*")):
+            name = path.relative_to(root)
             is_hidden = any(part.startswith(".") for part in name.parts)
             if path.suffix in _TYPES and path.is_file() and not (path.is_symlink() or is_hidden):
-                found[name.as_posix()] = path
-        signature = [(name, path.stat().st_mtime_ns) for name, path in found.items()]
-        with self._lock:
-            if signature != self._signature:
-                digest = hashlib.sha256()
-                for name, path in found.items():
-                    data = path.read_bytes()
-                    digest.update(f"{name}\x00{len(data)}\x00".encode() + data)
-                self._files, self._signature = found, signature
-                self._hash = digest.hexdigest()[:16]
-            return self._hash
+                self._files[name.as_posix()] = data = path.read_bytes()
+                digest.update(f"{name}\x00{len(data)}\x00".encode() + data)
+        self.tree_hash = digest.hexdigest()[:16]
+        """Of every file's name and content."""
+        index = self._files["index.html"].decode()
+        self.index = index.replace("{{assets}}", f"/assets/{self.tree_hash}").encode()
 
     def read(self, tree_hash: str, name: str) -> tuple[bytes, str]:
-        """A file's bytes and type; NotFound for what is none, or when one has changed since."""
-        if tree_hash != self._hash and tree_hash != self.tree_hash():
+        """A file's bytes and type; NotFound for none, and for one of another version."""
+        if tree_hash != self.tree_hash:
             raise NotFound("the page is newer than this; load it again")
-        path = self._files.get(name)
-        if path is None:
+        if name not in self._files:
             raise NotFound(f"the page has no file {name[:80]!r}")
-        return path.read_bytes(), _TYPES[path.suffix]
-
-    def index(self) -> bytes:
-        """index.html with the path of its files filled in."""
-        text = (self._root / "index.html").read_text(encoding="utf-8")
-        return text.replace("{{assets}}", f"/assets/{self.tree_hash()}").encode()
+        return self._files[name], _TYPES[Path(name).suffix]
 
 
 def page_routes(assets: Assets) -> Blueprint:
@@ -290,7 +257,7 @@ def page_routes(assets: Assets) -> Blueprint:
     def index() -> Response:
         if page := site().guard.own_page():
             return Response(status=307, headers={"Location": page, "Cache-Control": "no-store"})
-        response = Response(assets.index(), mimetype="text/html")
+        response = Response(assets.index, mimetype="text/html")
         response.headers["Cache-Control"] = "no-cache"
         return response
 

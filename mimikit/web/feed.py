@@ -1,8 +1,7 @@
-"""Changes as they happen: every stream follows `events.jsonl` from its own cursor.
+"""Server-sent events: every stream follows `events.jsonl` from its own cursor.
 
-The file is the queue: a slow reader loses nothing and costs no memory. One thread looks whether the
-file grew, ten times a second, and only while a stream is open. What a hint stands for is looked up
-once and shared by all streams.
+The file is the queue: a slow reader loses nothing and costs no memory. While a stream is open one
+thread polls the file ten times a second. What a hint stands for is looked up once for all streams.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ Hint = dict[str, object]
 
 POLL_S = 0.1
 HEARTBEAT_S = 15.0
-LOOK_S = 1.0
+RECHECK_S = 1.0
 RETRY_MS = 2000
 MAX_EVENTS = 1000
-_KEPT = 500
+_CACHED = 500
 _CURSOR = re.compile(r"[A-Za-z0-9._-]{1,128}:[0-9]{1,15}")
-# Of these only the last one counts: each carries the whole fresh thing.
+# Of these only the last one is sent: each carries the whole object.
 _WHOLE = frozenset({"message", "inbox", "task", "trigger", "question", "status"})
 
 
@@ -43,8 +42,6 @@ class StreamsFull(MimikitError):
 
 @dataclass(eq=False, slots=True)
 class StreamPlace:
-    """One open stream."""
-
     tab: str | None
     over: bool = False
     last_state: str | None = None
@@ -52,7 +49,7 @@ class StreamPlace:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What came after a cursor: (its cursor, the change) each, and where to go on."""
+    """The changes after a cursor, each with its own cursor, and the cursor after them."""
 
     cursor: str
     changes: list[tuple[str, Change]]
@@ -60,8 +57,6 @@ class Batch:
 
 
 class Feed:
-    """The streams of one process."""
-
     def __init__(
         self,
         files: ReadOnlyFiles,
@@ -70,14 +65,14 @@ class Feed:
         *,
         max_streams: int,
     ) -> None:
-        """`change` makes a hint whole; `state` tells of a consumer that can no longer hint."""
+        """`change` looks up what a hint stands for; `state` is the consumer's now."""
         self._files, self._change, self._state = files, change, state
         self._max = max_streams
-        self._kept: OrderedDict[str, Change | None] = OrderedDict()
-        self._making = threading.Lock()
-        self._news = threading.Condition()
+        self._cached: OrderedDict[str, Change | None] = OrderedDict()
+        self._cache_lock = threading.Lock()
+        self._changed = threading.Condition()
         self._places: list[StreamPlace] = []
-        self._tailer: threading.Thread | None = None
+        self._poller: threading.Thread | None = None
         self._stopped = False
         self.generation = 0
         """Moves on each time the file changed."""
@@ -85,51 +80,51 @@ class Feed:
     # ---- reading ------------------------------------------------------------------------------
 
     def read(self, since: str | None) -> Batch:
-        """What came after a cursor; a cursor that is none of ours gives a reset."""
+        """The changes after a cursor; an unknown cursor gives a reset."""
         if since and not _CURSOR.fullmatch(since):
             return Batch(read_changes(self._files, None).cursor, [], reset=True)
         changes = read_changes(self._files, since)
         hints = _merged([e for e in changes.events if isinstance(e["kind"], str)])
         if changes.reset or len(hints) > MAX_EVENTS:
             return Batch(changes.cursor, [], reset=True)
-        made = ((str(hint["cursor"]), self._made(hint)) for hint in hints)
-        return Batch(changes.cursor, [(cursor, change) for cursor, change in made if change])
+        whole = ((str(hint["cursor"]), self._whole(hint)) for hint in hints)
+        return Batch(changes.cursor, [(cursor, change) for cursor, change in whole if change])
 
-    def _made(self, hint: Hint) -> Change | None:
+    def _whole(self, hint: Hint) -> Change | None:
         if hint["kind"] not in _WHOLE:
             return self._change(hint)
         cursor = str(hint["cursor"])
-        with self._making:
-            if cursor not in self._kept:
-                self._kept[cursor] = self._change(hint)
-                if len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-            return self._kept[cursor]
+        with self._cache_lock:
+            if cursor not in self._cached:
+                self._cached[cursor] = self._change(hint)
+                if len(self._cached) > _CACHED:
+                    self._cached.popitem(last=False)
+            return self._cached[cursor]
 
     # ---- streams ------------------------------------------------------------------------------
 
     def enter(self, tab: str | None) -> StreamPlace:
-        """Take a place, that of the same tab's old stream first; StreamsFull when none is left."""
-        with self._news:
+        """Take a place; the same tab's old stream ends. StreamsFull when there are too many."""
+        with self._changed:
             for old in [t for t in self._places if tab is not None and t.tab == tab]:
                 self._drop(old)
             if self._stopped or len(self._places) >= self._max:
                 raise StreamsFull(f"{self._max} streams are open already; poll /api/changes")
-            if self._tailer is None:
-                self._tailer = threading.Thread(target=self._tail, name="feed", daemon=True)
-                self._tailer.start()
+            if self._poller is None:
+                self._poller = threading.Thread(target=self._poll, name="feed", daemon=True)
+                self._poller.start()
             place = StreamPlace(tab)
             self._places.append(place)
             return place
 
     def leave(self, place: StreamPlace) -> None:
-        """Give a place back; harmless twice."""
-        with self._news:
+        """Give a place back; a second time does nothing."""
+        with self._changed:
             self._drop(place)
 
     def stop(self) -> None:
         """End every stream at once, and let none in."""
-        with self._news:
+        with self._changed:
             self._stopped = True
             for place in list(self._places):
                 self._drop(place)
@@ -144,7 +139,7 @@ class Feed:
         is_allowed: Callable[[], bool],
         is_connected: Callable[[], bool],
     ) -> Iterator[str]:
-        """The text of one event stream, until its time is over or one of the two says no."""
+        """The text of one event stream, until its time is over or one of the two is False."""
         yield f"retry: {RETRY_MS}\n\n"
         beat = clock.monotonic()
         cursor, end = since, beat + life_s
@@ -159,7 +154,7 @@ class Feed:
                 yield text
             if now >= end or not is_connected():
                 return
-            # While the disk does not answer nobody is put out: the next look decides.
+            # While the disk does not answer, nobody is logged out.
             with contextlib.suppress(StorageError):
                 if not is_allowed():
                     return
@@ -167,17 +162,17 @@ class Feed:
 
     def _wait(self, place: StreamPlace, seen: int) -> None:
         """Sleep until the file changed since generation `seen`, or the stream is over."""
-        with self._news:
-            self._news.wait_for(lambda: place.over or self.generation != seen, LOOK_S)
+        with self._changed:
+            self._changed.wait_for(lambda: place.over or self.generation != seen, RECHECK_S)
 
     def _next_text(self, place: StreamPlace, cursor: str | None) -> tuple[str, str | None]:
-        """What there is to send now, and the cursor after it; nothing while the disk is silent."""
+        """What there is to send now, and the cursor after it; nothing while the disk fails."""
         try:
             batch = self.read(cursor)
             parts = [_frame("change", change.to_json(), id_) for id_, change in batch.changes]
             if batch.reset:
                 parts.append(_frame("reset", b"{}", batch.cursor))
-            # The consumer came, went or hung since this stream last heard: it can not hint itself.
+            # A consumer that started, ended or hung writes no event about it.
             state = self._state()
             if state != place.last_state:
                 place.last_state = state
@@ -191,9 +186,9 @@ class Feed:
         place.over = True
         if place in self._places:
             self._places.remove(place)
-        self._news.notify_all()
+        self._changed.notify_all()
 
-    def _tail(self) -> None:
+    def _poll(self) -> None:
         last: FileStat | None = None
         first = True
         while True:
@@ -201,15 +196,15 @@ class Feed:
                 stat = self._files.stat(paths.EVENTS)
             except StorageError:
                 stat = last
-            with self._news:
+            with self._changed:
                 if not self._places:
-                    self._tailer = None
+                    self._poller = None
                     return
                 if stat != last or first:
                     self.generation += 1
-                    self._news.notify_all()
+                    self._changed.notify_all()
                 last, first = stat, False
-                self._news.wait_for(lambda: not self._places, POLL_S)
+                self._changed.wait_for(lambda: not self._places, POLL_S)
 
 
 def _frame(name: str, data: bytes, id_: str | None = None) -> str:
@@ -218,7 +213,7 @@ def _frame(name: str, data: bytes, id_: str | None = None) -> str:
 
 
 def _merged(events: list[Hint]) -> list[Hint]:
-    """Without what a later event says again; pieces of text that follow one another as one."""
+    """Drop events that a later one repeats; join consecutive pieces of text."""
     last = {(e["kind"], str(e.get("id"))): i for i, e in enumerate(events) if e["kind"] in _WHOLE}
     merged: list[Hint] = []
     for i, event in enumerate(events):

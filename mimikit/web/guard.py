@@ -1,7 +1,6 @@
-"""The door: every request passes here before any route sees it.
+"""Checks every request before any route sees it.
 
-Order: host, address, origin, who it is, content type. What is not named in OPEN needs a login, so
-a new route is closed until somebody opens it.
+Order: host, address, origin, login, content type. Every route needs a login unless OPEN names it.
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]+)?")
 
 
 class RequestDenied(Exception):
-    """A request that goes no further."""
-
     def __init__(
         self, status: int, message: str, *, reason: str, field: str | None = None, wait_s: float = 0
     ) -> None:
@@ -43,7 +40,7 @@ class RequestDenied(Exception):
 
 
 class Guard:
-    """Checks requests of one app, and lets people in and out."""
+    """Checks the requests of one app, and begins and ends sessions."""
 
     def __init__(
         self,
@@ -62,7 +59,7 @@ class Guard:
         self._own_loopback = "[::1]" if ":" in bound[0] else "127.0.0.1"
         self._failures = RateLimit(clock, failed_logins_per_minute)
         self._refusals = RateLimit(clock, _REFUSALS_LOGGED)
-        self._sessions = threading.Lock()  # else a request could prolong a session just ended
+        self._sessions = threading.Lock()  # else a request could extend a session just ended
 
     def check(self) -> None:
         """Raise RequestDenied unless the request may go on; `g.key` is its session's, if any."""
@@ -81,11 +78,11 @@ class Guard:
             raise
 
     def _check_in_order(self) -> None:
-        # Host. Flask only stores what it thinks of it, and asks this first: so decide here.
+        # Host. Flask does not enforce it before this runs.
         if host_name(request.environ.get("HTTP_HOST")) not in self._hosts:
             message = "this host name is not one mimikit answers to; add it to web.hosts"
             raise RequestDenied(400, message, reason="host")
-        # Address. No mended ones: Flask would send the caller on, past every handler of ours.
+        # Address. Flask would redirect a nearly right one, past every handler of ours.
         if isinstance(request.routing_exception, RequestRedirect):
             raise RequestDenied(404, "there is nothing at this address", reason="address")
         has_effect, headers = request.method not in SAFE_METHODS, request.headers
@@ -94,22 +91,22 @@ class Guard:
         if has_effect and not is_own:
             message = "this request comes from another site; use mimikit's own page"
             raise RequestDenied(403, message, reason="origin")
-        # Who. All but the open routes ask; where there is none, only the API keeps that to itself.
+        # Login. Below /api/ also for addresses that do not exist.
         is_api = request.path.startswith("/api/")
         if is_api if request.endpoint is None else request.endpoint not in OPEN:
             g.key = self._caller_key()
-        # Content type. JSON only: what another site's form can send is refused whatever it claims.
-        got = request.mimetype
-        is_empty = request.method == "DELETE" and not got and not request.content_length
-        if has_effect and got != "application/json" and not is_empty:
-            message = f"expected content type application/json, got {got[:60] or 'none'}"
+        # Content type. JSON only, which another site's form cannot send.
+        content_type = request.mimetype
+        is_empty = request.method == "DELETE" and not content_type and not request.content_length
+        if has_effect and content_type != "application/json" and not is_empty:
+            message = f"expected content type application/json, got {content_type[:60] or 'none'}"
             raise RequestDenied(415, message, reason="content type")
 
     def own_page(self) -> str | None:
-        """Where a browser is sent for the page; None: it is there.
+        """The address a browser is redirected to for the page; None: it is there.
 
-        `localhost` is both loopback addresses, and we listen at one: at the other any program may,
-        which would be the same page to the browser and get the session's key.
+        `localhost` is both loopback addresses, and we listen at one: a program that listens at the
+        other would be the same origin to the browser and get the session's key.
         """
         name = host_name(request.environ.get("HTTP_HOST")) or ""
         if name not in LOOPBACK_NAMES - {self._own_loopback}:
@@ -117,7 +114,7 @@ class Guard:
         port = request.environ["HTTP_HOST"][len(name) :]
         return f"{request.scheme}://{self._own_loopback}{port}/"
 
-    # ---- who --------------------------------------------------------------------------------
+    # ---- login
 
     def log_in(self, *, token: str | None, code: str | None) -> str:
         """The key of a new session, for the token or an unspent code.
@@ -125,7 +122,7 @@ class Guard:
         Raises:
             RequestDenied: neither is good, or too many were not.
         """
-        # Asked for before the proof: a token that is renewed between the two ends the session.
+        # Read before the proof is checked: a token renewed in between ends the session.
         current = self._token.get()
         if token is not None:
             denied = RequestDenied(401, "that is not the token", reason="bad token", field="token")
@@ -144,14 +141,14 @@ class Guard:
         self._log.write("audit", "logout", address=request.remote_addr)
 
     def still_valid(self, key: str) -> Callable[[], bool]:
-        """A later answer to whether a caller may go on: a stream outlives its request's check."""
+        """Whether the caller's login is still good, for a stream, which outlives its check."""
         if key:
             return lambda: self._is_session(key)
         token = self._token.get()
         return lambda: self._token.get() == token
 
     def _caller_key(self) -> str:
-        """The key of the caller's session; empty for who has the token."""
+        """The key of the caller's session; empty for a caller with the token."""
         scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             denied = RequestDenied(401, "log in first", reason="bad bearer")
@@ -168,17 +165,17 @@ class Guard:
             return tokens.is_session(self._files, self._token.get(), key, self._clock.now())
 
     def _check_token(self, text: str, denied: RequestDenied) -> None:
-        """Raise for a wrong token. The right one is let in, whatever others tried before it.
+        """Raise for a wrong token. The right one is taken, whatever others tried before.
 
-        A token too long to be guessed is safe with an open door, and a closed one shuts out its
-        owner. A short one, as an operator may set at loopback, would be guessed: there it closes.
+        A long token cannot be guessed, and a rate limit would shut out its owner. A short one, as
+        an operator may set at loopback, is rate-limited.
         """
         is_long = len(text) >= tokens.OPERATOR_TOKEN_CHARACTERS
         if not self._token.matches(text) or not (is_long or self._failures.wait_s() <= 0):
             raise self._failed(denied)
 
     def _failed(self, denied: RequestDenied) -> RequestDenied:
-        """What to answer to a wrong secret: `denied`, or that there were too many."""
+        """The answer to a wrong secret: `denied`, or that there were too many."""
         if self._failures.take():
             return denied
         wait_s = self._failures.wait_s()
@@ -190,10 +187,9 @@ class Guard:
 
 
 def is_same_origin(fetch_site: str | None, origin: str | None, own: str) -> bool:
-    """Whether a request may come from our own page, or from no page at all.
+    """Whether a request comes from our own page, or from no page at all.
 
-    A browser says where a request comes from by Sec-Fetch-Site, or, on plain http, by Origin. What
-    has neither is no browser.
+    A browser sends Sec-Fetch-Site, or Origin on plain http; a script sends neither.
     """
     if fetch_site is not None:
         return fetch_site in ("same-origin", "none")
@@ -219,8 +215,8 @@ def allowed_hosts(hosts: list[str]) -> frozenset[str]:
 
 def host_name(header: str | None) -> str | None:
     """The name in a Host header, lower case, without its port; None when it is malformed."""
-    found = _HOST.fullmatch((header or "").lower())
-    return found[1] if found else None
+    match = _HOST.fullmatch((header or "").lower())
+    return match[1] if match else None
 
 
 # ---- how often

@@ -7,13 +7,10 @@ allow-list. Pictures become links: loading one would tell its server what was sa
 from __future__ import annotations
 
 import functools
-import hashlib
 import html
 import io
 import re
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_CHARACTERS = 200_000
-_CACHE_BYTES = 4 * 2**20
+_CACHED_CHARACTERS = 50_000
 _HIGHLIGHT_CHARACTERS = 20_000
 _HIGHLIGHT_S = 0.1
 # The parser's time grows with these; brackets and addresses are worst: 50,000 take it a second.
@@ -59,46 +56,17 @@ _ATTRIBUTES = {
 }
 
 
-class Markdown:
-    """Renders texts, and keeps what was rendered last."""
+def render_cached(text: str) -> str:
+    """Render one text, and keep what comes of short ones."""
+    return _cached(text) if len(text) <= _CACHED_CHARACTERS else render(text)
 
-    def __init__(self, cache_bytes: int = _CACHE_BYTES) -> None:
-        self._limit = cache_bytes
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[bytes, str] = OrderedDict()
-        self._size = 0
-        self._making: dict[bytes, threading.Lock] = {}
-        """The texts that are being rendered: who asks for the same one meanwhile waits for it."""
 
-    def html(self, text: str) -> str:
-        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-        with self._lock:
-            making = self._making.setdefault(key, threading.Lock())
-        try:
-            with making:
-                return self._known(key) or self._keep(key, render(text))
-        finally:
-            with self._lock:
-                self._making.pop(key, None)
-
-    def _known(self, key: bytes) -> str | None:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def _keep(self, key: bytes, made: str) -> str:
-        with self._lock:
-            self._size += len(made) - len(self._kept.pop(key, ""))
-            self._kept[key] = made
-            while self._size > self._limit and self._kept:
-                _, old = self._kept.popitem(last=False)
-                self._size -= len(old)
-        return made
+@functools.lru_cache(maxsize=100)
+def _cached(text: str) -> str:
+    return render(text)
 
 
 def render(text: str) -> str:
-    """Render one text, without a cache."""
     import nh3
 
     if len(text) > MAX_CHARACTERS:
@@ -152,8 +120,8 @@ def _adjust(state: StateCore) -> None:
     """Say alignment without a style, make pictures links, and show where links lead."""
     for token in state.tokens:
         style = token.attrs.pop("style", None)
-        if style is not None and (found := _ALIGN.fullmatch(str(style))):
-            token.attrs["align"] = found[1]
+        if style is not None and (align := _ALIGN.fullmatch(str(style))):
+            token.attrs["align"] = align[1]
         if token.children:
             token.children = list(_with_hosts(_without_pictures(token.children)))
 

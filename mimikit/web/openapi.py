@@ -50,7 +50,9 @@ def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {
-                name: made for name, made in sorted(schemas.items()) if name not in queries - bodies
+                name: schema_
+                for name, schema_ in sorted(schemas.items())
+                if name not in queries - bodies
             },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
@@ -106,26 +108,26 @@ class _SchemaWriter(GenerateJsonSchema):
         return False
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
-        made = super().model_schema(schema)
-        made.pop("title", None)
+        result = super().model_schema(schema)
+        result.pop("title", None)
         for base in schema["cls"].__mro__:
             if issubclass(base, BaseModel) and base is not BaseModel:
                 for field, text in _texts(base).items():
-                    if field in made.get("properties", {}):
-                        made["properties"][field].setdefault("description", text)
-        return made
+                    if field in result.get("properties", {}):
+                        result["properties"][field].setdefault("description", text)
+        return result
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:
     """The docstrings below the fields of one class, by the fields' names in JSON."""
     source = ast.parse(textwrap.dedent(inspect.getsource(model)))
     body = source.body[0].body if isinstance(source.body[0], ast.ClassDef) else []
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for field, below in itertools.pairwise(body):
         if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
             info = model.model_fields.get(field.target.id)
             name = (info and info.alias) or field.target.id
-            found[name] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
-    return found
+            texts[name] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
+    return texts

@@ -1,6 +1,6 @@
-"""The web process: a socket that we bind and check, stock gunicorn around it, the app inside.
+"""The web process: stock gunicorn on a socket that is bound and checked first.
 
-gunicorn's choices are not left to the environment: PORT would make it listen everywhere, and
+gunicorn is set up by code alone: PORT in the environment would make it listen everywhere, and
 WEB_CONCURRENCY would give each worker its own limits.
 """
 
@@ -12,7 +12,6 @@ import ipaddress
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -38,10 +37,9 @@ if TYPE_CHECKING:
     from flask import Flask
 
 THREADS_BESIDE_STREAMS = 48
-PORT_PATIENCE_S = 1.5
 WATCH_S = 0.5
 
-# Sockets that another gunicorn or systemd left in the environment: gunicorn would listen there.
+# Names of sockets that another gunicorn or systemd left: gunicorn would listen there.
 _FOREIGN = ("GUNICORN_PID", "GUNICORN_FD", "LISTEN_PID", "LISTEN_FDS")
 
 OnReady = Callable[[str, int], None]
@@ -109,7 +107,7 @@ def serve(
         raise
 
     def make_app() -> Flask:
-        # In the worker: descriptors and threads do not survive a fork.
+        # Called in the worker: descriptors and threads do not survive a fork.
         from mimikit.log import EventLog
         from mimikit.state import State, make_search
         from mimikit.web.app import build_web
@@ -176,10 +174,9 @@ def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
 
 
 def _announce(bound: ServerSocket, files: Files) -> None:
-    """Write down where this process listens: the consumer decides by it.
+    """Write down where this process listens; the consumer refuses commands by it.
 
-    One that others reach counts until it is gone and another page starts: what came through it may
-    still wait.
+    The record of a page that ended stays until another page starts: its inputs may still wait.
     """
     for name in files.names(paths.PAGES):
         path = f"{paths.PAGES}/{name}"
@@ -219,22 +216,16 @@ def bind(host: str, port: int) -> ServerSocket:
         raise BadSettings(f"web.host: expected an address of this machine, got {host!r}") from None
     # `localhost` may be both; what people type first is the old one.
     family, *_, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-    deadline = time.monotonic() + PORT_PATIENCE_S
-    while True:
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(256)
-        except OSError as error:
-            listener.close()
-            # The worker of a master that was killed needs a moment to notice.
-            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
-                raise BadSettings(f"cannot listen at {host}:{port}: {_why(error)}") from None
-            time.sleep(0.1)
-        else:
-            name = listener.getsockname()
-            return ServerSocket(listener, str(name[0]), int(name[1]))
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        raise BadSettings(f"cannot listen at {host}:{port}: {_why(error)}") from None
+    name = listener.getsockname()
+    return ServerSocket(listener, str(name[0]), int(name[1]))
 
 
 def _why(error: OSError) -> str:
@@ -262,40 +253,17 @@ class _Server(BaseApplication):
 
 
 def _watch(worker: Any, master: int) -> None:
-    """End the streams when the worker stops; end at once without a master or state folder."""
+    """End the streams when the worker stops; exit without a master or state folder."""
     from mimikit.web.api.routing import EXTENSION, Site
 
     site: Site = worker.wsgi.extensions[EXTENSION]
     while worker.alive:
         if os.getppid() != master:
-            os._exit(1)  # it was killed: the port is free for the next one
-        with contextlib.suppress(OSError):  # the disk does not answer: that says nothing
+            os._exit(1)  # it was killed: free the port for the next one
+        with contextlib.suppress(OSError):  # the disk does not answer: unknown
             if not site.files.fs.is_in_place():
-                # Token and address are another's there.
                 reason = f"{site.files.fs.root} was moved, removed or replaced"
                 worker.log.error("%s; the page has to be started again", reason)
                 os._exit(Arbiter.WORKER_BOOT_ERROR)  # ends the master, too
         time.sleep(WATCH_S)
     site.feed.stop()
-
-
-def main() -> None:
-    """`python -m mimikit.web.serve STATE WORKSPACE [HOST [PORT]]`, for tests and benchmarks."""
-    from mimikit import config
-
-    state, workspace = map(Path, sys.argv[1:3])
-    host, port = (*sys.argv[3:], "", "")[:2]
-
-    def ready(where: str, at: int) -> None:
-        sys.stdout.write(f"http://{where}:{at}\n")
-        sys.stdout.flush()
-
-    try:
-        settings = config.load(state)
-        serve(state, workspace, settings, host or None, int(port) if port else None, ready)
-    except MimikitError as error:
-        sys.exit(f"mimikit: {error}")
-
-
-if __name__ == "__main__":
-    main()

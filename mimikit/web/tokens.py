@@ -1,6 +1,6 @@
-"""Who may come in: the token, sessions of browsers, and login codes for one use.
+"""The token, browser sessions and one-time login codes, all in `secrets/`.
 
-All of it lies in `secrets/`, codes and session keys as hashes only. Nothing here knows of HTTP.
+Codes and session keys are stored as hashes only.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import hashlib
 import hmac
 import os
 import secrets
-import threading
 from datetime import datetime, timedelta
 
 from mimikit.config import local_host
 from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Instant, Record
 
@@ -29,7 +27,7 @@ _GRANTS = ("login-", "session-")
 
 
 class LoginGrant(Record):
-    """`secrets/login-{hash}.json`: a code that was given out; `session-{hash}.json`: a session."""
+    """`secrets/login-{hash}.json`: a login code; `secrets/session-{hash}.json`: a session."""
 
     expires_at: Instant
 
@@ -40,7 +38,7 @@ def operator_token() -> str | None:
 
 
 def load_token(files: Files) -> str:
-    """The operator's token, else the one in `secrets/`: made when missing, damaged or cut short."""
+    """The operator's token, else the one in `secrets/`, made when missing, damaged or too short."""
     if (token := operator_token()) is not None:
         return token
     files.create(paths.TOKEN, _new_token())
@@ -51,7 +49,7 @@ def load_token(files: Files) -> str:
 
 
 def renew_token(files: Files) -> str:
-    """Replace the kept token; every session, link and script of the old one is out.
+    """Replace the stored token; sessions, links and scripts of the old one stop working.
 
     Crash: links and sessions go first, so that none stands beside a new token.
     """
@@ -72,22 +70,17 @@ def _read_token(files: Files) -> str:
 
 
 class CurrentToken:
-    """The token in force, read again when its file changes."""
+    """The token in force: the operator's, or what its file holds now."""
 
     def __init__(self, files: Files, token: str) -> None:
-        """A token that is not the one in the file is the operator's, and stays."""
         self._files, self._token = files, token
-        self._lock = threading.Lock()
-        self._seen: FileStat | None = files.stat(paths.TOKEN)
-        self._follows_file = _read_token(files) == token
+        self._is_in_file = _read_token(files) == token
 
     def get(self) -> str:
-        if self._follows_file:
-            with self._lock:
-                stat = self._files.stat(paths.TOKEN)
-                if stat is not None and stat != self._seen:
-                    self._token, self._seen = load_token(self._files), stat
-        return self._token
+        if not self._is_in_file:
+            return self._token
+        token = _read_token(self._files)
+        return token if len(token) >= OPERATOR_TOKEN_CHARACTERS else load_token(self._files)
 
     def matches(self, text: str) -> bool:
         """Whether this is the token; takes the same time wherever it differs."""
@@ -102,7 +95,7 @@ def new_login_code(files: Files, now: datetime) -> str:
 
 
 def spend_login_code(files: Files, code: str, now: datetime) -> bool:
-    """Whether the code was good; it is not a second time, whichever process removes its file."""
+    """Whether the code was good; only the process that removes its file gets True."""
     path = _code_path(code)
     record = files.peek(path, LoginGrant)
     return record is not None and files.remove(path) and now < record.expires_at
@@ -123,7 +116,7 @@ def begin_session(files: Files, token: str, now: datetime) -> str:
 
 
 def is_session(files: Files, token: str, key: str, now: datetime) -> bool:
-    """Whether a session has this key; one in use is prolonged, once a day."""
+    """Whether a session has this key; one in use is extended, once a day."""
     path = _session_path(token, key)
     session = files.peek(path, LoginGrant)
     if session is None or session.expires_at <= now:
@@ -139,7 +132,7 @@ def end_session(files: Files, token: str, key: str) -> None:
 
 
 def _grant(files: Files, path: str, life: timedelta, now: datetime) -> None:
-    """Write down a code or session, and remove those whose time is over."""
+    """Store a code or session, and remove expired ones."""
     for name in files.names(paths.SECRETS):
         if name.startswith(_GRANTS):
             record = files.peek(f"{paths.SECRETS}/{name}", LoginGrant)

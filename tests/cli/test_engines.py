@@ -119,8 +119,8 @@ def test_what_is_not_given_is_told_as_it_would_be_given(cli: Cli) -> None:
 
 
 def test_it_is_said_how_one_that_is_not_used_is(cli: Cli, llm: FakeLLM) -> None:
-    assert "has it serve" not in added(cli, llm, "--use").output
-    assert "has it serve" not in added(cli, llm).output
+    assert "` uses it" not in added(cli, llm, "--use").output
+    assert "` uses it" not in added(cli, llm).output
     assert cli("engine", "order", "codex", "--for", "teller").exit_code == 0
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -18,7 +16,7 @@ from mimikit.memory import indexer, markdown
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message
-from tests.cli.conftest import REPO, Cli
+from tests.cli.conftest import Cli
 
 AT = datetime(2026, 1, 28, 1, 30, tzinfo=UTC)
 RAW = markdown.extended(
@@ -296,22 +294,3 @@ def test_a_note_written_by_hand_is_found_at_once(cli: Cli, known: Path) -> None:
     data(cli, "memory", "index")
     (known / "memory.md").write_text("My locker is number 4711.\n")
     assert sources(cli, "locker")[0] == "memory.md"
-
-
-PROGRAM = """
-import sys
-from mimikit.__main__ import main
-try:
-    main(["--help"])
-except SystemExit:
-    heavy = [n for n in ("tantivy", "rjieba", "jieba", "numpy", "tiktoken", "mimikit.memory.search",
-                         "mimikit.cli.memory") if n in sys.modules]
-    sys.exit(f"imported {heavy}" if heavy else 0)
-"""
-
-
-def test_help_imports_nothing_of_the_search() -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=REPO, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,11 +15,11 @@ from mimikit.cli.process_group import (
     MAX_QUICK_DEATHS,
     ProcessEvent,
     ProcessGroup,
-    delay_after,
-    ended_how,
+    end_words,
+    restart_delay,
 )
 from mimikit.clock import SystemClock
-from tests.cli.conftest import REPO, all_end, clean_environment, descendants, read_line
+from tests.cli.conftest import all_end
 
 pytestmark = pytest.mark.usefixtures("kept_signals")
 
@@ -99,7 +98,7 @@ def test_after_five_quick_deaths_it_rests_and_the_others_go_on(
     for _ in range(MAX_QUICK_DEATHS):
         while (event := group.next_event(group._until_next_start())) is None:
             group._start_due()
-        assert event.who == "a"
+        assert event.name == "a"
         group._plan_restart(group._children["a"], event.code)
     assert ledger.read_text() == "x" * MAX_QUICK_DEATHS
     assert "exit code 3" in said[-1]
@@ -109,7 +108,7 @@ def test_after_five_quick_deaths_it_rests_and_the_others_go_on(
 
 
 def test_the_pause_doubles_until_it_has_died_too_often() -> None:
-    assert [delay_after(deaths) for deaths in range(1, 7)] == [1, 2, 4, 8, 60, 60]
+    assert [restart_delay(deaths) for deaths in range(1, 7)] == [1, 2, 4, 8, 60, 60]
 
 
 def test_whoever_ignores_the_polite_way_is_ended_by_force(tmp_path: Path) -> None:
@@ -155,30 +154,6 @@ def test_by_force_ends_what_a_child_had_started_too(tmp_path: Path) -> None:
     assert all_end(processes, within_s=5)
 
 
-def test_the_parents_death_closes_the_childrens_input(tmp_path: Path) -> None:
-    reader = "import sys; sys.stdin.read()"
-    code = (
-        "import sys, signal\n"
-        "from mimikit.cli.process_group import ProcessGroup\n"
-        "from mimikit.clock import SystemClock\n"
-        f"group = ProcessGroup({{'a': [sys.executable, '-c', {reader!r}]}}, SystemClock(), print)\n"
-        "group.start(); print('started', flush=True); group.tend()\n"
-    )
-    parent = subprocess.Popen(
-        program(code), cwd=REPO, env=clean_environment(), stdout=subprocess.PIPE, text=True
-    )
-    try:
-        read_line(parent, "started")
-        children = descendants(parent.pid)
-        assert len(children) == 1
-        parent.kill()
-        parent.wait(10)
-        assert all_end(children, within_s=10)
-    finally:
-        parent.kill()
-        parent.communicate()
-
-
 @pytest.mark.parametrize(
     ("code", "told"),
     [
@@ -189,4 +164,4 @@ def test_the_parents_death_closes_the_childrens_input(tmp_path: Path) -> None:
     ],
 )
 def test_an_end_is_told_in_words(code: int, told: str) -> None:
-    assert ended_how(code) == told
+    assert end_words(code) == told

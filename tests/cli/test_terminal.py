@@ -42,7 +42,7 @@ def test_columns_stand_under_each_other_in_chinese_too() -> None:
     assert lines == ["ID   WHAT", "a    买牛奶", "bcd  x"]
 
 
-@pytest.mark.parametrize("show", [terminal.one_line, terminal.block, terminal.indented])
+@pytest.mark.parametrize("show", [terminal.one_line, terminal.block])
 def test_escapes_of_a_program_do_not_reach_the_terminal(show: object) -> None:
     assert callable(show)
     assert not {"\x1b", "\x9b"} & set(str(show("\x1b]0;title\x07\x1b[31mred\x1b[0m\x9b2J")))

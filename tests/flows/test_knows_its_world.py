@@ -14,6 +14,7 @@ from mimikit.protocol.models import Task
 from mimikit.roles.prompts import prompt_of
 from mimikit.tasks import queue
 from mimikit.tools.session import TellerSession, ToolCaller
+from mimikit.tools.world import situation
 from mimikit.views import triggers as views
 from tests.crash.driver import Client
 from tests.support.mind import Mind
@@ -139,14 +140,8 @@ def test_the_input_and_the_tool_say_the_same(world: World) -> None:
 
 def test_page_and_terminal_have_them_from_the_same_place(world: World) -> None:
     files = ReadOnlyFiles(world.files)
-    here = views.situation(
-        files,
-        now=world.clock.now(),
-        zone=world.product.settings.zone,
-        consumer_up=True,
-        health=None,
-        paused=False,
-    )
+    zone = world.product.settings.zone
+    here = situation(files, now=world.clock.now(), zone=zone, paused=False)
     shown = views.find(files, "trig-backup", here)
     assert shown is not None
     assert shown.last == lines(world)["trig-backup"].last

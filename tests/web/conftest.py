@@ -36,6 +36,7 @@ from mimikit.web.guard import KEY_HEADER
 from tests.support.memory_disk import MemoryDisk
 from tests.support.twins import FakeClock
 
+REPO = Path(__file__).parents[2]
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"
 HOST = "127.0.0.1:8787"
@@ -256,8 +257,8 @@ def servers(tmp_path: Path) -> Generator[Callable[..., Server]]:
         state.mkdir(exist_ok=True)
         clean = {k: v for k, v in os.environ.items() if not k.startswith("MIMIKIT_")}
         process = subprocess.Popen(
-            [sys.executable, "-m", "mimikit.web.serve", state, tmp_path, host, str(port)],
-            env=clean | (env or {}),
+            [sys.executable, "-m", "tests.support.serve_page", state, tmp_path, host, str(port)],
+            env=clean | {"PYTHONPATH": str(REPO)} | (env or {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

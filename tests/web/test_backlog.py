@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import threading
 from typing import Any
 
 import pytest
 from werkzeug.wrappers import Response
 
-from mimikit.memory import notes
 from mimikit.protocol import paths
-from mimikit.web.app import MAX_BODY_BYTES
-from tests.web.conftest import MakeWeb, Web, error_of
+from tests.web.conftest import Web, error_of
 
 
 def change(web: Web, action: Any, item: Any, **more: Any) -> Response:
@@ -81,49 +77,3 @@ def test_a_bad_change_is_refused_by_its_field(web: Web, body: Any, field: str) -
     assert refused.status_code == 422
     assert error_of(refused)["field"] == field
     assert web.files.read(paths.BACKLOG) is None
-
-
-def test_others_may_not_change_it(web: Web) -> None:
-    body = {"action": "add", "item": "a"}
-    assert web.ask("POST", "/api/backlog", body, login=False).status_code == 401
-    assert web.ask("GET", "/api/backlog", login=False).status_code == 401
-    foreign = web.log_in() | {"Origin": "https://evil.example"}
-    assert web.ask("POST", "/api/backlog", body, headers=foreign).status_code == 403
-    assert web.ask("POST", "/api/backlog", body, type_="text/plain").status_code == 415
-    assert web.ask("POST", "/api/backlog", data=b"x" * (MAX_BODY_BYTES + 1)).status_code == 413
-    assert web.files.read(paths.BACKLOG) is None
-
-
-@pytest.mark.parametrize(("code", "status"), [(errno.ENOSPC, 507), (errno.EROFS, 503)])
-def test_a_failing_disk_is_told(make_web: MakeWeb, code: int, status: int) -> None:
-    web = make_web()
-    change(web, "add", "a")
-    web.disk.fail = lambda _, step: OSError(code, "no") if step.path != paths.LOG else None
-    assert change(web, "add", "b").status_code == status
-    web.disk.fail = None
-    assert listed(web) == [("a", False)]
-
-
-def test_changes_at_once_lose_nothing(web: Web) -> None:
-    start = threading.Barrier(6)
-
-    def over_http(who: int) -> None:
-        start.wait()
-        for number in range(10):
-            assert change(web, "add", f"{who}.{number}").status_code == 200
-
-    def by_the_consumer(who: int) -> None:
-        start.wait()
-        for number in range(10):
-            notes.change_backlog(web.files, "add", f"{who}.{number}")
-
-    threads = [
-        threading.Thread(target=by_the_consumer if who % 2 else over_http, args=(who,))
-        for who in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    names = sorted(text for text, _ in listed(web))
-    assert names == sorted(f"{who}.{number}" for who in range(6) for number in range(10))

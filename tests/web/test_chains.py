@@ -8,7 +8,6 @@ import pytest
 
 from mimikit.protocol import paths
 from mimikit.protocol.triggers import TriggerState
-from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views import chains
 from mimikit.views.tasks import TaskView
@@ -165,18 +164,6 @@ def test_a_trace_nobody_knows_is_not_there(web) -> None:
     assert web.ask("GET", "/api/traces/t-404").status_code == 404
 
 
-def test_ended_tasks_of_a_trace_are_found_in_a_long_ledger(web) -> None:
-    end(web, put(web, "task-a", trace_id="t-1"))
-    book = Ledger(web.files)
-    for number in range(3000):
-        book.write("ended", f"task-{number}", START, status="done", traceId=f"t-{number + 2}")
-    put(web, "task-b", trace_id="t-1", parent_task_id="task-a")
-    assert steps(web.get("/api/tasks/task-b")["chain"]) == {
-        "task-a": ("done", 0),
-        "task-b": ("queued", 1),
-    }
-
-
 # ---- the order, pure ------------------------------------------------------------------------
 
 
@@ -216,7 +203,3 @@ def test_a_circle_that_hands_made_is_listed_all_the_same() -> None:
     circle = (task("a", upstream=["c"]), task("b", upstream=["a"]), task("c", upstream=["b"]))
     assert listed(*circle) == [("a", 0), ("b", 1), ("c", 2)]
     assert listed(task("a", upstream=["a"])) == [("a", 0)]
-
-
-def test_of_nothing_nothing_is_listed() -> None:
-    assert listed(centre="x") == []

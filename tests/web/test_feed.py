@@ -283,7 +283,7 @@ def test_many_streams_get_everything_in_order(web) -> None:
 
 @pytest.mark.timeout(20)
 def test_a_change_wakes_a_stream_that_sleeps(web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_module, "LOOK_S", 3600)
+    monkeypatch.setattr(feed_module, "RECHECK_S", 3600)
     web.feed.tell("status")
     stream = open_stream(web, since=cursor(web))
     stream.take(1, status=True)
@@ -392,12 +392,12 @@ def test_a_disk_that_does_not_answer_only_delays(make_web, monkeypatch) -> None:
 def test_nobody_looks_at_the_file_while_no_stream_is_open(web) -> None:
     stream = open_stream(web)
     stream.take(1, status=True)
-    tailer = web.site.feed._tailer
-    assert tailer is not None
+    poller = web.site.feed._poller
+    assert poller is not None
     stream.close()
-    tailer.join(timeout=5)
-    assert not tailer.is_alive()
-    assert web.site.feed._tailer is None
+    poller.join(timeout=5)
+    assert not poller.is_alive()
+    assert web.site.feed._poller is None
     again = open_stream(web, since=cursor(web))
     web.feed.tell("delta", turnId="t", text="x")
     assert texts(again.take(1)) == ["x"]

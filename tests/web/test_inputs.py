@@ -6,7 +6,6 @@ import contextlib
 import json
 import threading
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ import pytest
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
-from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.models import (
     MAX_TEXT,
     Command,
@@ -103,7 +101,7 @@ def test_sent_again_after_it_was_answered_it_is_still_one_message(web) -> None:
     item = unanswered(web.files)[0]
     message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
     HistoryStore(web.files).add([message])
-    inbox.take_out(web.files, item.id)
+    inbox.remove(web.files, item.id)
     web.clock.advance(86400 * 3)
     assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
     assert web.files.names(paths.INBOX) == []
@@ -115,7 +113,7 @@ def test_what_a_restored_transcript_does_not_have_is_taken_again(web, left: byte
     item = unanswered(web.files)[0]
     message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
     HistoryStore(web.files).add([message])
-    inbox.take_out(web.files, item.id)
+    inbox.remove(web.files, item.id)
     assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
     assert web.files.names(paths.INBOX) == []
     day = paths.transcript(item.created_at.date())
@@ -127,24 +125,6 @@ def test_what_a_restored_transcript_does_not_have_is_taken_again(web, left: byte
     assert web.files.names(paths.INBOX) == ["msg-1.json"]
 
 
-def test_many_at_once_with_one_id_are_one_message(make_web) -> None:
-    web = make_web(web={"inputs_per_minute": 1000})
-    codes: list[int] = []
-    threads = [
-        threading.Thread(
-            target=lambda: codes.append(web.ask("POST", "/api/input", GOOD_INPUT).status_code)
-        )
-        for _ in range(16)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert codes == [202] * 16
-    assert web.files.names(paths.INBOX) == ["msg-1.json"]
-    assert sum(step.operation == "create" and "inbox" in step.path for step in web.disk.log) == 1
-
-
 @pytest.mark.parametrize("other", [{"text": "bye"}, {"quote": "of something else"}])
 @pytest.mark.parametrize("when", ["waiting", "said", "set aside"])
 def test_another_text_under_a_known_id_is_refused(web, other: dict[str, str], when: str) -> None:
@@ -153,7 +133,7 @@ def test_another_text_under_a_known_id_is_refused(web, other: dict[str, str], wh
     if when == "said":
         message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
         HistoryStore(web.files).add([message])
-        inbox.take_out(web.files, item.id)
+        inbox.remove(web.files, item.id)
         web.clock.advance(86400 * 12)
     elif when == "set aside":  # soon
         web.files.write(paths.inbox(item.id), b"no JSON")
@@ -216,7 +196,7 @@ def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(mak
     for item in unanswered(web.files):
         message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
         HistoryStore(web.files).add([message])
-        inbox.take_out(web.files, item.id)
+        inbox.remove(web.files, item.id)
     go_on.set()
     for thread in send:
         thread.join()
@@ -287,12 +267,6 @@ def test_a_task_is_in_the_queue_as_asked(web) -> None:
     assert task is not None
     assert (task.profile, task.priority, task.timeout) == ("command", 9, 60)
     assert (task.max_attempts, task.origin, task.trace_id) == (3, "http", "task-9")
-
-
-def test_a_task_sent_twice_is_one_task(web) -> None:
-    for _ in range(2):
-        assert web.ask("POST", "/api/tasks", GOOD_TASK | {"id": "task-9"}).status_code == 202
-    assert web.files.names("worker/queue") == ["task-9.json"]
 
 
 @pytest.mark.parametrize("other", [{"prompt": "do that"}, {"profile": "command"}, {"timeout": 9}])
@@ -490,23 +464,13 @@ BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
     ("/api/input", GOOD_INPUT | {"text": " \n\t　"}, "text"),
     ("/api/input", GOOD_INPUT | {"text": "x" * 200_001}, "text"),
     ("/api/input", GOOD_INPUT | {"text": 5}, "text"),
-    ("/api/input", GOOD_INPUT | {"text": None}, "text"),
-    ("/api/input", GOOD_INPUT | {"text": ["x"]}, "text"),
     ("/api/input", GOOD_INPUT | {"id": ""}, "id"),
     ("/api/input", GOOD_INPUT | {"id": "res-task-1"}, "id"),
-    ("/api/input", GOOD_INPUT | {"id": "x-1"}, "id"),
     ("/api/input", GOOD_INPUT | {"id": "msg-../../x"}, "id"),
-    ("/api/input", GOOD_INPUT | {"id": "msg-a/b"}, "id"),
-    ("/api/input", GOOD_INPUT | {"id": "msg-a\n"}, "id"),
-    ("/api/input", GOOD_INPUT | {"id": "msg-\x00"}, "id"),
     ("/api/input", GOOD_INPUT | {"id": "msg-" + "x" * 125}, "id"),
-    ("/api/input", GOOD_INPUT | {"id": "msg-é"}, "id"),
     ("/api/input", GOOD_INPUT | {"id": 1}, "id"),
-    ("/api/input", GOOD_INPUT | {"quote": 1}, "quote"),
     ("/api/input", GOOD_INPUT | {"quote": "x" * 20_001}, "quote"),
-    ("/api/input", GOOD_INPUT | {"timezone": "a b"}, "timezone"),
     ("/api/input", GOOD_INPUT | {"timezone": "../../etc/passwd"}, "timezone"),
-    ("/api/input", GOOD_INPUT | {"timezone": 8}, "timezone"),
     ("/api/input", GOOD_INPUT | {"locale": "zh CN"}, "locale"),
     ("/api/input", GOOD_INPUT | {"createdAt": "2020-01-01T00:00:00Z"}, "createdAt"),
     ("/api/input", GOOD_INPUT | {"kind": "task_result"}, "kind"),
@@ -514,43 +478,28 @@ BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
     ("/api/answer", GOOD_ANSWER | {"questionId": "../x"}, "questionId"),
     ("/api/answer", GOOD_ANSWER | {"text": " "}, "text"),
     ("/api/tasks", {}, "prompt"),
-    ("/api/tasks", {"prompt": ""}, "prompt"),
     ("/api/tasks", {"prompt": " "}, "prompt"),
     ("/api/tasks", GOOD_TASK | {"id": "../x"}, "id"),
     ("/api/tasks", GOOD_TASK | {"profile": "root"}, "profile"),
     ("/api/tasks", GOOD_TASK | {"priority": 11}, "priority"),
-    ("/api/tasks", GOOD_TASK | {"priority": 1.5}, "priority"),
     ("/api/tasks", GOOD_TASK | {"priority": "5"}, "priority"),
-    ("/api/tasks", GOOD_TASK | {"priority": True}, "priority"),
     ("/api/tasks", GOOD_TASK | {"timeout": 0}, "timeout"),
-    ("/api/tasks", GOOD_TASK | {"timeout": -1}, "timeout"),
-    ("/api/tasks", GOOD_TASK | {"timeout": 10**9}, "timeout"),
     ("/api/tasks", GOOD_TASK | {"maxAttempts": 0}, "maxAttempts"),
     ("/api/tasks", GOOD_TASK | {"title": "x" * 201}, "title"),
     ("/api/tasks", GOOD_TASK | {"role": "planner"}, "role"),
-    ("/api/tasks", GOOD_TASK | {"origin": "cli"}, "origin"),
     ("/api/tasks", GOOD_TASK | {"max_attempts": 2}, "max_attempts"),
     ("/api/triggers", {"schedule": {"interval": 60}}, "prompt"),
     ("/api/triggers", GOOD_TRIGGER | {"prompt": " "}, "prompt"),
-    ("/api/triggers", GOOD_TRIGGER | {"prompt": 5}, "prompt"),
-    ("/api/triggers", GOOD_TRIGGER | {"prompt": "x" * 200_001}, "prompt"),
     ("/api/triggers", GOOD_TRIGGER | {"id": "../x"}, "id"),
-    ("/api/triggers", GOOD_TRIGGER | {"id": "x" * 129}, "id"),
     ("/api/triggers", GOOD_TRIGGER | {"profile": "root"}, "profile"),
-    ("/api/triggers", GOOD_TRIGGER | {"priority": 11}, "priority"),
-    ("/api/triggers", GOOD_TRIGGER | {"timeout": 10**9}, "timeout"),
-    ("/api/triggers", GOOD_TRIGGER | {"maxAttempts": 0}, "maxAttempts"),
     ("/api/triggers", GOOD_TRIGGER | {"once": "yes"}, "once"),
     ("/api/triggers", GOOD_TRIGGER | {"overlap": "pile"}, "overlap"),
     ("/api/triggers", GOOD_TRIGGER | {"notify": "everybody"}, "notify"),
     ("/api/triggers", GOOD_TRIGGER | {"cooldown": "1h"}, "cooldown"),
-    ("/api/triggers", GOOD_TRIGGER | {"title": "x" * 201}, "title"),
     ("/api/triggers", GOOD_TRIGGER | {"allowTriggers": True}, "allowTriggers"),
-    ("/api/triggers", GOOD_TRIGGER | {"role": "planner"}, "role"),
     ("/api/triggers", GOOD_TRIGGER | {"enabled": "no"}, "enabled"),
     ("/api/triggers/preview", {"when": "in 10m", "prompt": "x"}, "prompt"),
     ("/api/login", {"token": ""}, "token"),
-    ("/api/login", {"token": "x" * 513}, "token"),
     ("/api/login", {"user": "x"}, "user"),
     ("/api/tasks/task-0/cancel", {"id": "a b"}, "id"),
     ("/api/tasks/task-0/cancel", {"why": "x"}, "why"),
@@ -594,43 +543,29 @@ BAD_TIMINGS: list[tuple[dict[str, Any], str]] = [
     ({"schedule": {"interval": 60}, "when": "in 10m"}, "schedule"),
     ({"schedule": {"interval": 60}, "condition": cond("file_exists", path="a")}, "schedule"),
     ({"schedule": {}}, "schedule"),
-    ({"schedule": []}, "schedule"),
     ({"schedule": {"interval": 60, "cron": "* * * * *"}}, "schedule"),
     ({"schedule": {"interval": 0.5}}, "schedule.interval"),
-    ({"schedule": {"interval": "60"}}, "schedule.interval"),
     ({"schedule": {"interval": True}}, "schedule.interval"),
-    ({"schedule": {"interval": 10**40}}, "schedule.interval"),
     ({"schedule": {"cron": "every day"}}, "schedule.cron"),
     ({"schedule": {"cron": "0 9 * * 8"}}, "schedule.cron"),
     ({"schedule": {"cron": "0 0 31 2 *"}}, "schedule.cron"),
     ({"schedule": {"cron": "0 9 * * *\u0000"}}, "schedule.cron"),
-    ({"schedule": {"cron": 5}}, "schedule.cron"),
     ({"schedule": {"cron": "0 9 * * *", "timezone": "Mars/Olympus"}}, "schedule.timezone"),
     ({"schedule": {"cron": "0 9 * * *", "timezone": "../../etc/passwd"}}, "schedule.timezone"),
-    ({"schedule": {"cron": "0 9 * * *", "timezone": "a\u0000b"}}, "schedule.timezone"),
     ({"schedule": {"cron": "0 9 * * *"}, "timezone": "Mars/Olympus"}, "timezone"),
-    ({"schedule": {"cron": "0 9 * * *", "timezone": ""}}, "schedule.timezone"),
     ({"schedule": {"runAt": "soon"}}, "schedule.runAt"),
-    ({"schedule": {"runAt": 1772366400}}, "schedule.runAt"),
     ({"schedule": {"runAt": "9999-12-31T23:59:59-12:00"}}, "schedule.runAt"),
-    ({"schedule": {"run_at": "2026-12-01T09:00:00Z"}}, "schedule.run_at"),
     ({"schedule": {"every": 5}}, "schedule.every"),
     ({"when": "when I feel like it"}, "when"),
     ({"when": "2020-01-01 09:00"}, "when"),
     ({"when": ""}, "when"),
-    ({"when": 5}, "when"),
     ({"when": "in 10m", "timezone": "Mars/Olympus"}, "timezone"),
-    ({"when": "in 10m", "timezone": 8}, "timezone"),
-    ({"when": "in 10m", "cooldown": -1}, "cooldown"),
     ({"when": "in 10m", "cooldown": 10**9}, "cooldown"),
-    ({"condition": []}, "condition"),
     ({"condition": "file_exists"}, "condition"),
     ({"condition": {}}, "condition.type"),
-    ({"condition": cond(["and"])}, "condition.type"),
     ({"condition": cond("odd")}, "condition.type"),
     ({"condition": {"type": "file_exists", "params": []}}, "condition.params"),
     ({"condition": cond("file_exists")}, "condition.params.path"),
-    ({"condition": cond("file_exists", path=5)}, "condition.params.path"),
     ({"condition": cond("file_exists", path="../x")}, "condition.params.path"),
     ({"condition": cond("file_exists", path="a\u0000")}, "condition.params.path"),
     ({"condition": cond("file_changed", path="a", fireOnInit="no")}, "condition.params.fireOnInit"),
@@ -639,7 +574,6 @@ BAD_TIMINGS: list[tuple[dict[str, Any], str]] = [
     ({"condition": cond("task_done", taskId="task-404")}, "condition"),
     ({"condition": cond("llm_eval", prompt="x" * 2001)}, "condition.params.prompt"),
     ({"condition": cond("and", conditions=[])}, "condition.params.conditions"),
-    ({"condition": cond("and", conditions=[5])}, "condition.params.conditions.0"),
     (
         {"condition": cond("or", conditions=[cond("file_exists", path="a"), cond("odd")])},
         "condition.params.conditions.1.type",
@@ -683,26 +617,19 @@ def test_a_condition_nested_too_deep_is_refused(web, levels: int) -> None:
 
 BAD_QUERIES = [
     ("/api/messages", {"limit": "0"}, "limit"),
-    ("/api/messages", {"limit": "201"}, "limit"),
     ("/api/messages", {"limit": "x"}, "limit"),
-    ("/api/messages", {"limit": "1e3"}, "limit"),
     ("/api/messages", {"before": "yesterday"}, "before"),
     ("/api/messages", {"before": "2026-01-01:x"}, "before"),
     ("/api/messages", {"before": "2026-01-01:" + "9" * 5000}, "before"),
     ("/api/messages", {"after": "x"}, "after"),
     ("/api/tasks", {"state": "asleep"}, "state"),
-    ("/api/tasks", {"limit": "-1"}, "limit"),
-    ("/api/tasks", {"user": "x"}, "user"),
     ("/api/tasks/task-0/output", {"offset": "-1"}, "offset"),
-    ("/api/tasks/task-0/output", {"offset": "x"}, "offset"),
     ("/api/tasks/task-0/output", {"offset": "9" * 16}, "offset"),
     ("/api/tasks/task-0/output", {"offset": "１"}, "offset"),
     ("/api/triggers", {"x": "1"}, "x"),
     ("/api/triggers/trig-0", {"x": "1"}, "x"),
-    ("/api/traces/task-0", {"x": "1"}, "x"),
     ("/api/status", {"x": "1"}, "x"),
     ("/api/changes", {"since": "x" * 201}, "since"),
-    ("/api/changes", {"x": "1"}, "x"),
     ("/api/events", {"tab": "x" * 65}, "tab"),
 ]
 
@@ -732,30 +659,6 @@ def test_an_address_that_is_no_id_touches_no_file(web, address: str, id_: str) -
     response = web.ask("GET", address.format(id_))
     assert response.status_code in (404, 422)
     error_of(response)
-
-
-@pytest.mark.parametrize("method", ["rename_exclusive", "stat"])
-def test_what_is_taken_while_the_folder_is_moved_away_is_not_acknowledged(
-    make_web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
-    """After the folder was looked at, and before the answer: just as the message is written."""
-    state = tmp_path / "state"
-    state.mkdir()
-    disk = RealDisk(state)
-    web = make_web(disk=disk)
-    plain = getattr(disk, method)
-
-    def leave(*places: str) -> Any:
-        if places[-1] == "inbox/msg-1.json":
-            with contextlib.suppress(FileNotFoundError):
-                state.rename(tmp_path / "away")
-        return plain(*places)
-
-    monkeypatch.setattr(disk, method, leave)
-    response = web.ask("POST", "/api/input", GOOD_INPUT)
-    assert response.status_code == 503
-    assert "was moved, removed or replaced" in error_of(response)["message"]
-    assert not state.exists()
 
 
 def test_a_large_body_is_refused(web) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import pytest
 
 from mimikit.web import markdown
-from mimikit.web.markdown import Markdown, hidden_host, render
+from mimikit.web.markdown import hidden_host, render, render_cached
 
 ALLOWED_TAGS = set(markdown._TAGS.split())
 ALLOWED_ATTRIBUTES = {"href", "title", "start", "data-lang", "class", "align", "target", "rel"}
@@ -292,43 +290,7 @@ def test_hard_texts_do_not_take_for_ever(name: str) -> None:
     check_harmless(render(HARD[name]))
 
 
-def test_texts_are_rendered_once_and_few_are_kept() -> None:
-    kept = Markdown(cache_bytes=2000)
-    first = kept.html("**a**")
-    assert kept.html("**a**") is first
-    for number in range(300):
-        kept.html(f"**{number}**")
-    assert kept._size <= 2000
-    assert kept._size == sum(map(len, kept._kept.values()))
-    assert kept.html("**a**") == first
-    assert kept.html("**a**") is not first
-
-
-def test_who_asks_for_a_text_that_is_being_rendered_waits_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    begun, go_on, rendered = threading.Event(), threading.Event(), list[str]()
-
-    def slow(text: str) -> str:
-        rendered.append(text)
-        begun.set()
-        assert text == "other" or go_on.wait(20)
-        return render(text)
-
-    monkeypatch.setattr(markdown, "render", slow)
-    kept = Markdown()
-    with ThreadPoolExecutor(4) as threads:
-        asked = [threads.submit(kept.html, "**a**") for _ in range(3)]
-        assert begun.wait(20)
-        assert kept.html("other") == "<p>other</p>\n"
-        go_on.set()
-        assert {one.result(20) for one in asked} == {"<p><strong>a</strong></p>\n"}
-    assert sorted(rendered) == ["**a**", "other"]
-    assert kept._making == {}
-
-
-def test_what_is_kept_twice_counts_once() -> None:
-    kept = Markdown()
-    for _ in range(2):  # as by two threads of which neither saw the other's
-        kept._keep(b"key", "<p>a</p>")
-    assert kept._size == len("<p>a</p>")
+def test_a_text_is_rendered_once() -> None:
+    first = render_cached("**a**")
+    assert render_cached("**a**") is first
+    assert first == render("**a**")

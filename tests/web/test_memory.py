@@ -7,14 +7,11 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from mimikit.memory import notes
 from mimikit.memory.notes import content_hash
@@ -23,8 +20,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.views.memory import MAX_EDITED_BYTES, MAX_SHOWN_BYTES
 from mimikit.web.app import MAX_BODY_BYTES
-from tests.support.memory_disk import MemoryDisk
-from tests.web.conftest import START, MakeWeb, Web, error_of
+from tests.web.conftest import MakeWeb, Web, error_of
 from tests.web.remembering import RAW, SUMMARY, put, write
 
 # ---- the list -------------------------------------------------------------------------------
@@ -72,20 +68,6 @@ def test_files_come_long_term_first_then_the_newest_day_then_docs(web: Web, docs
     assert set(found[0]) == {
         *("path", "kind", "title", "day", "size", "modifiedAt", "editable", "hidden")
     }
-
-
-def test_a_memory_folder_that_is_gone_leaves_the_rest(make_web: MakeWeb, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
-    disk: Any = RealDisk(state)
-    web = make_web(disk=disk)
-    write(web, "memory.md", "x")
-    (state / "memory" / "summary").rmdir()
-    (state / "memory").rmdir()
-    (state / "memory").symlink_to(tmp_path)
-    web.site.files.fs = RealDisk(state)  # its descriptors are those of the old folders
-    assert [f["path"] for f in web.get("/api/memory")["files"]] == ["memory.md"]
-    assert web.ask("GET", "/api/memory/memory/2026-01-28.md").status_code == 404
 
 
 # ---- reading --------------------------------------------------------------------------------
@@ -266,11 +248,6 @@ def test_a_bad_save_is_refused_by_its_field(web: Web, body: Any, field: str) -> 
     assert web.files.read("memory.md") is None
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'"x"', b'{"text": "\\ud800", "hash": null}'])
-def test_what_is_no_json_object_is_refused(web: Web, data: bytes) -> None:
-    assert web.ask("PUT", "/api/memory/memory.md", data=data).status_code == 400
-
-
 def test_a_text_may_be_a_mebibyte_however_it_is_written(web: Web) -> None:
     for text in ("x" * MAX_EDITED_BYTES, "\x01" * MAX_EDITED_BYTES, "字" * (MAX_EDITED_BYTES // 3)):
         hash_ = web.ask("GET", "/api/memory/memory.md").get_json().get("hash")
@@ -290,15 +267,6 @@ def test_a_longer_text_is_refused_in_words(web: Web) -> None:
         assert "at most 1024 KiB" in told["message"]
     assert web.files.read("memory.md") == b"one"
     assert web.ask("POST", "/api/input", data=b"x" * (MAX_BODY_BYTES + 1)).status_code == 413
-
-
-def test_others_may_not_save(web: Web) -> None:
-    assert put(web, "memory.md", "x", login=False).status_code == 401
-    foreign = web.log_in() | {"Origin": "https://evil.example"}
-    assert put(web, "memory.md", "x", headers=foreign).status_code == 403
-    assert put(web, "memory.md", "x", type_="text/plain").status_code == 415
-    assert web.files.read("memory.md") is None
-    assert web.ask("GET", "/api/memory/memory.md", login=False).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -396,26 +364,3 @@ def test_a_note_of_the_consumers_is_never_undone_by_a_save(on_disk: Web) -> None
 
 def web_text(web: Web) -> str:
     return web.get("/api/memory/memory.md")["text"]
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(st.characters(exclude_categories=("Cs",)), max_size=60))
-def test_any_text_is_shown_as_it_was_saved(web: Web, text: str) -> None:
-    before = web.ask("GET", "/api/memory/memory.md").get_json().get("hash")
-    saved = put(web, "memory.md", text, before)
-    if "\x00" in text:
-        assert saved.status_code == 422
-        return
-    assert saved.status_code == 200
-    found = web.get("/api/memory/memory.md")
-    assert found["text"] == text.removeprefix("\ufeff")
-    again = put(web, "memory.md", "", found["hash"])
-    assert again.status_code == 200
-
-
-def test_the_memory_disk_and_the_real_one_tell_times(web: Web, on_disk: Web) -> None:
-    write(web, "memory.md", "x")
-    assert web.get("/api/memory/memory.md")["modifiedAt"].startswith("2100-")
-    os.utime(Path(on_disk.files.fs.root) / "memory.md", (START + timedelta(0)).timetuple()[:2])
-    assert on_disk.get("/api/memory/memory.md")["modifiedAt"].startswith("1970-")
-    assert isinstance(web.disk, MemoryDisk)

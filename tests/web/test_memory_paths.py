@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from mimikit.memory.notes import content_hash
 from mimikit.protocol.disk import RealDisk
 from mimikit.views.documents import Documents
-from mimikit.views.memory import named
 from tests.web.conftest import SECRET, MakeWeb, Web
 from tests.web.remembering import put
 
@@ -91,18 +89,6 @@ def test_any_path_reads_a_memory_file_or_nothing(on_disk: Web, docs, path: str, 
     assert answer.status_code == (200 if path in READABLE else 404)
     sent = on_disk.ask("PUT", address, {"text": "mine", "hash": content_hash(SECRET)})
     assert sent.status_code in (403, 404, 405, 409)
-
-
-@given(path=addresses)
-def test_what_is_named_lies_where_it_may(path: str) -> None:
-    known = named(path)
-    if known is not None:
-        parts = path.split("/")
-        assert all(p and not p.startswith(".") and "\x00" not in p for p in parts)
-        assert parts[-1].endswith(".md")
-        assert parts[0] in ("memory", "docs") or path == "memory.md"
-        assert known.kind == "docs" or len(parts) <= 3
-        assert not known.may_be_made or known.kind in ("longTerm", "raw")
 
 
 def link_file(docs: Path, outside: Path) -> str:
@@ -182,12 +168,6 @@ def test_a_state_folder_among_the_documents_stays_closed(make_web: MakeWeb, tmp_
     assert web.ask("GET", "/api/memory/docs/state/prompts/teller.md").status_code == 404
 
 
-def test_very_many_documents_are_listed_in_part(tmp_path: Path, docs: Path) -> None:
-    for number in range(2_100):
-        (docs / f"{number}.md").touch()
-    assert len(Documents(tmp_path, str(tmp_path / ".mimikit")).listed()) == 2_000
-
-
 def test_what_lies_very_deep_is_no_document(tmp_path: Path, docs: Path) -> None:
     documents = Documents(tmp_path, str(tmp_path / ".mimikit"))
     deepest = docs / "/".join("x" * 16)
@@ -198,17 +178,3 @@ def test_what_lies_very_deep_is_no_document(tmp_path: Path, docs: Path) -> None:
     assert listed == [f"docs/{'x/' * 16}deep.md"]
     assert documents.read(listed[0], 10) is not None
     assert documents.read(f"docs/{'x/' * 17}deep.md", 10) is None
-
-
-def test_reading_leaves_no_descriptor_open(on_disk: Web, docs: Path) -> None:
-    def ask() -> None:
-        for path in ("docs/start.md", "docs/none/none.md", "docs/guide/deep", "memory.md"):
-            on_disk.ask("GET", f"/api/memory/{path}")
-        on_disk.get("/api/memory")
-
-    ask()
-    gc.collect()  # what earlier tests of this process left open goes now, not in between
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(20):
-        ask()
-    assert len(os.listdir("/proc/self/fd")) <= before

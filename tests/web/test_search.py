@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.conversation.history import HistoryStore
@@ -194,39 +194,3 @@ def test_a_bad_query_is_refused_by_its_field(web: Web, query: dict[str, str], fi
     refused = web.ask("GET", "/api/search", query=query)
     assert refused.status_code == 422
     assert error_of(refused)["field"] == field
-
-
-def test_a_query_may_have_a_thousand_characters(web: Web) -> None:
-    assert found(web, "茶" * 1_000) == []
-
-
-def test_others_may_not_search(web: Web) -> None:
-    assert web.ask("GET", "/api/search", query={"q": "x"}, login=False).status_code == 401
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(q=st.text(st.characters(exclude_categories=("Cs",)), max_size=40))
-def test_any_query_is_answered(web: Web, q: str) -> None:
-    write(web, "memory.md", "- tea `x` \\d+ (a|b) * 茶\n")
-    answer = web.ask("GET", "/api/search", query={"q": q})
-    assert answer.status_code == (200 if q.strip() else 422)
-
-
-def test_searches_at_once_all_answer(web: Web) -> None:
-    write(web, "memory.md", "".join(f"- note {n} about 茶 and tea{n}\n" for n in range(200)))
-    start, answers = threading.Barrier(8), list[list[list[str]]]()
-
-    def search(number: int) -> None:
-        start.wait()
-        answers.append([[hit["snippet"] for hit in found(web, f"tea{number}")] for _ in range(5)])
-
-    threads = [threading.Thread(target=search, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(answer[0][0] for answer in answers) == [
-        f"note {n} about 茶 and tea{n}" for n in range(8)
-    ]
-    # The best hit: what follows it may differ while the index is still being made.
-    assert all(snippets[0] == answer[0][0] for answer in answers for snippets in answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Callable
@@ -129,7 +128,7 @@ def test_an_item_answered_while_the_snapshot_is_made_is_not_missed(web) -> None:
         found = page(*args)
         message = Message(id="msg-a", role="user", text="x", created_at=START)
         HistoryStore(web.files).add([message])
-        inbox.take_out(web.files, "msg-a")
+        inbox.remove(web.files, "msg-a")
         return found
 
     conversation.page = answered_after
@@ -317,24 +316,6 @@ def test_a_waiting_a_running_and_an_ended_task(web) -> None:
     assert (runs["attempts"], runs["startedAt"]) == (1, "2026-03-01T12:00:00.000Z")
     assert (ended["state"], ended["waitMs"], ended["runMs"]) == ("done", 3000, 2000)
     assert running.attempts == 0
-
-
-@pytest.mark.parametrize("looked_into", ["worker/queue", "worker/running"])
-def test_a_task_that_is_claimed_while_it_is_looked_for_is_listed_once(
-    web, looked_into: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(web, "task-b")
-    names = type(web.files).names
-
-    def claimed_then(files: Any, folder: str, **options: Any) -> list[str]:
-        found = names(files, folder, **options)
-        if folder == looked_into:
-            monkeypatch.undo()
-            web.files.move(paths.queued("worker", "task-b"), paths.running("worker", "task-b"))
-        return found
-
-    monkeypatch.setattr(type(web.files), "names", claimed_then)
-    assert [known.task.id for known in shown_tasks.live_views(web.files)] == ["task-b"]
 
 
 def test_a_running_task_began_when_its_output_did(web) -> None:
@@ -591,33 +572,6 @@ def test_a_trigger_in_words_with_its_times(web) -> None:
     assert found["nextRunAt"] == "2026-03-01T12:00:00.000Z"
 
 
-@pytest.mark.parametrize(
-    ("condition", "english", "chinese"),
-    [
-        (
-            {"type": "file_changed", "params": {"path": "a.md"}},
-            "when a.md changes",
-            "当 a.md 变化时",
-        ),
-        (
-            {"type": "task_done", "params": {"taskId": "task-1"}},
-            "when “Build” is done",
-            "当「Build」完成时",
-        ),
-        (
-            {"type": "task_failed", "params": {"taskId": "trig-9"}},
-            "when “trig-9” has failed",
-            "当「trig-9」失败时",
-        ),
-    ],
-)
-def test_a_condition_in_words(web, condition: dict[str, Any], english: str, chinese: str) -> None:
-    put(web, "task-1", title="Build")
-    registry.create(web.files, trigger(type="conditional", schedule=None, condition=condition))
-    words = web.get("/api/triggers")["triggers"][0]["words"]
-    assert words == {"en": english, "zh": chinese}
-
-
 def test_a_condition_of_an_unknown_kind_is_a_broken_file(web) -> None:
     condition = {"type": "odd", "params": {}}
     registry.create(web.files, trigger(type="conditional", schedule=None, condition=condition))
@@ -710,10 +664,3 @@ def test_a_folder_in_a_files_place_breaks_nothing_else(web, path: str) -> None:
     assert web.ask("GET", "/api/snapshot").status_code == 200
     for address in ("/api/tasks/task-1", "/api/triggers/trig-1", "/api/traces/task-1"):
         assert web.ask("GET", address).status_code in (200, 404)
-
-
-def test_times_and_text_are_as_on_disk(web) -> None:
-    say(web, "字😀 \u2028", "user")
-    body = web.ask("GET", "/api/messages").get_data()
-    assert "字😀 \u2028".encode() in body
-    assert json.loads(body)["messages"][0]["createdAt"].endswith("Z")

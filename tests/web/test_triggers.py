@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from mimikit.protocol import paths
 from mimikit.protocol.models import Command, EngineStatus, Task, time_text
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.runtime import RuntimeState
-from mimikit.protocol.triggers import NodeVerdict, Schedule, Trigger, TriggerState
-from mimikit.tasks import ledger, queue
+from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
+from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views.triggers import model_missing
@@ -382,7 +381,7 @@ def test_what_is_broken_or_not_there_can_not_be_edited(web) -> None:
     web.files.write(paths.trigger("trig-1"), b"{")
     broken = web.ask("PATCH", "/api/triggers/trig-1", {"title": "x"})
     assert broken.status_code == 409
-    assert "mend it there" in error_of(broken)["message"]
+    assert "fix it there" in error_of(broken)["message"]
     assert web.ask("PATCH", "/api/triggers/trig-2", {"title": "x"}).status_code == 404
     assert web.files.names(paths.COMMANDS) == []
 
@@ -415,79 +414,6 @@ def test_a_trigger_says_what_it_does_and_what_comes_next(web) -> None:
         "en": "Next at 12:01:30, 1 minute 30 seconds from now.",
         "zh": "下一次：12:01:30，还有 1 分钟 30 秒。",
     }
-
-
-def test_a_trigger_nobody_looked_at_yet_has_its_next_time_all_the_same(web) -> None:
-    registry.create(web.files, trigger())
-    (found,) = web.get("/api/triggers")["triggers"]
-    assert found["nextRunAt"] == "2026-03-01T12:00:10.000Z"
-
-
-def test_a_change_carries_the_headline(web) -> None:
-    registry.create(web.files, trigger())
-    registry.save_state(web.files, "trig-1", TriggerState(next_run_at=START))
-    cursor = web.get("/api/changes")["cursor"]
-    web.feed.tell("trigger", id="trig-1")
-    events = web.get("/api/changes", since=cursor)["events"]
-    told = next(event["trigger"] for event in events if event["kind"] == "trigger")
-    assert told["headline"]["en"] == "Due since 12:00:00."
-
-
-def test_why_it_waits_is_told_node_by_node(web) -> None:
-    put(web, "task-1", title="Build")
-    both = cond("and", conditions=[DONE, cond("file_exists", path="go")])
-    registry.create(
-        web.files, trigger(type="conditional", schedule=None, condition=both, once=True)
-    )
-    verdicts = {
-        "$": NodeVerdict(holds=False, why="joined", facts={"true": 1, "of": 2}, at=START),
-        "$.0": NodeVerdict(holds=False, why="live", facts={"subject": "task-1"}, at=START),
-        "$.1": NodeVerdict(holds=True, why="exists", at=START),
-    }
-    registry.save_state(web.files, "trig-1", TriggerState(initialized=True, verdicts=verdicts))
-    web.files.save(paths.RUNTIME, RuntimeState(paused=True))
-    found = web.get("/api/triggers/trig-1")["explanation"]
-    assert found["state"] == "waits"
-    assert found["headline"]["en"] == "Waits until “Build” is done and go exists."
-    said = " ".join(line["en"] for line in found["lines"])
-    assert "The consumer is not running" in said
-    assert "The queues are paused" in said
-    assert [(n["path"], n["depth"], n["type"], n["holds"]) for n in found["nodes"]] == [
-        ("$", 0, "and", False),
-        ("$.0", 1, "task_done", False),
-        ("$.1", 1, "file_exists", True),
-    ]
-    assert found["nodes"][1]["words"] == {"en": "“Build” is done", "zh": "「Build」完成"}
-    assert found["nodes"][1]["why"]["en"] == "it is waiting or running"
-    assert found["nodes"][1]["at"] == time_text(START)
-
-
-def test_what_it_did_is_read_from_the_ledger_newest_first(web) -> None:
-    registry.create(web.files, trigger())
-    for number in range(60):
-        web.clock.advance(10)
-        skipped = {"state": "skipped", "reason": "overlap"}
-        ran = {"state": "ran", "taskId": f"task-{number}"}
-        slot(web, "trig-1", **(skipped if number == 59 else ran))
-        slot(web, "trig-2", state="ran", taskId="task-x")
-    slots = web.get("/api/triggers/trig-1")["explanation"]["slots"]
-    assert len(slots) == 50
-    assert (slots[0]["state"], slots[0]["reason"]["en"]) == (
-        "skipped",
-        "the previous run had not ended",
-    )
-    assert [s["taskId"] for s in slots[1:4]] == ["task-58", "task-57", "task-56"]
-    assert slots[1]["at"] == "2026-03-01T12:09:50.000Z"
-
-
-def test_what_was_missed_is_a_row_of_its_own(web) -> None:
-    registry.create(web.files, trigger())
-    slot(web, "trig-1", state="ran", taskId="task-1", missed=4)
-    slots = web.get("/api/triggers/trig-1")["explanation"]["slots"]
-    assert [(s["state"], s["missed"], s["taskId"]) for s in slots] == [
-        ("ran", 4, "task-1"),
-        ("missed", 4, None),
-    ]
 
 
 def test_a_trigger_that_fired_and_went_is_still_explained(web) -> None:
@@ -555,71 +481,12 @@ def test_the_ends_of_the_calendar_can_be_shown(make_web, at: str, zone: str) -> 
         web.get(address)
 
 
-def test_titles_are_looked_up_once_each(web) -> None:
-    put(web, "task-1", title="Build")
-    for number in range(30):
-        one = trigger(id=f"trig-{number}", type="conditional", schedule=None, condition=DONE)
-        registry.create(web.files, one)
-    reads: list[str] = []
-    plain_read = web.disk.read
-
-    def counted(path: str, **where: Any) -> bytes:
-        reads.append(path)
-        return plain_read(path, **where)
-
-    web.disk.read = counted
-    assert len(web.get("/api/triggers")["triggers"]) == 30
-    assert reads.count(paths.queued("worker", "task-1")) == 1
-
-
 def test_a_trigger_that_is_gone_is_still_called_by_its_title(web) -> None:
     slot(web, "trig-0", state="ran", taskId="task-r", title="Build")
     waits = cond("task_done", taskId="trig-0")
     registry.create(web.files, trigger(type="conditional", schedule=None, condition=waits))
     (found,) = web.get("/api/triggers")["triggers"]
     assert found["words"]["en"] == "when “Build” is done"
-
-
-# ---- the slots of one trigger ---------------------------------------------------------------
-
-
-def test_slots_are_found_across_months_and_no_further_than_asked(web) -> None:
-    book = Ledger(web.files)
-    for month in range(4):
-        now = START + timedelta(days=31 * month)
-        book.write("trigger_created" if not month else "queued", "trig-1", now)
-        for number in range(3):
-            book.write("slot", "trig-1", now, slot=f"{month}.{number}", state="ran")
-            book.write("slot", "trig-12", now, slot="other", state="ran")
-            book.write("ended", "task-1", now, status="done", sourceTriggerId="trig-1")
-    assert len(web.files.names(paths.LEDGER, suffix=".jsonl")) == 4
-
-    def found(limit: int) -> list[str]:
-        lines = ledger.slots_of(web.files, "trig-1", limit)
-        return [str(line.get("slot", line["event"])) for line in lines]
-
-    assert found(2) == ["3.1", "3.2"]
-    assert found(4) == ["2.2", "queued", "3.0", "3.1", "3.2"]
-    assert found(99)[0] == "trigger_created"
-    assert len(found(99)) == 16
-
-
-def test_only_the_end_of_a_long_ledger_is_read(web, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = Ledger(web.files)
-    for number in range(400):
-        book.write("slot", "trig-1", START, slot=str(number), state="ran")
-    size = web.files.stat(paths.ledger(START)).size
-    monkeypatch.setattr(ledger, "_LOOK_BACK_BYTES", size // 4)
-    lines = ledger.slots_of(web.files, "trig-1", 1000)
-    assert 90 <= len(lines) <= 100
-    assert [line["slot"] for line in lines][-1] == "399"
-
-
-def test_a_torn_last_line_is_no_slot(web) -> None:
-    slot(web, "trig-1", state="ran")
-    data = web.files.read(paths.ledger(START))
-    web.files.write(paths.ledger(START), data + data[:-5])
-    assert len(ledger.slots_of(web.files, "trig-1", 9)) == 1
 
 
 # ---- reminders ------------------------------------------------------------------------------

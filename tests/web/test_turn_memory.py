@@ -129,19 +129,3 @@ def test_a_broken_record_is_no_fault(web: Web, data: bytes) -> None:
     if answer.status_code == 200:
         assert answer.get_json() == {"hits": []}
     assert web.files.read(paths.turn_done("turn-1")) == data, "it is its keeper's to move"
-
-
-def test_a_record_is_read_once_for_its_count(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    web.files.write(paths.turn_done("turn-1"), record("turn-1", [HIT]))
-    say(web, "msg-1", "turn-1")
-    reads: list[str] = []
-    guest, read = web.site.files, web.site.files.read
-
-    def counted(path: str, *, most: int | None = None) -> bytes | None:
-        reads.append(path)
-        return read(path, most=most)
-
-    monkeypatch.setattr(guest, "read", counted)
-    for _ in range(3):
-        assert web.get("/api/snapshot")["messages"][0]["memory"] == 1
-    assert reads.count(paths.turn_done("turn-1")) == 1

@@ -17,16 +17,16 @@
  * @property {string} text
  * @property {boolean} done
  *
- * @typedef {object} Backlog Every item, in the file's order.
+ * @typedef {object} Backlog
  * @property {BacklogItem[]} items
  * @property {string} hash
  *
- * @typedef {object} Budget How today stands; null: no cap. Units: tokens.
+ * @typedef {object} Budget The caps, and what was used today; null: no cap. Units: tokens.
  * @property {number | null} dailyTokens
  * @property {number | null} perTaskTokens
  * @property {number | null} perTriggerDailyTokens
  * @property {number} used
- * @property {string | null} until While something waits for tokens: until when.
+ * @property {string | null} until While something waits for tokens: when the day is over.
  * @property {number} messages
  * @property {number} tasks
  *
@@ -35,7 +35,7 @@
  * @property {string} title
  * @property {{en: string, zh: string}} words
  *
- * @typedef {object} ChainStep One step, listed below what it follows.
+ * @typedef {object} ChainStep
  * @property {string} id
  * @property {"task" | "trigger"} kind
  * @property {string} title
@@ -48,18 +48,18 @@
  * @property {boolean} reset
  * @property {(MessageChange | InboxChange | InboxGone | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]} events
  *
- * @typedef {object} CommandOutcome What came of a command.
+ * @typedef {object} CommandOutcome
  * @property {boolean} ok
  * @property {string} message
  * @property {string | null} resultId
  *
- * @typedef {object} CommandWaiting The command is kept; nothing has come of it yet.
+ * @typedef {object} CommandWaiting The command is stored and not applied yet.
  * @property {string} command Its id.
  *
  * @typedef {object} CreatedTrigger
  * @property {string} id
  * @property {{en: string, zh: string} | null} told Who is told of its runs.
- * @property {{en: string, zh: string}[]} notes What its maker should know: costs, and what is in its way.
+ * @property {{en: string, zh: string}[]} notes Costs, and what keeps it from running.
  *
  * @typedef {object} Created
  * @property {string} id
@@ -71,43 +71,43 @@
  *
  * @typedef {object} Diff What a task changed in the workspace, attempt after attempt.
  * @property {FileDiff[]} files
- * @property {number} moreFiles So many more changed, and are not listed.
- * @property {string[]} unseen Folders in which nobody looked.
- * @property {number} interrupted So many attempts were cut off: what they changed may be missing.
+ * @property {number} moreFiles Changed files that are not listed.
+ * @property {string[]} unseen Folders that were not compared.
+ * @property {number} interrupted Attempts that were cut off: their changes may be missing.
  *
- * @typedef {object} EngineList The programs, the endpoints in the order of the settings, what this machine has.
+ * @typedef {object} EngineList The programs, the endpoints in the order of the settings, then local and builtin.
  * @property {Engine[]} engines
- * @property {Record<string, string[]>} orders Who is to serve, the best first: `all`, and each role or profile that says so itself.
+ * @property {Record<string, string[]>} orders The order they are used in: `all`, and each role or profile with an order of its own.
  *
- * @typedef {object} EngineStatus An engine, of itself or as it serves a role or profile, and whether it can now.
+ * @typedef {object} EngineStatus Whether an engine is available, of itself or for a role or profile.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
- * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want Of one that is waited for: what kind of trouble it is.
- * @property {string | null} reason Why it waits; of one that is ready: why a better one was passed over.
- * @property {string | null} since When what waits for it began to, where that is known.
- * @property {string | null} until When the limit it waits for is known to end.
- * @property {string | null} nextTryAt When it is tried again by itself; at once when somebody asks for it, or a message comes.
- * @property {number} messages How many messages and results wait for it, where that is told.
- * @property {number} tasks How many tasks do.
- * @property {string | null} standIn The engine that serves in its place meanwhile.
+ * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want
+ * @property {string | null} reason Why it is waited for; if ready: why a better one was skipped.
+ * @property {string | null} since Since when work waits for it.
+ * @property {string | null} until When its rate limit is known to end.
+ * @property {string | null} nextTryAt When it is tried again; earlier when somebody asks for it, or a message comes.
+ * @property {number} messages Messages and results that wait for it.
+ * @property {number} tasks Tasks that wait for it.
+ * @property {string | null} standIn The engine used as fallback meanwhile.
  *
- * @typedef {object} Engine One engine.
+ * @typedef {object} Engine
  * @property {string} name
  * @property {"program" | "local" | "endpoint" | "builtin"} kind
  * @property {string} baseUrl
  * @property {string} model
  * @property {"none" | "kept" | "variable"} key
  * @property {string} keyEnv The variable that holds the key.
- * @property {"ready" | "waiting" | "unknown"} state Unknown while no consumer runs, and of what was never used.
+ * @property {"ready" | "waiting" | "unknown"} state Unknown while no consumer runs, and for an engine that was never used.
  * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want
  * @property {string | null} reason
  * @property {string | null} until
- * @property {number} tasks So many wait for it.
- * @property {string[]} serves The roles and profiles that it serves now.
+ * @property {number} tasks How many wait for it.
+ * @property {string[]} serves The roles and profiles that use it now.
  *
  * @typedef {object} ErrorDetail
  * @property {string} message
- * @property {string | null} field Of the input that can not be used.
+ * @property {string | null} field Of the input that is not valid.
  *
  * @typedef {object} ErrorView What went wrong and what to do.
  * @property {ErrorDetail} error
@@ -127,19 +127,19 @@
  * @property {string} path
  * @property {boolean} fireOnInit
  *
- * @typedef {object} FileDiff What became of one file. Units: bytes; null where there was, or is, no such file.
+ * @typedef {object} FileDiff The change of one file. Units: bytes; null where there was, or is, no such file.
  * @property {string} path
  * @property {"added" | "modified" | "deleted" | "renamed"} action
  * @property {string | null} fromPath Of one that was renamed.
  * @property {number} added
- * @property {number} removed Lines; also of those that are not shown.
+ * @property {number} removed Lines, also those that are not shown.
  * @property {number | null} oldSize
  * @property {number | null} newSize
  * @property {string | null} oldMode
- * @property {string | null} newMode Permissions where these changed.
- * @property {"binary" | "big" | "unknown" | null} unshown Why there is nothing of its content.
- * @property {number} cutLines So many lines are left out.
- * @property {boolean} shared Other work ran meanwhile, and may have done some of it.
+ * @property {string | null} newMode Permissions, where they changed.
+ * @property {"binary" | "big" | "unknown" | null} unshown Why its content is not shown.
+ * @property {number} cutLines Lines that are left out.
+ * @property {boolean} shared Other work ran at the same time and may have done some of it.
  * @property {number} attempt
  * @property {Hunk[]} hunks
  *
@@ -150,11 +150,11 @@
  * @typedef {object} FileExistsParameters
  * @property {string} path
  *
- * @typedef {object} Healthz Whether web and consumer work.
+ * @typedef {object} Healthz
  * @property {boolean} ok
  * @property {"ok" | "hung" | "down"} consumer
  *
- * @typedef {object} Hit What a search found, with the places in its snippet that were asked for.
+ * @typedef {object} Hit A search hit, with the matching places in its snippet.
  * @property {string} source
  * @property {string} kind
  * @property {string} snippet
@@ -171,7 +171,7 @@
  * @property {number} oldLines
  * @property {number} newStart
  * @property {number} newLines
- * @property {string[]} lines Each begins with a space, `-` or `+`; one with a backslash tells that the line before it has no end. What is not seen stands as its number: `‹U+202E›`.
+ * @property {string[]} lines Each begins with a space, `-` or `+`; a backslash means that the line before it has no line end. Invisible characters are written as `‹U+202E›`.
  *
  * @typedef {object} InboxChange
  * @property {"inbox"} kind
@@ -184,7 +184,7 @@
  * @property {null} item
  * @property {true} gone
  *
- * @typedef {object} InboxItem What the user sent and no message shows yet.
+ * @typedef {object} InboxItem A message of the user's that is not in the conversation yet.
  * @property {string} id
  * @property {"user_input" | "answer"} kind
  * @property {string} text
@@ -192,17 +192,17 @@
  * @property {string | null} quote
  * @property {"queued" | "answering"} state
  *
- * @typedef {object} Index How the search index is.
+ * @typedef {object} Index
  * @property {number} files
  * @property {number} passages
  * @property {boolean} fresh
  * @property {string} words
- * @property {string | null} fallback Why a plain scan serves.
+ * @property {string | null} fallback Why a plain scan is used instead.
  *
  * @typedef {object} JoinedParameters
  * @property {(FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition)[]} conditions
  *
- * @typedef {object} LedgerEvent A line of the ledger about a task; what else stands on it differs by its type.
+ * @typedef {object} LedgerEvent A line of the ledger about a task; further keys depend on its type.
  * @property {string | null} type
  *
  * @typedef {object} LlmEvalCondition
@@ -222,9 +222,9 @@
  * @property {string} title
  * @property {string | null} day
  * @property {number} size
- * @property {string | null} modifiedAt Null for a time no calendar has.
+ * @property {string | null} modifiedAt Null for a time that is out of range.
  * @property {boolean} editable
- * @property {boolean} hidden A day's summary behind its month's.
+ * @property {boolean} hidden A day's summary that its month's contains.
  *
  * @typedef {object} MemoryList
  * @property {MemoryFile[]} files
@@ -238,7 +238,7 @@
  * @property {string} id
  * @property {"user" | "agent" | "system"} role
  * @property {string} text
- * @property {string | null} html Rendered and sanitised by the server; null for a user's words, which are no markdown.
+ * @property {string | null} html Rendered and sanitised by the server; null for a user's message, which is plain text.
  * @property {string} createdAt
  * @property {string | null} turnId
  * @property {string[]} inReplyTo
@@ -247,11 +247,11 @@
  * @property {number | null} durationMs
  * @property {string | null} quote
  * @property {string | null} engine
- * @property {string | null} reminder The words of the reminder that it tells, whose task `task_ids` names.
- * @property {number} memory How many hits of memory its turn was given.
- * @property {string | null} triggerId The trigger whose runs it tells, and nothing else.
- * @property {string[]} repeats Messages of that trigger before this one, which stands for them: their ids, oldest first.
- * @property {string | null} since When the oldest of them was said.
+ * @property {string | null} reminder The text of the reminder it delivers; its task is in `task_ids`.
+ * @property {number} memory Number of memory hits its turn was given.
+ * @property {string | null} triggerId The trigger, where it reports runs of one and nothing else.
+ * @property {string[]} repeats Ids of earlier messages of that trigger, which this one replaces; oldest first.
+ * @property {string | null} since When the oldest of them was sent.
  *
  * @typedef {object} MessagesPage Some messages, oldest first, and the cursor of those before them.
  * @property {Message[]} messages
@@ -277,32 +277,32 @@
  * @property {ErrorDetail} error
  * @property {Note | null} current
  *
- * @typedef {object} Note One file with its text.
+ * @typedef {object} Note
  * @property {string} path
  * @property {"longTerm" | "raw" | "day" | "month" | "docs"} kind
  * @property {string} title
  * @property {string | null} day
  * @property {number} size
- * @property {string | null} modifiedAt Null for a time no calendar has.
+ * @property {string | null} modifiedAt Null for a time that is out of range.
  * @property {boolean} editable
- * @property {boolean} hidden A day's summary behind its month's.
+ * @property {boolean} hidden A day's summary that its month's contains.
  * @property {string} text
  * @property {string} html
  * @property {string} hash Guards an edit.
- * @property {boolean} cut Whether the file is longer than what is here.
+ * @property {boolean} cut Whether the file is longer than this text.
  *
  * @typedef {object} OrCondition
  * @property {"or"} type
  * @property {JoinedParameters} params
  *
- * @typedef {object} OutputEvent What a run did at a time.
+ * @typedef {object} OutputEvent
  * @property {string} at
  * @property {string} type
  * @property {string} text
  * @property {string | null} stream
  * @property {Record<string, any>} data
  *
- * @typedef {object} Output A run's events from an offset on, where to go on, and whether nothing more will come.
+ * @typedef {object} Output A run's events from an offset on, the next offset, and whether the run has ended.
  * @property {OutputEvent[]} events
  * @property {string} offset
  * @property {boolean} ended
@@ -316,7 +316,7 @@
  * @property {"question"} kind
  * @property {Question | null} question
  *
- * @typedef {object} Question The question that waits for an answer.
+ * @typedef {object} Question
  * @property {string} questionId
  * @property {string} question
  * @property {string[] | null} options
@@ -334,11 +334,11 @@
  * @property {string} engine
  * @property {Usage} usage
  * @property {"text" | "code_change" | "analysis" | "summary"} resultType
- * @property {boolean} hasDiff Whether files of the workspace changed, as `…/diff` tells.
- * @property {string | null} html Null where there is no text, and for a command's output, which is no markdown.
+ * @property {boolean} hasDiff Whether files of the workspace changed; `…/diff` has them.
+ * @property {string | null} html Null without a text, and for a command's output, which is plain text.
  * @property {string} completedAt
  *
- * @typedef {object} Schedule When a trigger is due. Exactly one of interval, cron, runAt. Units: seconds.
+ * @typedef {object} Schedule Exactly one of interval (seconds), cron, runAt.
  * @property {number | null} interval
  * @property {string | null} cron
  * @property {string | null} timezone
@@ -348,7 +348,7 @@
  * @property {string} query
  * @property {Hit[]} hits
  * @property {number} tookMs
- * @property {string | null} fallback Why a plain scan served.
+ * @property {string | null} fallback Why a plain scan was used.
  *
  * @typedef {object} Session
  * @property {true} ok
@@ -362,8 +362,8 @@
  * @property {Record<string, string> | null} reason
  * @property {number | null} missed
  *
- * @typedef {object} Snapshot All a page needs to begin.
- * @property {string} cursor Where the changes after it begin.
+ * @typedef {object} Snapshot
+ * @property {string} cursor Where later changes begin.
  * @property {string} version
  * @property {string} now
  * @property {string} timezone
@@ -379,17 +379,17 @@
  * @property {"status"} kind
  * @property {Status} status
  *
- * @typedef {object} Status One object that says how it goes.
+ * @typedef {object} Status
  * @property {"ok" | "hung" | "down"} consumer
  * @property {number | null} beatAgeS
  * @property {TellerStatus} teller
  * @property {PlannerStatus} planner
  * @property {WorkersStatus} workers
- * @property {Record<string, number>} queues Tasks that wait, by queue.
- * @property {Record<string, EngineStatus>} engines By role or profile: what serves it.
- * @property {Record<string, EngineStatus>} minds By name: each that served here, and what waits for it.
+ * @property {Record<string, number>} queues Queued tasks, by queue.
+ * @property {Record<string, EngineStatus>} engines The engine of each role or profile.
+ * @property {Record<string, EngineStatus>} minds By name: each engine that was used here, and what waits for it.
  * @property {boolean} paused
- * @property {boolean} question Whether one waits for its answer.
+ * @property {boolean} question Whether a question is open.
  * @property {string | null} degraded
  * @property {number} quarantined
  * @property {string | null} lastTick
@@ -400,7 +400,7 @@
  * @property {"task"} kind
  * @property {Task} task
  *
- * @typedef {object} TaskDetail One task with its result, its events and the tasks it belongs with.
+ * @typedef {object} TaskDetail One task with its result, its events, trace and chain.
  * @property {Task} task
  * @property {Result | null} result
  * @property {LedgerEvent[]} events
@@ -420,9 +420,9 @@
  * @property {Task[]} tasks
  *
  * @typedef {object} TaskParameters
- * @property {string} taskId Of a task or of a trigger.
+ * @property {string} taskId A task's or a trigger's.
  *
- * @typedef {object} Task One task as it stands now. Units: milliseconds.
+ * @typedef {object} Task One task now. Units: milliseconds.
  * @property {string} id
  * @property {"planner" | "worker"} seat
  * @property {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} state
@@ -435,7 +435,7 @@
  * @property {string | null} startedAt
  * @property {string | null} completedAt
  * @property {string | null} notBefore
- * @property {string | null} waitsFor The engine that it waits for.
+ * @property {string | null} waitsFor The engine it waits for.
  * @property {number} attempts
  * @property {number} maxAttempts
  * @property {string | null} failureReason
@@ -446,7 +446,7 @@
  * @property {string | null} retryOf
  * @property {string[]} upstream
  * @property {boolean} internal
- * @property {string} headline What a running one does now.
+ * @property {string} headline What a running task does now.
  * @property {number | null} waitMs
  * @property {number | null} runMs
  *
@@ -456,27 +456,27 @@
  * @property {string} headline
  * @property {string | null} turnId
  *
- * @typedef {object} TokenCounts Tokens, by how many runs, and what they cost by currency, where a price is set.
+ * @typedef {object} TokenCounts Tokens, number of runs, and costs, where a price is set.
  * @property {number} runs
- * @property {number} estimated Runs whose engine told nothing, or not all of it.
+ * @property {number} estimated Runs whose engine did not report all tokens.
  * @property {number} inputTokens
  * @property {number} cachedInputTokens Part of the input.
  * @property {number} outputTokens
  * @property {number} reasoningOutputTokens Part of the output.
- * @property {Record<string, number>} cost By currency, of the runs whose engine has a price.
+ * @property {Record<string, number>} cost By currency, of runs whose engine has a price.
  *
- * @typedef {object} ToolUse One call of a tool; what it was given and replied is cut.
+ * @typedef {object} ToolUse One tool call; long arguments and replies are cut.
  * @property {string} name
  * @property {boolean} ok
  * @property {string} arguments
  * @property {string} reply
  *
- * @typedef {object} Trace The tasks and triggers of one trace.
+ * @typedef {object} Trace
  * @property {Task[]} tasks
  * @property {Trigger[]} triggers
  * @property {ChainStep[]} chain
  *
- * @typedef {object} Trial What came of a trial; `message` and `field` where it failed.
+ * @typedef {object} Trial The result of a trial; `message` and `field` where it failed.
  * @property {boolean} ok
  * @property {string[]} models
  * @property {string | null} api `responses` or `chat`, once a turn was tried.
@@ -486,12 +486,12 @@
  * @property {string} message
  * @property {string | null} field
  *
- * @typedef {object} TriggerChange Without the trigger when it is gone.
+ * @typedef {object} TriggerChange Without the trigger when it was removed.
  * @property {"trigger"} kind
  * @property {string} id
  * @property {Trigger | null} trigger
  *
- * @typedef {object} TriggerDetail One trigger, why it waits and what it did; also when it is gone: then null.
+ * @typedef {object} TriggerDetail One trigger, why it waits and what it did; null when it was removed.
  * @property {Trigger | null} trigger
  * @property {Explanation} explanation
  * @property {ChainStep[]} chain
@@ -500,7 +500,7 @@
  * @typedef {object} TriggerList
  * @property {Trigger[]} triggers
  *
- * @typedef {object} TriggerPreview What a timing means.
+ * @typedef {object} TriggerPreview
  * @property {string} type
  * @property {Schedule | null} schedule
  * @property {FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition | null} condition
@@ -509,7 +509,7 @@
  * @property {string[]} next
  * @property {{en: string, zh: string}[]} notes
  *
- * @typedef {object} Trigger One trigger as it stands now; of a broken one, what can still be said. Units: seconds.
+ * @typedef {object} Trigger One trigger now; of a broken one, what is known. Units: seconds.
  * @property {string} id
  * @property {string} title
  * @property {string} prompt
@@ -524,8 +524,8 @@
  * @property {number} cooldown The one in force.
  * @property {boolean} once
  * @property {"skip" | "queue"} overlap
- * @property {"teller" | "message" | "change" | "failure" | "none"} notify Who is told of its runs: as asked for, else what is usual for its kind.
- * @property {boolean} notifyGiven Whether that was asked for.
+ * @property {"teller" | "message" | "change" | "failure" | "none"} notify Who is told of its runs: as chosen, else the usual for its kind.
+ * @property {boolean} notifyGiven Whether that was chosen.
  * @property {{en: string, zh: string}} told The same in words.
  * @property {number | null} timeout
  * @property {number} maxAttempts
@@ -536,8 +536,8 @@
  * @property {number} fireCount
  * @property {string | null} lastTaskId
  * @property {string | null} lastVerdict
- * @property {number} failureStreak So many runs in a row failed in the same way.
- * @property {"breaker" | null} pausedBy Who paused it, where that was not its user.
+ * @property {number} failureStreak Runs in a row that failed in the same way.
+ * @property {"breaker" | null} pausedBy What paused it, where that was not its user.
  * @property {string | null} blockedBy The task or trigger because of which it can never fire.
  * @property {string | null} broken Why its file cannot be read.
  * @property {{en: string, zh: string}} headline Why it waits, or what comes next.
@@ -550,7 +550,7 @@
  * @property {string} headline
  * @property {string[]} inputs Ids of the messages it answers.
  *
- * @typedef {object} TurnHit A passage that a turn was given; of an earlier format its source alone is known.
+ * @typedef {object} TurnHit A passage that a turn was given; records of an earlier format have its source alone.
  * @property {string} source
  * @property {string | null} text
  * @property {number | null} line
@@ -560,7 +560,7 @@
  * @typedef {object} TurnHitList
  * @property {TurnHit[]} hits
  *
- * @typedef {object} TurnPrompt What a run was told, whole, and what it called.
+ * @typedef {object} TurnPrompt The whole prompt of a run, and the tools it called.
  * @property {string} id
  * @property {"teller" | "planner" | "worker"} role
  * @property {string} engine
@@ -570,13 +570,13 @@
  * @property {string} at When it ended.
  * @property {string} instructions
  * @property {string} prompt
- * @property {string[]} tools Those it was offered.
+ * @property {string[]} tools The tools it was offered.
  * @property {ToolUse[]} calls
  * @property {TurnHit[]} hits
- * @property {number | null} requests How often a model was asked, where the engine counts it.
+ * @property {number | null} requests Number of model requests, where the engine counts them.
  * @property {Usage} usage
  *
- * @typedef {object} Usage Tokens of a run.
+ * @typedef {object} Usage
  * @property {number} inputTokens
  * @property {number} cachedInputTokens Part of the input.
  * @property {number} outputTokens
@@ -587,28 +587,28 @@
  * @property {string} since The first day of it.
  * @property {TokenCounts} today
  * @property {TokenCounts} total
- * @property {UsageRow[]} rows Days in their order, of which none is left out; of all else those that used most first.
+ * @property {UsageRow[]} rows All days in their order; else those that used most first.
  * @property {Budget} budget
  *
  * @typedef {object} UsageRow
  * @property {number} runs
- * @property {number} estimated Runs whose engine told nothing, or not all of it.
+ * @property {number} estimated Runs whose engine did not report all tokens.
  * @property {number} inputTokens
  * @property {number} cachedInputTokens Part of the input.
  * @property {number} outputTokens
  * @property {number} reasoningOutputTokens Part of the output.
- * @property {Record<string, number>} cost By currency, of the runs whose engine has a price.
- * @property {string} key The day, engine, model, role, or the id; empty: of none (no trigger, no model named).
- * @property {string} title Of what has an id.
+ * @property {Record<string, number>} cost By currency, of runs whose engine has a price.
+ * @property {string} key The day, engine, model, role or id; empty: no trigger, or no model named.
+ * @property {string} title Of a task, trigger or message.
  *
- * @typedef {object} UsageToday What today's runs have used, by the user's calendar.
+ * @typedef {object} UsageToday Usage of today, by the user's calendar.
  * @property {number} runs
- * @property {number} estimated Runs whose engine told nothing, or not all of it.
+ * @property {number} estimated Runs whose engine did not report all tokens.
  * @property {number} inputTokens
  * @property {number} cachedInputTokens Part of the input.
  * @property {number} outputTokens
  * @property {number} reasoningOutputTokens Part of the output.
- * @property {Record<string, number>} cost By currency, of the runs whose engine has a price.
+ * @property {Record<string, number>} cost By currency, of runs whose engine has a price.
  * @property {Budget} budget
  *
  * @typedef {object} WorkersStatus

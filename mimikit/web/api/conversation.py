@@ -1,4 +1,4 @@
-"""Talking: the snapshot, older messages, sending, answering."""
+"""The conversation: snapshot, older messages, sending, answering, prompts of turns."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class MessagesQuery(Input):
 
 
 class MessageInput(Input):
-    """A message of the user's; with an id of the client's, sending it twice is one message.
+    """A message of the user's; sent twice under one id it is one message.
 
-    Another text under that id is refused (409) as long as the first waits, and 14 days after.
+    Another text under that id is refused (409) while the first waits, and 14 days after.
     """
 
     id: MessageId | None = None
@@ -49,8 +49,6 @@ class MessageInput(Input):
 
 
 class AnswerInput(Input):
-    """An answer to the open question."""
-
     id: MessageId
     question_id: ClientId
     text: Text
@@ -65,47 +63,47 @@ class AcceptedView(View):
 
 @area.route("GET", "/api/snapshot", SnapshotView)
 def snapshot() -> SnapshotView:
-    """All a page needs to begin."""
+    """All a page needs at its start."""
     return site().state.snapshot()
 
 
 @area.route("GET", "/api/messages", MessagesPage, query=MessagesQuery)
-def messages(asked: MessagesQuery) -> MessagesPage:
+def messages(query: MessagesQuery) -> MessagesPage:
     """A page of the conversation, going back."""
-    return site().state.conversation.page(asked.before, asked.limit)
+    return site().state.conversation.page(query.before, query.limit)
 
 
 @area.route("POST", "/api/input", {202: AcceptedView}, body=MessageInput)
-def send(asked: MessageInput) -> AcceptedView:
+def send(body: MessageInput) -> AcceptedView:
     """Take a message; it is on disk before this answers."""
     here = site()
     now = here.clock.now()
     try:
-        zone = str(ZoneInfo(asked.timezone)) if asked.timezone else None
+        zone = str(ZoneInfo(body.timezone)) if body.timezone else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
         zone = None  # a message is not refused for a zone this machine does not know
     item = InboxItem(
-        id=asked.id or new_id("msg", now),
-        text=_said(asked.text),
+        id=body.id or new_id("msg", now),
+        text=_not_blank(body.text),
         created_at=now,
         timezone=zone,
-        locale=asked.locale or None,
-        quote=asked.quote,
+        locale=body.locale or None,
+        quote=body.quote,
         remote=here.is_remote,
     )
     return _accept(here, item)
 
 
 @area.route("POST", "/api/answer", {202: AcceptedView}, body=AnswerInput)
-def answer_question(asked: AnswerInput) -> AcceptedView:
+def answer_question(body: AnswerInput) -> AcceptedView:
     """Take the answer to the question that is open now."""
     here = site()
     item = InboxItem(
-        id=asked.id,
+        id=body.id,
         kind="answer",
-        text=_said(asked.text),
+        text=_not_blank(body.text),
         created_at=here.clock.now(),
-        question_id=asked.question_id,
+        question_id=body.question_id,
         remote=here.is_remote,
     )
     return _accept(here, item)
@@ -113,14 +111,11 @@ def answer_question(asked: AnswerInput) -> AcceptedView:
 
 @area.route("GET", "/api/turns/<turn_id>", TurnPromptView, query=Input)
 def show_turn(_: Input, turn_id: str) -> TurnPromptView:
-    """What a turn, or a task's run, was told and what it called: why it says what it says.
-
-    Of the last 200 that a model served.
-    """
-    found = turn_prompt(site().files, turn_id)
-    if found is None:
+    """The prompt of a turn or a task's run, and the tools it called; of the last 200 runs."""
+    prompt = turn_prompt(site().files, turn_id)
+    if prompt is None:
         raise NotFound(f"there is no prompt of {turn_id[:128]}; the last 200 are kept", field="id")
-    return found
+    return prompt
 
 
 _LOCKS = [threading.Lock() for _ in range(64)]
@@ -144,18 +139,18 @@ def _accept(here: Site, item: InboxItem) -> AcceptedView:
             message = f"too many messages in a minute; try again in {int(wait) + 1} s"
             raise RequestDenied(429, message, reason="too many inputs", wait_s=wait)
         if not inbox.put(here.files, item):
-            _is_repeated(here, item)  # by another page of this state, at the same time
+            _is_repeated(here, item)  # another page put it there at the same time
     return accepted
 
 
 def _is_repeated(here: Site, item: InboxItem) -> bool:
-    """Whether this was taken before, as far as the inbox and the transcript of 14 days know.
+    """Whether it is in the inbox or the transcript of the last 14 days.
 
     An item leaves the inbox only after the transcript has it: looking in this order misses neither.
-    Raises Conflict when something else was said under its id.
+    Raises Conflict when its id is another message's.
     """
     known: int | None = 0
-    with contextlib.suppress(BadRecord, UnsafeFile):  # what no message is has the id all the same
+    with contextlib.suppress(BadRecord, UnsafeFile):  # a broken file still holds the id
         if waiting := inbox.read(here.files, item.id):
             known = mark_of(waiting.text, waiting.quote)
         else:
@@ -165,7 +160,7 @@ def _is_repeated(here: Site, item: InboxItem) -> bool:
     return known is not None
 
 
-def _said(text: str) -> str:
+def _not_blank(text: str) -> str:
     if not text.strip():
         raise BadInput("text: expected some text, got only blanks", field="text")
     return text

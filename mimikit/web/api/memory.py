@@ -1,4 +1,4 @@
-"""Memory files: listed, read, saved where nobody else changed them meanwhile; search; backlog."""
+"""Memory files (an edit is guarded by a content hash), search, backlog."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class NoteConflict(routing.ErrorView):
 
 
 class SearchQuery(Input):
-    """What is looked for, and where. `after` is a day or time, `before` one that is left out."""
+    """What is looked for, and where. `after` and `before` are days or times; `before` excludes."""
 
     q: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
     limit: Annotated[int, Field(ge=1, le=100)] = 20
@@ -55,7 +55,7 @@ class SearchQuery(Input):
 
 
 class BacklogInput(Input):
-    """What is to be done with an item; with a hash only if the list is still that one."""
+    """A change of an item; with a hash only if the list is still that one."""
 
     action: notes.Action
     item: Annotated[str, StringConstraints(min_length=1, max_length=notes.MAX_ITEM)]
@@ -71,7 +71,7 @@ class BacklogConflict(routing.ErrorView):
 
 @memory.route("GET", "/api/memory", views.MemoryList, query=Input)
 def listed(_: Input) -> views.MemoryList:
-    """Every memory file and document, and how the search index is."""
+    """Every memory file and document, and the state of the search index."""
     here = site()
     return views.MemoryList(files=here.library.listed(), index=views.index_view(here.search()))
 
@@ -79,10 +79,10 @@ def listed(_: Input) -> views.MemoryList:
 @memory.route("GET", "/api/memory/<path:path>", views.NoteView, query=Input)
 def show(_: Input, path: str) -> views.NoteView:
     """One file: its text, and that as HTML."""
-    found = site().library.shown(_known(path))
-    if found is None:
+    note = site().library.shown(_memory_path(path))
+    if note is None:
         raise _no_file(path)
-    return found
+    return note
 
 
 @memory.route(
@@ -94,10 +94,10 @@ def show(_: Input, path: str) -> views.NoteView:
 )
 def save(path: str) -> Answer:
     """Replace a file's text, or make a file; refused where it changed meanwhile."""
-    known, here = _known(path), site()
+    known, here = _memory_path(path), site()
     if known.kind == "docs":
         raise Refused(f"{path}: the workspace's docs are only shown here; edit them in place")
-    asked = _text_given()
+    asked = _read_note()
     if asked.hash is None and not known.may_be_made:
         raise BadInput(
             "path: expected memory.md or memory/YYYY-MM-DD-a-name.md for a new file, "
@@ -123,14 +123,14 @@ def save(path: str) -> Answer:
 
 @memory.route("GET", "/api/turns/<turn_id>/memory", TurnHitList, query=Input)
 def of_turn(_: Input, turn_id: str) -> TurnHitList:
-    """What a turn was given of memory."""
-    found = turn_hits(site().files, turn_id)
-    if found is None:
+    """The memory hits a turn was given."""
+    hits = turn_hits(site().files, turn_id)
+    if hits is None:
         raise NotFound(f"there is no record of turn {turn_id[:128]}", field="id")
-    return TurnHitList(hits=found)
+    return TurnHitList(hits=hits)
 
 
-def _known(path: str) -> views.MemoryPath:
+def _memory_path(path: str) -> views.MemoryPath:
     known = views.named(path)
     if known is None:
         raise _no_file(path)
@@ -141,7 +141,7 @@ def _no_file(path: str) -> NotFound:
     return NotFound(f"there is no memory file {path[:80]!r}", field="path")
 
 
-def _text_given() -> NoteInput:
+def _read_note() -> NoteInput:
     request.max_content_length = MAX_BODY_BYTES
     try:
         asked = routing.read_body(NoteInput)
@@ -169,21 +169,21 @@ def _too_long(got: str) -> RequestDenied:
 
 
 @searching.route("GET", "/api/search", views.SearchAnswer, query=SearchQuery)
-def search(asked: SearchQuery) -> views.SearchAnswer:
+def search(query: SearchQuery) -> views.SearchAnswer:
     """The best hits first."""
     here = site()
-    if not asked.q.strip():
+    if not query.q.strip():
         raise BadInput("q: expected something to search for, got only blanks", field="q")
     zone = here.settings.zone
-    after, before = _time(asked.after, "after", zone), _time(asked.before, "before", zone)
+    after, before = _time(query.after, "after", zone), _time(query.before, "before", zone)
     began, engine = time.monotonic(), here.search()
-    found = engine.find(
-        asked.q, limit=asked.limit, after=after, before=before, everywhere=asked.scope == "all"
+    hits = engine.find(
+        query.q, limit=query.limit, after=after, before=before, everywhere=query.scope == "all"
     )
     took_ms = round((time.monotonic() - began) * 1000, 1)
     return views.SearchAnswer(
-        query=asked.q,
-        hits=[views.hit_view(hit, asked.q) for hit in found],
+        query=query.q,
+        hits=[views.hit_view(hit, query.q) for hit in hits],
         took_ms=took_ms,
         fallback=engine.fallback,
     )
@@ -217,14 +217,14 @@ def items(_: Input) -> BacklogView:
 
 
 @backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
-def change(asked: BacklogInput) -> Answer:
+def change(body: BacklogInput) -> Answer:
     """Add, tick, open again or remove an item."""
     files = site().files
-    if not notes.plain_item(asked.item):
+    if not notes.plain_item(body.item):
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:
         with bad_value():
-            return backlog_view(notes.change_backlog(files, asked.action, asked.item, asked.hash))
+            return backlog_view(notes.change_backlog(files, body.action, body.item, body.hash))
     except Conflict as error:
         current = backlog_view(notes.load_backlog(files))
         detail = ErrorDetail.of(error, message=str(error))

@@ -1,8 +1,7 @@
-"""How a route is declared, with the models of what it takes and answers; what its handler finds.
+"""Declares routes with the models of their inputs and answers.
 
-The declarations are the table from which `openapi.json`, docs/http.md and the page's types are
-made. A handler gets what was asked, checked, and returns a view; ids out of the address are checked
-before they touch a file's name.
+`openapi.json`, docs/http.md and the page's types are made from these declarations. A handler gets
+validated input and returns a view; ids in the address are validated before they become file names.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ ClientId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 
 class Input(BaseModel):
-    """A body or query; a key it does not know is an error."""
+    """A body or query; an unknown key is an error."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=False
     )
     may_be_empty: ClassVar[bool] = False
-    """Whether no body at all is one, too."""
+    """Whether the body may be left out."""
 
 
 class ErrorDetail(View):
     message: str
     field: str | None
-    """Of the input that can not be used."""
+    """Of the input that is not valid."""
 
 
 class ErrorView(View):
@@ -71,8 +70,6 @@ Handler = TypeVar("Handler", bound=Callable[..., Answer])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Endpoint:
-    """One address and method."""
-
     method: str
     path: str
     """As OpenAPI writes it: `/api/tasks/{task_id}`."""
@@ -104,10 +101,9 @@ class EndpointRegistry:
     ) -> Callable[[Handler], Handler]:
         """Declare a route. The handler gets the body or the query, and the ids of the address.
 
-        answers: the view of a 200, or views by status; the first status is that of a view returned
-            alone.
-        query: without it the query is not looked at.
-        reads_body: False where the handler reads the body itself, by its own bounds.
+        answers: the view of a 200, or views by status; the first is the usual one.
+        query: without it the query is ignored.
+        reads_body: False where the handler reads the body itself, with its own size limit.
         """
         by_status = answers if isinstance(answers, Mapping) else {200: answers}
         usual = next(iter(by_status))
@@ -118,12 +114,12 @@ class EndpointRegistry:
                 for name, text in address.items():
                     if name != "path":
                         check_id(text)
-                asked = [read_query(query)] if query else []
-                asked += [read_body(body)] if body and reads_body else []
-                made = handler(*asked, **address)
-                if isinstance(made, Response):
-                    return made
-                view, status = made if isinstance(made, tuple) else (made, usual)
+                inputs = [read_query(query)] if query else []
+                inputs += [read_body(body)] if body and reads_body else []
+                result = handler(*inputs, **address)
+                if isinstance(result, Response):
+                    return result
+                view, status = result if isinstance(result, tuple) else (result, usual)
                 return answer(view, status)
 
             self.blueprint.add_url_rule(rule, view_func=endpoint, methods=[method])
@@ -145,7 +141,7 @@ Trial = Callable[[TrialRequest, Path], TrialReport]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the routes of one web process share. Built by `app.build_web`, found by `site()`."""
+    """What the routes of one web process share; `site()` gives it to a handler."""
 
     files: ReadOnlyFiles
     settings: Settings
@@ -165,7 +161,7 @@ class Site:
 
     @property
     def is_remote(self) -> bool:
-        """Whether what comes by this page may never run a command, wherever a page listens then."""
+        """Whether what comes by this page may never run a command, also later."""
         return not self.is_local and not self.settings.web.allow_commands
 
 
@@ -179,7 +175,6 @@ def answer(view: View, status: int = 200) -> Response:
 
 
 def error_answer(status: int, message: str, field: str | None = None) -> Response:
-    """An error as every route tells it."""
     return answer(ErrorView(error=ErrorDetail(message=message, field=field)), status)
 
 
@@ -188,7 +183,7 @@ def read_body(model: type[I]) -> I:
 
     Raises:
         BadRequest: it is no JSON object.
-        BadInput: a value in it can not be used; names the field.
+        BadInput: a value in it is not valid; names the field.
     """
     data = request.get_data(cache=False)
     try:
@@ -199,24 +194,23 @@ def read_body(model: type[I]) -> I:
 
 
 def read_query(model: type[I]) -> I:
-    """The request's query; BadInput for a name that is not known, or comes twice."""
+    """The request's query; BadInput for a name that is unknown or comes twice."""
     values: dict[str, Json] = {}
-    for name, given in request.args.lists():
-        if len(given) > 1:
-            raise BadInput(f"{name[:40]}: expected one value, got {len(given)}", field=name[:40])
-        values[name] = given[0]
+    for name, texts in request.args.lists():
+        if len(texts) > 1:
+            raise BadInput(f"{name[:40]}: expected one value, got {len(texts)}", field=name[:40])
+        values[name] = texts[0]
     return _checked(model, values, strict=False)
 
 
 def taken(id_: str, kind: str) -> Conflict:
-    """An id that a request names is another one's."""
     text = f"id: expected a free one, got {id_!r}, which is another {kind}'s; take a new one"
     return Conflict(text, field="id")
 
 
 @contextlib.contextmanager
 def bad_value(field: str | None = None) -> Generator[None]:
-    """What can not be used in here is told of `field`; an id nobody knows is a bad value too."""
+    """Errors in here name `field`; an unknown id is a bad value (422), too."""
     try:
         yield
     except Conflict:

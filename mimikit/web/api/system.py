@@ -1,4 +1,4 @@
-"""Coming in and going out, how it goes, what changes; and what this API is."""
+"""Login, status, usage, the change feed, and the description of this API."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LogoutInput(Input):
 
 
 class ChangesQuery(Input):
-    """What is known already, and which tab asks."""
+    """The cursor of the last known change, and the tab that asks."""
 
     since: Annotated[str, StringConstraints(max_length=200)] | None = None
     tab: Annotated[str, StringConstraints(max_length=64)] | None = None
@@ -59,16 +59,16 @@ class LoginView(SessionView):
 
 
 @session.route("POST", "/api/login", LoginView, body=LoginInput)
-def login(asked: LoginInput) -> LoginView:
-    """Begin a session of a browser. Scripts need none: they send the token."""
-    if (asked.token is None) == (asked.code is None):
+def login(body: LoginInput) -> LoginView:
+    """Begin a browser session. Scripts need none: they send the token."""
+    if (body.token is None) == (body.code is None):
         raise BadInput("expected a token or a code, one of them", field="token")
-    return LoginView(key=site().guard.log_in(token=asked.token, code=asked.code))
+    return LoginView(key=site().guard.log_in(token=body.token, code=body.code))
 
 
 @session.route("POST", "/api/logout", SessionView, body=LogoutInput)
 def logout(_: LogoutInput) -> SessionView:
-    """End the session, also for whoever has a copy of its key."""
+    """End the session."""
     site().guard.log_out(g.key)
     return SessionView()
 
@@ -80,17 +80,17 @@ def status(_: Input) -> StatusView:
 
 
 @status_area.route("GET", "/api/usage", UsageReport, query=UsageQuery)
-def usage(asked: UsageQuery) -> UsageReport:
-    """What was used, by day, engine, model, role, trigger, task or message, and what it cost.
+def usage(query: UsageQuery) -> UsageReport:
+    """Token usage by day, engine, model, role, trigger, task or message, and what it cost.
 
     Without `since` of the last 30 days; single runs are known as long as `retention.days`.
     """
-    return site().state.usage_report(asked.by, asked.since)
+    return site().state.usage_report(query.by, query.since)
 
 
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})
 def healthz() -> tuple[HealthzView, int]:
-    """Whether web and consumer work; needs no login and says nothing else."""
+    """Whether web and consumer work; needs no login."""
     state = site().state.consumer().on_page
     ok = state == "ok"
     return HealthzView(ok=ok, consumer=state), 200 if ok else 503
@@ -103,19 +103,19 @@ def describe(_: Input) -> Response:
 
 
 @feed.route("GET", "/api/events", {200: None}, query=ChangesQuery)
-def events(asked: ChangesQuery) -> Response:
-    """Changes as they happen, until the browser goes or some minutes have passed.
+def events(query: ChangesQuery) -> Response:
+    """Changes as they happen, as server-sent events, for some minutes.
 
-    Server-sent events: `change` with one change as `/api/changes` lists them, `reset` when a new
-    snapshot is to be loaded. `Last-Event-ID` says where to go on.
+    `change` has one change as `/api/changes` lists them, `reset` asks to load a new snapshot.
+    `Last-Event-ID` says where to go on.
     """
     here = site()
     is_allowed = here.guard.still_valid(g.key)
     is_connected = connection_check(request.environ.get("gunicorn.socket"))
-    place = here.feed.enter(asked.tab or request.headers.get("X-Mimikit-Tab"))
+    place = here.feed.enter(query.tab or request.headers.get("X-Mimikit-Tab"))
     text = here.feed.stream(
         place,
-        request.headers.get("Last-Event-ID") or asked.since,
+        request.headers.get("Last-Event-ID") or query.since,
         here.clock,
         life_s=here.settings.web.stream_minutes * 60,
         is_allowed=is_allowed,
@@ -129,11 +129,11 @@ def events(asked: ChangesQuery) -> Response:
 
 
 @feed.route("GET", "/api/changes", ChangeList, query=ChangesQuery)
-def changes(asked: ChangesQuery) -> ChangeList:
-    """What changed since a cursor, for a page that has no stream; the status with it each time."""
+def changes(query: ChangesQuery) -> ChangeList:
+    """What changed since a cursor, for a page without a stream; always with the status."""
     here = site()
-    batch = here.feed.read(asked.since)
-    found = [change for _, change in batch.changes]
-    if not any(isinstance(change, StatusChange) for change in found):
-        found.append(StatusChange(status=here.state.status()))
-    return ChangeList(cursor=batch.cursor, reset=batch.reset, events=found)
+    batch = here.feed.read(query.since)
+    events = [change for _, change in batch.changes]
+    if not any(isinstance(change, StatusChange) for change in events):
+        events.append(StatusChange(status=here.state.status()))
+    return ChangeList(cursor=batch.cursor, reset=batch.reset, events=events)

@@ -36,15 +36,13 @@ Action = Literal[
 
 
 class TasksQuery(Input):
-    """Which tasks; without a state those that run, wait and ended last."""
+    """Which tasks; without a state running, queued and recently ended ones."""
 
     state: TaskState | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 class OutputQuery(Input):
-    """Where to go on reading."""
-
     offset: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,15}$")] = "0"
 
 
@@ -59,15 +57,15 @@ class TaskInput(Input):
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
     notify: Notify | None = None
-    """Who is told of it; what is usual for its kind unless given."""
+    """Who is told of it; the usual for its kind unless given."""
 
 
-_ASKED = TaskInput.model_fields.keys() - {"notify"}
-"""What tells one task from another under the same id."""
+_COMPARED = TaskInput.model_fields.keys() - {"notify"}
+"""What makes it another task under the same id."""
 
 
 class CommandInput(Input):
-    """The client may name its command, so that sending it twice is one command."""
+    """Sent twice under one id it is one command."""
 
     may_be_empty = True
     id: ClientId | None = None
@@ -78,15 +76,13 @@ class CreatedView(View):
 
 
 class CommandOutcome(View):
-    """What came of a command."""
-
     ok: bool
     message: str
     result_id: str | None
 
 
 class CommandWaiting(View):
-    """The command is kept; nothing has come of it yet."""
+    """The command is stored and not applied yet."""
 
     command: str
     """Its id."""
@@ -96,23 +92,23 @@ COMMAND_ANSWERS = {200: CommandOutcome, 202: CommandWaiting}
 
 
 @area.route("GET", "/api/tasks", TaskList, query=TasksQuery)
-def listed(asked: TasksQuery) -> TaskList:
+def listed(query: TasksQuery) -> TaskList:
     """Running, queued and recently ended tasks."""
     here = site()
     live = here.state.consumer().live
-    return TaskList(tasks=tasks.listed(here.files, live, asked.state, asked.limit))
+    return TaskList(tasks=tasks.listed(here.files, live, query.state, query.limit))
 
 
 @area.route("POST", "/api/tasks", {202: CreatedView}, body=TaskInput)
-def create(asked: TaskInput) -> CreatedView:
+def create(body: TaskInput) -> CreatedView:
     """Queue a task; the same again under the same id is the same task."""
     here = site()
-    request = request_of(asked)
+    request = request_of(body)
     check_request(here, request)
     task = requests.new_task(request, here.clock.now())
     if not queue.submit(here.files, task):
         known = queue.find(here.files, task.id, seats=(task.role,))
-        if known is None or any(getattr(known.task, f) != getattr(task, f) for f in _ASKED):
+        if known is None or any(getattr(known.task, f) != getattr(task, f) for f in _COMPARED):
             raise taken(task.id, "task")
     return CreatedView(id=task.id)
 
@@ -131,16 +127,16 @@ def show(task_id: str) -> TaskDetail:
 
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
-def output(asked: OutputQuery, task_id: str) -> OutputView:
-    """What a run (a task's or a turn's) did, from an offset on."""
+def output(query: OutputQuery, task_id: str) -> OutputView:
+    """The events of a run (a task's or a turn's), from an offset on."""
     here = site()
     known = tasks.find_view(here.files, task_id)
     if known is None and not here.files.exists(paths.run_output(task_id)):
         raise _no_task(task_id)
-    # Asked before reading: what a run wrote before it ended is then surely read.
+    # Checked before reading: what a run wrote before its end is then read.
     live = here.state.consumer().live
     is_over = known.completed_at is not None if known else task_id not in live
-    events, offset, at_end = tasks.output(here.files, task_id, int(asked.offset))
+    events, offset, at_end = tasks.output(here.files, task_id, int(query.offset))
     return OutputView(events=events, offset=str(offset), ended=is_over and at_end)
 
 
@@ -148,17 +144,17 @@ def output(asked: OutputQuery, task_id: str) -> OutputView:
 def diff(task_id: str) -> DiffView:
     """What a task changed in the workspace; 404 where it changed nothing."""
     here = site()
-    found = diffs.of_task(here.files, task_id)
-    if found is None and tasks.find_view(here.files, task_id) is None:
+    changes = diffs.of_task(here.files, task_id)
+    if changes is None and tasks.find_view(here.files, task_id) is None:
         raise _no_task(task_id)
-    if found is None:
-        said = f"task {task_id} changed no file, or what it changed is no longer kept"
-        raise NotFound(said, field="id")
-    return found
+    if changes is None:
+        message = f"task {task_id} changed no file, or what it changed is no longer kept"
+        raise NotFound(message, field="id")
+    return changes
 
 
 @area.route("POST", "/api/tasks/<task_id>/cancel", COMMAND_ANSWERS, body=CommandInput)
-def cancel(asked: CommandInput, task_id: str) -> Answer:
+def cancel(body: CommandInput, task_id: str) -> Answer:
     """Stop a task, or the turn that is in progress."""
     here = site()
     is_turn = task_id in here.state.consumer().live or here.files.exists(
@@ -166,16 +162,16 @@ def cancel(asked: CommandInput, task_id: str) -> Answer:
     )
     if not is_turn and tasks.find_view(here.files, task_id) is None:
         raise _no_task(task_id)
-    return give_command(here, "cancel", task_id, command_id=asked.id)
+    return give_command(here, "cancel", task_id, command_id=body.id)
 
 
 @area.route("POST", "/api/tasks/<task_id>/retry", COMMAND_ANSWERS, body=CommandInput)
-def retry(asked: CommandInput, task_id: str) -> Answer:
+def retry(body: CommandInput, task_id: str) -> Answer:
     """Do a task again, as a new one."""
     here = site()
     if tasks.find_view(here.files, task_id) is None:
         raise _no_task(task_id)
-    return give_command(here, "retry", task_id, command_id=asked.id)
+    return give_command(here, "retry", task_id, command_id=body.id)
 
 
 @area.route("GET", "/api/traces/<trace_id>", TraceView, query=Input)
@@ -188,10 +184,10 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
     around = here.state.situation(consumer)
-    found = [triggers.find(here.files, id_, around) for id_ in chain.triggers]
+    shown = [triggers.find(here.files, id_, around) for id_ in chain.triggers]
     return TraceView(
         tasks=traced,
-        triggers=[trigger for trigger in found if trigger],
+        triggers=[trigger for trigger in shown if trigger],
         chain=chains.steps_of(chain),
     )
 
@@ -214,9 +210,8 @@ def check_request(
     )
 
 
-def request_of(asked: TaskInput) -> TaskRequest:
-    """What a request wants done: the fields have the same names."""
-    return TaskRequest(origin="http", **asked.model_dump(include={*TaskInput.model_fields}))
+def request_of(body: TaskInput) -> TaskRequest:
+    return TaskRequest(origin="http", **body.model_dump(include={*TaskInput.model_fields}))
 
 
 def give_command(
@@ -227,7 +222,7 @@ def give_command(
     command_id: str | None,
     args: dict[str, Any] | None = None,
 ) -> Answer:
-    """Hand over a command: its outcome if that comes at once, else its id."""
+    """Give a command: its result if that comes at once, else its id."""
     now = here.clock.now()
     command = Command(
         id=command_id or new_id("cmd", now),
@@ -238,18 +233,20 @@ def give_command(
         origin="http",
         remote=here.is_remote,
     )
-    found = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
-    result = found or queue.command_result(here.files, command.id)
-    kept = here.files.peek(paths.command(command.id), Command) if result is None else result.command
-    if kept is not None and _meaning(kept) != _meaning(command):
+    outcome = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
+    result = outcome or queue.command_result(here.files, command.id)
+    existing = (
+        here.files.peek(paths.command(command.id), Command) if result is None else result.command
+    )
+    if existing is not None and _meaning(existing) != _meaning(command):
         raise taken(command.id, "command")
-    if found is None:
+    if outcome is None:
         return CommandWaiting(command=command.id), 202
-    return CommandOutcome.of(found)
+    return CommandOutcome.of(outcome)
 
 
 def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
-    """What it asks for; of a schedule not when that is: the same words give another time later."""
+    """What makes it the same command; the same words give another schedule later."""
     args = {key: key if key == "schedule" else value for key, value in command.args.items()}
     return command.action, command.target, args
 

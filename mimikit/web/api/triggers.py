@@ -1,23 +1,25 @@
-"""Triggers: list, one with its reasons, new ones, edits, and pause, resume, run now, remove."""
+"""Triggers: list, show, preview, create, edit, pause, resume, run now, remove; snooze."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
-from pydantic import StringConstraints, model_validator
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import REMINDER, Instant, Record, Task
-from mimikit.protocol.notify import notify_of, told_words
+from mimikit.protocol.models import REMINDER, Instant, Record, Task, to_utc
+from mimikit.protocol.notify import notify_of, notify_words
+from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
-from mimikit.tools.requests import TaskRequest
+from mimikit.tools.requests import TaskRequest, TriggerFields
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import trigger_words
 from mimikit.views import chains
@@ -35,57 +37,76 @@ from mimikit.web.api.routing import (
     taken,
 )
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
-from mimikit.web.api.timing import WHEN, TimingInput, ZoneName, given_timing, timing
 
 area = EndpointRegistry("triggers")
 
-_MEANT = (
+WHEN = ("schedule", "condition", "when")
+
+ZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+_COMPARED = (
     *("prompt", "title", "profile", "priority", "schedule", "condition", "cooldown", "once"),
     *("overlap", "notify", "timeout", "max_attempts"),
 )
-"""What tells one trigger from another under the same id; it may have been paused since."""
+"""What makes it another trigger under the same id; it may have been paused since."""
 
-_TOLD = frozenset(field.alias for field in views.TriggerView.model_fields.values())
-"""The keys of a trigger as it is shown."""
+_VIEW_KEYS = frozenset(field.alias for field in views.TriggerView.model_fields.values())
+
+
+class ScheduleInput(Input):
+    """Times: one of interval, cron, runAt. Units: seconds."""
+
+    interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
+    cron: Annotated[str, StringConstraints(max_length=200)] | None = None
+    timezone: ZoneName | None = None
+    run_at: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+
+
+class TimingInput(Input):
+    """When a trigger fires: one of schedule, condition, when (plain words). Units: seconds."""
+
+    schedule: ScheduleInput | None = None
+    condition: Condition | None = None
+    when: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+    timezone: ZoneName | None = None
+    cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
 
 
 class TriggerQuery(Input):
-    """The zone in which times are told; the workspace's unless given."""
+    """The zone of the times in words; the workspace's unless given."""
 
     timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
 
 
 class TriggerInput(tasks.TaskInput, TimingInput):
-    """What a trigger does, and when."""
-
     overlap: Literal["skip", "queue"] = "skip"
     once: bool = False
 
 
 class NewTriggerInput(TriggerInput):
-    """A trigger to be made; what `GET` gives is one, too."""
+    """A new trigger; what `GET` gives may be posted again."""
 
     enabled: bool = True
     notify_given: bool | None = None
-    """As `GET` gives it: whether somebody said who is told. Else it is so where `notify` is."""
+    """Whether `notify` was chosen, as `GET` gives it; else it was where `notify` is given."""
 
     @model_validator(mode="before")
     @classmethod
     def _of_view(cls, given: dict[str, Json]) -> dict[str, Json]:
-        """Without what a view tells beside: when it ran, why it waits, whose it is."""
+        """Without what only a view has: when it ran, why it waits, its origin."""
         asked = {field.alias for field in cls.model_fields.values()}
-        return {key: value for key, value in given.items() if key in asked or key not in _TOLD}
+        return {key: value for key, value in given.items() if key in asked or key not in _VIEW_KEYS}
 
 
 class TriggerChanges(TriggerInput):
-    """What is to be different; whatever is not named stays. `id` names the command."""
+    """The fields to change; the others stay. `id` is the command's."""
 
     prompt: tasks.Prompt = ""
     profile: tasks.ProfileName = ""
 
 
 class SnoozeInput(Input):
-    """When a reminder is to come again, in plain words; `id` names the new trigger."""
+    """When a reminder comes again, in plain words; `id` is the new trigger's."""
 
     may_be_empty = True
     when: Annotated[str, StringConstraints(min_length=1, max_length=500)] = "in 10 minutes"
@@ -94,8 +115,6 @@ class SnoozeInput(Input):
 
 
 class TriggerPreview(View):
-    """What a timing means."""
-
     type: str
     schedule: Schedule | None
     condition: Condition | None
@@ -110,7 +129,60 @@ class CreatedTrigger(View):
     told: Words | None
     """Who is told of its runs."""
     notes: list[Words]
-    """What its maker should know: costs, and what is in its way."""
+    """Costs, and what keeps it from running."""
+
+
+def given_timing(body: TimingInput) -> list[str]:
+    return [name for name in WHEN if getattr(body, name) is not None]
+
+
+def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
+    """The schedule or the condition a request asks for; BadInput unless it is one of them."""
+    present = given_timing(body)
+    if len(present) != 1:
+        got = " and ".join(present) or "none"
+        raise BadInput(
+            f"schedule: expected one of schedule, condition, when; got {got}", field="schedule"
+        )
+    zone = requests.zone_named(body.timezone) if body.timezone else zone
+    fields = TriggerFields()
+    if body.cooldown is not None:
+        fields["cooldown"] = body.cooldown
+    if body.condition is not None:
+        fields["condition"] = body.condition
+    elif body.when is not None:
+        try:
+            with bad_value("when"):
+                fields["schedule"] = requests.schedule_of(body.when, now=now, zone=zone)
+        except ValidationError as error:
+            raise BadInput(f"when: {bad_record(error)}", field="when") from None
+    elif body.schedule is not None:
+        fields["schedule"] = _schedule(body.schedule, body.timezone, zone)
+    return fields
+
+
+def _schedule(body: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
+    if body.timezone:
+        with bad_value("schedule.timezone"):
+            zone = requests.zone_named(body.timezone)
+    run_at = None
+    if body.run_at is not None:
+        try:
+            time = datetime.fromisoformat(body.run_at)
+            run_at = to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
+        except (ValueError, OverflowError):
+            raise BadInput(
+                "schedule.runAt: expected a time such as 2026-12-01T09:00:00Z, "
+                f"got {body.run_at!r}; plain words go into `when`",
+                field="schedule.runAt",
+            ) from None
+    has_time_of_day = body.cron is not None or body.run_at is not None
+    return Schedule(
+        interval=body.interval,
+        cron=body.cron,
+        timezone=body.timezone or (timezone if has_time_of_day else None),
+        run_at=run_at,
+    )
 
 
 # ---- looking
@@ -124,26 +196,26 @@ def listed(_: Input) -> views.TriggerList:
 
 
 @area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=TriggerQuery)
-def show(asked: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
-    """One trigger: why it waits, what it did, and the chain around it; also when it is gone."""
+def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
+    """One trigger: why it waits, what it did, and its chain; also one that was removed."""
     here = site()
     consumer = here.state.consumer()
-    zone = requests.zone_named(asked.timezone) if asked.timezone else here.settings.zone
-    found = chains.trigger_detail(
+    zone = requests.zone_named(query.timezone) if query.timezone else here.settings.zone
+    detail = chains.trigger_detail(
         here.files, trigger_id, here.state.situation(consumer), consumer.live, zone
     )
-    if found is None:
-        raise _no_trigger(trigger_id)
+    if detail is None:
+        raise NotFound(f"there is no trigger {trigger_id}", field="id")
     used = here.state.usage.of_trigger(trigger_id, here.clock.now())
-    return found.model_copy(update={"usage": used})
+    return detail.model_copy(update={"usage": used})
 
 
 @area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)
-def preview(asked: TimingInput) -> TriggerPreview:
-    """What a timing means: in words, its next times, and what it costs. Nothing is stored."""
+def preview(body: TimingInput) -> TriggerPreview:
+    """A timing in words, its next times, and its costs. Nothing is stored."""
     here = site()
     now = here.clock.now()
-    chosen = timing(asked, now=now, zone=here.settings.zone)
+    chosen = timing(body, now=now, zone=here.settings.zone)
     with bad_value():
         request = TaskRequest(prompt="preview", origin="http")
         trigger = requests.new_trigger(here.files, request, chosen, now)
@@ -164,80 +236,82 @@ def preview(asked: TimingInput) -> TriggerPreview:
 
 
 @area.route("POST", "/api/triggers", {202: CreatedTrigger}, body=NewTriggerInput)
-def create(asked: NewTriggerInput) -> CreatedTrigger:
+def create(body: NewTriggerInput) -> CreatedTrigger:
     """Make a trigger; the same again under the same id is the same trigger."""
     here = site()
-    tasks.check_request(here, tasks.request_of(asked), requests.TRIGGER_PROFILES)
-    id_ = _repeated(here, asked)
+    tasks.check_request(here, tasks.request_of(body), requests.TRIGGER_PROFILES)
+    id_ = _repeated(here, body)
     if id_ is None:
-        made = _asked_for(here, asked, here.clock.now())
-        id_ = made.id
-        if not registry.create(here.files, made):
-            _repeated(here, asked)  # made by another request, at the same time
+        new = _asked_for(here, body, here.clock.now())
+        id_ = new.id
+        if not registry.create(here.files, new):
+            _repeated(here, body)  # made by another request, at the same time
     trigger, _ = views.active(here.files, id_)
     every_s, around = here.settings.triggers.llm_eval_interval_s, here.state.situation()
     notes = views.notes(trigger, around, asked_every_s=every_s) if trigger else []
-    told = told_words(trigger) if trigger else None
+    told = notify_words(trigger) if trigger else None
     return CreatedTrigger(id=id_, told=told, notes=notes)
 
 
 @area.route("POST", "/api/tasks/<task_id>/snooze", {202: CreatedTrigger}, body=SnoozeInput)
-def snooze(asked: SnoozeInput, task_id: str) -> CreatedTrigger:
-    """Have a reminder that was told told again, once, at another time."""
+def snooze(body: SnoozeInput, task_id: str) -> CreatedTrigger:
+    """Repeat a reminder once, at another time."""
     here = site()
-    found = queue.find(here.files, task_id, seats=("worker",))
-    if found is None or found.task.profile != REMINDER:
+    location = queue.find(here.files, task_id, seats=("worker",))
+    if location is None or location.task.profile != REMINDER:
         raise NotFound(f"there is no reminder {task_id[:128]}", field="id")
-    words = found.task.prompt, found.task.title
-    again = NewTriggerInput(prompt=words[0], title=words[1], profile=REMINDER, **dict(asked))
+    reminder = location.task
+    again = NewTriggerInput(
+        prompt=reminder.prompt, title=reminder.title, profile=REMINDER, **dict(body)
+    )
     plan = timing(again, now=here.clock.now(), zone=here.settings.zone).get("schedule")
     if plan is None or plan.run_at is None:
-        raise BadInput(f"when: expected one time, got {asked.when[:60]!r}", field="when")
+        raise BadInput(f"when: expected one time, got {body.when[:60]!r}", field="when")
     return create(again)
 
 
-def _asked_for(here: Site, asked: NewTriggerInput, now: datetime) -> Trigger:
+def _asked_for(here: Site, body: NewTriggerInput, now: datetime) -> Trigger:
     """The trigger that a request asks for, if it comes at `now`."""
-    fields = timing(asked, now=now, zone=here.settings.zone)
-    fields.update(overlap=asked.overlap, once=asked.once, enabled=asked.enabled)
+    fields = timing(body, now=now, zone=here.settings.zone)
+    fields.update(overlap=body.overlap, once=body.once, enabled=body.enabled)
     with bad_value():
-        made = requests.new_trigger(here.files, tasks.request_of(asked), fields, now)
-    return made if asked.notify_given is None else made.but(notify_given=asked.notify_given)
+        trigger = requests.new_trigger(here.files, tasks.request_of(body), fields, now)
+    return trigger if body.notify_given is None else trigger.but(notify_given=body.notify_given)
 
 
-def _repeated(here: Site, asked: NewTriggerInput) -> str | None:
-    """The id of the trigger that this request made when it was sent before; None: it is new.
+def _repeated(here: Site, body: NewTriggerInput) -> str | None:
+    """The id of the trigger that this request made before; None: it is new.
 
     Raises Conflict when the id is another trigger's.
     """
-    if asked.id is None:
+    if body.id is None:
         return None
-    known, broken = views.active(here.files, asked.id)
-    if known is not None and broken is None:
-        is_same = _meaning(_asked_for(here, asked, known.created_at)) == _meaning(known)
+    existing, broken = views.active(here.files, body.id)
+    if existing is not None and broken is None:
+        is_same = _meaning(_asked_for(here, body, existing.created_at)) == _meaning(existing)
     else:
-        run = _run_of_gone(here, asked.id)
+        run = _last_run_of_removed(here, body.id)
         if run is None and broken is None:
             return None
-        said = (asked.prompt, asked.title, asked.profile)
-        is_same = run is not None and (run.prompt, run.title, run.profile) == said
+        asked = (body.prompt, body.title, body.profile)
+        is_same = run is not None and (run.prompt, run.title, run.profile) == asked
     if is_same:
-        return asked.id
-    raise taken(asked.id, "trigger")
+        return body.id
+    raise taken(body.id, "trigger")
 
 
 def _meaning(trigger: Trigger) -> dict[str, object]:
-    """What it does and when, as it is shown: what is left out is as what stands in its place."""
+    """What it does and when, with defaults filled in."""
     shown = trigger.but(
         title=plain(views.title(trigger)),
         cooldown=views.cooldown_of(trigger),
         notify=notify_of(trigger),
     )
-    return shown.model_dump(include={*_MEANT})
+    return shown.model_dump(include={*_COMPARED})
 
 
-def _run_of_gone(here: Site, trigger_id: str) -> Task | None:
-    """The last run of a trigger that fired and is gone; None when none is known."""
+def _last_run_of_removed(here: Site, trigger_id: str) -> Task | None:
+    """The last run of a trigger that fired and was removed, if known."""
     lines = ledger.slots_of(here.files, trigger_id, 1)
     ran = lines[-1].get("taskId") if lines and lines[-1].get("event") == "slot" else None
     found = queue.find(here.files, ran) if isinstance(ran, str) and is_id(ran) else None
@@ -248,14 +322,14 @@ def _run_of_gone(here: Site, trigger_id: str) -> Task | None:
 
 
 @area.route("PATCH", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=TriggerChanges)
-def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
-    """Change it: what can not be is refused here, the rest is a command."""
+def edit(body: TriggerChanges, trigger_id: str) -> Answer:
+    """Change it. Invalid changes are refused at once; the rest is a command."""
     here = site()
     _check_there(here, trigger_id)
     trigger, broken = views.active(here.files, trigger_id)
     if trigger is None or broken is not None:
-        raise Conflict(f"its file is broken: {broken}; mend it there, or remove the trigger")
-    changes = _changes(here, trigger, asked)
+        raise Conflict(f"its file is broken: {broken}; fix it there, or remove the trigger")
+    changes = _changes(here, trigger, body)
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
         request = TaskRequest(prompt=new.prompt, origin="http", profile=new.profile)
@@ -264,21 +338,21 @@ def edit(asked: TriggerChanges, trigger_id: str) -> Answer:
     if new.condition is not None and new.condition != trigger.condition:
         with bad_value():
             requests.check_known(here.files, new.condition)
-    return tasks.give_command(here, "trigger_edit", trigger_id, command_id=asked.id, args=changes)
+    return tasks.give_command(here, "trigger_edit", trigger_id, command_id=body.id, args=changes)
 
 
-def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, Any]:
+def _changes(here: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, Any]:
     """The fields to be replaced, by their names on disk."""
-    changes = asked.model_dump(
+    changes = body.model_dump(
         by_alias=True, mode="json", exclude_unset=True, exclude={"id", "timezone", *WHEN}
     )
-    if given_timing(asked):
-        chosen = timing(asked, now=here.clock.now(), zone=here.settings.zone)
+    if given_timing(body):
+        chosen = timing(body, now=here.clock.now(), zone=here.settings.zone)
         changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
-            changes.setdefault("once", False)  # it was meant of the condition that goes
-    elif asked.timezone is not None:
-        zone = requests.zone_named(asked.timezone).key
+            changes.setdefault("once", False)  # it belonged to the condition
+    elif body.timezone is not None:
+        zone = requests.zone_named(body.timezone).key
         if trigger.schedule is None or trigger.schedule.interval is not None:
             raise BadInput(
                 "timezone: expected it for a trigger with a time of day, got one without",
@@ -291,39 +365,35 @@ def _changes(here: Site, trigger: Trigger, asked: TriggerChanges) -> dict[str, A
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/pause", COMMAND_ANSWERS, body=CommandInput)
-def pause(asked: CommandInput, trigger_id: str) -> Answer:
-    """Let it not fire until it is resumed."""
-    return _command("trigger_pause", trigger_id, asked)
+def pause(body: CommandInput, trigger_id: str) -> Answer:
+    """Pause it."""
+    return _command("trigger_pause", trigger_id, body)
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/resume", COMMAND_ANSWERS, body=CommandInput)
-def resume(asked: CommandInput, trigger_id: str) -> Answer:
-    """Let it fire again."""
-    return _command("trigger_resume", trigger_id, asked)
+def resume(body: CommandInput, trigger_id: str) -> Answer:
+    """Resume it."""
+    return _command("trigger_resume", trigger_id, body)
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/run", COMMAND_ANSWERS, body=CommandInput)
-def run(asked: CommandInput, trigger_id: str) -> Answer:
+def run(body: CommandInput, trigger_id: str) -> Answer:
     """Run it once, now."""
-    return _command("trigger_run", trigger_id, asked)
+    return _command("trigger_run", trigger_id, body)
 
 
 @area.route("DELETE", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=CommandInput)
-def remove(asked: CommandInput, trigger_id: str) -> Answer:
+def remove(body: CommandInput, trigger_id: str) -> Answer:
     """Remove it."""
-    return _command("trigger_remove", trigger_id, asked)
+    return _command("trigger_remove", trigger_id, body)
 
 
-def _command(action: tasks.Action, trigger_id: str, asked: CommandInput) -> Answer:
+def _command(action: tasks.Action, trigger_id: str, body: CommandInput) -> Answer:
     here = site()
     _check_there(here, trigger_id)
-    return tasks.give_command(here, action, trigger_id, command_id=asked.id)
+    return tasks.give_command(here, action, trigger_id, command_id=body.id)
 
 
 def _check_there(here: Site, trigger_id: str) -> None:
     if not here.files.exists(paths.trigger(trigger_id)):
-        raise _no_trigger(trigger_id)
-
-
-def _no_trigger(trigger_id: str) -> NotFound:
-    return NotFound(f"there is no trigger {trigger_id}", field="id")
+        raise NotFound(f"there is no trigger {trigger_id}", field="id")
