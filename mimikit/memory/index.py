@@ -8,6 +8,7 @@ it stores nothing on disk.
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +16,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from mimikit.errors import StorageError
-from mimikit.memory.passages import FAR, NEAR, Passage, Scope, Window, file_terms, neighbour_term
+from mimikit.memory.passages import (
+    FAR,
+    NEAR,
+    NOTES,
+    Passage,
+    Scope,
+    Window,
+    file_terms,
+    neighbour_term,
+    scope_of,
+)
 from mimikit.memory.ranking import Match, neighbours
 from mimikit.memory.terms import Cutter
 
@@ -50,6 +61,37 @@ class TermTotals(NamedTuple):
     @classmethod
     def sum(cls, each: Iterable[TermTotals]) -> TermTotals:
         return cls(*map(sum, zip(cls(), *each, strict=True)))
+
+
+class IndexedFile(NamedTuple):
+    """`notes`: what of the file belongs to the scope of notes."""
+
+    stamp: Stamp
+    totals: TermTotals
+    notes: TermTotals
+
+
+class Manifest(NamedTuple):
+    """What is indexed."""
+
+    files: Mapping[str, IndexedFile]
+    totals: Mapping[Scope, TermTotals]
+
+    def updated(self, changes: Mapping[str, IndexedFile | None]) -> Manifest:
+        """With other entries for some files; None: removed."""
+        files, totals = {**self.files}, {**self.totals}
+        for path, new in changes.items():
+            old = files.pop(path, None)
+            for file, sign in ((old, operator.sub), (new, operator.add)):
+                counted = [(scope_of(path), file.totals), (NOTES, file.notes)] if file else []
+                for scope, more in counted:
+                    totals[scope] = TermTotals(*map(sign, totals[scope], more))
+            if new is not None:
+                files[path] = new
+        return Manifest(files, totals)
+
+
+EMPTY_MANIFEST = Manifest({}, {scope: TermTotals() for scope in SCOPES})
 
 
 class BrokenIndex(StorageError):

@@ -8,10 +8,10 @@ before it is searched, and its old passages do not count until then.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import json
 import math
-import operator
 import secrets
 import shutil
 import stat
@@ -20,17 +20,20 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import tantivy
 
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
 from mimikit.memory.index import (
+    EMPTY_MANIFEST,
     EMPTY_VIEW,
     SCOPES,
     BrokenIndex,
     Changed,
+    IndexedFile,
+    Manifest,
     PassageView,
     Stamp,
     TermTotals,
@@ -61,42 +64,11 @@ _CACHED_DOCUMENTS = 1000
 _CACHED_FREQUENCIES = 4000
 _TABLES = [table for scope in SCOPES for table in scope if table]
 _WRITER_HEAP = 16 * 2**20
-_BATCH_CHARACTERS = 16 * 2**20
+_BATCH_CHARACTERS = 4 * 2**20
 """Waiting to be written."""
 
 Place: TypeAlias = tuple[str, int, int]
 """Of a document: table, segment, number."""
-
-
-class IndexedFile(NamedTuple):
-    """`notes`: what of the file belongs to the scope of notes."""
-
-    stamp: Stamp
-    totals: TermTotals
-    notes: TermTotals
-
-
-class Manifest(NamedTuple):
-    """What is indexed."""
-
-    files: Mapping[str, IndexedFile]
-    totals: Mapping[Scope, TermTotals]
-
-    def updated(self, changes: Mapping[str, IndexedFile | None]) -> Manifest:
-        """With other entries for some files; None: removed."""
-        files, totals = {**self.files}, {**self.totals}
-        for path, new in changes.items():
-            old = files.pop(path, None)
-            for file, sign in ((old, operator.sub), (new, operator.add)):
-                counted = [(scope_of(path), file.totals), (NOTES, file.notes)] if file else []
-                for scope, more in counted:
-                    totals[scope] = TermTotals(*map(sign, totals[scope], more))
-            if new is not None:
-                files[path] = new
-        return Manifest(files, totals)
-
-
-_EMPTY = Manifest({}, {scope: TermTotals() for scope in SCOPES})
 
 
 class TantivyView:
@@ -308,7 +280,7 @@ class TantivyIndex:
         self._tables: dict[str, tantivy.Index] = {}
         self._generation = ""
         self.view: PassageView = EMPTY_VIEW
-        self._manifest = _EMPTY
+        self._manifest = EMPTY_MANIFEST
 
     def _empty_folder(self) -> None:
         """In place, as other processes hold the folder open."""
@@ -380,7 +352,7 @@ class _Batch:
     def __init__(self, open_table: Callable[[str], tantivy.Index]) -> None:
         self._open_table = open_table
         self._deleted: dict[str, list[str]] = defaultdict(list)
-        self._added: dict[str, list[tantivy.Document]] = defaultdict(list)
+        self._added: dict[str, list[tuple[str, str, bytes, datetime | None]]] = defaultdict(list)
         self._characters = 0
 
     def delete(self, path: str, tables: Iterable[str]) -> None:
@@ -397,17 +369,14 @@ class _Batch:
             self.write()
 
     def _add(self, table: str, path: str, terms: list[str], passage: Passage | None = None) -> None:
-        joined, body = " ".join(terms), passages.to_bytes(passage) if passage else b""
-        with _guarded():
-            document = tantivy.Document()
-            document.add_text("path", path)
-            document.add_text("terms", joined)
-            if passage is not None:
-                document.add_bytes("body", body)
-                if passage.at is not None:
-                    document.add_integer("at", _milliseconds(passage.at))
-        self._added[table].append(document)
-        self._characters += len(joined) + len(body)
+        row = (
+            path,
+            " ".join(terms),
+            passages.to_bytes(passage) if passage else b"",
+            passage and passage.at,
+        )
+        self._added[table].append(row)
+        self._characters += len(row[1]) + len(row[2])
 
     def write(self) -> None:
         """Write what was gathered, and begin anew."""
@@ -416,13 +385,26 @@ class _Batch:
                 writer = self._open_table(table).writer(_WRITER_HEAP, 1)
                 for path in self._deleted[table]:
                     writer.delete_documents_by_term("path", path)
-                for document in self._added[table]:
-                    writer.add_document(document)
+                for row in self._added[table]:
+                    writer.add_document(_document_of(*row))
                 writer.commit()
                 writer.wait_merging_threads()
         self._deleted.clear()
         self._added.clear()
         self._characters = 0
+        with contextlib.suppress(AttributeError):  # glibc alone
+            ctypes.CDLL(None).malloc_trim(0)  # else it keeps 70 MB
+
+
+def _document_of(path: str, terms: str, body: bytes, at: datetime | None) -> tantivy.Document:
+    document = tantivy.Document()
+    document.add_text("path", path)
+    document.add_text("terms", terms)
+    if body:
+        document.add_bytes("body", body)
+    if at is not None:
+        document.add_integer("at", _milliseconds(at))
+    return document
 
 
 def _manual(index: tantivy.Index) -> tantivy.Index:
