@@ -213,7 +213,7 @@ def usage_words(counts: UsageTodayView) -> str:
     return f"{tokens:,}{of} tokens today in {plural(counts.runs, 'run')}{cost}"
 
 
-def held_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
+def budget_wait_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
     """What waits for tokens, and until when; None: nothing."""
     what = terminal.waiting_words(budget.messages, budget.tasks)
     if budget.until is None or not what:
@@ -225,7 +225,7 @@ def held_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
 @render.register
 def _(view: UsageReport, context: RenderContext) -> Iterable[str]:
     yield usage_words(UsageTodayView.of(view.today, budget=view.budget))
-    if held := held_words(view.budget, context.zone):
+    if held := budget_wait_words(view.budget, context.zone):
         yield held
     caps = {"a task": view.budget.per_task_tokens}
     caps["a trigger's day"] = view.budget.per_trigger_daily_tokens
@@ -305,7 +305,7 @@ def _status_facts(seen: StateOverview, context: RenderContext) -> Iterator[tuple
         for text in terminal.waiting_lines(current.minds, context.now, context.zone):
             yield terminal.state("waiting"), text
     yield "usage", usage_words(seen.usage)
-    if held := held_words(seen.usage.budget, context.zone):
+    if held := budget_wait_words(seen.usage.budget, context.zone):
         yield terminal.state("waiting"), held
     if question := seen.question:
         yield "question", one_line(question.question)
