@@ -318,7 +318,7 @@ class ConsumerApp:
             periodic={
                 "retention": ("17 */6 * * *", supervisor.retention.ring),
                 "archive": ("41 */6 * * *", supervisor.archiver.summaries.ring),
-                "index": ("* * * * *", self.search.keep_up),
+                "index": ("* * * * *", self.search.index_ahead),
             },
             on_stopping=self._stopping,
             last_step=lambda: supervisor.last_step,
@@ -346,7 +346,7 @@ class ConsumerApp:
         self.supervisor.start()
         # The root folder, with the logs, is not watched: a tick finds a dropped `inbox.json`.
         inputs = core.teller.inputs
-        inputs.is_watched = self.watch.watch(paths.INBOX, inputs.hear)
+        inputs.is_watched = self.watch.watch(paths.INBOX, inputs.notify)
         for folder in (paths.INBOX, paths.COMMANDS):
             self.watch.watch(folder, lambda _names: store.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, self._triggers_changed)

@@ -24,10 +24,9 @@ from mimikit.conversation.history import HistoryStore  # noqa: E402
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt  # noqa: E402
 from mimikit.engines.setup import EndpointTest, TrialReport  # noqa: E402
 from mimikit.log import ChangeFeed, EventLog  # noqa: E402
-from mimikit.memory.index import RankIndex  # noqa: E402
+from mimikit.memory.index import MemoryIndex  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
 from mimikit.protocol import paths  # noqa: E402
-from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff  # noqa: E402
 from mimikit.protocol.files import Files  # noqa: E402
 from mimikit.protocol.models import (  # noqa: E402
     EngineStatus,
@@ -39,7 +38,12 @@ from mimikit.protocol.models import (  # noqa: E402
     TurnRecord,
     Usage,
 )
-from mimikit.protocol.results import TaskResult  # noqa: E402
+from mimikit.protocol.results import (  # noqa: E402
+    DiffHunk,
+    FileDiff,
+    TaskDiff,
+    TaskResult,
+)
 from mimikit.protocol.runtime import Health  # noqa: E402
 from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
 from mimikit.state import State  # noqa: E402
@@ -238,7 +242,7 @@ def make_client() -> tuple[Client, Files]:
     settings = Settings(timezone="UTC")
 
     def search() -> MemorySearch:
-        index = RankIndex()
+        index = MemoryIndex()
         return MemorySearch(files, workspace=None, index=index, zone=settings.zone, clock=clock)
 
     nowhere = Path("/nowhere")

@@ -36,7 +36,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
-from mimikit.sandbox.worker import WorkerSandbox, outside_of_path
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, outside_of_path
 from mimikit.state import State
 from mimikit.triggers import registry
 from mimikit.views.doctor import (
@@ -238,7 +238,7 @@ def box(state: State) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory() as place:
         (masked := Path(place, paths.STATE_FOLDER)).mkdir()
         worker = WorkerSandbox(settings, masked)
-        reason = worker.unavailable() or worker.unproved(Path(place), Path(place))
+        reason = worker.unavailable() or worker.unproved(BoxSpec(Path(place), Path(place)))
     if reason is None:
         yield ok("sandbox", "a Worker can neither read nor write a state: tested")
     else:

@@ -33,7 +33,7 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.models import CommandResult, LiveRun, Question
 from mimikit.state import State
-from mimikit.tasks.budget import day_of
+from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
 from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport

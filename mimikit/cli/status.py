@@ -17,7 +17,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.records import whole_lines
 from mimikit.state import ReadOnlyState
-from mimikit.tasks.budget import day_of
+from mimikit.tasks.usage import day_of
 from mimikit.views.messages import turn_prompt
 from mimikit.views.status import overview
 from mimikit.views.usage import UsageBy, UsageReader

@@ -27,7 +27,7 @@ from mimikit.cli.options import (
 from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import REMINDER, Record, Task
-from mimikit.protocol.notify import told_words
+from mimikit.protocol.notify import notify_words
 from mimikit.protocol.triggers import Trigger
 from mimikit.state import ReadOnlyState
 from mimikit.tools import requests, world
@@ -223,7 +223,7 @@ def trigger_notes(state: ReadOnlyState, trigger: Trigger) -> list[str]:
         moments = [terminal.moment(time, here.now, here.zone) for time in times]
         notes.append(f"the next times: {', '.join(moments)}")
     if not is_reminder:
-        notes.append(told_words(trigger)["en"])
+        notes.append(notify_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
     return notes + [
         note["en"] for note in trigger_views.notes(trigger, here, asked_every_s=every_s)

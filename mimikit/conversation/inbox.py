@@ -80,12 +80,12 @@ def _is_settled(stat: FileStat | None, now: datetime) -> bool:
     return stat is None or not 0 <= now.timestamp() - stat.mtime_ns / 1e9 < SETTLE_S
 
 
-def take_out(files: Files, item_id: str) -> None:
+def remove(files: Files, item_id: str) -> None:
     """Remove an item whose turn is committed and applied."""
     files.remove(paths.inbox(item_id))
 
 
-def take_in_dropped(files: Files, now: datetime) -> bool:
+def read_drop_file(files: Files, now: datetime) -> bool:
     """Read a dropped `inbox.json` into the inbox; gives whether there was one.
 
     Crash: the claimed file stays; the ids of its entries follow from its name, so reading it again
@@ -160,9 +160,9 @@ class InboxIndex:
         self._locale = "en"
         """Of the user's last message."""
         self.is_watched = False
-        """Whether `hear` is called for what comes: then the folder is not listed each time."""
+        """Whether `notify` is called for what comes: then the folder is not listed each time."""
         self._guard = threading.Lock()
-        self._heard: set[str] | None = None
+        self._new: set[str] | None = None
         """Ids of what came since the last refresh; None: the folder is to be listed."""
         self._picked: dict[str, bool] = {}
         """By id: whether `pick` wants it; each is judged once."""
@@ -170,44 +170,44 @@ class InboxIndex:
     def __len__(self) -> int:
         return len(self._items)
 
-    def hear(self, names: list[str] | None) -> None:
+    def notify(self, names: list[str] | None) -> None:
         """Note new files; None: anything may have changed. Called on a FolderWatch's thread."""
         new = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]
         with self._guard:
             # A name that is no id is set aside by listing the folder.
             if names is None or not all(map(is_id, new)):
-                self._heard = None
-            elif self._heard is not None:
-                self._heard.update(new)
+                self._new = None
+            elif self._new is not None:
+                self._new.update(new)
 
     def refresh(self, now: datetime) -> bool:
         """Read what came; gives whether more is to be read, for which there was no time."""
         with self._guard:
-            heard, self._heard = self._heard, set[str]() if self.is_watched else None
+            new_ids, self._new = self._new, set[str]() if self.is_watched else None
         try:
-            if heard is None:
-                heard = {name.removesuffix(".json") for name in self._files.names(paths.INBOX)}
-                for gone in self._items.keys() - heard:
+            if new_ids is None:
+                new_ids = {name.removesuffix(".json") for name in self._files.names(paths.INBOX)}
+                for gone in self._items.keys() - new_ids:
                     self._drop(gone)
                 self._unread.clear()
-            new = sorted(heard - self._items.keys())
+            new = sorted(new_ids - self._items.keys())
             self._unread = dict.fromkeys([*new, *self._unread])  # what just came goes first
             for item_id in list(islice(self._unread, MOST_AT_ONCE)):
                 self._read(item_id, now)
                 del self._unread[item_id]
         except BaseException:
-            self.hear(None)
+            self.notify(None)
             raise
         return bool(self._unread)
 
     def _read(self, item_id: str, now: datetime) -> None:
         if (item := load(self._files, item_id, now)) is None:
             if self._files.exists(paths.inbox(item_id)):  # not whole yet
-                self.hear([f"{item_id}.json"])
+                self.notify([f"{item_id}.json"])
             return
         is_result = item.kind == "task_result"
         if not is_result and self._conversation.has(item_id, item.created_at.date()):
-            take_out(self._files, item_id)  # a client repeated it, not knowing of the first
+            remove(self._files, item_id)  # a client repeated it, not knowing of the first
             return
         self._keep(item)
         self._locale = item.locale or self._locale
@@ -283,10 +283,10 @@ class InboxIndex:
         answers = (item for item in self._oldest_first() if item.kind == "answer")
         return [item for item in answers if item.question_id == question_id]
 
-    def take_out(self, ids: Iterable[str]) -> None:
+    def remove(self, ids: Iterable[str]) -> None:
         """These are answered."""
         for id_ in ids:
-            take_out(self._files, id_)
+            remove(self._files, id_)
             self._drop(id_)
 
     def language(self, text: str | None = None) -> Language:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_ch
 from pydantic import BaseModel
 
 from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
-from mimikit.language.phrases import ToldResult, Words
+from mimikit.language.phrases import ResultNotice, Words
 from mimikit.protocol.models import (
     EndStatus,
     EngineWant,
@@ -74,6 +74,12 @@ class CancelToken:
                 return
         callback(self.reason)
 
+    def wait(self, seconds: float) -> bool:
+        """Sleep, at most until asked to stop; whether that happened."""
+        stop = threading.Event()
+        self.on_cancel(lambda _reason: stop.set())
+        return stop.wait(seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
@@ -101,7 +107,7 @@ _ONLY_CHECKED = frozenset({
 def _said(schema: dict[str, Any]) -> dict[str, Any]:
     """A property's schema as a model needs it, without what is only checked."""
     given = [way for way in schema.get("anyOf", []) if way != {"type": "null"}]
-    if len(given) == 1:  # it may be left out
+    if len(given) == 1:  # an optional argument
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
         return _said(rest | given[0])
     if "items" in schema:
@@ -166,7 +172,7 @@ class TurnInput:
     timezone: str = "UTC"
     locale: str = "en"
     inputs: tuple[InboxItem, ...] = ()
-    results: tuple[ToldResult, ...] = ()
+    results: tuple[ResultNotice, ...] = ()
     conversation: tuple[Message, ...] = ()
     user: str = ""
     """The long-term part of `memory.md`, as far as it fits."""
@@ -189,11 +195,8 @@ def _nothing(*_facts: object) -> None: ...
 class Tools:
     call: Callable[[str, dict[str, Any]], ToolReply]
     specs: tuple[ToolSpec, ...] = ()
-    url: str | None = None
-    """Where `/mcp` is served; with `token` as bearer."""
-    token: str | None = None
     serve: ServeTools | None = None
-    """Serves other tools there while it lasts, for an engine with tools of its own."""
+    """Serves tools over MCP while it lasts, for an engine that cannot call them in process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +328,7 @@ def fault_outcome(name: str, request: RunSpec, error: Exception, want: EngineWan
         raise EngineError(f"{name} cannot be asked: {error}") from error
     if isinstance(error, EngineError) and not request.cancel.has_begun:
         return Failed.unavailable(want, said)
-    # Its end is what went wrong: it is not repeated for that.
+    # It had started: no retry without an attempt.
     return Failed("error", said)
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from mimikit.engines.base import EventKind
-from mimikit.protocol.diffs import DiffHunk, FileAction, FileDiff, TaskDiff
+from mimikit.protocol.results import DiffHunk, FileAction, FileDiff, TaskDiff
 
 MAX_WORKSPACE_FILES = 20_000
 MAX_FILE_BYTES = 2**20
@@ -144,7 +144,7 @@ class ChangeRecorder:
         with contextlib.ExitStack() as stack:
             reader = None
             if looks:
-                with contextlib.suppress(OSError):  # no room for the file: the work goes on
+                with contextlib.suppress(OSError):  # no room for the store: run without a diff
                     store = stack.enter_context(tempfile.TemporaryFile(buffering=0))
                     reader = _Reader(workspace, closed, store.fileno())
             recording = RunRecording(workspace, reader, self._git)
@@ -341,7 +341,7 @@ def _by_difflib(pairs: Sequence[Pair]) -> list[Difference]:
     for number, (old, new) in enumerate(pairs):
         if old == new or number in renamed or number in renamed.values():
             continue
-        if any(b"\0" in (side or b"")[:8000] for side in (old, new)):  # the sign that git goes by
+        if any(b"\0" in (side or b"")[:8000] for side in (old, new)):  # git's own rule for binary
             found.append(Difference(number, number, unshown="binary"))
         elif (hunks := _unified(old or b"", new or b"")) is None:
             found.append(Difference(number, number, unshown="big"))

@@ -7,15 +7,14 @@ it is half open: one run probes it. A `Circuit` is pure, each transition gives t
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from mimikit.clock import Clock
 from mimikit.engines.base import EngineAbsence, Failed, Outcome, ProbedEngine
 from mimikit.protocol.models import EngineStatus, EngineWant, Role
-from mimikit.protocol.watch import BoundedThread
 
 MIN_REST_S, MAX_REST_S = 5.0, 300.0
 PROBE_EVERY_S = 2.0
@@ -215,7 +214,7 @@ class EngineProbe:
         self._of: datetime | None = None
         self._next_s = 0.0
         self._was_ill = self._is_well = False
-        self._thread: BoundedThread | None = None
+        self._thread: threading.Thread | None = None
 
     def is_back(self, want: EngineWant, of: datetime | None) -> bool:
         """Whether it is there now and was not before; `of`: the probe time of the trouble.
@@ -230,9 +229,9 @@ class EngineProbe:
         is_running = self._thread is not None and self._thread.is_alive()
         if not is_running and self._clock.monotonic() >= self._next_s:
             self._next_s = self._clock.monotonic() + PROBE_EVERY_S
-            self._thread = BoundedThread(lambda: self._probe(want, of))
-            with contextlib.suppress(RuntimeError, MemoryError):  # no thread: the next probe tries
-                self._thread.start()
+            run = partial(self._probe, want, of)
+            self._thread = threading.Thread(target=run, daemon=True)
+            self._thread.start()
         return False
 
     def _probe(self, want: EngineWant, of: datetime | None) -> None:

@@ -37,7 +37,7 @@ def carry_out(order: dict[str, Any]) -> dict[str, str]:
 
 
 def _content(path: Path) -> str:
-    # A pipe would be waited for without end.
+    # O_NONBLOCK: opening a pipe would block.
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -55,7 +55,7 @@ def _read(path: Path, offset: int, limit: int) -> str:
         if len(text) + len(line) > SHOWN_CHARACTERS:
             break
         text, last = text + line, last + 1
-    if last < offset and offset <= len(lines):  # one line of too many characters
+    if last < offset and offset <= len(lines):  # a single line beyond the limit
         text, last = lines[offset - 1][:SHOWN_CHARACTERS], offset
     if offset == 1 and last == len(lines):
         return text or "(it is empty)"

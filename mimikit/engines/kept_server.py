@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from mimikit.engines import process
 from mimikit.engines.base import CancelToken
-from mimikit.engines.program import Program, Stream
+from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError, ProgramLost
 from mimikit.language.plain_text import PlainStream, TextTail
 
@@ -171,15 +171,14 @@ class KeptServer(Generic[P]):
             if kept is None or key != self._key or not kept.enter():
                 if kept is not None:
                     kept.retire()
-                self.process, self._key = None, key
                 kept = make()
+                kept.enter()
+                self.process, self._key = kept, key  # `close` may end it while it starts
                 try:
                     kept.start()
                 except EngineError:
                     kept.stop()
                     raise
-                kept.enter()
-                self.process = kept
         try:
             kept.wait_ready(cancel)
             yield kept
@@ -188,7 +187,6 @@ class KeptServer(Generic[P]):
 
     def close(self) -> None:
         """End the process; a later run starts another."""
-        with self._lock:
-            kept, self.process = self.process, None
+        kept, self.process = self.process, None
         if kept is not None:
             kept.end()

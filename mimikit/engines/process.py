@@ -19,14 +19,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Literal, TypeAlias
 
 from mimikit.engines.base import CancelToken, Failed, Outcome, stop_outcome
 from mimikit.engines.process_marks import MARK, mark
-from mimikit.engines.program import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost, shortage_of
-from mimikit.protocol.watch import BoundedThread
 
+Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
 Tick: TypeAlias = Callable[[], float]
 
@@ -37,6 +36,58 @@ _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECA
 _CHUNK_BYTES = 65536
 _LOOK_EVERY_S = 1.0
 _PATIENCE_S = 5.0
+
+
+class ProgramFeed:
+    """Input for a running program, written from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts = list[bytes]()
+        self._ring: Callable[[], None] = lambda: None
+
+    def write(self, data: bytes) -> None:
+        """Queue input; a program that has ended reads nothing."""
+        with self._lock:
+            self._parts.append(data)
+        self._ring()
+
+    def attach(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+
+    def take(self) -> bytes:
+        with self._lock:
+            taken, self._parts = b"".join(self._parts), []
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to start, and its limits. Units: seconds, bytes."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    mark: str
+    timeout_s: float
+    idle_timeout_s: float | None = None
+    """None: no idle timeout."""
+    kill_after_s: float = 5
+    output_bytes: int = 10_000_000
+    """A program that prints more is ended."""
+    stdin: bytes = b""
+    """Written to its input, which is then closed; empty: no input."""
+    feed: ProgramFeed | None = None
+    boxed: bool = False
+    """Whether it runs under bubblewrap, so that all it started ends with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramOutcome:
+    exit_code: int | None
+    """Negative for a signal; None when it never ran."""
+    stopped: str | None
+    """Why it was ended from here: the cancel's reason, `timeout`, `idle` or `flood`."""
 
 
 def environment(
@@ -108,8 +159,8 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
     if ended.stopped in ("canceled", "killed"):
         return stop_outcome(ended.stopped, text)
     if ended.stopped == "flood":
-        said = f"ended: it printed more than {program.output_bytes} bytes"
-        return Failed("error", said, text)
+        message = f"ended: it printed more than {program.output_bytes} bytes"
+        return Failed("error", message, text)
     silent = ended.stopped == "idle"
     limit_s = program.idle_timeout_s if silent else program.timeout_s
     return late_outcome(limit_s or 0.0, text, silent=silent)
@@ -117,8 +168,8 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
 
 def late_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
     """The outcome of a run that reached its deadline or its idle timeout."""
-    said = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
-    return Failed("timeout", said, text)
+    message = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
+    return Failed("timeout", message, text)
 
 
 def signal_name(exit_code: int) -> str:
@@ -196,7 +247,7 @@ class _Run:
                 finally:
                     self._finish()
             except OSError as error:
-                # No EngineError: it had begun, whatever there was too little of afterwards.
+                # No EngineError, which would mean that nothing had started.
                 raise ProgramLost(f"{program.argv[0]} was ended: {error!r}") from None
         return ProgramOutcome(self._child.returncode, self._stopped)
 
@@ -218,7 +269,7 @@ class _Run:
                 self._selector.register(stdin, selectors.EVENT_WRITE, write)
             if (feed := self.program.feed) is not None:
                 feed.attach(self._waker.ring)
-                self._waker.ring()  # it may hold something already
+                self._waker.ring()  # input may be queued already
         try:
             handle = os.pidfd_open(self._child.pid)
         except (OSError, AttributeError):  # no pidfd here (macOS): a thread waits for it
@@ -227,7 +278,7 @@ class _Run:
                 self._child.wait()
                 self._waker.ring()
 
-            BoundedThread(wait).start()
+            threading.Thread(target=wait, daemon=True).start()
         else:
             stack.callback(os.close, handle)
             self._selector.register(handle, selectors.EVENT_READ, self._noticed_exit)
@@ -309,7 +360,7 @@ class _Run:
             written = os.write(stdin.fileno(), self._unwritten[:_CHUNK_BYTES])
         except BlockingIOError:
             return
-        except OSError:  # it does not want to read: its own affair
+        except OSError:  # it does not read its input
             written = len(self._unwritten)
         self._unwritten = self._unwritten[written:]
         if not self._unwritten:

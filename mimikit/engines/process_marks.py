@@ -58,7 +58,8 @@ def sweep_leftovers(state_id: str) -> list[int]:
         if passed_s > _GRACE_S + _PATIENCE_S:
             break
         for pid in left if passed_s > _GRACE_S else left - found:
-            _send(pid, state_id, signal.SIGKILL if passed_s > _GRACE_S else signal.SIGTERM)
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL if passed_s > _GRACE_S else signal.SIGTERM)
         found |= left
         time.sleep(_LOOK_S)
     return sorted(found)
@@ -69,17 +70,6 @@ def _leftovers(state_id: str) -> set[int]:
         return set()
     pids = {int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdecimal()}
     return {pid for pid in pids - _above() if is_leftover(_mark_of(pid), state_id)}
-
-
-def _send(pid: int, state_id: str, signum: int) -> None:
-    """Send a signal, unless the pid belongs to another process by now."""
-    with contextlib.suppress(OSError):
-        handle = os.pidfd_open(pid)
-        try:
-            if is_leftover(_mark_of(pid), state_id):
-                signal.pidfd_send_signal(handle, signum)
-        finally:
-            os.close(handle)
 
 
 def _mark_of(pid: int) -> str:

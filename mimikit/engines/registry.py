@@ -160,7 +160,7 @@ class EngineRegistry:
             if order not in (["auto"], ["command"])
         }
 
-    # ---- how each mind is
+    # ---- the status of each engine
 
     def engine_status(self) -> dict[str, EngineStatus]:
         """Status of each engine that serves here, or once did."""
@@ -267,33 +267,34 @@ class EngineRegistry:
         ]
         if role == "worker" or (role == "planner" and self._has_other(names, order)):
             names = [name for name in names if name != LOCAL]
-        passed: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         """Why each cannot serve."""
-        kept: list[str] = []
+        preferred: list[str] = []
         resting: EngineChoice | None = None
-        awaited: EngineChoice | None = None
+        missing: EngineChoice | None = None
         for name in dict.fromkeys(names):
             if (engine := self._engines.get(name)) is None:
                 continue
-            seen = engine.unavailable(role)
-            reason = seen or self.circuits.reason(name, role)
+            unavailable = engine.unavailable(role)
+            reason = unavailable or self.circuits.reason(name, role)
             if reason is None:
                 if name in self._auto_order():
                     self._served.add(name)
-                missed = tuple(passed[one] for one in (passed if name == LOCAL else kept))
-                return EngineChoice(engine, seat, None, missed, kept[0] if kept else None)
-            passed[name] = f"{name}: {reason}"
+                skipped = tuple(reasons[one] for one in (reasons if name == LOCAL else preferred))
+                instead_of = preferred[0] if preferred else None
+                return EngineChoice(engine, seat, None, skipped, instead_of)
+            reasons[name] = f"{name}: {reason}"
             if is_kept := self._is_kept(name, order, reason):
-                kept.append(name)
-            if seen is None:
+                preferred.append(name)
+            if unavailable is None:
                 resting = resting or EngineChoice(engine, seat, reason)
             elif is_kept:
-                awaited = awaited or EngineChoice(engine, seat, reason)
-        if (choice := resting or awaited) is not None:
+                missing = missing or EngineChoice(engine, seat, reason)
+        if (choice := resting or missing) is not None:
             return choice
         if code is None or not has_code:
-            raise BadSettings(f"none of the engines {', '.join(order)} is there; set another")
-        return EngineChoice(code, seat, None, tuple(passed.values()))
+            raise BadSettings(f"none of the engines {', '.join(order)} is available; set another")
+        return EngineChoice(code, seat, None, tuple(reasons.values()))
 
     def _has_other(self, names: list[str], order: list[str]) -> bool:
         """Whether a better engine than the small model is set up."""

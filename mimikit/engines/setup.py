@@ -63,7 +63,7 @@ def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
         table[key] = list(names) if len(names) > 1 else names[0]
 
     if seat is None and "engine" not in _loaded(text):
-        text = f'engine = ""\n{text}'  # at its end it would stand in the last table
+        text = f'engine = ""\n{text}'  # at its end it would belong to the last table
     return _changed(text, change)
 
 
@@ -72,7 +72,7 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> st
 
     def change(document: Table) -> None:
         table = _below(_below(document, "engines"), name)
-        for key in ("api_key_env", "api_key_file"):  # one of them
+        for key in ("api_key_env", "api_key_file"):  # they exclude each other
             table.pop(key, None)
         for key, value in facts.items():
             table[key] = value
@@ -128,8 +128,8 @@ def check_seat(seat: str | None) -> None:
 def checked_name(name: str) -> str:
     """Raises BadInput."""
     if not config.is_own_name(name):
-        said = "expected a free name of lower-case letters, digits, - and _, at most 32"
-        raise BadInput(f"{said}, that begins with a letter; got {name[:40]!r}", field="name")
+        message = "expected a free name of lower-case letters, digits, - and _, at most 32"
+        raise BadInput(f"{message}, that begins with a letter; got {name[:40]!r}", field="name")
     return name
 
 
@@ -145,8 +145,8 @@ def checked_key(given: str) -> str:
     """Raises BadInput."""
     key = given.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        said = "expected a key of visible ASCII characters in one line, got something else"
-        raise BadInput(said, field="key")
+        message = "expected a key of visible ASCII characters in one line, got something else"
+        raise BadInput(message, field="key")
     return key
 
 
@@ -346,7 +346,7 @@ def tried_apart(request: TrialRequest, state: Path) -> TrialReport:
         late = f"it gave no whole answer within {LONGEST_S:.0f} s"
         return TrialReport(message=late, field="baseUrl")
     except (subprocess.CalledProcessError, OSError, ValueError):
-        return TrialReport(message="it could not be tried: the trial ended without a word")
+        return TrialReport(message="it could not be tried: the trial ended without output")
     finally:
         _one.release()
 
@@ -360,7 +360,7 @@ def tried(request: TrialRequest, state: Path) -> TrialReport:
         try:
             models = trial.models()[:_MOST_MODELS]
         except BadInput:
-            if model is None:  # many an endpoint cannot list what it has, and answers
+            if model is None:  # some endpoints cannot list their models
                 raise
         return TrialReport(models=models, test=trial.turn() if model else None)
     except BadInput as error:

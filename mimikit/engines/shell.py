@@ -17,7 +17,7 @@ import time
 from mimikit.config import Settings
 from mimikit.engines import process, process_marks
 from mimikit.engines.base import UPSTREAM, Done, Failed, OnEvent, Outcome, RunSpec
-from mimikit.engines.program import Program, Stream
+from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.models import Role
@@ -53,8 +53,8 @@ class ShellEngine:
     def run(self, request: RunSpec) -> Outcome:
         size = len(request.prompt.encode(errors="replace"))
         if size > MAX_LINE_BYTES:
-            said = f"expected a shell line of at most {MAX_LINE_BYTES} bytes, got {size}"
-            return Failed("error", f"{said}; put it into a script")
+            message = f"expected a shell line of at most {MAX_LINE_BYTES} bytes, got {size}"
+            return Failed("error", f"{message}; put it into a script")
         upstream = request.scratch / UPSTREAM
         of_chain = {UPSTREAM_VARIABLE: str(upstream)} if upstream.is_dir() else {}
         argv = [SHELL, "-c", request.prompt]
@@ -86,13 +86,13 @@ class ShellEngine:
         code = ended.exit_code or 0
         if code == 0:
             return Done(text, exit_code=0, data=data)
-        if boxed is not None and code - 128 in signal.valid_signals():  # bubblewrap says it so
+        if boxed is not None and code - 128 in signal.valid_signals():  # bubblewrap's exit code
             code = 128 - code
-        said = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
+        message = f"exit code {code}" if code > 0 else f"ended by {process.signal_name(code)}"
         if last := output.errors.text().strip().splitlines()[-_ERROR_LINES:]:
-            said = "\n".join([said, *last])
+            message = "\n".join([message, *last])
         shown_code = code if code > 0 else 128 - code
-        return Failed("error", said, text, exit_code=shown_code, data=data)
+        return Failed("error", message, text, exit_code=shown_code, data=data)
 
 
 class _Output:

@@ -21,7 +21,7 @@ from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES, written_at
-from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.watch import CriticalThread
 
 _logger = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ class QueueFolder:
         by_name: bool = False,
         settle_s: float = 2.0,
     ) -> None:
-        """Empty at first; `look(None)` builds the index."""
+        """Empty at first; `refresh(None)` builds the index."""
         self.path = path
         self._files = files
         self._clock = clock
@@ -193,12 +193,12 @@ class QueueFolder:
         """While set nothing is handed out; call `wake` after a change."""
         self._expected: set[str] = set()
         self._suspects: dict[str, _Suspect] = {}
-        self._heard: dict[str, None] = {}
+        self._reported: dict[str, None] = {}
         """Reported names that were not read yet."""
         self._needs_scan = False
-        self._intake = LastingThread(f"intake {path}")
+        self._intake = CriticalThread(f"intake {path}")
         self.closed = threading.Event()
-        self._janitor = LastingThread(f"janitor {path}")
+        self._janitor = CriticalThread(f"janitor {path}")
 
     def __len__(self) -> int:
         return len(self._index)
@@ -250,7 +250,7 @@ class QueueFolder:
 
     # ---- finding ------------------------------------------------------------------------
 
-    def hear(self, names: list[str] | None) -> None:
+    def on_change(self, names: list[str] | None) -> None:
         """The FolderWatch listener: read these names, or (None) scan the folder.
 
         A few are read here; many, or all, in batches by another thread, so that the watch's thread
@@ -259,17 +259,17 @@ class QueueFolder:
         with self._changed:
             is_small = names is not None and len(names) <= _BATCH
             if not is_small:
-                self._heard.update(dict.fromkeys(names or ()))
+                self._reported.update(dict.fromkeys(names or ()))
                 self._needs_scan |= names is None
                 self._start_threads()
         if is_small:
-            self.look(names)
+            self.refresh(names)
 
     def _start_threads(self) -> None:
         """Start the threads that have work. The caller holds the lock."""
         if self.closed.is_set():
             return
-        if self._heard or self._needs_scan:
+        if self._reported or self._needs_scan:
             self._intake.begin(self._take_in)
         if self._suspects:
             self._janitor.begin(self._clean)
@@ -279,9 +279,9 @@ class QueueFolder:
         rest_until = 0.0
         while not self.closed.is_set():
             with self._changed:
-                names = list(itertools.islice(self._heard, _BATCH))
+                names = list(itertools.islice(self._reported, _BATCH))
                 for name in names:
-                    del self._heard[name]
+                    del self._reported[name]
                 is_scan = self._needs_scan and not names
                 if not names and not is_scan:
                     self._intake.thread = None
@@ -291,14 +291,14 @@ class QueueFolder:
                 self._needs_scan &= not is_scan
             try:
                 if names or is_scan:
-                    self.look(names or None, pause_s=_PAUSE_S)
+                    self.refresh(names or None, pause_s=_PAUSE_S)
             except StorageError as error:
                 _logger.warning("%s: could not be read: %s", self.path, error)
             if is_scan:
                 rest_until = began + (time.monotonic() - began) * _SCAN_SHARE
             self.closed.wait(_PAUSE_S if names else 20 * _PAUSE_S)
 
-    def look(self, names: list[str] | None, *, pause_s: float = 0.0) -> None:
+    def refresh(self, names: list[str] | None, *, pause_s: float = 0.0) -> None:
         """Read these names, or (None) scan the folder; `pause_s`: after each batch."""
         if names is not None:
             files = [name for name in names if name.endswith(".json") and not name.startswith(".")]
@@ -331,7 +331,7 @@ class QueueFolder:
         """Index an own write."""
         self._put([WaitingFile(name, entry, NEVER)])
 
-    def doubt(self, name: str, error: BadRecord | StorageError) -> None:
+    def suspect(self, name: str, error: BadRecord | StorageError) -> None:
         """A file cannot be used, perhaps because it is half written: check it again later."""
         bad = isinstance(error, BadRecord | UnsafeFile)
         try:
@@ -365,7 +365,7 @@ class QueueFolder:
             # `fill` is made again when the file is claimed, to save memory.
             return WaitingFile(name, entry._replace(fill=None), seen_at)
         except (BadRecord, StorageError) as error:
-            self.doubt(name, error)
+            self.suspect(name, error)
             return None
 
     def _put(self, found: Iterable[WaitingFile | None]) -> None:

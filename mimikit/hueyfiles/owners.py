@@ -22,7 +22,7 @@ from mimikit.hueyfiles.folder import QueueFolder, WaitingFile
 from mimikit.hueyfiles.serializer import unwrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES
-from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.watch import CriticalThread
 
 _logger = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class Claims:
         """
         raise NotImplementedError
 
-    def finish_held(self) -> None:
+    def acknowledge_current(self) -> None:
         """Acknowledge the calling thread's claim, if there is one."""
 
     def idle(self) -> None:
@@ -135,14 +135,14 @@ class _Hold:
         # Only in its own thread: at exit the interpreter also drops those of threads still at work.
         if self.name is not None and threading.get_ident() == self._thread:
             with contextlib.suppress(BaseException):
-                self._claims.finish(self.name)
+                self._claims.acknowledge(self.name)
 
 
 class OwnedClaims(Claims):
     """Claims with their owner in the name, acknowledged by the thread that made them.
 
-    Huey has no acknowledgement, so a message is done when `finish_held` is called after it was
-    executed, when its thread asks for the next one, or when the thread ends. Neither claims nor
+    Huey has no acknowledgement, so a message is done when `acknowledge_current` is called after it
+    was executed, when its thread asks for the next one, or when the thread ends. Neither claims nor
     acknowledgements are synced: after a power cut every owner is dead, so a lost claim is put back
     anyway, and a lost acknowledgement repeats a message but loses none.
 
@@ -163,7 +163,7 @@ class OwnedClaims(Claims):
         self._local = threading.local()
         self._unpruned = 1  # a previous process may have left some
         self._prune = threading.Event()
-        self._pruner = LastingThread("pruner")
+        self._pruner = CriticalThread("pruner")
 
     def claim(self, waiting: WaitingFile) -> bytes | None:
         """Rename, then read.
@@ -191,11 +191,11 @@ class OwnedClaims(Claims):
         self._hold().name = claimed
         return message
 
-    def finish_held(self) -> None:
-        if claimed := self.keep_held():
-            self.finish(claimed)
+    def acknowledge_current(self) -> None:
+        if claimed := self.detach_current():
+            self.acknowledge(claimed)
 
-    def finish(self, claimed: str) -> None:
+    def acknowledge(self, claimed: str) -> None:
         """Acknowledge a claim. Crash: before this the message is repeated."""
         try:
             self._files.fs.rename(f"{self._running}/{claimed}", f"{self._done}/{claimed}")
@@ -208,27 +208,27 @@ class OwnedClaims(Claims):
         if self._unpruned > _PRUNE_LIMIT:
             self._start_pruning()
 
-    def held(self) -> str | None:
+    def current(self) -> str | None:
         """The file name of the calling thread's claim, without its owner."""
         claimed = self._hold().name
         return claimed and _original_name(claimed)
 
-    def keep_held(self) -> str | None:
+    def detach_current(self) -> str | None:
         """Detach the claim from the calling thread: it stays in `running/` until a restart."""
         hold = self._hold()
         claimed, hold.name = hold.name, None
         return claimed
 
-    def return_held(self) -> None:
+    def requeue_current(self) -> None:
         """Put the calling thread's claim back into the queue."""
-        if claimed := self.keep_held():
+        if claimed := self.detach_current():
             name = _original_name(claimed)
             self._files.move(f"{self._running}/{claimed}", f"{self._folder.path}/{name}")
-            self._folder.look([name])
+            self._folder.refresh([name])
 
-    def reject_held(self, reason: str) -> None:
+    def quarantine_current(self, reason: str) -> None:
         """Quarantine the calling thread's claim."""
-        if claimed := self.keep_held():
+        if claimed := self.detach_current():
             self._files.quarantine(f"{self._running}/{claimed}", reason)
 
     def idle(self) -> None:
@@ -253,7 +253,7 @@ class OwnedClaims(Claims):
         self._unpruned = 0
 
     def close(self) -> None:
-        self.finish_held()
+        self.acknowledge_current()
         self._prune.set()
         self._owner.close()
 

@@ -59,18 +59,18 @@ class _Session:
     watch: FolderWatch | None
     owns_watch: bool
     pid: int = field(default_factory=os.getpid)
-    look_again_at: float = 0.0
+    refresh_at: float = 0.0
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         began = time.monotonic()
-        self.folder.look(None)
+        self.folder.refresh(None)
         spent = time.monotonic() - began
-        self.look_again_at = began + max(_RESCAN_S, spent * _RESCAN_SHARE)
+        self.refresh_at = began + max(_RESCAN_S, spent * _RESCAN_SHARE)
 
     def close(self) -> None:
         self.folder.close()
         if self.watch is not None:
-            self.watch.unwatch(self.folder.path, self.folder.hear)
+            self.watch.unwatch(self.folder.path, self.folder.on_change)
             if self.owns_watch:
                 self.watch.close(wait=False)
         self.claims.close()
@@ -162,15 +162,15 @@ class ClaimStorage(FolderStorage):
         """
         if self._stopped:
             if self._session is not None:
-                self._session.claims.finish_held()
+                self._session.claims.acknowledge_current()
             return None
         session = self._open()
-        session.claims.finish_held()
+        session.claims.acknowledge_current()
         folder, wakes = session.folder, session.folder.wakes
         now = time.monotonic()
         deadline = now + (self.read_timeout if self.blocking else 0.0)
-        if session.watch is None and now > session.look_again_at:
-            session.look()
+        if session.watch is None and now > session.refresh_at:
+            session.refresh()
         while not self._stopped:
             waiting = folder.take()
             if waiting is None:
@@ -180,7 +180,7 @@ class ClaimStorage(FolderStorage):
             try:
                 message = session.claims.claim(waiting)
             except (BadRecord, StorageError) as error:
-                folder.doubt(waiting.name, error)
+                folder.suspect(waiting.name, error)
             else:
                 if message is not None:
                     return message
@@ -195,7 +195,7 @@ class ClaimStorage(FolderStorage):
     def flush_queue(self) -> None:
         self._empty(self._queue)
         if self._session is not None:
-            self._session.look()
+            self._session.refresh()
 
     # ---- beyond the contract --------------------------------------------------------------
 
@@ -234,9 +234,9 @@ class ClaimStorage(FolderStorage):
         self._stopped = True
         self.wake()
 
-    def look(self, names: list[str] | None = None) -> None:
+    def refresh(self, names: list[str] | None = None) -> None:
         """Read these names in the queue, or scan it, as a FolderWatch would."""
-        self._open().folder.look(names)
+        self._open().folder.refresh(names)
 
     def owner_token(self) -> str:
         return self._open().owner.token
@@ -279,7 +279,7 @@ class ClaimStorage(FolderStorage):
         """Wait for a message; returns whether to try again."""
         folder = session.folder
         if session.watch is None:
-            session.look()
+            session.refresh()
             if folder.has_ready():
                 return True
         left = deadline - time.monotonic()
@@ -313,13 +313,13 @@ class ClaimStorage(FolderStorage):
             if watch is None and self._root is not None and self.blocking:
                 watch, owns_watch = FolderWatch(self._root), True
             if watch is not None:
-                watch.watch(folder.path, folder.hear)
+                watch.watch(folder.path, folder.on_change)
             session = _Session(owner, folder, claims, watch, owns_watch)
-            session.look()
+            session.refresh()
             # A garbage-collected storage is closed; at exit the main thread's claim is acknowledged
             # and the kernel frees the lock.
             weakref.finalize(self, session.close).atexit = False
-            weakref.finalize(self, claims.finish_held)
+            weakref.finalize(self, claims.acknowledge_current)
             self._session = session
             # Again, now that it is visible: a pause may have ended meanwhile.
             folder.paused = self._paused
@@ -349,11 +349,11 @@ class ClaimHuey(Huey):
         except Exception as error:
             claims = self._claims()
             if claims is not None:
-                claims.reject_held(f"expected a task of this program, got {error!r}")
+                claims.quarantine_current(f"expected a task of this program, got {error!r}")
             raise
         claims = self._claims()
         if task is not None and claims is not None:
-            task.claim = claims.held()
+            task.claim = claims.current()
         return task
 
     def execute(self, task: HueyTask, timestamp: datetime | None = None) -> Any:
@@ -365,10 +365,10 @@ class ClaimHuey(Huey):
             value = super().execute(task, timestamp)
         except BaseException:
             # The thread ends: the claim stays in running/, and is not repeated at once.
-            claims.keep_held()
+            claims.detach_current()
             raise
-        if claims.held() == claim:
-            claims.finish_held()
+        if claims.current() == claim:
+            claims.acknowledge_current()
         return value
 
     def _interrupted(self, _signal: str, task: HueyTask) -> None:
@@ -379,8 +379,8 @@ class ClaimHuey(Huey):
         """
         claims = self._claims()
         claim = getattr(task, "claim", None)
-        if claims is not None and claim is not None and claims.held() == claim:
-            claims.return_held()
+        if claims is not None and claim is not None and claims.current() == claim:
+            claims.requeue_current()
 
     def _claims(self) -> OwnedClaims | None:
         return self.storage.owned() if isinstance(self.storage, ClaimStorage) else None

@@ -1,8 +1,7 @@
-"""What mimikit itself says, in English and Chinese: the words where no model speaks.
+"""Messages of mimikit itself, in English and Chinese.
 
-One catalogue by message id (`phrases.toml`); both languages hold the same ids and the same
-`{placeholders}`. Content that came from elsewhere stands in a fence or a code span that it cannot
-close. Times in words are read back by the sentences of the engine without a model. Pure.
+One catalogue by message id (`phrases.toml`), with the same ids and `{placeholders}` in both
+languages. Foreign content is put in a code fence or span that it cannot close. Pure.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from mimikit.language.plain_text import plain
 Language = Literal["en", "zh"]
 
 Words: TypeAlias = dict[str, str]
-"""The same in each language: `{"en": …, "zh": …}`."""
+"""A text in each language: `{"en": …, "zh": …}`."""
 
 MAX_OUTPUT = 2000
-"""Characters of one result that are shown."""
+"""Characters of one result."""
 MAX_OUTPUTS = 12_000
 """Characters of all results in one message."""
 
@@ -37,13 +36,13 @@ TABLE: dict[Language, dict[str, str]] = {
 HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _KANA_OR_HANGUL = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 _WORD = re.compile(r"[A-Za-z]+")
-_READ = 4000
-"""Characters of a text that are enough to tell its language."""
+_SAMPLE = 4000
+"""Characters from which the language is detected."""
 
 
 def say(key: str, language: str, /, **values: object) -> str:
-    """The message of that id in that language (English when the language is another)."""
-    # Names that others gave turn nothing of our own words around.
+    """A message in a language; in English for an unknown one."""
+    # No control characters (text direction, escapes) in foreign values.
     own = {
         name: plain(value) if isinstance(value, str) else value for name, value in values.items()
     }
@@ -51,18 +50,18 @@ def say(key: str, language: str, /, **values: object) -> str:
 
 
 def say_both(key: str, /, **values: str | float | Words | None) -> Words:
-    """The message of that id in each language; a value may be said in each language, too."""
-    said: Words = {}
+    """A message in each language; a value may be `Words` too."""
+    words: Words = {}
     for language in TABLE:
         own = {n: v[language] if isinstance(v, dict) else v for n, v in values.items()}
-        said[language] = say(key, language, **own)
-    return said
+        words[language] = say(key, language, **own)
+    return words
 
 
 def language(text: str, locale: str = "en") -> Language:
-    """The language to answer in: the text's, by its share of Chinese; in doubt the locale's."""
+    """The language to answer in, by the share of Chinese; in doubt the locale's."""
     by_locale: Language = "zh" if locale.lower().startswith("zh") else "en"
-    read = text[:_READ]
+    read = text[:_SAMPLE]
     han, words = len(HAN.findall(read)), len(_WORD.findall(read))
     if not han + words or _KANA_OR_HANGUL.search(read):
         return by_locale
@@ -73,13 +72,13 @@ def language(text: str, locale: str = "en") -> Language:
 
 
 def fence(text: str, info: str = "text", *, least: int = 3) -> str:
-    """The text in a code fence longer than any run of backticks in it, and of `least` of them."""
+    """A code fence longer than any run of backticks in the text, and at least `least`."""
     ticks = "`" * max(least, _longest_ticks(text) + 1)
     return f"{ticks}{info}\n{text}\n{ticks}"
 
 
 def code(text: str) -> str:
-    """The text as a code span in one line, whatever it holds."""
+    """A code span, in one line."""
     line = " ".join(plain(text).split())
     ticks = "`" * (_longest_ticks(line) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
@@ -91,12 +90,12 @@ def _longest_ticks(text: str) -> int:
 
 
 def paragraphs(*parts: str) -> str:
-    """Parts as paragraphs, empty ones left out."""
+    """Joined by empty lines; empty parts left out."""
     return "\n\n".join(part for part in parts if part)
 
 
 def state(name: str, language: str) -> str:
-    """A task's or trigger's state in words; one that has none as it is."""
+    """A task's or trigger's state in words; an unknown one as it is."""
     key = "state_" + name.replace(", ", "_")
     return say(key, language) if key in TABLE["en"] else name
 
@@ -105,8 +104,8 @@ def state(name: str, language: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldResult:
-    """A task that ended and is to be told, with what it was asked."""
+class ResultNotice:
+    """An ended task, for the message that reports it."""
 
     title: str
     prompt: str
@@ -118,62 +117,61 @@ class ToldResult:
     task_id: str
     trigger_id: str | None = None
     steps: tuple[str, ...] = ()
-    """Titles of the steps that waited for it and will not run."""
+    """Titles of the chain steps that will not run."""
     paused: int = 0
-    """After so many failures like this one its trigger was paused."""
-    reminder: ToldReminder | None = None
+    """Failures after which its trigger was paused; 0: it was not."""
+    reminder: ReminderNotice | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ToldReminder:
-    """What is told of a reminder beside its words."""
+class ReminderNotice:
+    """What a reminder's message needs beside its text."""
 
     zone: str | None = None
-    """The one its time is meant in; None: the workspace's."""
+    """Of its time; None: the workspace's."""
     planned_at: datetime | None = None
-    """When it was to be told, of one that is late."""
+    """Of a late one."""
     missed: int = 0
-    """How many later times of it have passed since."""
+    """Later slots that have passed since."""
 
 
-def reminder(text: str, told: ToldReminder, language: Language, zone: ZoneInfo) -> str:
-    """A reminder in its user's words, as they are; of a late one the time it was meant for."""
+def reminder(text: str, notice: ReminderNotice, language: Language, zone: ZoneInfo) -> str:
+    """A reminder's message; of a late one with the planned time."""
     space = "" if language == "zh" else " "
-    if told.planned_at is None:
+    if notice.planned_at is None:
         return f"{say('reminder', language)}{space}{text}"
-    when = moment_words(told.planned_at, named_zone(told.zone) or zone, language)
-    key = "reminder_late_missed" if told.missed else "reminder_late"
-    return f"{say(key, language, when=when, missed=told.missed)}{space}{text}"
+    when = moment_words(notice.planned_at, named_zone(notice.zone) or zone, language)
+    key = "reminder_late_missed" if notice.missed else "reminder_late"
+    return f"{say(key, language, when=when, missed=notice.missed)}{space}{text}"
 
 
 def named_zone(name: str | None) -> ZoneInfo | None:
-    """The zone of that name; None where there is none."""
+    """None: no such zone."""
     try:
         return ZoneInfo(name) if name else None
     except (KeyError, ValueError, OSError):
         return None
 
 
-def results(told: Sequence[ToldResult], language: str) -> str:
-    """Tasks that ended, in one message."""
-    limit = min(MAX_OUTPUT, MAX_OUTPUTS // max(1, len(told)))
-    return "\n\n".join(_result(result, language, limit) for result in told)
+def results(ended: Sequence[ResultNotice], language: str) -> str:
+    limit = min(MAX_OUTPUT, MAX_OUTPUTS // max(1, len(ended)))
+    return "\n\n".join(_result(result, language, limit) for result in ended)
 
 
-def _result(result: ToldResult, language: str, limit: int) -> str:
+def _result(result: ResultNotice, language: str, limit: int) -> str:
     title = code(result.title or result.task_id)
     text = result.text.strip("\n")
 
     def cut(text: str, *, fenced: bool = True, end: bool = False) -> str:
-        """Of a long text the start, or the end where errors stand."""
+        """The start of a long text, or its end, where errors are."""
         if not text.strip():
             return ""
         hidden = len(text) - limit
         if hidden <= 0:
             return fence(text) if fenced else text
-        kept, key = (text[-limit:], "cut_start") if end else (text[:limit], "cut_end")
+        shown, key = (text[-limit:], "cut_start") if end else (text[:limit], "cut_end")
         note = say(key, language, hidden=f"{hidden:,}", id=result.task_id)
-        return paragraphs(fence(kept) if fenced else f"{kept}…", note)
+        return paragraphs(fence(shown) if fenced else f"{shown}…", note)
 
     if result.status == "done":
         key = "result_done" if text.strip() else "result_done_silent"
@@ -184,15 +182,15 @@ def _result(result: ToldResult, language: str, limit: int) -> str:
         head = say("result_failed", language, title=title, reason=why)
         error = (result.error or "").strip()
         output = "" if text.strip() == error else text
-        return paragraphs(head, cut(error), cut(output, end=True), _follows(result, language))
+        return paragraphs(head, cut(error), cut(output, end=True), _consequences(result, language))
     if result.status == "canceled":
         head = say("result_canceled", language, title=title)
-        return paragraphs(head, _follows(result, language))
+        return paragraphs(head, _consequences(result, language))
     return say("result_other", language, title=title, status=result.status)
 
 
-def _follows(result: ToldResult, language: str) -> str:
-    """What became of the chain or the trigger that a run was of, which did not succeed."""
+def _consequences(result: ResultNotice, language: str) -> str:
+    """What a failed run means for its chain or trigger."""
     parts: list[str] = []
     if result.steps:
         steps = ("、" if language == "zh" else ", ").join(map(code, result.steps))
@@ -224,7 +222,7 @@ _COMMON_CRON = re.compile(
     rf"(?P<minute>\d{{1,2}})\s+(?P<hours>\*|{_NUMBERS})\s+(?P<days>\*|{_NUMBERS})\s+"
     rf"(?P<month>\*|\d{{1,2}})\s+(?P<weekdays>\*|{_NUMBERS})"
 )
-_SO_MANY_MINUTES = re.compile(r"\*(?:/(?P<step>\d{1,2}))? \* \* \* \*")
+_EVERY_MINUTES = re.compile(r"\*(?:/(?P<step>\d{1,2}))? \* \* \* \*")
 
 
 def interval_words(seconds: float, language: Language = "en") -> str:
@@ -246,7 +244,7 @@ def moment_words(at: datetime, zone: ZoneInfo, language: Language = "en") -> str
 
 
 def local_time(at: datetime, zone: ZoneInfo) -> datetime:
-    """A time in a zone; at the very ends of the calendar, where the zone has none, as it is."""
+    """A time in a zone; as it is at the ends of the calendar."""
     try:
         return at.astimezone(zone)
     except (OverflowError, ValueError):
@@ -254,18 +252,18 @@ def local_time(at: datetime, zone: ZoneInfo) -> datetime:
 
 
 def cron_words(expression: str, language: Language = "en", zone: str | None = None) -> str:
-    """A cron line, meant in a zone: in words where it is a common one, else as it stands."""
+    """A cron line in words if it is a common one, else as it is."""
     line = " ".join(expression.split())
-    step, match = _SO_MANY_MINUTES.fullmatch(line), _COMMON_CRON.fullmatch(line)
+    step, match = _EVERY_MINUTES.fullmatch(line), _COMMON_CRON.fullmatch(line)
     minutes = int(step["step"] or 1) if step else 0
     if minutes and 60 % minutes == 0:
-        said = interval_words(minutes * 60, language)
+        words = interval_words(minutes * 60, language)
     else:
-        said = _common(language=language, **match.groupdict()) if match else None
-    said = said or say("cron_line", language, line=line)
+        words = _common(language=language, **match.groupdict()) if match else None
+    words = words or say("cron_line", language, line=line)
     if zone is None:
-        return said
-    return f"{said}（{zone}）" if language == "zh" else f"{said} ({zone})"
+        return words
+    return f"{words}（{zone}）" if language == "zh" else f"{words} ({zone})"
 
 
 def _common(
@@ -292,16 +290,16 @@ def _common(
 
 
 def _name(key: str, number: int, language: Language) -> str:
-    """The name of that number, from 0, in a list of the catalogue."""
+    """A name in a list of the catalogue; `number` from 0."""
     return say(key, language).split(", ")[number]
 
 
 def _numbers(field: str) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     for piece in field.replace("*", "0-6").split(","):
         first, _, last = piece.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
 
 
 def _nth(number: int) -> str:
@@ -310,7 +308,7 @@ def _nth(number: int) -> str:
 
 
 def _and(parts: list[str], language: Language) -> str:
-    """Parts in one list: `a, b and c`."""
+    """`a, b and c`."""
     *before, last = parts
     if not before:
         return last

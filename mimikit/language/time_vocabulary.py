@@ -1,7 +1,7 @@
-"""The words of times, in English and Chinese: what each means, and the patterns of their forms.
+"""The vocabulary of times, in English and Chinese: meanings and patterns. Pure.
 
-First spans of fixed length ("every 10 seconds", 「每隔两小时」), which are read here; then days and
-times of day, for `times`. Patterns expect folded text (`fold`) and stand beside the words. Pure.
+Intervals ("every 10 seconds", 「每隔两小时」) are parsed here; days and times of day by `times`.
+Patterns are in the .toml file beside the words, and expect folded text (`fold`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 
 
 def _meanings(table: str) -> dict[str, int]:
-    """Each word of a table of the file, with what it means."""
+    """Word → meaning, of a table of the file."""
     return {word: int(number) for number, words in _FILE[table].items() for word in words}
 
 
@@ -29,7 +29,7 @@ AHEAD = _meanings("ahead")
 WEEKDAYS = _meanings("weekdays")
 
 _ODD_LETTERS, _LETTERS = "ſıİK", "siIK"
-"""Letters that patterns which ignore case take for these, and that `lower` would not make so."""
+"""Letters that match these in patterns that ignore case, unlike by `lower`."""
 _FOLD = str.maketrans(
     _FILE["fold"]["full_width"] + _FILE["fold"]["traditional"] + _ODD_LETTERS,
     _FILE["fold"]["half_width"] + _FILE["fold"]["simplified"] + _LETTERS,
@@ -40,17 +40,17 @@ MAX_INTERVAL_S = 366 * 86400
 
 
 def fold(text: str) -> str:
-    """The text with full-width signs, traditional characters and odd letters replaced, 1:1."""
+    """The text with half-width signs, simplified characters and plain letters, 1:1."""
     return text.translate(_FOLD)
 
 
 class FoundInterval(NamedTuple):
-    """An interval that was read, and where it ended. Units: seconds, to the millisecond."""
+    """A parsed interval and its end. Units: seconds, to the millisecond."""
 
     seconds: float
     end: int
     adverb: bool
-    """Whether it is a word such as `daily`, which may as well be an argument of a command."""
+    """Whether it is a word such as `daily`, which may be an argument of a command."""
 
 
 def period_at(plain: str, start: int) -> FoundInterval | None:
@@ -59,12 +59,12 @@ def period_at(plain: str, start: int) -> FoundInterval | None:
 
 
 def span_at(plain: str, start: int) -> FoundInterval | None:
-    """The bare length of time that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
+    """The duration that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
     return _interval(_SPAN.match(plain, start))
 
 
 def number_of(word: str) -> Fraction:
-    """A number in digits or words; one of absurd length becomes merely too large."""
+    """A number in digits or words; more than 15 digits become 15 nines."""
     word = word.lower()
     if word in _NUMBER_WORDS:
         return Fraction(_NUMBER_WORDS[word])
@@ -89,7 +89,7 @@ def _interval(match: re.Match[str] | None) -> FoundInterval | None:
     for one in _AMOUNT.finditer(amounts or ""):
         unit = _UNITS[(one["unit"] or one["unit_zh"]).lower()]
         half = Fraction(1, 2) if one["half"] else Fraction(0)
-        number = one["number"] or one["number_zh"]  # where none stands: one, except before a half
+        number = one["number"] or one["number_zh"]  # without a number: one, or none before a half
         total += unit * (half + (number_of(number) if number else Fraction(0 if half else 1)))
     if parts.get("and_half"):
         total += Fraction(unit, 2)
@@ -102,7 +102,7 @@ def _interval(match: re.Match[str] | None) -> FoundInterval | None:
 
 
 class DayPart(NamedTuple):
-    """A part of the day: the hour it means alone, and what each hour said in it is in 24."""
+    """A part of the day: its hour alone, and each hour said in it on the 24-hour clock."""
 
     default: int | None
     hours: dict[int, int]
@@ -147,12 +147,11 @@ WEEK_SETS = {"all": frozenset(range(7)), "work": frozenset(range(5)), "rest": fr
 
 
 def filled(pattern: str, parts: Mapping[str, str]) -> str:
-    """The pattern with each `{name}` replaced by the part of that name, parts in it too."""
+    """The pattern with each `{name}` replaced, recursively."""
     return re.sub(r"\{([a-z_]+)\}", lambda name: filled(parts[name[1]], parts), pattern)
 
 
 def _either(words: Iterable[str]) -> str:
-    """An alternation of words, longest first."""
     return "|".join(sorted(words, key=len, reverse=True))
 
 
@@ -178,8 +177,8 @@ _PERIOD, _SPAN, _AMOUNT = _pattern("period"), _pattern("span"), _pattern("amount
 IN, FROM_NOW, ON = _pattern("in"), _pattern("from_now"), _pattern("on")
 PART, LATE_PART = _pattern("part"), _pattern("late_part")
 HOUR, NEXT_HOUR = _pattern("hour"), _pattern("next_hour")
-HOURS_SAID = ("full", "hour", "hour_zh", "at_hour", "in_hour", "near_hour")
-"""The groups of `HOUR` that may hold the hour."""
+HOUR_GROUPS = ("full", "hour", "hour_zh", "at_hour", "in_hour", "near_hour")
+"""The groups of `HOUR` that may contain the hour."""
 DAY = _pattern("day")
 HOURLY, YEARLY, MONTHLY = _pattern("hourly"), _pattern("yearly"), _pattern("monthly")
 SETS, LISTS, IN_LIST = _pattern("sets"), _pattern("lists"), _pattern("in_list")

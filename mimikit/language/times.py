@@ -1,7 +1,7 @@
-"""Times in sentences: reads "tomorrow at 9" and 「每周一早上 9 点」, and says times in words. Pure.
+"""Parses times in sentences ("tomorrow at 9", 「每周一早上 9 点」), and puts times in words. Pure.
 
-Reading (`time_at`) needs no clock: a `Time` is what the words mean on any day. `when_of` then
-gives the moment, the interval or the cron line. Where words leave a doubt:
+`time_at` needs no clock: a `Time` is what the words mean on any day. `when_of` gives the moment,
+the interval or the cron line. Ambiguities:
 
 - A time of day alone is the next such time. A weekday is the next such day; "next Monday" and
   「下周一」 lie in the calendar week after this one, which begins on Monday.
@@ -30,33 +30,33 @@ from mimikit.language.time_vocabulary import fold, number_of, period_at, span_at
 
 _DAY_MINUTES = 24 * 60
 _DAY_S = 86400
-_FURTHEST_S = 3660 * _DAY_S
+_MAX_AHEAD_S = 3660 * _DAY_S
 _NINE = 9 * 60
-_MOST_HOURS = 24
+_MAX_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatTime:
-    """Again and again. Units: seconds."""
+    """At an interval. Units: seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CronTime:
-    """Five fields of numbers (days 0-6, 0 is Sunday), meant in the zone of whoever says it."""
+    """Five numeric fields (days 0-6, 0 is Sunday), in the speaker's zone."""
 
     expression: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimeOfDay:
-    """A time of day. From 1440 minutes on it lies after the midnight that ends its day."""
+    """A time of day; from 1440 minutes on after the midnight that ends its day."""
 
     minutes: int
     seconds: int = 0
     offset: tzinfo | None = None
-    """The zone it was written with, if any."""
+    """Of the zone it was written with, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +101,18 @@ Time = SpanAhead | DayTime | RepeatTime | CronTime
 
 
 class FoundTime(NamedTuple):
-    """A time that was read, where it stood, and its words."""
+    """A parsed time, its place in the text, and its words."""
 
     time: Time
     start: int
     end: int
     words: str
     adverb: bool = False
-    """Whether it is a word such as `daily`, which may as well be an argument of a command."""
+    """Whether it is a word such as `daily`, which may be an argument of a command."""
 
     @property
     def vague(self) -> bool:
-        """Whether it names a day and leaves the time of day open."""
+        """Whether it names a day without a time of day."""
         return isinstance(self.time, DayTime) and self.time.clock is None
 
 
@@ -127,26 +127,26 @@ When = InstantTime | RepeatTime | CronTime
 
 
 class PastTime(BadInput):
-    """The day that was named has passed, or its time of day has."""
+    """The day it names has passed, or the time on that day."""
 
     def __init__(self, at: datetime, zone: ZoneInfo) -> None:
-        said = moment_words(at, zone)
-        super().__init__(f"expected a time to come, got one {said}; name a later one")
+        moment = moment_words(at, zone)
+        super().__init__(f"expected a time to come, got one {moment}; name a later one")
         self.at = at
 
 
 def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
-    """What a text means that is a time as a whole; None when it is none.
+    """The time that a whole text means; None when it is none.
 
     Raises:
         PastTime: it names a day, and that time has passed.
     """
     plain = fold(text.strip()).rstrip(" .。!")
-    found = time_at(plain, 0)
-    if found is not None and found.end == len(plain):
-        return when_of(found.time, now=now, zone=zone)
+    time = time_at(plain, 0)
+    if time is not None and time.end == len(plain):
+        return when_of(time.time, now=now, zone=zone)
     span = span_at(plain, 0)
-    if span is not None and span.end == len(plain) and span.seconds <= _FURTHEST_S:
+    if span is not None and span.end == len(plain) and span.seconds <= _MAX_AHEAD_S:
         return when_of(SpanAhead(span.seconds), now=now, zone=zone)
     return None
 
@@ -155,25 +155,25 @@ def time_at(plain: str, start: int) -> FoundTime | None:
     """The time that begins at `start` of a folded text."""
     for read in (_later, _on_the_hour, _on_days):
         cursor = _Cursor(plain, start)
-        found = read(cursor)
-        if found is not None:
-            return FoundTime(found, start, cursor.at, plain[start : cursor.at])
+        time = read(cursor)
+        if time is not None:
+            return FoundTime(time, start, cursor.at, plain[start : cursor.at])
     period = period_at(plain, start)
     if period is None:
         return None
-    said = plain[start : period.end]
-    return FoundTime(RepeatTime(period.seconds), start, period.end, said, period.adverb)
+    phrase = plain[start : period.end]
+    return FoundTime(RepeatTime(period.seconds), start, period.end, phrase, period.adverb)
 
 
 def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | None:
-    """The time near the end of a text, with nothing after it but what `ending` matches.
+    """The time at the end of a text, followed only by what `ending` matches.
 
-    Only one that begins with a word for it: a bare `9:00` or `10m` belongs to what it stands in.
+    It must begin with a word for a time: a bare `9:00` or `10m` may be part of the text.
     """
     for match in words.INTRODUCED.finditer(plain, max(0, len(plain) - tail)):
-        found = time_at(plain, match.start())
-        if found is not None and ending.match(plain, found.end):
-            return found
+        time = time_at(plain, match.start())
+        if time is not None and ending.match(plain, time.end):
+            return time
     return None
 
 
@@ -186,14 +186,14 @@ def is_date(year: int, month: int, day: int) -> bool:
 
 
 class _Cursor:
-    """A place in a text that moves on with what is taken."""
+    """A position in a text."""
 
     def __init__(self, plain: str, at: int) -> None:
         self.plain = plain
         self.at = at
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What the pattern matches here; then the cursor stands behind it."""
+        """Match the pattern here, and move behind it."""
         match = pattern.match(self.plain, self.at)
         if match:
             self.at = match.end()
@@ -204,7 +204,7 @@ def _later(cursor: _Cursor) -> Time | None:
     """`in 10 minutes`, 「两小时后」; with whole days also a time of day: `in 3 days at 9`."""
     before = cursor.take(words.IN)
     span = span_at(cursor.plain, cursor.at)
-    if span is None or span.seconds > _FURTHEST_S:
+    if span is None or span.seconds > _MAX_AHEAD_S:
         return None
     cursor.at = span.end
     if not cursor.take(words.FROM_NOW) and not (before and before["tells"]):
@@ -229,7 +229,7 @@ def _on_the_hour(cursor: _Cursor) -> CronTime | None:
 
 
 def _on_days(cursor: _Cursor) -> DayTime | CronTime | None:
-    """A day or days, a part of the day and a time, in one of the orders in which they are said."""
+    """A day or days, a part of the day and a time, in any usual order."""
     cursor.take(words.ON)
     day = _days(cursor) or _day(cursor)
     spoken, part = _clock_words(cursor)
@@ -250,70 +250,70 @@ def _on_days(cursor: _Cursor) -> DayTime | CronTime | None:
 
 
 def _clock_words(cursor: _Cursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:
-    """The times of day as they are said, and the part of the day."""
+    """The matches of times of day, and of the part of the day."""
     part = cursor.take(words.PART)
     first = cursor.take(words.HOUR)
     if first is None:
         return [], part
     spoken = [first]
-    while len(spoken) < _MOST_HOURS and (more := cursor.take(words.NEXT_HOUR)):
+    while len(spoken) < _MAX_HOURS and (more := cursor.take(words.NEXT_HOUR)):
         spoken.append(more)
     return spoken, part or cursor.take(words.LATE_PART)
 
 
 def _default(part: re.Match[str], day: Day | _Days | None) -> TimeOfDay | None:
-    """What a part of the day means alone; of an unnamed day only noon is a time."""
+    """The time of a part of the day alone; without a day only noon has one."""
     hour = words.PARTS[_said(part)["part"]].default
     return None if hour is None or (day is None and hour != words.NOON) else TimeOfDay(hour * 60)
 
 
 def _clock(match: re.Match[str], part: re.Match[str] | None) -> TimeOfDay | None:
-    """The time of day that was said; None when there is no such time."""
-    said = _said(match)
-    if said["name"]:
-        return TimeOfDay(words.NAMED[said["name"]])
-    # What each hour that may be said stands for: by am and pm, else by the part of the day.
+    """The time of day of a match; None when there is no such time."""
+    groups = _said(match)
+    if groups["name"]:
+        return TimeOfDay(words.NAMED[groups["name"]])
+    # Each hour on the 24-hour clock: by am and pm, else by the part of the day.
     hours = words.ALL_HOURS
-    if half := said["half"] or said["full_half"]:
+    if half := groups["half"] or groups["full_half"]:
         hours = words.HALVES[half[0]]
-    elif named := said.get("part") or (_said(part)["part"] if part else ""):
+    elif named := groups.get("part") or (_said(part)["part"] if part else ""):
         hours = words.PARTS[named].hours
-    hour, minute = int(number_of(_one_of(said, words.HOURS_SAID))), _minute(said)
+    hour, minute = int(number_of(_one_of(groups, words.HOUR_GROUPS))), _minute(groups)
     if hour not in hours or minute >= 60 or (hour == 24 and minute > 0):
         return None
     minutes = hours[hour] * 60 + minute
     if minutes < 0:
         minutes += _DAY_MINUTES
-    offset, zone = said["offset"], None  # `z`, `utc`, `+08:00`
+    offset, zone = groups["offset"], None  # `z`, `utc`, `+08:00`
     if offset:
         zone = UTC if offset.isalpha() else datetime.strptime(offset, "%z").tzinfo
-    return TimeOfDay(minutes, int(said["second"] or 0), zone)
+    return TimeOfDay(minutes, int(groups["second"] or 0), zone)
 
 
-def _minute(said: dict[str, str]) -> int:
-    if said["near"]:
-        return words.NEAR[" ".join(said["near"].split())]
-    if said["half_zh"]:
+def _minute(groups: dict[str, str]) -> int:
+    if groups["near"]:
+        return words.NEAR[" ".join(groups["near"].split())]
+    if groups["half_zh"]:
         return 30
-    if said["quarter"]:
-        return 15 * int(number_of(said["quarter"]))
-    return int(number_of(_one_of(said, ("minute", "minute_zh", "more_zh")) or "0"))
+    if groups["quarter"]:
+        return 15 * int(number_of(groups["quarter"]))
+    return int(number_of(_one_of(groups, ("minute", "minute_zh", "more_zh")) or "0"))
 
 
 def _day(cursor: _Cursor) -> Day | None:
     match = cursor.take(words.DAY)
     if match is None:
         return None
-    said = _said(match)
-    if said["ahead"]:
-        return DayAhead(words.AHEAD[" ".join(said["ahead"].split())])
-    weekday = said["weekday_en"] or said["weekday_zh"]
+    groups = _said(match)
+    if groups["ahead"]:
+        return DayAhead(words.AHEAD[" ".join(groups["ahead"].split())])
+    weekday = groups["weekday_en"] or groups["weekday_zh"]
     if weekday:
-        return Weekday(words.WEEKDAYS[weekday], words.WEEKS[said["which"].replace("个", "")])
-    year = _one_of(said, ("y_iso", "y_zh", "y_mdy", "y_dmy"))
-    month = MONTHS.get(said["mon_mdy"][:3] or said["mon_dmy"][:3])
-    month = month or int(number_of(said["m_iso"] or said["m_zh"]))
-    number = int(number_of(_one_of(said, ("d_iso", "d_zh", "d_mdy", "d_dmy"))))
+        return Weekday(words.WEEKDAYS[weekday], words.WEEKS[groups["which"].replace("个", "")])
+    year = _one_of(groups, ("y_iso", "y_zh", "y_mdy", "y_dmy"))
+    month = MONTHS.get(groups["mon_mdy"][:3] or groups["mon_dmy"][:3])
+    month = month or int(number_of(groups["m_iso"] or groups["m_zh"]))
+    number = int(number_of(_one_of(groups, ("d_iso", "d_zh", "d_mdy", "d_dmy"))))
     if not is_date(int(year or 2000), month, number):
         cursor.at = match.start()
         return None
@@ -322,7 +322,7 @@ def _day(cursor: _Cursor) -> Day | None:
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """Days that come again: of the week (Monday is 0), of the month, of a month."""
+    """Recurring days: of the week (Monday is 0), of each month, or of one month."""
 
     week: frozenset[int] = frozenset(range(7))
     month: tuple[int, ...] = ()
@@ -351,7 +351,7 @@ def _days(cursor: _Cursor) -> _Days | None:
 
 
 def _listed(text: str) -> tuple[frozenset[int], bool]:
-    """The weekdays of a list, and whether it speaks of every week by itself (a range, a plural)."""
+    """The weekdays of a list, and whether it implies every week (a range, a plural)."""
     days: list[int] = []
     ranging = again = False
     for match in words.IN_LIST.finditer(text):
@@ -367,7 +367,7 @@ def _listed(text: str) -> tuple[frozenset[int], bool]:
 
 
 def _cron(days: _Days, clocks: list[TimeOfDay]) -> CronTime | None:
-    """The cron line; None when no line of numbers says just this."""
+    """The cron line; None when no single line can express it."""
     if not clocks:
         if days == _Days():
             return None
@@ -397,15 +397,15 @@ def _said(match: re.Match[str]) -> dict[str, str]:
     return {name: (text or "").lower() for name, text in match.groupdict().items()}
 
 
-def _one_of(said: dict[str, str], names: tuple[str, ...]) -> str:
-    return next((said[name] for name in names if said[name]), "")
+def _one_of(groups: dict[str, str], names: tuple[str, ...]) -> str:
+    return next((groups[name] for name in names if groups[name]), "")
 
 
-# ---- from a time to when it is
+# ---- from words to instants
 
 
 def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
-    """When a time is for who says it now, there.
+    """When a time is, for a speaker now in that zone.
 
     Raises:
         PastTime: it names a day, and that time has passed.
@@ -420,14 +420,14 @@ def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
 
 
 def _instant(day: Day | None, clock: TimeOfDay, now: datetime, zone: ZoneInfo) -> datetime:
-    """The first of the days that fit on which the time of day is still to come."""
+    """On the first matching day on which the time of day is in the future."""
     if day is None:
         clock = TimeOfDay(clock.minutes % _DAY_MINUTES, clock.seconds, clock.offset)
     into_day = timedelta(minutes=clock.minutes, seconds=clock.seconds)
     at = now
     for one in _dates(day, now.astimezone(zone).date()):
         local = datetime.combine(one, time()) + into_day
-        # Python's first fold is just what the module promises.
+        # `fold=0` is the first of two, as the module promises.
         at = local.replace(tzinfo=clock.offset or zone).astimezone(UTC)
         if at > now:
             return at
@@ -435,7 +435,7 @@ def _instant(day: Day | None, clock: TimeOfDay, now: datetime, zone: ZoneInfo) -
 
 
 def _dates(day: Day | None, today: date) -> list[date]:
-    """The days that a day may mean, in order."""
+    """The candidate days, in order."""
     match day:
         case None:
             ahead = [-1, 0, 1, 2]
@@ -453,11 +453,11 @@ def _dates(day: Day | None, today: date) -> list[date]:
     return [today + timedelta(days=days) for days in ahead]
 
 
-# ---- the way back
+# ---- from instants to words
 
 
 def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
-    """When it is, as it is said in that zone."""
+    """In words, in that zone."""
     match when:
         case InstantTime(at):
             return moment_words(at, zone, language)

@@ -1,7 +1,7 @@
-"""What of the conversation goes into memory now, where, and summed up how. Pure.
+"""Decides what of the conversation is archived now, where, and how it is summarised. Pure.
 
-Young days are copied as they are; older ones become summaries of days, still older ones of months.
-What is in memory ages the same way. Source: spec 5, archiving.
+Recent days are copied; older ones become daily summaries, then monthly ones. Files of memory age
+the same way. Source: spec 5, archiving.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Kind = Literal["raw", "day", "month"]
 YOUNG_DAYS = 5
 BACK_OFF = tuple(timedelta(minutes=minutes) for minutes in (10, 30, 120, 360, 720))
 BACKLOG_AT = 5
-"""So many failures are told in the log."""
+"""Failures after which the log reports a backlog."""
 PROMPT_CHARACTERS = 60_000
-"""What one summary is made from, at most."""
+"""The most that one summary is made from."""
 TEXT_CHARACTERS = 8_000
-"""What a summary is given of one text, at most."""
+"""The most of one text that a summary is given."""
 BATCH_CHARACTERS = 500_000
-"""So much text is written between two looks at everything else, if it is not one long message."""
+"""The most text written in one step of the supervisor, unless one message is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ArchiveRules:
     flush_at: int = 800
     flush_every: timedelta = timedelta(hours=1)
     batch: int = 200
-    """So many are written between two looks at everything else."""
+    """The most that are written in one step of the supervisor."""
 
 
 RULES = ArchiveRules()
@@ -57,7 +57,7 @@ RULES = ArchiveRules()
 
 @dataclass(frozen=True, slots=True)
 class MessageGroup:
-    """Messages that go to one place together."""
+    """Messages archived to one place together."""
 
     kind: Kind
     name: str
@@ -71,7 +71,7 @@ class MessageGroup:
 
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
-    """A part of what a summary is made from: a line of JSON, and the id of what it says."""
+    """A part of a summary's input: a line of JSON, and the id of its source."""
 
     source: str
     line: str
@@ -81,7 +81,7 @@ class SummaryInput:
 
 
 def place(day: date, today: date) -> Kind:
-    """Where a day of this age belongs."""
+    """How a day of this age is archived."""
     if (today - day).days <= YOUNG_DAYS:
         return "raw"
     months = today.year * 12 + today.month - (day.year * 12 + day.month)
@@ -103,7 +103,7 @@ def is_due(
     *,
     rules: ArchiveRules = RULES,
 ) -> bool:
-    """Whether there is something to archive and it is time."""
+    """Whether archiving is due."""
     open_ = [message for message in messages if message.archived is False]
     ready = [message for message in open_ if _is_ready(message, now)]
     if not ready:
@@ -111,7 +111,7 @@ def is_due(
     if len(open_) > rules.start_above or any(message.archive_attempts for message in ready):
         return True
     last = last_archive_at or min(message.created_at for message in open_)
-    # A time yet to come: the clock was set back since.
+    # A future time: the clock was set back since.
     return last > now or now - last >= rules.every
 
 
@@ -125,11 +125,10 @@ def plan_archive(
     forced: bool = False,
     summaries: bool = True,
 ) -> list[MessageGroup]:
-    """What is to be archived now, in groups that are written one by one; empty when none is due.
+    """What is archived now, in groups that are written one by one; raw ones first, then by day.
 
-    forced: whatever the time and the number; yet none before its next try.
-    summaries: whether there is somebody to make them; else only young days are archived.
-    Order: raw ones first, then by day.
+    forced: whatever the time and the number; but no message before its next attempt.
+    summaries: whether an engine can make them; else only recent days are archived.
     """
     if not forced and not is_due(messages, now, last_archive_at, rules=rules):
         return []
@@ -138,16 +137,18 @@ def plan_archive(
     ready = [m for m in messages if m.archived is False and _is_ready(m, now)]
     for message in sorted(ready, key=lambda m: (m.created_at, m.id)):
         day = day_of(message, zone)
-        # What code wrote is no memory: it is kept, and stands in no summary.
+        # What code wrote is kept, and part of no summary.
         kind = "raw" if message.is_by_code else place(day, today)
         by_place.setdefault((kind, place_name(kind, day)), []).append(message)
     groups: list[MessageGroup] = []
     for kind, name in sorted(by_place, key=lambda place: (place[0] != "raw", place[1])):
-        said = by_place[kind, name]
+        of_place = by_place[kind, name]
         if kind == "raw":
-            groups += _raw_groups(name, said, rules)
+            groups += _raw_groups(name, of_place, rules)
         elif summaries:
-            packs = _packs(said, lambda m: len(piece_of(m, zone).line), PROMPT_CHARACTERS, joint=1)
+            packs = _packs(
+                of_place, lambda m: len(piece_of(m, zone).line), PROMPT_CHARACTERS, joint=1
+            )
             groups += [MessageGroup(kind, name, tuple(pack)) for pack in packs]
     return groups
 
@@ -160,7 +161,7 @@ def plan_flush(
     *,
     rules: ArchiveRules = RULES,
 ) -> list[MessageGroup]:
-    """What the safety valve lets out now: all that wait, as they are, by day."""
+    """What the safety valve writes now: all unarchived messages as they are, by day."""
     open_ = [message for message in messages if message.archived is False]
     if len(open_) < rules.flush_at:
         return []
@@ -174,22 +175,21 @@ def plan_flush(
 
 def _is_ready(message: Message, now: datetime) -> bool:
     next_at = message.archive_next_at
-    # Further away than any delay: the clock was set back since.
+    # Further away than any back-off: the clock was set back since.
     return next_at is None or not now < next_at <= now + BACK_OFF[-1]
 
 
-def _raw_groups(day: str, said: list[Message], rules: ArchiveRules) -> list[MessageGroup]:
-    packs = _packs(said, lambda message: len(message.text), BATCH_CHARACTERS, most=rules.batch)
+def _raw_groups(day: str, messages: list[Message], rules: ArchiveRules) -> list[MessageGroup]:
+    packs = _packs(messages, lambda message: len(message.text), BATCH_CHARACTERS, most=rules.batch)
     return [MessageGroup("raw", day, tuple(pack)) for pack in packs]
 
 
 def _packs(
     items: Iterable[T], size: Callable[[T], int], room: int, *, most: int = 0, joint: int = 0
 ) -> list[list[T]]:
-    """The items in packs, none larger than `room`, if it is not one item alone.
+    """The items in packs no larger than `room`, unless one item is larger.
 
-    most: items of a pack; 0: any number. joint: what an item takes beside its size where another
-        follows.
+    most: items of a pack; 0: any number. joint: the size of the separator.
     """
     packs: list[list[T]] = []
     left = 0
@@ -207,7 +207,7 @@ def _packs(
 
 
 def failed(message: Message, now: datetime) -> dict[str, object]:
-    """What changes in a message whose summary could not be made."""
+    """The changes of a message whose summary failed."""
     attempts = message.archive_attempts + 1
     return {
         "archived": False,
@@ -219,7 +219,7 @@ def failed(message: Message, now: datetime) -> dict[str, object]:
 
 
 def delay_after(attempts: int) -> timedelta:
-    """How long to wait after so many failures."""
+    """The back-off after so many failures."""
     return BACK_OFF[min(max(attempts, 1), len(BACK_OFF)) - 1]
 
 
@@ -227,7 +227,7 @@ def delay_after(attempts: int) -> timedelta:
 
 
 def summary_task_id(kind: Kind, name: str, sources: Iterable[str], attempt: int) -> str:
-    """The id of the run that summarises these: the same for the same."""
+    """The id of the run that summarises these; derived, so the same for the same sources."""
     return derived_id("task", "summary", kind, name, str(attempt), *sources)
 
 
@@ -237,10 +237,7 @@ def piece_of(message: Message, zone: tzinfo) -> SummaryInput:
 
 
 def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[SummaryInput]:
-    """All that stands in a raw file, as it is given to be summarised.
-
-    path: stands for what carries no id.
-    """
+    """A raw file as input of a summary. `path`: the source of what has no id."""
     pieces: list[SummaryInput] = []
     for entry in markdown.entries(text):
         at = f"{entry.at.astimezone(zone):%Y-%m-%d %H:%M}" if entry.at else day.isoformat()
@@ -250,18 +247,18 @@ def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[Summary
 
 
 def pieces_of_summary(path: str, day: date, text: str) -> list[SummaryInput]:
-    """All parts of a daily summary, as they are given to be summarised once more."""
+    """The parts of a daily summary, as input of a monthly one."""
     parts = [(part.id, part.text) for part in markdown.parts(text)] or [(path, text)]
     return [_piece(source, day.isoformat(), "summary", t) for source, t in parts if t.strip()]
 
 
 def packed(pieces: Iterable[SummaryInput]) -> list[list[SummaryInput]]:
-    """The pieces in packs, none larger than one run is given."""
+    """The pieces in packs, each the input of one run."""
     return _packs(pieces, lambda piece: len(piece.line), PROMPT_CHARACTERS, joint=1)
 
 
 def fenced(pieces: Iterable[SummaryInput]) -> str:
-    """The pieces as a block of data, one a line; its fence is longer than any inside."""
+    """The pieces in a code fence, one a line."""
     return fence("\n".join(piece.line for piece in pieces), "json")
 
 
@@ -279,7 +276,7 @@ def _piece(source: str, at: str, role: str, text: str) -> SummaryInput:
 
 @dataclass(frozen=True, slots=True)
 class SummaryTarget:
-    """A summary, and the files of memory that are old enough to be in it."""
+    """A summary, and the files old enough to be in it."""
 
     kind: Kind
     name: str
@@ -290,37 +287,37 @@ class SummaryTarget:
 
 
 def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[SummaryTarget]:
-    """Which files belong into which summaries by now, oldest first."""
-    found: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
+    """Which files belong in which summaries today, oldest first."""
+    by_name: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
     """By name and kind of the summary: its raw files, and its daily summaries."""
     for is_daily, names in enumerate((raw, daily)):
         for name in sorted(names):
             day = markdown.date_of(name)
             kind = place(day, today) if day else "raw"
             if day and (kind == "month" or (kind == "day" and not is_daily)):
-                found.setdefault((place_name(kind, day), kind), ([], []))[is_daily].append(name)
+                by_name.setdefault((place_name(kind, day), kind), ([], []))[is_daily].append(name)
     return [
         SummaryTarget(kind, name, tuple(raws), tuple(dailies))
-        for (name, kind), (raws, dailies) in sorted(found.items())
+        for (name, kind), (raws, dailies) in sorted(by_name.items())
     ]
 
 
-# ---- summaries without a mind: the sentences that say most, in their order, with their dates
+# ---- extractive summaries: the best sentences, in order, with their dates
 
-# English and Chinese. A sentence is worth what its terms are worth: those that this conversation is
-# about, said more than once yet not in every sentence; a little more at a beginning, with a number
-# or a name in it, and in the user's own words.
+# English and Chinese. A sentence is worth what its terms are worth: those used more than once, but
+# not in every sentence; a little more at the beginning of a message, with a number or a name, and
+# in the user's words.
 
 SHARE = 0.25
-"""Of the text, so much is kept…"""
-LEAST_CHARACTERS = 600
+"""Of the text that is kept…"""
+MIN_CHARACTERS = 600
 """…at least this…"""
-MOST_CHARACTERS = 3_000
+MAX_CHARACTERS = 3_000
 """…and at most this."""
 SENTENCE_CHARACTERS = 240
-_MOST_SENTENCES = 2_000
+_MAX_SENTENCES = 2_000
 _ALIKE = 0.6
-"""Two sentences that share so many of their terms say the same."""
+"""Two sentences that share so many of their terms are duplicates."""
 
 _END = re.compile(r"(?<=[。！？；!?…])\s*|(?<=[.;])\s+|\n+")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -350,49 +347,49 @@ class _Sentence(DatedText):
 
 
 def summarise_prompt(prompt: str) -> str:
-    """The summary of the lines of JSON that stand in a prompt; empty when there are none."""
-    return summarise(said_in(prompt))
+    """The summary of the lines of JSON in a prompt; empty when there are none."""
+    return summarise(inputs_in(prompt))
 
 
-def said_in(prompt: str) -> list[DatedText]:
-    """What a prompt gives to be summarised, in its order."""
-    found: list[DatedText] = []
+def inputs_in(prompt: str) -> list[DatedText]:
+    """The lines of JSON in a prompt, in order."""
+    inputs: list[DatedText] = []
     for line in prompt.split("\n"):
         if line.startswith('{"at"'):
             with contextlib.suppress(ValidationError):
-                found.append(_DATED_TEXT.validate_json(line, strict=True))
-    return found
+                inputs.append(_DATED_TEXT.validate_json(line, strict=True))
+    return inputs
 
 
-def summarise(said: Iterable[DatedText]) -> str:
-    """A list of the sentences that say most, each with its date, in their order."""
-    sentences = [sentence for one in said for sentence in _sentences(one)]
+def summarise(texts: Iterable[DatedText]) -> str:
+    """A list of the best sentences, in order, each with its date."""
+    sentences = [sentence for one in texts for sentence in _sentences(one)]
     whole = sum(len(s.text) for s in sentences)
-    room = min(max(int(whole * SHARE), LEAST_CHARACTERS), MOST_CHARACTERS)
+    room = min(max(int(whole * SHARE), MIN_CHARACTERS), MAX_CHARACTERS)
     chosen: list[_Sentence] = []
-    for sentence in _by_worth(sentences):
+    for sentence in _best_first(sentences):
         if chosen and room < 40:
             break
         cost = len(sentence.text) + 20
         fits = not chosen or cost <= room
-        if fits and not any(_says_the_same(sentence, other) for other in chosen):
+        if fits and not any(_is_duplicate(sentence, other) for other in chosen):
             chosen.append(sentence)
             room -= cost
     lines: list[str] = []
     for one in sorted(chosen, key=sentences.index):
         by = f" {one.at} {one.role}:"
-        if one.role == "summary":  # what was summed up before has its own dates
+        if one.role == "summary":  # has dates of its own
             by = "" if one.text.startswith(one.at[:10]) else f" {one.at[:10]}"
         lines.append(f"-{by} {one.text}")
     return "\n".join(lines)
 
 
-def _sentences(said: DatedText) -> list[_Sentence]:
-    prose = [part for text in _CODE.split(said.text) for part in _COMMENT.split(text)]
-    found: list[_Sentence] = []
+def _sentences(message: DatedText) -> list[_Sentence]:
+    prose = [part for text in _CODE.split(message.text) for part in _COMMENT.split(text)]
+    sentences: list[_Sentence] = []
     for raw in (raw for text in prose for raw in _END.split(text)):
         sentence = raw.strip()
-        if said.role == "summary":  # a line of a list of ours: it gets a sign again
+        if message.role == "summary":  # a list item of ours
             sentence = sentence.removeprefix("- ")
         terms: set[str] = set()
         """Words, numbers, and pairs of Chinese characters."""
@@ -401,17 +398,18 @@ def _sentences(said: DatedText) -> list[_Sentence]:
             pairs = {a + b for a, b in itertools.pairwise(bare)}
             terms |= {word.lower()} if word[0].isascii() else pairs
         terms -= _STOP
-        if terms and len(found) < _MOST_SENTENCES:
+        if terms and len(sentences) < _MAX_SENTENCES:
             cut = len(sentence) > SENTENCE_CHARACTERS
             shown = sentence[: SENTENCE_CHARACTERS - 1].rstrip() + "…" if cut else sentence
-            found.append(_Sentence(said.at, said.role, shown, frozenset(terms), not found))
-    return found
+            sentences.append(
+                _Sentence(message.at, message.role, shown, frozenset(terms), not sentences)
+            )
+    return sentences
 
 
-def _by_worth(sentences: list[_Sentence]) -> list[_Sentence]:
-    """The best first."""
+def _best_first(sentences: list[_Sentence]) -> list[_Sentence]:
     counts = Counter(term for sentence in sentences for term in sentence.terms)
-    # Often said, yet rare: a term of every sentence tells nothing, nor does one said only once.
+    # A term of every sentence is worth nothing, one used only once little.
     worth = {t: math.log1p(n) * math.log1p(len(sentences) / n) for t, n in counts.items()}
 
     def score(sentence: _Sentence) -> float:
@@ -422,8 +420,8 @@ def _by_worth(sentences: list[_Sentence]) -> list[_Sentence]:
     return sorted(sentences, key=score, reverse=True)
 
 
-def _says_the_same(one: _Sentence, other: _Sentence) -> bool:
-    """Whether most of their terms are shared, and the numbers of one are those of the other."""
+def _is_duplicate(one: _Sentence, other: _Sentence) -> bool:
+    """Whether they share most terms, and all numbers of one are in the other."""
     mine, theirs = ({t for t in s.terms if any(map(str.isdigit, t))} for s in (one, other))
     shared = len(one.terms & other.terms)
     is_alike = shared >= _ALIKE * min(len(one.terms), len(other.terms))

@@ -1,9 +1,8 @@
-"""The text of memory's files: raw days of messages, notes, summaries; and their names. Pure.
+"""The format and names of memory's files: raw days of messages, notes, summaries. Pure.
 
-Everything written carries an id, so that writing it again finds it. Files are their user's to edit:
-what is no head, no note and no part is text like any other, and kept. A line of somebody's text
-that looks like one of our marks, to us or to a reader, gets a backslash before it, so that no text
-can pass for another.
+Everything written carries an id, so that nothing is written twice. Users may edit the files: what
+is no head, note or part is kept as text. A line of a text that looks like one of our marks is
+escaped by a backslash, so that no text can forge another.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ HEAD = re.compile(
     rf"## (?P<hour>\d\d):(?P<minute>\d\d) (?P<role>user|agent|system)"
     rf" <!-- (?P<id>{_ID}) (?P<at>{_INSTANT})(?P<code> code)? -->[ \t\r]*"
 )
-"""A whole line that begins a message. For `fullmatch`."""
+"""A line that begins a message. For `fullmatch`."""
 _LIKE_HEAD = re.compile(r"\s{0,3}#{1,6}\s+\d{1,2}:\d\d\s+(?:user|agent|system)\b.*", re.DOTALL)
-"""Such a line, and what a reader would take for one."""
+"""What a reader would take for one."""
 NOTE_MARK = re.compile(rf"<!-- (?P<id>{_ID}) -->[ \t\r]*$")
-"""The end of a line that holds a remembered note. For `search` in one line."""
+"""The end of a note. For `search` in one line."""
 PART = re.compile(rf"<!-- part (?P<id>{_ID}): from (?P<sources>{_SOURCE}(?:, {_SOURCE})*) -->\s*")
-"""A whole line that begins a part of a summary. For `fullmatch`."""
+"""A line that begins a part of a summary. For `fullmatch`."""
 _TITLE = re.compile(r"\ufeff?# (?:Summary of )?\d{4}-\d\d(?:-\d\d)?\s*")
 
 Kind = Literal["message", "note", "text"]
@@ -43,7 +42,7 @@ Kind = Literal["message", "note", "text"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that stands in a raw file: a message, a note, or text its user wrote."""
+    """One entry of a raw file: a message, a note, or text its user wrote."""
 
     kind: Kind
     text: str
@@ -56,12 +55,12 @@ class Entry:
     at: datetime | None = None
     """In UTC. Of a message only."""
     is_by_code: bool = False
-    """Of a message: code wrote it, so that it is no memory."""
+    """Whether code wrote it: then it is not searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryPart:
-    """One part of a summary: what it says, and what it was made from."""
+    """One part of a summary, and what it was made from."""
 
     id: str
     sources: tuple[str, ...]
@@ -72,8 +71,8 @@ class SummaryPart:
 
 
 def escape(text: str) -> str:
-    """A text as it stands in a file: what looks like a mark of ours gets a backslash."""
-    lines = _whole(text).split("\n")
+    """A text as it is written: a backslash before what looks like a mark of ours."""
+    lines = _encodable(text).split("\n")
     return "\n".join("\\" + line if _is_mark(line.lstrip("\\")) else line for line in lines)
 
 
@@ -98,10 +97,7 @@ def note_ids(text: str) -> frozenset[str]:
 
 
 def extended(text: str, day: date, messages: Iterable[Message], zone: tzinfo) -> str:
-    """A raw file with those messages that do not stand in it yet, at its end.
-
-    text: the file as it is, "" for a new one.
-    """
+    """A raw file with the messages appended that are not in it. `text`: "" for a new one."""
     have = set(ids(text))
     added: list[str] = []
     for message in messages:
@@ -121,10 +117,10 @@ def block(message: Message, zone: tzinfo) -> str:
 
 
 def with_note(text: str, note_id: str, content: str) -> str:
-    """A file with a note at its end; one already there (by its id) is not written again."""
+    """A file with a note appended, unless it is in it (by its id)."""
     if note_id in note_ids(text):
         return text
-    block = _note_block(_whole(content).strip(), f"<!-- {note_id} -->")
+    block = _note_block(_encodable(content).strip(), f"<!-- {note_id} -->")
     if not text.strip():
         return block
     bare = text.rstrip("\n")
@@ -132,9 +128,9 @@ def with_note(text: str, note_id: str, content: str) -> str:
 
 
 def _note_block(content: str, mark: str) -> str:
-    """An item of a list; of several lines the further ones are set in, and the mark is the last.
+    """A list item; further lines are indented, and the mark is on a line of its own.
 
-    A first line that looks like a mark of ours stands below the item's sign: there it is escaped.
+    A first line that looks like a mark of ours goes to the next line, where it is escaped.
     """
     if "\n" not in content:
         return f"- {content} {mark}\n"
@@ -145,40 +141,40 @@ def _note_block(content: str, mark: str) -> str:
 
 
 def entries(text: str) -> list[Entry]:
-    """Everything in a raw file (or in memory.md), in its order, without its title."""
-    found: list[Entry] = []
+    """Everything in a raw file (or in memory.md), in order, without the title."""
+    result: list[Entry] = []
     lines = text.split("\n")
     head: re.Match[str] | None = None
     start = 1 if _TITLE.fullmatch(lines[0]) else 0
-    """Where the text under way began, as an index of `lines`."""
+    """Where the current text began, as an index of `lines`."""
     for number, line in enumerate(lines[start:], start):
         next_head = HEAD.fullmatch(line)
         mark = None if next_head else note_mark(line)
         if next_head or mark:
             note = _note(lines, start, number, mark) if mark else None
-            found += _closed(head, lines[start : note.line - 1 if note else number], start)
-            found += [note] if note else []
+            result += _closed(head, lines[start : note.line - 1 if note else number], start)
+            result += [note] if note else []
             head, start = next_head, number + 1
-    return found + _closed(head, lines[start:], start)
+    return result + _closed(head, lines[start:], start)
 
 
 def _note(lines: list[str], start: int, number: int, mark: re.Match[str]) -> Entry:
-    """The note whose mark stands on line `number`; it begins there, or behind line `start`."""
-    said = lines[number][: mark.start()].strip()
+    """The note whose mark is on line `number`; it begins there, or after line `start`."""
+    content = lines[number][: mark.start()].strip()
     first = number - 1
-    if not said and lines[number].startswith("  "):  # of several lines: its mark stands alone
+    if not content and lines[number].startswith("  "):  # of several lines
         while first > start and (lines[first][:2] == "  " or not lines[first].strip()):
             first -= 1
         if first >= start and lines[first][:2] in ("- ", "-"):
             body = [lines[first][2:]] if lines[first][2:] else []
             body += [line.removeprefix("  ") for line in lines[first + 1 : number]]
             return Entry("note", unescape("\n".join(body)), first + 1, first + 1, mark["id"])
-    said = "" if said == "-" else said.removeprefix("- ").strip()
-    return Entry("note", said, number + 1, number + 1, mark["id"])
+    content = "" if content == "-" else content.removeprefix("- ").strip()
+    return Entry("note", content, number + 1, number + 1, mark["id"])
 
 
 def _closed(head: re.Match[str] | None, lines: list[str], start: int) -> list[Entry]:
-    """The message of `head`, or the free text, in lines that begin behind line `start`."""
+    """The message of `head`, or free text, in lines that begin after line `start`."""
     if head is None:
         blank = len(list(itertools.takewhile(lambda line: not line.strip(), lines)))
         text = unescape("\n".join(lines[blank:]).rstrip())
@@ -187,7 +183,7 @@ def _closed(head: re.Match[str] | None, lines: list[str], start: int) -> list[En
     last = len(lines) - (len(lines) > first and not lines[-1].strip())
     text = unescape("\n".join(lines[first:last]))
     at = None
-    with contextlib.suppress(ValueError):  # looks like a time, as 2026-99-99 does
+    with contextlib.suppress(ValueError):  # as of 2026-99-99
         at = to_utc(datetime.fromisoformat(head["at"]))
     by_code = head["code"] is not None or head["role"] == "system"
     line = start + first + 1
@@ -202,12 +198,11 @@ def part_ids(text: str) -> frozenset[str]:
 
 
 def covered(text: str) -> frozenset[str]:
-    """Everything a summary was made from: ids of messages, names of files."""
+    """What a summary was made from: ids of messages, names of files."""
     return frozenset(source for part in parts(text) for source in part.sources)
 
 
 def parts(text: str) -> list[SummaryPart]:
-    """The parts of a summary, in their order."""
     lines = text.split("\n")
     marks = [(n, found) for n, line in enumerate(lines) if (found := PART.fullmatch(line))]
     ends = [*(number for number, _ in marks[1:]), len(lines)]
@@ -222,8 +217,10 @@ def parts(text: str) -> list[SummaryPart]:
     ]
 
 
-def extended_summary(text: str, name: str, part_id: str, sources: Sequence[str], said: str) -> str:
-    """A summary with one more part; one already there (by its id) is not written again.
+def extended_summary(
+    text: str, name: str, part_id: str, sources: Sequence[str], summary: str
+) -> str:
+    """A summary with a part appended, unless it is in it (by its id).
 
     name: the day or the month, as `2026-01-20` or `2026-01`.
 
@@ -235,14 +232,14 @@ def extended_summary(text: str, name: str, part_id: str, sources: Sequence[str],
     mark = f"<!-- part {part_id}: from {', '.join(sources)} -->"
     if not PART.fullmatch(mark):
         raise ValueError(f"expected ids and file names as sources, got {mark[:200]!r}")
-    return _joined(text or f"# Summary of {name}\n", f"{mark}\n{escape(said.strip())}\n")
+    return _joined(text or f"# Summary of {name}\n", f"{mark}\n{escape(summary.strip())}\n")
 
 
-# ---- lines: they end at a line feed and nowhere else
+# ---- lines: they end at line feeds only
 
 
 def _joined(text: str, more: str) -> str:
-    """Text that has an empty line between what was there and what is added."""
+    """With an empty line between the two."""
     return text + ("\n" if text.endswith("\n") else "\n\n") + more
 
 
@@ -253,45 +250,44 @@ def _is_mark(line: str) -> bool:
 
 
 def note_mark(line: str) -> re.Match[str] | None:
-    """The mark with which a line ends a note; None: it does not."""
+    """The mark at the end of a line, if any."""
     is_escaped = line.startswith(("\\", "  \\"))
     return NOTE_MARK.search(line) if "<!-- " in line and not is_escaped else None
 
 
-def _whole(text: str) -> str:
-    """The text with half characters (lone surrogates) replaced: it can be written."""
+def _encodable(text: str) -> str:
+    """The text with lone surrogates replaced, so that it can be encoded."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 # ---- names of raw files
 
 FILE_BYTES = 2**16
-"""A raw file that has grown so far gets a successor: it is written and indexed as a whole each time
-that something is added."""
+"""A raw file of this size gets a successor: each addition writes and indexes the whole file."""
 SLUG_CHARACTERS = 32
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)[A-Za-z0-9._-]*\.md")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_LONGEST_WORD, _MOST_WORDS = 16, 4
+_MAX_WORD, _MAX_WORDS = 16, 4
 _DIGITS = 2
-"""A word with more of them is rather a key or a number than a word."""
+"""A word with more of them is rather a key."""
 _STOP = stop_words("file names")
 _SHORT_ID = re.compile(r"-([0-9a-hjkmnp-tv-z]{26})")
 
 
 def date_of(name: str) -> date | None:
-    """The day in the name of a file of memory; None when there is none."""
-    found = _DATED.fullmatch(name)
+    """The day in the name of a file of memory, if any."""
+    match = _DATED.fullmatch(name)
     try:
-        return date.fromisoformat(found[1]) if found else None
+        return date.fromisoformat(match[1]) if match else None
     except ValueError:
         return None
 
 
 def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:
-    """A short name: the words that say most (seldom short, often said), best first.
+    """A short name of the longest and most frequent words; the same for the same messages.
 
-    The same for the same messages. taken: slugs that this day has already.
+    taken: slugs that this day has already.
     """
     counts: Counter[str] = Counter()
     for message in messages:
@@ -300,12 +296,12 @@ def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:
     known = [
         word
         for word in counts.keys() - _STOP
-        if 3 <= len(word) <= _LONGEST_WORD and sum(map(str.isdigit, word)) <= _DIGITS
+        if 3 <= len(word) <= _MAX_WORD and sum(map(str.isdigit, word)) <= _DIGITS
     ]
     chosen: list[str] = []
     room = SLUG_CHARACTERS + 1  # the last one has no hyphen
     for word in sorted(known, key=lambda word: (-counts[word] * len(word), word)):
-        if len(word) + 1 <= room and len(chosen) < _MOST_WORDS:
+        if len(word) + 1 <= room and len(chosen) < _MAX_WORDS:
             chosen.append(word)
             room -= len(word) + 1
     base = "-".join(chosen)
@@ -325,8 +321,7 @@ def raw_name(
 ) -> str:
     """The name of the raw file into which these are written.
 
-    sizes: the raw files of that day that hold messages already, or would be in the way, with their
-        sizes in bytes; -1 for one that is not ours to extend.
+    sizes: of the files of that day, in bytes; -1 for one that is not ours to extend.
     """
     if flush:
         return f"{day.isoformat()}.md"

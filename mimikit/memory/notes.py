@@ -1,8 +1,7 @@
-"""What is shared with its user: the memory files, and the backlog, a list of checkboxes.
+"""Edits of the memory files, and of the backlog, a list of checkboxes.
 
-Every writer here reads, changes and replaces the whole file while it holds `memory.lock`, so that
-two of ours never undo each other. An editor of the user's knows no lock: what it saved before we
-read is kept.
+Each edit reads, changes and replaces the whole file under `memory.lock`. A user's editor takes no
+lock: what it saved before we read is kept.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ from mimikit.protocol.records import MAX_RECORD_BYTES
 Action = Literal["add", "done", "undone", "remove"]
 
 MAX_ITEM = 2_000
-"""Characters of an item of the backlog that a person may add."""
+"""Characters of a backlog item."""
 
-_PATIENCE_S = 5.0
-_LOOK_S = 0.005
+_LOCK_TIMEOUT_S = 5.0
+_LOCK_POLL_S = 0.005
 _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A file's text as it was read, and the hash that guards an edit of it."""
+    """A file's text, and its hash, which guards an edit."""
 
     path: str
     text: str
     hash: str
     is_whole: bool = True
-    """Whether the text is all that stands there; what is no UTF-8 is shown as `\ufffd`."""
+    """Whether it is valid UTF-8; what is not is shown as `\ufffd`."""
 
 
 def content_hash(text: str) -> str:
-    """What guards an edit: the SHA-256 of the text it was based on, in hex."""
+    """SHA-256, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -60,14 +59,14 @@ def read(files: Files, path: str) -> Note | None:
 
 
 def amend(files: Files, path: str, change: Callable[[str], str]) -> bool:
-    """Replace a file by what `change` makes of its text ("" when there is none).
+    """Replace a file by what `change` makes of its text ("" for no file); False: no change.
 
-    Crash: the old text or the new. Gives False when nothing was to be changed.
+    Crash: the old text or the new.
 
     Raises:
         StorageError: the disk refuses, or another writer keeps the lock.
     """
-    with held(files):
+    with memory_lock(files):
         data = files.read(path)
         text = "" if data is None else data.decode("utf-8", "surrogateescape")
         changed = change(text)
@@ -78,12 +77,12 @@ def amend(files: Files, path: str, change: Callable[[str], str]) -> bool:
 
 
 def replace(files: Files, path: str, text: str, base: str | None) -> Note:
-    """Replace a file by an edit that was based on the text of hash `base` (None: a new file).
+    """Replace a file by an edit of the text with the hash `base` (None: a new file).
 
     Raises:
-        Conflict: it changed meanwhile, is there already, or is gone; nothing was written.
+        Conflict: it changed meanwhile, exists already, or is gone; nothing was written.
         BadInput: the text is too long.
-        Refused: what stands there is no UTF-8, so that the edit was not based on all of it.
+        Refused: the file is no UTF-8, so that the edit would lose bytes.
     """
     data = text.encode(errors="replace")
     text = data.decode()
@@ -91,7 +90,7 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
         raise BadInput(
             f"text: expected at most {MAX_RECORD_BYTES} bytes, got {len(data)}", field="text"
         )
-    with held(files):
+    with memory_lock(files):
         now = read(files, path)
         if (now.hash if now else None) != base:
             why = "it was changed meanwhile; look at it as it is now and edit that"
@@ -110,18 +109,18 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
 
 
 @contextlib.contextmanager
-def held(files: Files) -> Generator[None]:
-    """Hold `memory.lock`; other writers wait. Not for long work: read what you need before.
+def memory_lock(files: Files) -> Generator[None]:
+    """Hold `memory.lock`, briefly.
 
     Raises:
-        StorageError: another writer has kept it for seconds.
+        StorageError: another writer kept it for seconds.
     """
     pause = threading.Event()
-    for _ in range(int(_PATIENCE_S / _LOOK_S)):
+    for _ in range(int(_LOCK_TIMEOUT_S / _LOCK_POLL_S)):
         lock = files.lock(paths.MEMORY_LOCK)
         if lock is not None:
             break
-        pause.wait(_LOOK_S)
+        pause.wait(_LOCK_POLL_S)
     else:
         raise StorageError(f"{paths.MEMORY_LOCK}: another writer keeps it; try again")
     try:
@@ -131,11 +130,9 @@ def held(files: Files) -> Generator[None]:
 
 
 def remember(files: Files, note: RememberedNote, at: datetime) -> str:
-    """Write a note where it belongs; a note already there (by its id) is not written again.
+    """Write a note to its file, unless it is in it (by its id); gives the path.
 
-    Gives the file's path.
-
-    at: when it was said, in the workspace's zone, whose day names the file.
+    at: in the workspace's zone; its day names the file.
     Crash: the file is replaced whole; a replay finds the note's id in it.
     """
     path = paths.MEMORY if note.long_term else paths.memory_file(f"{at:%Y-%m-%d}.md")
@@ -145,8 +142,8 @@ def remember(files: Files, note: RememberedNote, at: datetime) -> str:
 
 # ---- the backlog
 
-# An item is known by its text, so that a change made twice changes nothing more. Only the lines of
-# the item that is named are touched; whatever else stands in the file stays as it is.
+# An item is identified by its text, so that a change is idempotent. Only the lines of that item are
+# touched.
 
 _ITEM = re.compile(r"([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[)([ xX])(\][ \t]+)(\S.*)")
 _COMMENT = re.compile(r"<!--.*?-->")
@@ -157,7 +154,7 @@ _HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class BacklogEntry:
-    """One checkbox: what it says, whether it is ticked, and its line in the file (from 1)."""
+    """One checkbox. `line`: 1-based."""
 
     text: str
     done: bool
@@ -166,14 +163,14 @@ class BacklogEntry:
 
 @dataclass(frozen=True, slots=True)
 class BacklogList:
-    """The list as it was read, and the hash that guards a change of it."""
+    """The list, and the file's hash, which guards a change."""
 
     items: list[BacklogEntry]
     hash: str
 
 
 def backlog_items(text: str) -> list[BacklogEntry]:
-    """The checkboxes of a text, in its order; those inside code or comments are none."""
+    """The checkboxes of a text, in order, but for those in code or comments."""
     lines = text.removeprefix(_BOM).split("\n")
     return [
         BacklogEntry(plain_item(parts[4]), parts[2] != " ", number + 1)
@@ -182,28 +179,25 @@ def backlog_items(text: str) -> list[BacklogEntry]:
 
 
 def changed_backlog(text: str, action: Action, item: str) -> str:
-    """The text after a change; the text itself when nothing was to be changed.
-
-    Adding an item that is ticked opens it again. An item that stands there twice is changed twice.
-    """
+    """The text after a change. Adding a ticked item opens it again; duplicates change together."""
     name = plain_item(item)
     if not name:
         return text
     mark, text = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     lines = text.split("\n")
-    mine = [(number, found) for number, found in _found(lines) if plain_item(found[4]) == name]
+    mine = [(number, parts) for number, parts in _found(lines) if plain_item(parts[4]) == name]
     if action == "add" and not mine:
         return mark + _with_item(lines, name)
-    for number, found in reversed(mine):
+    for number, parts in reversed(mine):
         if action == "remove":
             del lines[number]
-        elif (found[2] == " ") == (action == "done"):
-            lines[number] = f"{found[1]}{'x' if action == 'done' else ' '}{found[3]}{found[4]}"
+        elif (parts[2] == " ") == (action == "done"):
+            lines[number] = f"{parts[1]}{'x' if action == 'done' else ' '}{parts[3]}{parts[4]}"
     return mark + "\n".join(lines)
 
 
 def plain_item(item: str) -> str:
-    """An item as it is compared and shown: one line, comments and what is no text left out."""
+    """An item as it is compared and shown: one line, without comments and control characters."""
     try:
         sound = item.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:
@@ -212,15 +206,15 @@ def plain_item(item: str) -> str:
 
 
 def _found(lines: list[str]) -> Iterator[tuple[int, re.Match[str]]]:
-    """The lines that are items: their numbers from 0 and their parts."""
+    """The item lines: their numbers from 0 and their parts."""
     for number, is_hidden in enumerate(_hidden(lines)):
-        found = None if is_hidden else _ITEM.fullmatch(lines[number])
-        if found is not None and plain_item(found[4]):
-            yield number, found
+        parts = None if is_hidden else _ITEM.fullmatch(lines[number])
+        if parts is not None and plain_item(parts[4]):
+            yield number, parts
 
 
 def _hidden(lines: list[str]) -> Iterator[bool]:
-    """Of each line whether it belongs to a code block or a comment of several lines."""
+    """For each line whether it is in a code block or a multi-line comment."""
     end: re.Pattern[str] | None = None
     for line in lines:
         if end is not None:
@@ -235,7 +229,7 @@ def _hidden(lines: list[str]) -> Iterator[bool]:
 
 
 def _with_item(lines: list[str], name: str) -> str:
-    """The text with a new item after its last one and what belongs to that, or at its end."""
+    """The text with a new item after the last one and its continuation, or at the end."""
     hidden = list(_hidden(lines))
     known = [number for number, _ in _found(lines)]
     at, is_apart = known[-1] + 1 if known else 0, False
@@ -247,33 +241,33 @@ def _with_item(lines: list[str], name: str) -> str:
             break
         else:
             at, is_apart = number + 1, False
-    # A place that is not within code or a comment; the end where there is none.
+    # Not within code or a comment.
     while 0 < at < len(hidden) and hidden[at - 1] and hidden[at]:
         at += 1
     before, rest = lines[:at], lines[at:] or [""]
     ending = "\r" if before and before[-1].endswith("\r") else ""
     gap = [ending] if not known and before and before[-1].strip() else []
-    made = "\n".join([*before, *gap, f"- [ ] {name}{ending}", *rest])
-    if any(item.text == name for item in backlog_items(made)):
-        return made
-    return "\n".join([f"- [ ] {name}", *lines])  # code or a comment that never ends is below
+    changed = "\n".join([*before, *gap, f"- [ ] {name}{ending}", *rest])
+    if any(item.text == name for item in backlog_items(changed)):
+        return changed
+    return "\n".join([f"- [ ] {name}", *lines])  # an unclosed code block or comment follows
 
 
 def load_backlog(files: Files) -> BacklogList:
-    """The list as it stands; empty when there is no file."""
+    """Empty when there is no file."""
     note = read(files, paths.BACKLOG) or Note(paths.BACKLOG, "", content_hash(""))
     return BacklogList(backlog_items(note.text), note.hash)
 
 
 def change_backlog(files: Files, action: Action, item: str, base: str | None = None) -> BacklogList:
-    """Make a change somebody asked for; gives the list after it.
+    """Change the list; gives the new one.
 
-    base: the hash of the list it was asked of; None: whatever the list is now.
+    base: the hash the change is based on; None: any.
     Crash: the old list or the new.
 
     Raises:
-        NotFound: no such item is there to be ticked, opened or removed.
-        Conflict: the list is not the one it was asked of.
+        NotFound: there is no such item to tick, open or remove.
+        Conflict: the list has changed since `base`.
         StorageError: the disk refuses.
     """
 
@@ -297,5 +291,5 @@ def change_backlog(files: Files, action: Action, item: str, base: str | None = N
 
 
 def apply_backlog(files: Files, asked: BacklogChange) -> None:
-    """Apply the change of a turn; applying it twice changes nothing more."""
+    """Apply the change of a turn; idempotent."""
     amend(files, paths.BACKLOG, lambda text: changed_backlog(text, asked.action, asked.item))

@@ -1,9 +1,7 @@
-"""Cuts what is remembered into passages: what a search finds and a prompt quotes. Pure.
+"""Cuts files into passages: what a search finds and a prompt quotes. Pure.
 
-Each is a piece of what was said or written, as it stands there: nothing is joined, nothing cleaned.
-
-A message, a note and a paragraph are a passage each; what is long is cut further, at the ends of
-lines and sentences. A passage knows its neighbours by its number in the file.
+A message, a note and a paragraph are a passage each, byte for byte; a long one is cut at the ends
+of lines and sentences.
 """
 
 from __future__ import annotations
@@ -11,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, tzinfo
-from operator import methodcaller
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from mimikit.memory import markdown
 from mimikit.memory.terms import Cutter, terms
@@ -30,26 +26,26 @@ from mimikit.protocol.triggers import PlanResult
 
 Kind: TypeAlias = Literal["memory", "summary", "docs", "transcript", "result"]
 
-LONGEST = 1200
+PASSAGE_CHARACTERS = 1200
 """Characters of one passage."""
 _WRAPPED = 100
-"""Characters: a longer line is no wrapped one, it stands for itself."""
+"""Characters: a longer line is a paragraph of its own, not a wrapped one."""
 _TOGETHER = 300
-"""Characters: short lines that stand together are one passage up to here."""
-_MOST = 20_000
-"""Passages of one file; a file with more is no memory."""
+"""Characters: adjacent short lines are one passage up to this length."""
+_MAX_PASSAGES = 20_000
+"""Passages of one file; the rest is not searched."""
 
 OWN, ABOVE = 4, 2
 AROUND = {-2: 1, -1: 2, 1: 1}
-"""How often the terms of a passage, of its context and of its neighbours count.
+"""How often the terms of a passage, its context and its neighbours count.
 
-Measured on dialogues (docs/memory.md): what stands before a message says what it is about.
+Measured on dialogues (docs/memory.md): the message before says what one is about.
 """
 _AROUND_TERMS = 60
 _FILE_TERMS = 5000
 _SPEAKER = re.compile(r"[^\W\d_][\w.'-]*(?: [\w.'-]+){0,2}[:：]")
 
-_PART = re.compile(r"(.+\.(?:jsonl|md))@(\d+)\+(\d+)")
+_PART = re.compile(r"(.+\.jsonl)@(\d+)\+(\d+)")
 _DAY = re.compile(r"(?:^|/)(\d{4}-\d\d-\d\d)(?=[-.])")
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
@@ -63,25 +59,25 @@ _ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？；])")
 class Passage:
     text: str
     line: int
-    """1-based, where it begins in its file; 0 in a file that is no text."""
+    """1-based, where it begins in its file; 0 in a file of JSON."""
     context: str = ""
-    """Searched with it and not shown as its own: the headings above, the title of a result."""
+    """Searched with it, and not shown: the headings above."""
     at: datetime | None = None
     day: date | None = None
     role: str | None = None
     message_id: str | None = None
     task_id: str | None = None
-    alone: bool = False
-    """What stands beside it has nothing to do with it (notes)."""
+    is_note: bool = False
+    """It has no neighbours (notes)."""
     is_cut_before: bool = False
-    """It is a piece of a long text, of which more stands before it."""
+    """It continues a text that was cut."""
     is_cut_after: bool = False
 
 
 class Scope(NamedTuple):
-    """One part of what can be searched, by the names of its tables in the index.
+    """One part of what can be searched, by the names of its index tables.
 
-    Its terms are counted by themselves: few short notes are not measured against many results.
+    Term statistics are per scope: few short notes are not measured against many results.
     """
 
     passage: str
@@ -90,17 +86,17 @@ class Scope(NamedTuple):
 
 
 NOTES = Scope("notes", "")
-"""`memory.md` and what was remembered: each stands for itself, whatever file it is in."""
+"""`memory.md`, and remembered notes in any file."""
 MEMORY = Scope("memory", "memory-files")
-"""Days of messages, what their user wrote between them, and summaries."""
+"""Days of messages, free text in their files, and summaries."""
 DOCS = Scope("docs", "docs-files")
-SAID = Scope("said", "said-files")
+TRANSCRIPT = Scope("transcript", "transcript-files")
 """The transcript."""
 RESULTS = Scope("results", "results-files")
-NEAR, FAR = (NOTES, MEMORY, DOCS), (SAID, RESULTS)
-"""What a turn may be given; what is searched beside it when somebody looks for something."""
+NEAR, FAR = (NOTES, MEMORY, DOCS), (TRANSCRIPT, RESULTS)
+"""What a turn is given; what a user's search covers too."""
 _BY_KIND: dict[Kind, Scope] = {
-    "memory": MEMORY, "summary": MEMORY, "docs": DOCS, "transcript": SAID, "result": RESULTS,
+    "memory": MEMORY, "summary": MEMORY, "docs": DOCS, "transcript": TRANSCRIPT, "result": RESULTS,
 }  # fmt: skip
 
 
@@ -109,14 +105,14 @@ def is_near(path: str) -> bool:
 
 
 def scope_of(path: str, passage: Passage | None = None) -> Scope:
-    """Of a file's passages; notes have one of their own."""
-    if path.startswith(paths.MEMORY) or (passage is not None and passage.alone):
+    """Of a file, or of one of its passages."""
+    if path.startswith(paths.MEMORY) or (passage is not None and passage.is_note):
         return NOTES
     return _BY_KIND[kind_of(path)]
 
 
 class Window(NamedTuple):
-    """A time: from (inclusive) and until (exclusive). What has no time is outside of any."""
+    """A period, from inclusive to exclusive. What has no time is outside of any."""
 
     after: datetime | None = None
     before: datetime | None = None
@@ -125,7 +121,7 @@ class Window(NamedTuple):
     def is_open(self) -> bool:
         return self.after is None and self.before is None
 
-    def holds(self, at: datetime | None) -> bool:
+    def contains(self, at: datetime | None) -> bool:
         if at is None or self.is_open:
             return self.is_open
         is_early = self.after is not None and at < self.after
@@ -133,14 +129,14 @@ class Window(NamedTuple):
 
 
 class FilePart(NamedTuple):
-    """What is searched under one path: a file, or a part of a long transcript."""
+    """A file, or a part of a long transcript."""
 
     path: str
     """Of the file."""
     offset: int = 0
-    """Where the part begins, in bytes."""
+    """In bytes."""
     lines: int = 0
-    """How many stand before it."""
+    """Before the part."""
 
     @property
     def name(self) -> str:
@@ -149,8 +145,8 @@ class FilePart(NamedTuple):
 
 
 def part_of(path: str) -> FilePart:
-    found = _PART.fullmatch(path)
-    return FilePart(found[1], int(found[2]), int(found[3])) if found else FilePart(path)
+    match = _PART.fullmatch(path)
+    return FilePart(match[1], int(match[2]), int(match[3])) if match else FilePart(path)
 
 
 @functools.lru_cache(4096)
@@ -168,53 +164,51 @@ def kind_of(path: str) -> Kind:
 
 def day_of(path: str) -> date | None:
     """The day a file's name begins with."""
-    found = _DAY.search(path)
+    match = _DAY.search(path)
     try:
-        return date.fromisoformat(found[1]) if found else None
+        return date.fromisoformat(match[1]) if match else None
     except ValueError:
         return None
 
 
 def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
-    """The passages of a file, in its order; what can not be read has none."""
+    """The passages of a file, in order; none of what cannot be read."""
     kind = kind_of(path)
     if kind == "transcript":
-        found = _transcript(data, part_of(path).lines + 1, zone)
+        pieces = _transcript(data, part_of(path).lines + 1, zone)
     elif kind == "result":
-        found = _result(path, data, zone)
-    elif b"\0" in data:  # no text, whatever its name says
-        found = iter(())
+        pieces = _result(path, data, zone)
+    elif b"\0" in data:  # binary
+        pieces = iter(())
     else:
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-        found = _summary(text) if kind == "summary" else _raw(text, zone)
-        if before := part_of(path).lines:
-            found = (replace(p, line=p.line + before) for p in found)
+        pieces = _summary(text) if kind == "summary" else _raw(text, zone)
         day, begins = day_of(path), None
         with contextlib.suppress(OverflowError):  # in the year 1
             begins = datetime.combine(day, time(), zone).astimezone(UTC) if day else None
-        found = (p if p.day else replace(p, day=day, at=begins) for p in found)
-    return list(itertools.islice(found, _MOST))
+        pieces = (p if p.day else replace(p, day=day, at=begins) for p in pieces)
+    return list(itertools.islice(pieces, _MAX_PASSAGES))
 
 
 def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
-    """Messages, notes and what their user wrote between them."""
+    """Messages, notes and free text between them."""
     for entry in markdown.entries(text):
         if entry.is_by_code:
             continue
         if entry.kind == "message":
             day = entry.at.astimezone(zone).date() if entry.at else None
-            said = Passage(entry.text, entry.line, "", entry.at, day, entry.role, entry.id)
-            yield from _pieces(said, entry.text_line)
+            message = Passage(entry.text, entry.line, "", entry.at, day, entry.role, entry.id)
+            yield from _pieces(message, entry.text_line)
         elif entry.kind == "note":
-            yield Passage(entry.text, entry.line, alone=True)
+            yield Passage(entry.text, entry.line, is_note=True)
         else:
             yield from _paragraphs(entry.text, entry.line)
 
 
 def _summary(text: str) -> Iterator[Passage]:
     parts = [(part.text, part.line + 1) for part in markdown.parts(text)]
-    for said, line in parts or [(text, 1)]:
-        yield from _paragraphs(said, line)
+    for content, line in parts or [(text, 1)]:
+        yield from _paragraphs(content, line)
 
 
 def _transcript(data: bytes, first_line: int, zone: tzinfo) -> Iterator[Passage]:
@@ -231,7 +225,7 @@ def _transcript(data: bytes, first_line: int, zone: tzinfo) -> Iterator[Passage]
 
 
 def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
-    """What a task came to; of a plan its summary."""
+    """The text of a result, or the summary of a plan."""
     model = PlanResult if path.startswith("planner/") else TaskResult
     try:
         result = model.model_validate_json(data)
@@ -245,19 +239,19 @@ def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
 
 
 def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
-    """A text as it is; a long one in pieces of at most `LONGEST` characters.
+    """A text whole, or in pieces of at most `PASSAGE_CHARACTERS` characters.
 
-    line: on which the text begins; None: all of it stands on the line of the whole.
+    line: on which the text begins; None: all pieces are on the line of the whole.
     """
-    if len(whole.text) <= LONGEST:
+    if len(whole.text) <= PASSAGE_CHARACTERS:
         if whole.text.strip():
             yield whole
         return
     pieces: list[tuple[str, int]] = []
-    """Each with how many line feeds stand before it."""
+    """Each with the number of line feeds before it."""
     piece, begun, passed = "", 0, 0
     for part in _fitting(whole.text):
-        if piece and len(piece) + len(part) > LONGEST:
+        if piece and len(piece) + len(part) > PASSAGE_CHARACTERS:
             pieces.append((piece, begun))
             piece = ""
         if not piece.strip():
@@ -273,30 +267,33 @@ def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
 
 
 def _fitting(text: str) -> Iterator[str]:
-    """Lines; of long lines the sentences; of endless sentences what fits into a piece."""
+    """Lines, or the sentences of long lines, or slices of long sentences."""
     for line in text.splitlines(keepends=True):
-        if len(line) <= LONGEST:
+        if len(line) <= PASSAGE_CHARACTERS:
             yield line
             continue
         at = 0
-        for end in [*(found.end() for found in _ENDS.finditer(line)), len(line)]:
-            yield from (line[i : min(i + LONGEST, end)] for i in range(at, end, LONGEST))
+        for end in [*(match.end() for match in _ENDS.finditer(line)), len(line)]:
+            yield from (
+                line[i : min(i + PASSAGE_CHARACTERS, end)]
+                for i in range(at, end, PASSAGE_CHARACTERS)
+            )
             at = end
 
 
 def _paragraphs(text: str, line: int) -> Iterator[Passage]:
     """Paragraphs of a document under its headings. `line`: of the file, where the text begins."""
     headings: list[tuple[int, str]] = []
-    """Level and words of those that stand above."""
-    # What no reader sees makes no heading and no passage, but is no gap in a line that has more.
+    """Level and words."""
+    # HTML comments make no heading and no passage, and end no paragraph.
     closed, mark, rest = text.rpartition("-->")
-    bare = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), closed + mark) + rest
+    bare = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), closed + mark) + rest
     seen = [*bare.split("\n"), ""]
     block: list[str] = []
     begun = line
     in_code = False
     bare_heading: list[Passage] = []
-    """A heading under which nothing stands (yet), not even another: then it is a passage itself."""
+    """The last heading, while nothing follows it: a passage itself, if nothing ever does."""
     for number, written in enumerate([*text.split("\n"), ""], line):
         is_seen = bool(seen[number - line].strip())
         in_code ^= is_seen and _FENCE.match(written) is not None
@@ -324,7 +321,7 @@ def _words(headings: list[tuple[int, str]]) -> str:
 
 
 def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
-    """Lines that stand together: what is short as one passage; else long lines and items alone."""
+    """A paragraph: short as one passage; else long lines and list items one by one."""
     is_short = len("\n".join(lines).strip()) <= _TOGETHER
     groups: list[list[str]] = []
     for line in lines:
@@ -337,86 +334,72 @@ def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
             groups.append([line])
     for group in groups:
         text = "\n".join(group).strip()
-        if len(group) == 1 and (sign := _SIGN.match(text)):  # as a note is shown
+        if len(group) == 1 and (sign := _SIGN.match(text)):  # a single list item
             text = text[sign.end() :]
         yield from _pieces(Passage(text, begun, above), begun)
         begun += len(group)
 
 
-_KEPT_AS = {
-    "text": "t", "line": "l", "context": "c", "at": "a", "day": "d",
-    "role": "r", "message_id": "m", "task_id": "k", "alone": "s",
-    "is_cut_before": "b", "is_cut_after": "e",
-}  # fmt: skip
+_ADAPTER = TypeAdapter(Passage)
 
 
-def stored(passage: Passage) -> bytes:
-    """A passage as the index keeps it."""
-    facts = {key: getattr(passage, name) for name, key in _KEPT_AS.items()}
-    kept = {key: value for key, value in facts.items() if value}
-    told = json.dumps(kept, ensure_ascii=False, default=methodcaller("isoformat"))
-    return told.encode(errors="replace")
+def to_bytes(passage: Passage) -> bytes:
+    """A passage as the index stores it."""
+    return _ADAPTER.dump_json(passage, exclude_defaults=True)
 
 
-def restored(data: bytes) -> Passage:
-    kept = json.loads(data.decode())
-    facts: dict[str, Any] = {"text": "", "line": 0}
-    facts |= {name: kept[key] for name, key in _KEPT_AS.items() if key in kept}
-    if "at" in facts:
-        facts["at"] = datetime.fromisoformat(facts["at"])
-    if "day" in facts:
-        facts["day"] = date.fromisoformat(facts["day"])
-    return Passage(**facts)
+def from_bytes(data: bytes) -> Passage:
+    return _ADAPTER.validate_json(data)
 
 
 # ---- the terms of passages and files
 
 
 class ScopeTerms(NamedTuple):
-    """What of one file belongs to one scope: passages, in order, and by what they are found."""
+    """The passages of one file in one scope, in order, with their terms."""
 
     scope: Scope
     passages: list[Passage]
     each: list[list[str]]
     whole: list[str]
-    """Of all of it together; nothing of notes, which have little to do with each other."""
+    """Of the whole file; empty for notes, which are unrelated."""
 
 
-def file_terms(path: str, found: list[Passage], cut: Cutter | None) -> list[ScopeTerms]:
+def file_terms(path: str, passages: list[Passage], cut: Cutter | None) -> list[ScopeTerms]:
     by_scope: dict[Scope, list[Passage]] = {}
-    for passage in found:
+    for passage in passages:
         by_scope.setdefault(scope_of(path, passage), []).append(passage)
     return [_scope_terms(scope, mine, cut) for scope, mine in by_scope.items()]
 
 
-def _scope_terms(scope: Scope, found: list[Passage], cut: Cutter | None) -> ScopeTerms:
-    own = [terms(passage.text, cut) for passage in found]
-    said: list[list[str]] = []
-    """To its neighbours: without the speaker of a line (`Ann Lee: …`), who is not their subject."""
-    for passage, mine in zip(found, own, strict=True):
+def _scope_terms(scope: Scope, passages: list[Passage], cut: Cutter | None) -> ScopeTerms:
+    own = [terms(passage.text, cut) for passage in passages]
+    lent: list[list[str]] = []
+    """To the neighbours: without the speaker of a line (`Ann Lee: …`)."""
+    for passage, mine in zip(passages, own, strict=True):
         label = _SPEAKER.match(passage.text)
         named = len(terms(label[0])) if label else 0
-        said.append(mine[named : named + _AROUND_TERMS])
+        lent.append(mine[named : named + _AROUND_TERMS])
     each: list[list[str]] = []
-    for number, passage in enumerate(found):
+    for number, passage in enumerate(passages):
         mine = own[number] * OWN + terms(passage.context, cut) * ABOVE + _date_terms(passage.day)
-        held = frozenset(mine)
+        contained = frozenset(mine)
         for step, times in AROUND.items():
             at = number + step
-            if 0 <= at < len(found) and not passage.alone and not found[at].alone:
-                mine += [t if t in held else beside(t) for t in said[at]] * times
+            if 0 <= at < len(passages) and not passage.is_note and not passages[at].is_note:
+                mine += [t if t in contained else neighbour_term(t) for t in lent[at]] * times
         each.append(mine)
-    days = {passage.day for passage in found}
+    days = {passage.day for passage in passages}
     dates = _date_terms(days.pop()) if len(days) == 1 else []
     every = itertools.islice(itertools.chain.from_iterable(own), _FILE_TERMS)
-    return ScopeTerms(scope, found, each, [*every, *dates] if scope.file else [])
+    return ScopeTerms(scope, passages, each, [*every, *dates] if scope.file else [])
 
 
-def beside(term: str) -> str:
-    """A term of its neighbours alone, as a passage has it: by such alone none is found."""
+def neighbour_term(term: str) -> str:
+    """How a term of a neighbour is indexed: it raises a score, and matches nothing by itself."""
     return f"~{term}"
 
 
 def _date_terms(day: date | None) -> list[str]:
-    """A day as people write it: its number, the month's name, the year."""
+    """A day as people write it: day, name of the month, year."""
     return terms(f"{day.day} {day:%B} {day.year}") if day else []

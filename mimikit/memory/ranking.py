@@ -1,7 +1,6 @@
-"""Which matches are hits, in which order, and what of each is shown or quoted. Pure.
+"""Ranks matches, makes snippets and excerpts; scans without an index. Pure.
 
-Also the plain scan for when the index has nothing or is not there: it finds words as they stand, so
-also what no index of words has (a part of a word, a stop word).
+The scan is the fallback where the index finds nothing: it also finds parts of words and stop words.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from typing import NamedTuple, TypeAlias
 
 from mimikit.memory import passages
 from mimikit.memory.passages import Kind, Passage, Window
-from mimikit.memory.terms import folded, has_only, has_wide, occurrences, terms
+from mimikit.memory.terms import folded, has_cjk, has_only, occurrences, terms
 from mimikit.protocol import paths
 
 FILE_SHARE = 1.0
 """Weight of the score of the whole file beside that of the passage."""
 ECHO_WEIGHT = 0.3
-"""Of what says nothing but what is asked: the question, asked before."""
+"""Of a message with no other terms than the query's: the same question, asked before."""
 NOTE_WEIGHT = 2.0
-"""Of notes beside what was said in passing: one with half as much of what is asked is first."""
-LEAST_SHARE = 0.1
-"""A hit below this share of the best one is none."""
+"""Of notes: one with half as many of the terms comes before a message."""
+MIN_SHARE = 0.1
+"""Of the best score: below it a match is no hit."""
 RECENT_DAYS, RECENT_BONUS, HALF_LIFE_DAYS = 5, 0.1, 30.0
 _WEIGHTS: Mapping[Kind, float] = {
     "memory": 1.0, "summary": 0.95, "docs": 0.95, "transcript": 0.8, "result": 0.8,
@@ -33,54 +32,52 @@ SNIPPET = 300
 """Characters of a snippet, without the marks of its cuts."""
 CUT = "…"
 EXCERPT = 400
-"""Characters: a longer passage is quoted whole only where there is room when all else is in."""
-_FILLINGS, _LEAST_ROOM = 2, 8
+"""Characters: a longer passage is quoted whole only where room is left."""
+_FILLINGS, _MIN_ROOM = 2, 8
 BESIDE_SHARE = 0.8
-"""Of the score of a hit: what stands beside it is quoted before hits below that."""
+"""Of the score of a hit: its neighbours are quoted before hits below that."""
 _ECHOES, _ECHO_CHARACTERS = 30, 200
-"""So many of the best are looked at, and so much text."""
-_MOST_WORDS = 32
+"""Hits that are checked for it, and characters of the longest."""
+_MAX_WORDS = 32
 """Of a scan."""
 
 
-Beside: TypeAlias = Callable[[int], "Passage | None"]
-"""What stands so many passages after one in its file (before it, if negative); None: nothing."""
+Neighbour: TypeAlias = Callable[[int], "Passage | None"]
+"""Gives the passage so many after one in its file (negative: before); None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A passage that holds some of what was asked for."""
+    """A passage that contains some of the terms."""
 
     path: str
     passage: Passage
     score: float
-    """How much of all that was asked for it holds, as the index counts that: at most about 1."""
+    """A share of the greatest score possible: at most about 1."""
     number: int = 0
-    """In the order of its file."""
-    beside: Beside = field(default=lambda _: None, compare=False, repr=False)
+    """Of the passage in its file."""
+    neighbour: Neighbour = field(default=lambda _: None, compare=False, repr=False)
 
 
-def among(found: Sequence[Passage], number: int) -> Beside:
-    """What stands beside the passage of this number."""
-    last = len(found) - 1
-    return lambda step: found[number + step] if 0 <= number + step <= last else None
+def neighbours(passages: Sequence[Passage], number: int) -> Neighbour:
+    """Of the passage of this number."""
+    last = len(passages) - 1
+    return lambda step: passages[number + step] if 0 <= number + step <= last else None
 
 
 def rank(
-    found: Sequence[Match],
+    matches: Sequence[Match],
     file_scores: Mapping[str, float],
     today: date,
     limit: int,
     asked: Container[str] = (),
 ) -> list[Match]:
-    """The best hits, one for each message and text, none far below the best.
+    """The best hits, one for each message or text; a day's messages replace its summary.
 
-    A day's own words stand for its summary.
-
-    asked: the terms of the question.
+    asked: the terms of the query.
     """
     scored: list[Match] = []
-    for match in found:
+    for match in matches:
         score = match.score
         if not (is_note := _is_note(match)):
             score += FILE_SHARE * file_scores.get(match.path, 0.0)
@@ -92,16 +89,16 @@ def rank(
         if not _is_note(hit) and _is_echo(hit.passage, asked):
             scored[number] = replace(hit, score=hit.score * ECHO_WEIGHT)
     scored.sort(key=lambda hit: -hit.score)
-    # Of a message that stands in memory and in the transcript, memory is shown.
+    # Of a message in memory and in the transcript, the one in memory is shown.
     distinct: dict[object, Match] = {}
     for hit in scored:
-        if hit.score < LEAST_SHARE * scored[0].score:
+        if hit.score < MIN_SHARE * scored[0].score:
             break
         key = hit.passage.message_id or (hit.passage.task_id, hit.passage.text)
         first = distinct.setdefault(key, hit)
         if "transcript" == passages.kind_of(first.path) != passages.kind_of(hit.path):
             distinct[key] = replace(hit, score=first.score)
-    return _with_notes(_without_told([*distinct.values()]), max(limit, 0))
+    return _with_notes(_without_summarised([*distinct.values()]), max(limit, 0))
 
 
 def _is_echo(passage: Passage, asked: Container[str]) -> bool:
@@ -114,38 +111,38 @@ def _is_note(match: Match) -> bool:
 
 
 def _with_notes(hits: list[Match], limit: int) -> list[Match]:
-    """The best hits; notes that match are among them, up to half, in the place of the last ones."""
-    kept, rest = hits[:limit], hits[limit:]
-    room = (limit + 1) // 2 - sum(map(_is_note, kept))
+    """The best hits; matching notes replace the last ones, up to half."""
+    shown, rest = hits[:limit], hits[limit:]
+    room = (limit + 1) // 2 - sum(map(_is_note, shown))
     notes = [hit for hit in rest if _is_note(hit)][: max(room, 0)]
-    others = [hit for hit in reversed(kept) if not _is_note(hit)][: len(notes)]
-    return [hit for hit in kept if not any(hit is other for other in others)] + notes
+    others = [hit for hit in reversed(shown) if not _is_note(hit)][: len(notes)]
+    return [hit for hit in shown if not any(hit is other for other in others)] + notes
 
 
 def recency(day: date | None, today: date) -> float:
-    """A mild bonus: whole for the last days, halved every month. What has no day has half of it."""
+    """A mild factor: whole for the last days, halved every month; half where there is no day."""
     if day is None:
         return 1 + RECENT_BONUS / 2
     age = max((today - day).days - RECENT_DAYS, 0)
     return 1 + RECENT_BONUS * 0.5 ** (age / HALF_LIFE_DAYS)
 
 
-def _without_told(hits: list[Match]) -> list[Match]:
-    """Without the summaries of days whose own words are there: those take the better place."""
+def _without_summarised(hits: list[Match]) -> list[Match]:
+    """Without the summaries of days whose messages are hits, which take the better score."""
     own = {hit.passage.day for hit in hits if passages.kind_of(hit.path) == "memory"} - {None}
     better: dict[date | None, float] = {}
     seen: set[date | None] = set()
-    kept: list[Match] = []
+    remaining: list[Match] = []
     for hit in hits:
         day, kind = hit.passage.day, passages.kind_of(hit.path)
         if kind == "summary" and day in own:
             better.setdefault(day, hit.score)
         elif kind == "memory" and day not in seen:
             seen.add(day)
-            kept.append(replace(hit, score=max(hit.score, better.get(day, 0.0))))
+            remaining.append(replace(hit, score=max(hit.score, better.get(day, 0.0))))
         else:
-            kept.append(hit)
-    return sorted(kept, key=lambda hit: -hit.score)
+            remaining.append(hit)
+    return sorted(remaining, key=lambda hit: -hit.score)
 
 
 def visible(known: Mapping[str, object]) -> list[str]:
@@ -154,7 +151,7 @@ def visible(known: Mapping[str, object]) -> list[str]:
 
 
 def is_hidden(path: str, known: Container[str]) -> bool:
-    """Whether it is the daily summary of a month that has a monthly one."""
+    """Whether it is a daily summary of a month that has a monthly one."""
     if not path.startswith(_SUMMARY):
         return False
     day = passages.day_of(path)
@@ -162,7 +159,7 @@ def is_hidden(path: str, known: Container[str]) -> bool:
 
 
 def snippet(text: str, weights: Mapping[str, float], width: int = SNIPPET) -> str:
-    """At most `width` characters of a text: where the weightiest terms stand together."""
+    """At most `width` characters, where the terms of the greatest weight are close together."""
     if len(text) <= width:
         return text
     marks = occurrences(text, weights)
@@ -175,7 +172,7 @@ def snippet(text: str, weights: Mapping[str, float], width: int = SNIPPET) -> st
         if weight > most:
             start, most = marks[first].start, weight
             end = min(mark.end, start + width)  # of an endless word
-    # Widened on both sides, at words where there are some.
+    # Widened on both sides, to whole words.
     room = width - (end - start)
     start = max(0, min(start - room // 2, len(text) - width))
     end = min(len(text), start + width)
@@ -186,11 +183,11 @@ def snippet(text: str, weights: Mapping[str, float], width: int = SNIPPET) -> st
     return (CUT if start else "") + text[start:end].strip() + (CUT if end < len(text) else "")
 
 
-# ---- what a prompt quotes
+# ---- excerpts for a prompt
 
 
 class Excerpt(NamedTuple):
-    """What is quoted of one source (a file: a day, a session, notes), and its best hit there."""
+    """What is quoted of one file, and its best hit."""
 
     hit: Match
     text: str
@@ -204,7 +201,7 @@ class _Quote:
     score: float
     is_whole: bool = False
     price: int = 0
-    """What it costs, once that was asked."""
+    """0: not computed yet."""
 
 
 def excerpts(
@@ -214,21 +211,21 @@ def excerpts(
     budget: int,
     cost: Callable[[str], int],
 ) -> list[Excerpt]:
-    """Of at most `most` sources the best passages, in the order of the source, best source first.
+    """The best passages of at most `most` sources, in the order of the source, best source first.
 
-    What was said is quoted to the letter, with `…` where something is left out. What is long is cut
-    at first; as far as there is room then, it is quoted whole.
+    Quoted byte for byte, with `…` where something is left out. Long passages are cut first, and
+    quoted whole where room is left.
 
-    hits: best first. budget: of all together, in what `cost` says of a text.
+    hits: best first. budget: of all together, as `cost` measures a text.
     """
     sources = [*dict.fromkeys(hit.path for hit in hits)][:most]
     best = {path: next(hit for hit in hits if hit.path == path) for path in sources}
     waiting = _quotable([hit for hit in hits if hit.path in best])
     quoted: list[_Quote] = []
     left = budget - sum(cost(f"[{path}]") for path in sources)
-    for _ in range(_FILLINGS):  # what all of it costs together is known afterwards
+    for _ in range(_FILLINGS):  # the joint cost is known only afterwards
         for quote in waiting:
-            if left < _LEAST_ROOM:
+            if left < _MIN_ROOM:
                 break
             quote.price = quote.price or cost(f"\n{_shown(quote, weights)}") + 1
             if quote.price <= left:
@@ -254,13 +251,13 @@ def _spent(
 
 
 def _quotable(hits: Sequence[Match]) -> list[_Quote]:
-    """The hits and what stands beside them, where an answer often is; best first."""
+    """The hits and their neighbours, where an answer often is; best first."""
     known = {(hit.path, hit.number): _Quote(hit, hit.score) for hit in hits}
     for hit in hits:
         for step in (1, -1):
-            passage, place = hit.beside(step), (hit.path, hit.number + step)
-            # Notes stand alone; what belongs to another section would mislead.
-            if passage is None or passage.alone or hit.passage.alone:
+            passage, place = hit.neighbour(step), (hit.path, hit.number + step)
+            # Notes have no neighbours; another section would mislead.
+            if passage is None or passage.is_note or hit.passage.is_note:
                 continue
             if passage.context == hit.passage.context and place not in known:
                 near = Match(hit.path, passage, hit.score * BESIDE_SHARE, place[1])
@@ -271,14 +268,14 @@ def _quotable(hits: Sequence[Match]) -> list[_Quote]:
 
 
 def _joined(quoted: Sequence[_Quote], weights: Mapping[str, float]) -> dict[str, str]:
-    """What is quoted of each source."""
+    """The excerpt of each source."""
     texts: dict[str, str] = {}
     before = -2
     for quote in sorted(quoted, key=lambda quote: (quote.hit.path, quote.hit.number)):
         hit, passage = quote.hit, quote.hit.passage
         text = _shown(quote, weights)
         if hit.path in texts:
-            is_next = hit.number == before + 1 and (passage.role or passage.alone)
+            is_next = hit.number == before + 1 and (passage.role or passage.is_note)
             text = texts[hit.path] + ("\n" if is_next else f"\n{CUT}\n") + text
         texts[hit.path], before = text, hit.number
     return texts
@@ -301,25 +298,27 @@ def _line(passage: Passage) -> str:
 
 
 def scanned_words(query: str) -> list[str]:
-    """The words to look for, in lower case: those that say something, else all."""
+    """The words to scan for, folded: without stop words, if any are left."""
     words = [word for word in folded(query).split() if terms(word)] or folded(query).split()
-    # A word as it stands; of Chinese, which has no spaces, its characters and pairs.
-    parts = [part for word in words for part in (has_wide(word) and terms(word)) or [word]]
-    return list(dict.fromkeys(parts))[:_MOST_WORDS]
+    # Of Chinese, which has no spaces, characters and pairs.
+    parts = [part for word in words for part in (has_cjk(word) and terms(word)) or [word]]
+    return list(dict.fromkeys(parts))[:_MAX_WORDS]
 
 
-def may_hold(data: bytes, words: Sequence[str]) -> bool:
+def may_contain(data: bytes, words: Sequence[str]) -> bool:
     text = folded(data.decode("utf-8", "replace"))
     return any(word in text for word in words)
 
 
-def scan(path: str, found: Sequence[Passage], words: Sequence[str], window: Window) -> list[Match]:
-    """The passages with some of the words, each scored by the share of them it holds."""
+def scan(
+    path: str, passages: Sequence[Passage], words: Sequence[str], window: Window
+) -> list[Match]:
+    """The passages that contain some of the words, scored by the share of the words."""
     seen: list[Match] = []
-    for number, passage in enumerate(found):
+    for number, passage in enumerate(passages):
         text = folded(f"{passage.context} {passage.text}")
-        held = sum(word in text for word in words)
-        if held and window.holds(passage.at):
-            share = held / len(words)
-            seen.append(Match(path, passage, share, number, among(found, number)))
+        count = sum(word in text for word in words)
+        if count and window.contains(passage.at):
+            share = count / len(words)
+            seen.append(Match(path, passage, share, number, neighbours(passages, number)))
     return seen

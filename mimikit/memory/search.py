@@ -1,12 +1,13 @@
-"""The search in memory, in English and Chinese: what a turn is given, what a user looks for.
+"""The search in memory, in English and Chinese: what a turn is given, what a user searches for.
 
-One object serves a whole process, from any thread. Every process searches for itself; the files
-decide what is true.
+One object serves a process, from any thread. Each process searches for itself; the files are the
+truth.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Container, Mapping, Sequence
 from datetime import date, datetime, tzinfo
@@ -16,54 +17,44 @@ from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking, tokens
 from mimikit.memory.documents import DocumentFolders
-from mimikit.memory.index import K1, BrokenIndex, PassageIndex, RankIndex, TermTotals, idf
+from mimikit.memory.index import K1, BrokenIndex, MemoryIndex, PassageIndex, TermTotals, idf
 from mimikit.memory.indexer import Indexer, IndexState, IndexStatus
 from mimikit.memory.passages import FAR, NEAR, Scope, Window
 from mimikit.memory.ranking import Match
-from mimikit.memory.terms import SEGMENTERS, ChineseDictionary, first_importable, terms
+from mimikit.memory.terms import ChineseDictionary, terms
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
-from mimikit.protocol.watch import BoundedThread, FolderWatch
+from mimikit.protocol.watch import FolderWatch
 
-MOST_TERMS = 64
+MAX_TERMS = 64
 """Of a query: its rarest ones."""
-LONGEST_QUERY = 20_000
-"""Characters; of a longer one the beginning counts."""
-ASKED_FIRST, ASKED_LAST = 3000, 1000
-"""Characters of a message that are searched for before it is answered."""
+MAX_QUERY = 20_000
+"""Characters; the rest is ignored."""
+MESSAGE_START, MESSAGE_END = 3000, 1000
+"""Characters of a long message that are searched for before it is answered."""
 RECENT_WEIGHT, RECENT_CHARACTERS = 0.2, 2000
-"""Of what was said before: how much it counts, and how much of each message."""
+"""Of earlier messages: their weight, and how much of each is used."""
 _TURN_SHARE = 0.2
-"""Below this share of the best hit, none is quoted."""
-_LEAST_MATCHES, _MOST_MATCHES = 100, 250
-_FILES_SCORED = 200
+"""A source whose best hit is below this share of the best one is not quoted."""
+_MIN_MATCHES, _MAX_MATCHES = 100, 250
+_MAX_FILES = 200
 _TURN_HITS = 200
 """Of these a turn's excerpts are made."""
 _TURN_TOKENS = 2048
 _TURN_PATIENCE_S = 0.02
-_INDEXES = ("tantivy", "rank_bm25")
-
-
-def backends() -> tuple[str, str]:
-    """Which modules serve here: the compiled ones where they can be imported.
-
-    The index's: `tantivy`, or `rank_bm25`, which keeps nothing on disk and is slower. The one that
-    cuts Chinese: `rjieba`, or `jieba`, which is slower.
-    """
-    return first_importable(*_INDEXES), first_importable(*SEGMENTERS)
 
 
 def open_index(files: Files, folder: Path) -> PassageIndex:
-    """The index of a state folder; `folder`: on the disk."""
-    if first_importable(*_INDEXES) == "rank_bm25":
-        return RankIndex()
-    from mimikit.memory.tantivy_index import TantivyIndex
-
+    """The index of a state folder (`folder`: on the disk); in memory where there is no tantivy."""
+    try:
+        from mimikit.memory.tantivy_index import TantivyIndex
+    except ImportError:  # compiled, and not for every machine
+        return MemoryIndex()
     return TantivyIndex(files, folder)
 
 
 class MemorySearch:
-    """Asks the index and what is held in memory; scans plainly where neither has anything."""
+    """Searches the index and the table in memory; scans the files where neither finds anything."""
 
     def __init__(
         self,
@@ -79,10 +70,10 @@ class MemorySearch:
     ) -> None:
         """Nothing is read before the first search.
 
-        workspace: whose `docs/**/*.md` are searched too; None: there are none.
-        index: None: everything is held in memory.
-        words: the dictionary to use; None: this process does without.
-        watch: on the state folder, of everything; for processes that live long.
+        workspace: whose `docs/**/*.md` are searched too.
+        index: None: everything is kept in memory.
+        words: None: Chinese is searched by characters and pairs alone.
+        watch: on the state folder, recursive; for long-lived processes.
         patience_s: how long `find` waits for a large update.
         """
         self.watch = watch
@@ -100,17 +91,17 @@ class MemorySearch:
         before: datetime | None = None,
         everywhere: bool = True,
     ) -> list[Hit]:
-        """Hits, best first, of memory, summaries, docs; with `everywhere` of all that was said.
+        """Hits in memory, summaries and docs; with `everywhere` also in transcript and results.
 
-        after, before: inclusive and exclusive; what has no time is left out then.
+        after, before: inclusive, exclusive; what has no time is left out then.
         """
         window, scopes = Window(after, before), (*NEAR, *FAR) if everywhere else NEAR
         state = self._indexer.catch_up(everywhere=everywhere, patience_s=self._patience_s)
-        asked = self._weights(query[:LONGEST_QUERY], 1.0)
+        asked = self._weights(query[:MAX_QUERY], 1.0)
         weights = _rarest(asked, state, scopes)
         hits = self._hits(weights, asked, state, limit, window, scopes)
-        hits = hits or self._scanned(query, state, limit, window, self._patience_s)
-        return [_found(hit, ranking.snippet(hit.passage.text, weights)) for hit in hits]
+        hits = hits or self._scan(query, state, limit, window, self._patience_s)
+        return [_hit(match, ranking.snippet(match.passage.text, weights)) for match in hits]
 
     def recall(
         self,
@@ -120,65 +111,65 @@ class MemorySearch:
         limit: int = 5,
         budget: int = _TURN_TOKENS,
     ) -> list[Hit]:
-        """What a turn is given: of memory, summaries and docs; never waits for long.
+        """What a turn is given of memory, summaries and docs; never waits for long.
 
-        One hit for each source; its snippet is what is to be quoted: the best of that source.
+        One hit a source; its snippet quotes the best passages of that source.
 
         budget: of all snippets, with the names of their sources, in tokens.
-        asked: what is to be answered. recent: what was said before. Of the hits of what is asked,
-            this says which are meant; by this alone something is found only when the question
-            itself finds nothing ("and then?").
+        asked: what is to be answered. recent: earlier messages. They decide between the hits of
+            what is asked; they find something themselves only when the question finds nothing
+            ("and then?").
         """
         state = self._indexer.catch_up(everywhere=False, patience_s=_TURN_PATIENCE_S)
-        is_long = len(asked) > ASKED_FIRST + ASKED_LAST  # what is asked stands at one of its ends
-        ends = f"{asked[:ASKED_FIRST]}\n{asked[-ASKED_LAST:]}" if is_long else asked
+        is_long = len(asked) > MESSAGE_START + MESSAGE_END  # the question stands at one of its ends
+        ends = f"{asked[:MESSAGE_START]}\n{asked[-MESSAGE_END:]}" if is_long else asked
         weights = own = self._weights(ends, 1.0)
         hits = self._near(own, own, state)
         if recent:
-            said = "\n".join(text[:RECENT_CHARACTERS] for text in recent)
-            before = self._weights(said, RECENT_WEIGHT)
-            # Together the terms of what was said before never weigh more than the question.
+            earlier = "\n".join(text[:RECENT_CHARACTERS] for text in recent)
+            before = self._weights(earlier, RECENT_WEIGHT)
+            # All earlier terms together never weigh more than the question.
             share = min(1.0, max(len(own), 1) / max(len(before), 1))
             weights = {**{term: weight * share for term, weight in before.items()}, **own}
             both = self._near(weights, own, state)
             asked_for = {(hit.path, hit.passage) for hit in hits}
             hits = [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits
-        hits = hits or self._scanned(asked, state, limit, Window(), _TURN_PATIENCE_S)
+        hits = hits or self._scan(asked, state, limit, Window(), _TURN_PATIENCE_S)
         best: dict[str, float] = {}
         for hit in hits:
             best.setdefault(hit.path, hit.score)
-        meant = [hit for hit in hits if best[hit.path] >= _TURN_SHARE * hits[0].score]
-        quoted = ranking.excerpts(meant, weights, limit, budget, _cost)
-        return [_found(hit, text) for hit, text in quoted]
+        relevant = [hit for hit in hits if best[hit.path] >= _TURN_SHARE * hits[0].score]
+        quoted = ranking.excerpts(relevant, weights, limit, budget, _cost)
+        return [_hit(match, text) for match, text in quoted]
 
     def warm_up(self) -> None:
-        """Have what a turn needs read by a thread of its own, before the first one comes."""
+        """Read what a turn needs in a thread, before the first one comes."""
 
         def read() -> None:
-            with contextlib.suppress(StorageError, OSError):  # the turn that needs it will say so
+            with contextlib.suppress(StorageError, OSError):  # the first turn reports it
                 self.recall("mimikit")
 
-        BoundedThread(read, "warm-up").start()
+        threading.Thread(target=read, name="warm-up", daemon=True).start()
 
-    def keep_up(self) -> None:
-        """Have everything that has changed indexed meanwhile, so that no search finds it to do."""
-        with contextlib.suppress(StorageError, OSError):  # the next time, or who searches
-            self._indexer.keep_up()
+    def index_ahead(self) -> None:
+        """Index in the background what has changed, so that no search has to."""
+        with contextlib.suppress(StorageError, OSError):  # the next search reports it
+            self._indexer.index_ahead()
 
     def refresh(self, *, rebuild: bool = False) -> IndexStatus:
-        """Bring the index up to date, from nothing with `rebuild`; takes as long as it takes."""
+        """Bring the index up to date, from nothing with `rebuild`; blocks until done."""
         return self._indexer.refresh(rebuild=rebuild)
 
     def status(self) -> IndexStatus:
         return self._indexer.status()
 
     def close(self) -> None:
-        """Have what was read so far written down; before the disk is closed."""
+        """Write what was read so far; before the disk is closed."""
         self._indexer.close()
 
     @property
     def fallback(self) -> str | None:
-        """Why the index does not serve; None when it does."""
+        """Why the index is not used; None when it is."""
         return self._indexer.fault
 
     def _near(
@@ -196,60 +187,61 @@ class MemorySearch:
         window: Window,
         scopes: Sequence[Scope],
     ) -> list[Match]:
-        held, view = state.held, state.view
-        wanted = max(_LEAST_MATCHES, min(4 * limit, _MOST_MATCHES))
-        found: list[Match] = []
+        recent, view = state.recent, state.view
+        wanted = max(_MIN_MATCHES, min(4 * limit, _MAX_MATCHES))
+        all_matches: list[Match] = []
         scores: dict[str, float] = {}
         for scope in scopes:
-            known = TermTotals.sum([held.totals(scope), view.totals(scope)])
-            if not known.passages:
+            totals = TermTotals.sum([recent.totals(scope), view.totals(scope)])
+            if not totals.passages:
                 continue
             try:
-                says, whole = _says(weights, scope.passage, known.passages, state)
-                mean = known.terms / known.passages
-                matches = held.search(says, scope, mean, window)
-                found += [match for match in matches if state.is_held(match.path)]
-                found += _indexed(says, scope, state, wanted, window)
-                if known.files:
-                    says, _ = _says(weights, scope.file, known.files, state, whole)
-                    scores |= held.search_files(says, scope, known.file_terms / known.files)
-                    indexed = view.search_files(says, scope, _FILES_SCORED).items()
+                shares, whole = _shares(weights, scope.passage, totals.passages, state)
+                mean = totals.terms / totals.passages
+                matches = recent.search(shares, scope, mean, recent.passage_count, window)
+                all_matches += [match for match in matches if state.is_recent(match.path)]
+                all_matches += _indexed(shares, scope, mean, state, wanted, window)
+                if totals.files:
+                    shares, _ = _shares(weights, scope.file, totals.files, state, whole)
+                    mean = totals.file_terms / totals.files
+                    scores |= recent.search_files(shares, scope, mean, totals.files)
+                    indexed = view.search_files(shares, scope, mean, _MAX_FILES).items()
                     scores |= {path: score for path, score in indexed if state.is_indexed(path)}
             except BrokenIndex as error:
-                self._indexer.give_up(error)
-        return ranking.rank(found, scores, self._today(), limit, asked)
+                self._indexer.disable(error)
+        return ranking.rank(all_matches, scores, self._today(), limit, asked)
 
     def _weights(self, query: str, weight: float) -> dict[str, float]:
         return dict.fromkeys(terms(query, self._indexer.cutter(query)), weight)
 
-    def _scanned(
+    def _scan(
         self, query: str, state: IndexState, limit: int, window: Window, patience_s: float
     ) -> list[Match]:
-        """Hits by looking through the files, for as long as there is patience."""
+        """Hits by scanning the files, for at most so long."""
         until = time.monotonic() + patience_s
-        found: list[Match] = []
-        wanted = ranking.scanned_words(query[:LONGEST_QUERY])
+        matches: list[Match] = []
+        wanted = ranking.scanned_words(query[:MAX_QUERY])
         for path in ranking.visible(state.snapshot.stamps) if wanted else ():
             if time.monotonic() > until:
                 break
             data = self._indexer.documents.read(path)
-            if data is not None and ranking.may_hold(data, wanted):
-                found += ranking.scan(path, self._indexer.passages_of(path, data), wanted, window)
-        return ranking.rank(found, {}, self._today(), limit)
+            if data is not None and ranking.may_contain(data, wanted):
+                matches += ranking.scan(path, self._indexer.passages_of(path, data), wanted, window)
+        return ranking.rank(matches, {}, self._today(), limit)
 
     def _today(self) -> date:
         return self._clock.now().astimezone(self._zone).date()
 
 
-def _found(hit: Match, snippet: str) -> Hit:
-    passage = hit.passage
+def _hit(match: Match, snippet: str) -> Hit:
+    passage = match.passage
     return Hit(
-        source=passages.part_of(hit.path).path,
+        source=passages.part_of(match.path).path,
         text=passage.text,
         line=passage.line,
-        kind=passages.kind_of(hit.path),
+        kind=passages.kind_of(match.path),
         day=passage.day,
-        score=hit.score,
+        score=match.score,
         snippet=snippet,
         message_id=passage.message_id,
         role=passage.role,
@@ -258,57 +250,60 @@ def _found(hit: Match, snippet: str) -> Hit:
 
 
 def _indexed(
-    says: Mapping[str, float], scope: Scope, state: IndexState, wanted: int, window: Window
+    shares: Mapping[str, float],
+    scope: Scope,
+    mean: float,
+    state: IndexState,
+    wanted: int,
+    window: Window,
 ) -> list[Match]:
-    """The best matches in the index; more are asked for when outdated ones are among them."""
+    """The best indexed matches; asks for more where outdated ones are among them."""
     while True:
-        found = state.view.search(says, scope, wanted, window)
-        kept = [match for match in found if state.is_indexed(match.path)]
-        if 2 * len(kept) >= wanted or len(found) < wanted:
-            return kept
+        matches = state.view.search(shares, scope, mean, wanted, window)
+        current = [match for match in matches if state.is_indexed(match.path)]
+        if 2 * len(current) >= wanted or len(matches) < wanted:
+            return current
         wanted *= 8
 
 
 def _rarest(
     weights: dict[str, float], state: IndexState, scopes: Sequence[Scope]
 ) -> Mapping[str, float]:
-    """Of very many terms those that weigh most, and of these the rarest."""
-    if len(weights) <= MOST_TERMS:
+    """Of very many terms those with the greatest weight, and of these the rarest."""
+    if len(weights) <= MAX_TERMS:
         return weights
-    often = {
+    frequency = {
         term: sum(_frequency(term, scope.passage, state) for scope in scopes) for term in weights
     }
-    known = [term for term in weights if often[term]]
-    known.sort(key=lambda term: (-weights[term], often[term]))
-    return {term: weights[term] for term in known[:MOST_TERMS]}
+    known = [term for term in weights if frequency[term]]
+    known.sort(key=lambda term: (-weights[term], frequency[term]))
+    return {term: weights[term] for term in known[:MAX_TERMS]}
 
 
-def _says(
+def _shares(
     weights: Mapping[str, float],
     table: str,
     documents: int,
     state: IndexState,
     whole: float | None = None,
 ) -> tuple[dict[str, float], float]:
-    """How much each term says among these: a share of the whole that is asked for; and the whole.
+    """Each term's weight with its idf, as a share of the greatest score possible; and that score.
 
-    So scores of several scopes can be compared; a word that none here has counts as a rare one.
+    So scores of several scopes compare. A term that none here contains counts as a rare one.
     """
-    often = {term: _frequency(term, table, state) for term in weights}
-    rare = idf(weights, {term: max(number, 1) for term, number in often.items()}, documents)
+    frequency = {term: _frequency(term, table, state) for term in weights}
+    rare = idf(weights, {term: max(number, 1) for term, number in frequency.items()}, documents)
     whole = whole or sum(rare.values()) * (K1 + 1)
-    return {term: says / whole for term, says in rare.items() if often[term]}, whole
+    return {term: weight / whole for term, weight in rare.items() if frequency[term]}, whole
 
 
 def _frequency(term: str, table: str, state: IndexState) -> int:
-    """In how many passages, or files, of a scope a term stands."""
-    held = state.held.frequency(term, table)
-    with contextlib.suppress(BrokenIndex):  # told by the search that follows
-        indexed = state.view.frequency(term, table)
-        return max(held, indexed) if state.is_double else held + indexed
-    return held
+    recent = state.recent.frequency(term, table)
+    with contextlib.suppress(BrokenIndex):  # the search that follows reports it
+        return recent + state.view.frequency(term, table)
+    return recent
 
 
 def _cost(text: str) -> int:
-    """In tokens, as a prompt has it: each further line is set in."""
+    """In tokens, as in a prompt: further lines are indented."""
     return tokens.count(text.replace("\n", "\n  "))

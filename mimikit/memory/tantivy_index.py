@@ -1,15 +1,14 @@
-"""The index of passages: tantivy's, below `cache/search`. It may be deleted at any time.
+"""The index of passages by tantivy, in `cache/search`. It may be deleted at any time.
 
-Who searches compares the files with the list of what is indexed (`manifest.json`), so a lost or old
-index costs time and never a wrong answer: a file that has changed since is indexed again before it
-is searched, and until then its old passages do not count.
+`manifest.json` lists the indexed files with their stamps. A search compares them with the files, so
+a lost or outdated index costs time and never gives a wrong answer: a changed file is indexed again
+before it is searched, and its old passages do not count until then.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import io
 import json
 import math
 import operator
@@ -17,12 +16,11 @@ import secrets
 import shutil
 import stat
 import threading
-from array import array
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import tantivy
 
@@ -30,24 +28,22 @@ from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
 from mimikit.memory.index import (
     EMPTY_VIEW,
+    SCOPES,
     BrokenIndex,
     Changed,
     PassageView,
     Stamp,
-    StampTable,
     TermTotals,
+    idf,
 )
-from mimikit.memory.index_batch import IndexBatch, IndexDocument, give_back
 from mimikit.memory.passages import (
-    FAR,
-    NEAR,
     NOTES,
     Passage,
     Scope,
     ScopeTerms,
     Window,
-    beside,
     file_terms,
+    neighbour_term,
     scope_of,
 )
 from mimikit.memory.ranking import Match
@@ -55,39 +51,52 @@ from mimikit.memory.terms import Cutter
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 
-FORMAT = 5
-"""Of terms, weights and fields: an index of another format is made anew."""
+FORMAT = 6
+"""Of the terms, weights and fields: an index of another format is rebuilt."""
 _FOLDER = f"{paths.CACHE}/search"
 _MANIFEST = f"{_FOLDER}/manifest.json"
 _UNFINISHED = f"{_FOLDER}/unfinished"
 _LOCK = f"{paths.CACHE}/search.lock"
-_MOST_READ = 1000
-"""Documents that are kept as they were read."""
-_MOST_TERMS = 4000
-"""How often each of these stands in the index is known: what was said is asked about again."""
-_NO_ROW = (0,) * 8
-"""As long as a file's stamp, its totals, and how many notes it has with how many terms."""
-_SCOPES = (*NEAR, *FAR)
-_TABLES = [table for scope in _SCOPES for table in scope if table]
+_CACHED_DOCUMENTS = 1000
+_CACHED_FREQUENCIES = 4000
+_TABLES = [table for scope in SCOPES for table in scope if table]
+_WRITER_HEAP = 16 * 2**20
+_BATCH_CHARACTERS = 16 * 2**20
+"""Waiting to be written."""
 
 Place: TypeAlias = tuple[str, int, int]
 """Of a document: table, segment, number."""
 
 
-class IndexCounts(NamedTuple):
-    files: StampTable
-    """The stamp and the totals of each."""
-    sums: dict[Scope, TermTotals]
+class IndexedFile(NamedTuple):
+    """`notes`: what of the file belongs to the scope of notes."""
 
-    def but(self, rows: Mapping[str, Sequence[int] | None]) -> IndexCounts:
-        """With some files counted anew, or (None) no more."""
-        sums = dict(self.sums)
-        for path, row in rows.items():
-            scope, was = scope_of(path), self.files.row(path) or _NO_ROW
-            more = [*map(operator.sub, row or _NO_ROW, was)]
-            for at, these in ((scope, more[2:6]), (NOTES, [*more[6:], 0, 0])):
-                sums[at] = TermTotals(*map(operator.add, sums[at], these))
-        return IndexCounts(self.files.but(rows), sums)
+    stamp: Stamp
+    totals: TermTotals
+    notes: TermTotals
+
+
+class Manifest(NamedTuple):
+    """What is indexed."""
+
+    files: Mapping[str, IndexedFile]
+    totals: Mapping[Scope, TermTotals]
+
+    def updated(self, changes: Mapping[str, IndexedFile | None]) -> Manifest:
+        """With other entries for some files; None: removed."""
+        files, totals = {**self.files}, {**self.totals}
+        for path, new in changes.items():
+            old = files.pop(path, None)
+            for file, sign in ((old, operator.sub), (new, operator.add)):
+                counted = [(scope_of(path), file.totals), (NOTES, file.notes)] if file else []
+                for scope, more in counted:
+                    totals[scope] = TermTotals(*map(sign, totals[scope], more))
+            if new is not None:
+                files[path] = new
+        return Manifest(files, totals)
+
+
+_EMPTY = Manifest({}, {scope: TermTotals() for scope in SCOPES})
 
 
 class TantivyView:
@@ -97,93 +106,101 @@ class TantivyView:
         self,
         schema: tantivy.Schema,
         searchers: Mapping[str, tantivy.Searcher],
-        counts: IndexCounts,
+        manifest: Manifest,
     ) -> None:
-        """`searchers`: by table; those that hold anything."""
-        self.schema, self.searchers, self.counts = schema, searchers, counts
-        self.stamps = counts.files
-        # A turn asks twice, and the next for much the same. No circle: each holds files open.
-        self._read = functools.lru_cache(_MOST_READ)(functools.partial(_document, searchers))
-        self._often = functools.lru_cache(_MOST_TERMS)(functools.partial(_often, searchers))
+        """`searchers`: by table; those that exist."""
+        self.schema, self.searchers, self.manifest = schema, searchers, manifest
+        self.stamps = {path: file.stamp for path, file in manifest.files.items()}
+        # A turn asks twice, and the next one much the same. Caches of functions, not of methods: a
+        # reference cycle would keep the index's files open.
+        self._read = functools.lru_cache(_CACHED_DOCUMENTS)(functools.partial(_document, searchers))
+        self._count = functools.lru_cache(_CACHED_FREQUENCIES)(
+            functools.partial(_frequency, searchers)
+        )
 
     @property
     def passage_count(self) -> int:
-        return sum(totals.passages for totals in self.counts.sums.values())
+        return sum(totals.passages for totals in self.manifest.totals.values())
 
     def search(
-        self, says: Mapping[str, float], scope: Scope, limit: int, window: Window
+        self, weights: Mapping[str, float], scope: Scope, mean: float, limit: int, window: Window
     ) -> list[Match]:
+        """`mean`: tantivy's own is used."""
         with _guarded():
-            found = self._best(says, scope.passage, limit, window)
+            documents = self._best(weights, scope.passage, limit, window)
             return [
-                Match(path, passage, score, place[2], functools.partial(self._beside, place))
-                for place, path, passage, score in found
+                Match(path, passage, score, place[2], functools.partial(self._neighbour, place))
+                for place, path, passage, score in documents
                 if passage
             ]
 
-    def search_files(self, says: Mapping[str, float], scope: Scope, limit: int) -> dict[str, float]:
+    def search_files(
+        self, weights: Mapping[str, float], scope: Scope, mean: float, limit: int
+    ) -> dict[str, float]:
         with _guarded():
-            best = self._best(says, scope.file, limit, Window())
+            best = self._best(weights, scope.file, limit, Window())
             return {path: score for _, path, _, score in best}
 
     def frequency(self, term: str, table: str) -> int:
         with _guarded():
-            return self._often(table, term) + self._often(table, beside(term))
+            return self._count(table, term) + self._count(table, neighbour_term(term))
 
     def totals(self, scope: Scope) -> TermTotals:
-        return self.counts.sums[scope]
+        return self.manifest.totals[scope]
 
     def _best(
-        self, says: Mapping[str, float], table: str, limit: int, window: Window
+        self, weights: Mapping[str, float], table: str, limit: int, window: Window
     ) -> Iterator[tuple[Place, str, Passage | None, float]]:
-        """The documents that share terms with the query, best first: place, what it is, score."""
-        make, searcher = tantivy.Query, self.searchers.get(table)
+        """The matching documents, best first: place, path, passage, score."""
+        searcher = self.searchers.get(table)
         if searcher is None:
             return
         documents = searcher.num_docs
-
-        def should(term: str, weight: float) -> Iterator[tuple[tantivy.Occur, tantivy.Query]]:
-            if often := self._often(table, term):
-                # It weighs a term by its own idf: that is taken out, ours counts.
-                own = math.log(1 + (max(documents - often, 0) + 0.5) / (often + 0.5))
-                asked = make.term_query(self.schema, "terms", term, "freq")
-                yield tantivy.Occur.Should, make.boost_query(asked, weight / own)
-
-        own = [one for item in says.items() for one in should(*item)]
+        own = self._clauses(weights.items(), table, documents)
         if not own:
             return
-        near = [one for term, weight in says.items() for one in should(beside(term), weight)]
-        query = make.boolean_query(own)
-        if near:  # what stands beside adds to it, and finds nothing by itself
-            query = make.boolean_query([(tantivy.Occur.Must, query), *near])
+        beside = ((neighbour_term(term), weight) for term, weight in weights.items())
+        query = tantivy.Query.boolean_query(own)
+        if near := self._clauses(beside, table, documents):
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *near])
         if not window.is_open:
-            within = make.range_query(
-                self.schema,
-                "at",
-                tantivy.FieldType.Integer,
-                _instant(window.after) if window.after else -(2**62),
-                _instant(window.before) if window.before else 2**62,
-                include_upper=False,
+            after = _milliseconds(window.after) if window.after else -(2**62)
+            before = _milliseconds(window.before) if window.before else 2**62
+            within = tantivy.Query.range_query(
+                self.schema, "at", tantivy.FieldType.Integer, after, before, include_upper=False
             )
-            both = (query, make.const_score_query(within, 0.0))
-            query = make.boolean_query([(tantivy.Occur.Must, one) for one in both])
-        # So many places at most are of use: the library makes room for all it is asked for.
+            unscored = tantivy.Query.const_score_query(within, 0.0)
+            both = [(tantivy.Occur.Must, query), (tantivy.Occur.Must, unscored)]
+            query = tantivy.Query.boolean_query(both)
+        # tantivy allocates as many places as it is asked for.
         room = max(min(limit, documents), 1)
         for score, address in searcher.search(query, room, count=False).hits:
             place = table, address.segment_ord, address.doc
             yield place, *self._read(place), score
 
-    def _beside(self, place: Place, step: int) -> Passage | None:
-        """The passages of a file stand in its order, and after them those of another, or none."""
+    def _clauses(
+        self, weights: Iterable[tuple[str, float]], table: str, documents: int
+    ) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+        clauses: list[tuple[tantivy.Occur, tantivy.Query]] = []
+        for term, weight in weights:
+            if count := self._count(table, term):
+                own = idf({term: 1.0}, {term: count}, documents)[term]  # is in the weight already
+                query = tantivy.Query.term_query(self.schema, "terms", term, "freq")
+                boosted = tantivy.Query.boost_query(query, weight / own)
+                clauses.append((tantivy.Occur.Should, boosted))
+        return clauses
+
+    def _neighbour(self, place: Place, step: int) -> Passage | None:
+        """The passages of a file have successive numbers; behind them may be another file's."""
         table, segment, number = place
         with contextlib.suppress(BrokenIndex), _guarded():
             if number + step >= 0:
-                there = self._read((table, segment, number + step))
-                return there[1] if there[0] == self._read(place)[0] else None
+                path, passage = self._read((table, segment, number + step))
+                return passage if path == self._read(place)[0] else None
         return None
 
 
-def _often(searchers: Mapping[str, tantivy.Searcher], table: str, term: str) -> int:
+def _frequency(searchers: Mapping[str, tantivy.Searcher], table: str, term: str) -> int:
     searcher = searchers.get(table)
     return searcher.doc_freq("terms", term) if searcher is not None else 0
 
@@ -191,12 +208,11 @@ def _often(searchers: Mapping[str, tantivy.Searcher], table: str, term: str) -> 
 def _document(
     searchers: Mapping[str, tantivy.Searcher], place: Place
 ) -> tuple[str, Passage | None]:
-    """What stands at a place: its path, and the passage, if it is one."""
-    table, *where = place
-    document = searchers[table].doc(tantivy.DocAddress(*where))
+    table, *address = place
+    document = searchers[table].doc(tantivy.DocAddress(*address))
     body = cast("bytes | None", document.get_first("body"))
     path = cast("str", document.get_first("path") or "")
-    return path, passages.restored(body) if body else None
+    return path, passages.from_bytes(body) if body else None
 
 
 class TantivyIndex:
@@ -205,43 +221,41 @@ class TantivyIndex:
         self._files = files
         self._folder = folder / _FOLDER
         self._schema = _schema()
-        self._generation = ""
-        self._seen: tuple[int, int] | None = None
+        self._loaded: tuple[int, int] | None = None
+        """The manifest that was loaded: its time and inode."""
         self._changing = threading.RLock()
-        self._forget()
+        self._reset()
 
     def refresh(self) -> None:
         with self._changing:
-            seen = self._look_at_manifest()
-            if seen is None and self._seen is not None:
-                self._find_folder()  # gone, or made anew by another process
-                seen = self._look_at_manifest()
-            if seen != self._seen:
+            stamp = self._manifest_stamp()
+            if stamp is None and self._loaded is not None:
+                self._make_folder()  # deleted, or rebuilt by another process
+                stamp = self._manifest_stamp()
+            if stamp != self._loaded:
                 self._open()
-                self._seen = seen
+                self._loaded = stamp
 
-    def _look_at_manifest(self) -> tuple[int, int] | None:
+    def _manifest_stamp(self) -> tuple[int, int] | None:
         stat = self._files.stat(_MANIFEST)
         return (stat.mtime_ns, stat.inode) if stat else None
 
-    def _find_folder(self) -> None:
-        """See that names below the cache lead to the folders that are there now."""
+    def _make_folder(self) -> None:
         self._files.make_folders((paths.CACHE, _FOLDER))
 
     def update(
         self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None
     ) -> bool:
-        """Crash: the mark of an unfinished update makes the next opening begin from nothing."""
-        self._find_folder()
+        """Crash: the mark of an unfinished update makes the next one begin from nothing."""
+        self._make_folder()
         lock = self._files.lock(_LOCK)
         if lock is None:
             return False
         try:
             self.refresh()
             if self._files.exists(_UNFINISHED):
-                self._forget()  # whoever wrote it died: what is in it is not known
+                self._reset()
             self._write(changed, gone, cut)
-            give_back()  # 20 MB after 44,000 results
             return True
         finally:
             lock.release()
@@ -249,28 +263,27 @@ class TantivyIndex:
     def clear(self) -> None:
         """Begin from nothing at the next update."""
         with self._changing:
-            self._generation = ""
-            self._forget()
-            self._find_folder()
-            self._empty()
+            self._reset()
+            self._make_folder()
+            self._empty_folder()
 
     @property
     def bytes_on_disk(self) -> int:
         total = 0
         for entry in self._folder.rglob("*"):
-            with contextlib.suppress(OSError):  # a merge took it away meanwhile
+            with contextlib.suppress(OSError):  # a merge removed it
                 total += entry.lstat().st_size
         return total
 
     # ---- opening
 
     def _open(self) -> None:
-        """Open what the manifest tells of; without one, or with a broken one, nothing."""
-        known = _manifest(self._files)
+        """Open what the manifest lists; nothing where it is missing or broken."""
+        known = _load_manifest(self._files)
         if known is None or self._files.exists(_UNFINISHED):
-            self._forget()
+            self._reset()
             return
-        generation, counts = known
+        generation, manifest = known
         try:
             if generation != self._generation:
                 self._tables, self._generation = {}, generation
@@ -278,108 +291,142 @@ class TantivyIndex:
                 for table in _TABLES:
                     folder = self._folder / table
                     if table not in self._tables and folder.is_dir():
-                        self._tables[table] = _told_only(tantivy.Index.open(str(folder)))
-            self._look(counts)
+                        self._tables[table] = _manual(tantivy.Index.open(str(folder)))
+            self._show(manifest)
         except BrokenIndex:
-            self._forget()
+            self._reset()
 
-    def _look(self, counts: IndexCounts) -> None:
+    def _show(self, manifest: Manifest) -> None:
         with _guarded():
             for index in self._tables.values():
                 index.reload()
             searchers = {table: index.searcher() for table, index in self._tables.items()}
-            self.view = TantivyView(self._schema, searchers, counts)
-            self._counts = counts
+            self.view = TantivyView(self._schema, searchers, manifest)
+            self._manifest = manifest
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._tables: dict[str, tantivy.Index] = {}
         self._generation = ""
         self.view: PassageView = EMPTY_VIEW
-        sums = {scope: TermTotals() for scope in _SCOPES}
-        self._counts = IndexCounts(StampTable(width=len(_NO_ROW)), sums)
+        self._manifest = _EMPTY
 
-    # ---- writing
-
-    def _table(self, tables: dict[str, tantivy.Index], table: str) -> tantivy.Index:
-        """One to write to; the lock is held."""
-        if table not in tables:
-            folder = self._folder / table
-            self._files.make_folders((f"{_FOLDER}/{table}",))
-            made = tantivy.Index(self._schema, path=str(folder), reuse=False)
-            tables[table] = _told_only(made)
-        return tables[table]
-
-    def _empty(self) -> None:
-        """Begin from nothing in the same folder: other processes hold on to it."""
+    def _empty_folder(self) -> None:
+        """In place, as other processes hold the folder open."""
         for entry in self._folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)
             else:
                 entry.unlink(missing_ok=True)
 
+    # ---- writing
+
     def _write(self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None) -> None:
-        # Of its own: a search may let go of all of it meanwhile, as it finds no manifest yet.
-        tables, counts, generation = dict(self._tables), self._counts, self._generation
+        # Local: a search that finds no manifest meanwhile resets the attributes.
+        tables, manifest, generation = dict(self._tables), self._manifest, self._generation
         if not generation:
             tables, generation = {}, secrets.token_hex(8)
-            self._empty()
+            self._empty_folder()
         self._files.write(_UNFINISHED, b"", sync=False)
-        rows: dict[str, Sequence[int] | None] = {}
+        changes: dict[str, IndexedFile | None] = {}
+        batch = _Batch(functools.partial(self._table, tables))
         try:
-            with contextlib.closing(
-                IndexBatch(self._folder, functools.partial(self._table, tables))
-            ) as batch:
-                for path in gone:
-                    _delete(path, batch, tables)
-                    rows[path] = None
-                for path, stamp, found in changed:
-                    made = file_terms(path, found, cut)
-                    if path in counts.files or path in rows:
-                        _delete(path, batch, tables)
-                    with _guarded():
-                        for table, document in _documents(path, made):
-                            batch.add(table, document)
-                    rows[path] = _row(path, stamp, made)
-                with _guarded():
-                    batch.write()
+            for path in gone:
+                batch.delete(path, tables)
+                changes[path] = None
+            for path, stamp, in_file in changed:
+                parts = file_terms(path, in_file, cut)
+                if path in manifest.files:
+                    batch.delete(path, tables)
+                batch.add(path, parts)
+                changes[path] = _indexed_file(path, stamp, parts)
+            batch.write()
         except BaseException:
-            self._forget()  # what was written is not known: the mark has it made anew
+            self._reset()  # what was written is not known: the mark has it rebuilt
             raise
-        # The library makes files as the umask says; what was said is nobody else's business.
+        # tantivy creates files by the umask; what was said is private.
         for entry in self._folder.rglob("*"):
-            with contextlib.suppress(OSError):  # a merge took it away meanwhile
+            with contextlib.suppress(OSError):  # a merge removed it
                 if stat.S_ISREG(mode := entry.lstat().st_mode) and mode & 0o077:
                     entry.chmod(0o600)
         with self._changing:
             self._tables, self._generation = tables, generation
-            self._look(counts.but(rows))
+            self._show(manifest.updated(changes))
             self._save()
 
+    def _table(self, tables: dict[str, tantivy.Index], table: str) -> tantivy.Index:
+        if table not in tables:
+            self._files.make_folders((f"{_FOLDER}/{table}",))
+            path = str(self._folder / table)
+            tables[table] = _manual(tantivy.Index(self._schema, path=path, reuse=False))
+        return tables[table]
+
     def _save(self) -> None:
-        """Tell other processes what is indexed now; last, so that the index is never behind."""
-        files, sums = self._counts
-        head = [FORMAT, self._generation, [sums[scope] for scope in _SCOPES], len(files)]
-        with io.BytesIO() as made:
-            for line in chain([head], ([path, *row] for path, row in files.rows())):
-                made.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-            self._files.write(_MANIFEST, made.getvalue(), sync=False)
+        """Publish the manifest; last, so that it never lists what is not indexed."""
+        files, totals = self._manifest
+        of_scopes = [totals[scope] for scope in SCOPES]
+        head = {"format": FORMAT, "generation": self._generation, "totals": of_scopes}
+        data = json.dumps({**head, "files": files}, separators=(",", ":")).encode()
+        self._files.write(_MANIFEST, data, sync=False)
         self._files.remove(_UNFINISHED)
-        self._seen = self._look_at_manifest()
+        self._loaded = self._manifest_stamp()
 
 
-def _delete(path: str, batch: IndexBatch, tables: Collection[str]) -> None:
-    """Take a file out of every table that may have something of it."""
-    with _guarded():
-        for table in {*scope_of(path), *NOTES}:
-            if table in tables or table in batch:
-                batch.delete(table, path)
+class _Batch:
+    """Documents to add and paths to delete, by table; written one table at a time.
 
-
-def _told_only(index: tantivy.Index) -> tantivy.Index:
-    """The same index, that reloads when it is told to: else a thread of the library's does so too.
-
-    That one would make its lock file in a folder that a user is just removing.
+    Each tantivy writer takes a heap and threads of its own.
     """
+
+    def __init__(self, open_table: Callable[[str], tantivy.Index]) -> None:
+        self._open_table = open_table
+        self._deleted: dict[str, list[str]] = defaultdict(list)
+        self._added: dict[str, list[tantivy.Document]] = defaultdict(list)
+        self._characters = 0
+
+    def delete(self, path: str, tables: Iterable[str]) -> None:
+        for table in {*scope_of(path), *NOTES} & {*tables}:
+            self._deleted[table].append(path)
+
+    def add(self, path: str, parts: list[ScopeTerms]) -> None:
+        for scope, in_scope, each, whole in parts:
+            for passage, terms in zip(in_scope, each, strict=True):
+                self._add(scope.passage, path, terms, passage)
+            if whole:
+                self._add(scope.file, path, whole)
+        if self._characters >= _BATCH_CHARACTERS:
+            self.write()
+
+    def _add(self, table: str, path: str, terms: list[str], passage: Passage | None = None) -> None:
+        joined, body = " ".join(terms), passages.to_bytes(passage) if passage else b""
+        with _guarded():
+            document = tantivy.Document()
+            document.add_text("path", path)
+            document.add_text("terms", joined)
+            if passage is not None:
+                document.add_bytes("body", body)
+                if passage.at is not None:
+                    document.add_integer("at", _milliseconds(passage.at))
+        self._added[table].append(document)
+        self._characters += len(joined) + len(body)
+
+    def write(self) -> None:
+        """Write what was gathered, and begin anew."""
+        with _guarded():
+            for table in {**self._deleted, **self._added}:
+                writer = self._open_table(table).writer(_WRITER_HEAP, 1)
+                for path in self._deleted[table]:
+                    writer.delete_documents_by_term("path", path)
+                for document in self._added[table]:
+                    writer.add_document(document)
+                writer.commit()
+                writer.wait_merging_threads()
+        self._deleted.clear()
+        self._added.clear()
+        self._characters = 0
+
+
+def _manual(index: tantivy.Index) -> tantivy.Index:
+    """Reloaded by us only: tantivy's own thread creates a lock file in folders being deleted."""
     index.config_reader("manual")
     return index
 
@@ -394,57 +441,39 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _documents(path: str, made: list[ScopeTerms]) -> Iterator[tuple[str, IndexDocument]]:
-    """One document for each passage, and one for what a file has in a scope; with its table."""
-    for scope, found, each, whole in made:
-        for passage, terms in zip(found, each, strict=True):
-            body = passages.stored(passage).decode()
-            at = _instant(passage.at) if passage.at else None
-            yield scope.passage, IndexDocument(path, " ".join(terms), body, at)
-        if whole:
-            yield scope.file, IndexDocument(path, " ".join(whole))
-
-
-def _row(path: str, stamp: Stamp, made: list[ScopeTerms]) -> array[int]:
-    """What is known of a file: as long as `_NO_ROW`."""
-    totals = {scope: TermTotals.of(each, whole) for scope, _, each, whole in made}
+def _indexed_file(path: str, stamp: Stamp, parts: list[ScopeTerms]) -> IndexedFile:
+    totals = {scope: TermTotals.of(each, whole) for scope, _, each, whole in parts}
     notes = totals.pop(NOTES, TermTotals())
-    mine = totals.get(scope_of(path), TermTotals())
-    return array("q", (*stamp, *mine, notes.passages, notes.terms))
+    return IndexedFile(stamp, totals.get(scope_of(path), TermTotals()), notes)
 
 
-def _instant(at: datetime) -> int:
-    """Milliseconds, as exact as a record tells them."""
+def _milliseconds(at: datetime) -> int:
     return math.floor(at.timestamp() * 1000)
 
 
-def _manifest(files: Files) -> tuple[str, IndexCounts] | None:
-    """Generation and counts; None when it is not one of this format.
-
-    A line at a time: of very many files all at once would take more memory than is ever given back.
-    """
+def _load_manifest(files: Files) -> tuple[str, Manifest] | None:
+    """Generation and manifest; None when it is missing, broken or of another format."""
     try:
-        lines = io.BytesIO(files.read(_MANIFEST) or b"")
-        known, generation, told, count = json.loads(next(lines, b"{}"))
-        if known != FORMAT:
+        known: dict[str, Any] = json.loads(files.read(_MANIFEST) or b"{}")
+        if known.get("format") != FORMAT:
             return None
-        table = StampTable(((p, row) for p, *row in map(json.loads, lines)), len(_NO_ROW))
-        if len(table) != count:
-            return None
-        sums = {scope: TermTotals(*one) for scope, one in zip(_SCOPES, told, strict=True)}
-        return generation, IndexCounts(table, sums)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, UnsafeFile):
-        return None  # an unsafe one is no file at all: it goes with the rest when that is made anew
+        totals = zip(SCOPES, known["totals"], strict=True)
+        listed = {
+            path: IndexedFile(Stamp(*stamp), TermTotals(*counted), TermTotals(*notes))
+            for path, (stamp, counted, notes) in known["files"].items()
+        }
+        return known["generation"], Manifest(listed, {s: TermTotals(*one) for s, one in totals})
+    except (ValueError, KeyError, TypeError, AttributeError, UnsafeFile):
+        return None
 
 
 @contextlib.contextmanager
 def _guarded() -> Generator[None]:
-    """Turn whatever the library raises, a panic too, into one error."""
+    """Turn whatever tantivy raises, also a panic of Rust, into `BrokenIndex`."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit, StorageError):
         raise
-    except BaseException as error:  # a panic of Rust is no Exception
-        raise BrokenIndex(
-            f"{_FOLDER}: the index can not be used ({error}); it is made anew"
-        ) from error
+    except BaseException as error:
+        message = f"{_FOLDER}: the index cannot be used ({error}); it is rebuilt"
+        raise BrokenIndex(message) from error

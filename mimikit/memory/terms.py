@@ -1,9 +1,8 @@
-"""By which terms texts are found; the same for what is stored and what is asked.
+"""The terms by which texts are found; the same for texts and queries.
 
-English: words without the most common ones, cut to their stems, and the parts of identifiers.
-Chinese (also Japanese and Korean script): single characters and pairs, traditional ones as
-simplified, with the longer words of a dictionary when it is at hand. Every term knows where it
-stands in the text. Pure, but for the dictionary that a process may load.
+English: stems of words without stop words, and parts of identifiers. Chinese (also Japanese and
+Korean): characters and pairs, traditional as simplified, with the longer words of a dictionary when
+that is loaded. Pure, but for the dictionary.
 """
 
 from __future__ import annotations
@@ -13,26 +12,23 @@ import itertools
 import json
 import re
 import threading
-import time
 import unicodedata
 from collections.abc import Callable, Collection, Container, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from mimikit.protocol.watch import BoundedThread
-
 Cutter: TypeAlias = Callable[[str], list[str]]
-"""Cuts a run of simplified Chinese into the words of a dictionary, overlapping ones too."""
+"""Cuts a run of simplified Chinese into dictionary words, overlapping ones too."""
 
-LONGEST_TERM = 64
-"""Characters; what is longer (a hash, a data URL) is cut: nobody types it whole."""
-SHORTEST_WORD = 3
-"""Characters of a dictionary word: pairs are terms anyway."""
-MOST_WORDS = 8192
-"""Words whose terms are kept, none longer than LONGEST_TERM: much text has few others."""
-REST_S = 2.0
-"""So long after the first Chinese text it is loaded: after the turn that brought it."""
+MAX_TERM = 64
+"""Characters; a longer one (a hash, a data URL) is cut: nobody types it whole."""
+MIN_WORD = 3
+"""Of the dictionary, in characters: pairs are terms anyway."""
+CACHED_WORDS = 8192
+"""Whose terms are cached."""
+LOAD_DELAY_S = 2.0
+"""After the first Chinese text: the turn that brought it does without."""
 _WIDE = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _RUN = re.compile(
     rf"(?P<wide>[{_WIDE}]+)|(?P<dotted>(?<!\w)v?\d+(?:\.\d+)+)|(?P<word>[^\W{_WIDE}]+)"
@@ -47,7 +43,7 @@ _COMMON = json.loads(Path(__file__).with_name("stop_words.json").read_text("utf-
 
 
 def stop_words(use: Literal["search", "file names", "summaries"]) -> frozenset[str]:
-    """Words too common to say anything, one list for each use."""
+    """One list for each use."""
     return frozenset(" ".join(_COMMON[use]).split())
 
 
@@ -60,25 +56,25 @@ _ASKING = re.compile(
 
 
 class LocatedTerm(NamedTuple):
-    """A term and the characters of the text it stands for."""
+    """A term and its place in the text, in characters."""
 
     start: int
     end: int
     text: str
 
 
-def has_wide(text: str) -> bool:
-    """Whether there is Chinese, Japanese or Korean in it."""
+def has_cjk(text: str) -> bool:
+    """Whether it contains Chinese, Japanese or Korean."""
     return _WIDE_CHARACTER.search(text) is not None
 
 
 def folded(text: str) -> str:
-    """The text in the characters it is searched by; as many as before."""
+    """The text as it is searched: lower case, simplified; of the same length."""
     return text.translate(_Folding())
 
 
 def script_of(text: str) -> Literal["Hans", "Hant"] | None:
-    """The script of Chinese, by the characters that only one has; None: it has none of these."""
+    """The script of Chinese, by characters that only one has; None: undecided."""
     simplified, traditional = _scripts()
     more = sum((char in traditional) - (char in simplified) for char in text)
     return None if more == 0 else "Hant" if more > 0 else "Hans"
@@ -86,67 +82,67 @@ def script_of(text: str) -> Literal["Hans", "Hant"] | None:
 
 @functools.cache
 def _scripts() -> tuple[frozenset[str], frozenset[str]]:
-    """The characters that are simplified, and those that are traditional, and nothing else."""
+    """Characters that are only simplified, and those that are only traditional."""
     lines = _variants()
     traditional = {char for line in lines for char in line[1:]}
     return frozenset(line[0] for line in lines) - traditional, frozenset(traditional)
 
 
 def _variants() -> list[str]:
-    """Simplified characters, each with the traditional ones it stands for."""
+    """Simplified characters, each followed by its traditional ones."""
     return Path(__file__).with_name("simplified.txt").read_text("utf-8").split()
 
 
 def terms(text: str, cut: Cutter | None = None) -> list[str]:
-    """The terms of a text, in order, repeated as often as they stand there."""
+    """The terms of a text, in order, with repetitions."""
     return [term for _, _, term in _pieces(text, cut)]
 
 
 def has_only(text: str, wanted: Container[str]) -> bool:
-    """Whether a text has no other terms than these; read up to the first that is another."""
+    """Whether a text has no other terms than these."""
     return all(term in wanted for _, _, term in _pieces(text, None))
 
 
 def located(text: str, cut: Cutter | None = None) -> list[LocatedTerm]:
-    """The terms of a text with their places. Units: characters."""
+    """The terms of a text with their places."""
     return list(itertools.starmap(LocatedTerm, _pieces(text, cut)))
 
 
 def _pieces(text: str, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
-    """The terms and their places, as plain tuples: there are millions."""
-    plain = _ELISION.sub(lambda found: " " * len(found[0]), text)
+    """Plain tuples, as there are millions."""
+    plain = _ELISION.sub(lambda match: " " * len(match[0]), text)
     for run in _RUN.finditer(folded(plain)):
         start, end = run.span()
         if run.lastgroup == "wide":
             yield from _wide(run[0], start, cut)
         elif run.lastgroup == "dotted":
             number = run[0].removeprefix("v")
-            yield start, end, number[:LONGEST_TERM]
-            yield from ((start, end, part[:LONGEST_TERM]) for part in number.split("."))
+            yield start, end, number[:MAX_TERM]
+            yield from ((start, end, part[:MAX_TERM]) for part in number.split("."))
         else:
-            # A word of megabytes is not kept.
-            terms_of = _word if end - start <= LONGEST_TERM else _word.__wrapped__
+            # A word of megabytes is not cached.
+            terms_of = _word if end - start <= MAX_TERM else _word.__wrapped__
             for word in terms_of(plain[start:end]):
                 yield start, end, word
 
 
 def occurrences(text: str, wanted: Collection[str]) -> list[LocatedTerm]:
-    """Where terms of a query stand in a text, in order: for marks and snippets, without cutting."""
+    """Where the terms of a query occur in a text, in order, without the dictionary."""
     plain = folded(text)
-    found = [
+    places = [
         LocatedTerm(at, at + len(term), term)
         for term in wanted
-        if has_wide(term)
-        for at in (found.start() for found in re.finditer(f"(?={re.escape(term)})", plain))
+        if has_cjk(term)
+        for at in (places.start() for places in re.finditer(f"(?={re.escape(term)})", plain))
     ]
-    if any(not has_wide(term) for term in wanted):
+    if any(not has_cjk(term) for term in wanted):
         narrow = _WIDE_CHARACTER.sub(" ", text)
-        found += [term for term in located(narrow) if term.text in wanted]
-    return sorted(found)
+        places += [term for term in located(narrow) if term.text in wanted]
+    return sorted(places)
 
 
 def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
-    """Characters and pairs, but for the words that only ask; then the dictionary's words."""
+    """Characters and pairs, without question words; then the dictionary's words."""
     at = 0
     for gap in [*_ASKING.finditer(run), None]:
         end = gap.start() if gap else len(run)
@@ -157,45 +153,44 @@ def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[tuple[int, int, 
                 yield start + i, start + i + 2, run[i : i + 2]
         at = gap.end() if gap else end
     at = 0
-    for word in cut(run) if cut and len(run) >= SHORTEST_WORD else ():
+    for word in cut(run) if cut and len(run) >= MIN_WORD else ():
         place = run.find(word, at)
-        if place < 0:  # a long word comes after the short ones that stand in it
+        if place < 0:  # a long word comes after the short ones inside it
             place = run.rfind(word, 0, at + len(word))
         at = max(at, place)
-        if place >= 0 and len(word) >= SHORTEST_WORD and not _ASKING.search(word):
+        if place >= 0 and len(word) >= MIN_WORD and not _ASKING.search(word):
             yield start + place, start + place + len(word), word
 
 
-@functools.lru_cache(MOST_WORDS)
+@functools.lru_cache(CACHED_WORDS)
 def _word(written: str) -> tuple[str, ...]:
-    """The stem of a word; of an identifier the whole and the stems of its parts."""
+    """The stem of a word; of an identifier also the stems of its parts."""
     lower = folded(written)
     parts = _PART.findall(written)
     if len(parts) <= 1 or (written.isalpha() and written.isupper()):  # CAFÉ is one word
         bare = lower.strip("_")
-        return (stem(bare[:LONGEST_TERM]),) if bare and bare not in STOP_WORDS else ()
+        return (stem(bare[:MAX_TERM]),) if bare and bare not in STOP_WORDS else ()
     words = (folded(part) for part in parts)
-    known = (stem(word[:LONGEST_TERM]) for word in words if word not in STOP_WORDS)
-    return (lower[:LONGEST_TERM], *known)
+    known = (stem(word[:MAX_TERM]) for word in words if word not in STOP_WORDS)
+    return (lower[:MAX_TERM], *known)
 
 
 def stem(word: str) -> str:
-    """The stem of an English word; any other word as it is. Source: Porter's second stemmer."""
+    """By Porter's second stemmer; a word that is not English as it is."""
     return _stemmer().stemWord(word) if _ENGLISH.fullmatch(word) else word
 
 
 @functools.cache
 def _stemmer() -> Any:
-    # Without a cache of its own: that of `_word` is safe in threads.
+    # Its own cache, off here, is not safe in threads; that of `_word` is.
     return import_module("Stemmer").Stemmer("english", 0)
 
 
 @functools.cache
 class _Folding(dict[int, str]):
-    """Character → the one it is searched as; as many characters as before, so that places stay."""
+    """Character → the one it is searched as; 1:1, so that places stay."""
 
     def __init__(self) -> None:
-        """Traditional characters are searched as simplified ones."""
         for line in _variants():
             self.update({ord(traditional): line[0] for traditional in line[1:]})
 
@@ -206,34 +201,20 @@ class _Folding(dict[int, str]):
         marks = all(unicodedata.combining(mark) for mark in pieces[1:])
         base = (first if marks else character).lower()
         # Hangul falls apart under NFKD, some letters grow in lower case: these stay.
-        self[code] = base if len(base) == 1 and not has_wide(character) else character
+        self[code] = base if len(base) == 1 and not has_cjk(character) else character
         return self[code]
 
 
 # ---- the dictionary
 
-SEGMENTERS = ("rjieba", "jieba")
-"""Modules with the same dictionary and cuts; the second is plain Python, and much slower."""
-
-
-def first_importable(*names: str) -> str:
-    """The first of some modules that can be imported here; the last one when none can."""
-    for name in names[:-1]:
-        try:
-            import_module(name)
-        except ImportError:  # compiled, and not for this machine
-            continue
-        return name
-    return names[-1]
-
 
 class ChineseDictionary:
-    """Knows whether the dictionary is there; safe from any thread."""
+    """Loads the dictionary of Chinese words; safe from any thread."""
 
     def __init__(self) -> None:
         self._loading = threading.Lock()
         self.cut: Cutter | None = None
-        """What cuts a run of Chinese into words; None until it is loaded."""
+        """Cuts a run of Chinese into words; None until the dictionary is loaded."""
         self._is_wanted = False
 
     @property
@@ -242,28 +223,31 @@ class ChineseDictionary:
         return "ready" if self.cut is not None else waiting
 
     def load(self) -> Cutter:
-        """Load it now, if it is not there. Takes 0.15 s and 33 MB, by jieba 1 s and 84 MB."""
+        """Load it now, unless it is loaded. rjieba takes 0.15 s and 33 MB, jieba 1 s and 84 MB."""
         with self._loading:
             if self.cut is None:
-                name = first_importable(*SEGMENTERS)
-                made: Any = import_module(name)
-                if name == "jieba":
-                    made = made.Tokenizer()
-                    # By itself it would keep a copy below /tmp, where anybody may put another one.
-                    made.FREQ, made.total = made.gen_pfdict(made.get_dict_file())
-                    made.initialized = True
-                self.cut = lambda run: list(made.cut_for_search(run))
+                tokenizer = _tokenizer()
+                self.cut = lambda run: list(tokenizer.cut_for_search(run))
             return self.cut
 
-    def want(self) -> None:
-        """Have it loaded a little later, by a thread of its own."""
+    def load_soon(self) -> None:
+        """Load it in a thread, after a delay."""
         with self._loading:
             if self.cut is not None or self._is_wanted:
                 return
-
-            def rest_and_load() -> None:
-                time.sleep(REST_S)
-                self.load()
-
-            BoundedThread(rest_and_load, "words").start()
+            timer = threading.Timer(LOAD_DELAY_S, self.load)
+            timer.name, timer.daemon = "words", True
+            timer.start()
             self._is_wanted = True
+
+
+def _tokenizer() -> Any:
+    """rjieba; jieba, with the same dictionary, where there is no compiled one."""
+    try:
+        return import_module("rjieba")
+    except ImportError:
+        jieba = import_module("jieba").Tokenizer()
+        # Else it would keep a copy below /tmp, where anybody may put another one.
+        jieba.FREQ, jieba.total = jieba.gen_pfdict(jieba.get_dict_file())
+        jieba.initialized = True
+        return jieba

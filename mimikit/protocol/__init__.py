@@ -1,1 +1,1 @@
-"""What lies on disk: records, names, and the one room that writes them."""
+"""The files on disk: records, paths, and the only module that writes them."""

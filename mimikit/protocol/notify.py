@@ -15,7 +15,7 @@ OFTEN_S = 3600
 _BY_CODE = frozenset({"command", REMINDER})
 
 
-def usual(
+def default_notify(
     profile: str, origin: Origin, *, schedule: Schedule | None = None, is_standing: bool = False
 ) -> Notify:
     """The default for work of this kind."""
@@ -30,7 +30,7 @@ def notify_of(trigger: Trigger) -> Notify:
     """What was asked for, else the default; a reminder always sends a message."""
     if trigger.profile == REMINDER:
         return "message"
-    return trigger.notify or usual(
+    return trigger.notify or default_notify(
         trigger.profile,
         trigger.origin,
         schedule=trigger.schedule,
@@ -43,13 +43,13 @@ def is_standing(trigger: Trigger) -> bool:
     return trigger.condition is not None and not trigger.once
 
 
-def settled(trigger: Trigger) -> Trigger:
+def with_default_notify(trigger: Trigger) -> Trigger:
     """A new or edited trigger with its default filled in."""
     given = trigger.notify is not None
     return trigger.but(notify=notify_of(trigger), notify_given=given)
 
 
-def told_words(trigger: Trigger) -> Words:
+def notify_words(trigger: Trigger) -> Words:
     """As `I'll tell you when the output changes …`."""
     if trigger.profile == REMINDER:
         return say_both("notify_reminder")

@@ -54,14 +54,7 @@ class WakeBell:
         return rung
 
 
-class BoundedThread(threading.Thread):
-    """A daemon thread."""
-
-    def __init__(self, run: Callable[[], object], name: str | None = None) -> None:
-        super().__init__(target=run, name=name, daemon=True)
-
-
-class LastingThread:
+class CriticalThread:
     """A daemon thread whose death ends the process (see `runner.crash`)."""
 
     def __init__(self, name: str) -> None:
@@ -72,7 +65,7 @@ class LastingThread:
     def begin(self, run: Callable[[], object]) -> None:
         """Start it unless it is running."""
         if self.thread is None:
-            self.thread = _Lasting(run, self._name)
+            self.thread = _Critical(target=run, name=self._name, daemon=True)
             self.thread.start()
 
     def join(self, timeout_s: float | None = None) -> None:
@@ -81,10 +74,10 @@ class LastingThread:
 
     @staticmethod
     def is_one(thread: threading.Thread | None) -> bool:
-        return isinstance(thread, _Lasting)
+        return isinstance(thread, _Critical)
 
 
-class _Lasting(BoundedThread):
+class _Critical(threading.Thread):
     pass
 
 
@@ -145,7 +138,7 @@ class FolderWatch:
         # Full scans get at most one in so many parts of the time.
         self._rest_share = 50 if self.by_events else 5
         self._closed = False
-        self._thread = LastingThread("folder-watch")
+        self._thread = CriticalThread("folder-watch")
 
     def watch(self, folder: str, listener: Listener) -> bool:
         """Notify `listener` of changes in `folder` (relative to the root) from now on.

@@ -15,7 +15,6 @@ from mimikit.engines.changes import RunRecording
 from mimikit.engines.circuit import MAX_REST_S
 from mimikit.errors import BadSettings, StorageError, shortage_of
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
     REMINDER,
@@ -25,7 +24,7 @@ from mimikit.protocol.models import (
     QueueName,
     Task,
 )
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import TaskDiff, TaskResult
 from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.metering import run_metered
 from mimikit.roles.result_type import typed_result
@@ -36,7 +35,7 @@ from mimikit.roles.run import (
 )
 from mimikit.roles.turn_context import with_context
 from mimikit.sandbox.worker import hidden_paths
-from mimikit.tasks import queue, reminders
+from mimikit.tasks import queue
 from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import Effects, ToolCaller
@@ -69,9 +68,9 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
             raise  # recovery decides
         context.log.write("error", "run_fault", taskId=claimed.id, error=repr(error))
         end = TaskEnd("failed", "error", claimed.attempts + 1)
-        said = f"a fault of mimikit's own: {error}"
+        message = f"a fault of mimikit's own: {error}"
         now = context.clock.now()
-        result = result_of(claimed.but(role=queue_name), end, started, now, error=said)
+        result = result_of(claimed.but(role=queue_name), end, started, now, error=message)
         context.retry_on_storage_error(lambda: queue.finish(context.files, result))
         return True
     finally:
@@ -87,7 +86,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     Crash: without the record nothing of the plan exists, and recovery decides by the same rule.
     """
     started = context.clock.now()
-    # What code has understood as a command is planned by code, too.
+    # A command that builtin's Teller understood is planned by builtin.
     by_code = task.origin == "builtin" and task.parent_task_id is None
     choice = context.engines.for_role("planner", by_code=by_code)
     effects = Effects()
@@ -223,7 +222,7 @@ def _kept_diff(context: RunContext, task: Task, recording: RunRecording) -> Task
     path, found = paths.diff(task.id), None
     try:
         found = recording.diff(task.id, task.attempts + 1)
-    except (OSError, ValueError, RecursionError) as error:  # the work itself is done
+    except (OSError, ValueError, RecursionError) as error:  # the run itself is done
         context.log.write("error", "changes_not_seen", taskId=task.id, error=repr(error))
     earlier = context.retry_on_storage_error(lambda: context.files.load(path, TaskDiff))
     if found is None:
@@ -287,7 +286,7 @@ class _SessionKeeper:
         self.task = self.task.but(engine_session=session)
         try:
             self.context.files.save(paths.running("worker", self.task.id), self.task)
-        except StorageError as error:  # then the next attempt begins anew
+        except StorageError as error:  # then the next attempt starts afresh
             self.context.log.write(
                 "error", "session_not_kept", taskId=self.task.id, error=str(error)
             )
@@ -301,8 +300,8 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
     if refusal is not None:
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
         return _WorkerRun(Failed("refused", refusal), final=True)
-    if task.profile == REMINDER:  # put into the queue by hand: others never come here
-        return _WorkerRun(Done(task.prompt, data=reminders.lateness(task.not_before, now)))
+    if task.profile == REMINDER:  # only if queued by hand
+        return _WorkerRun(Done(task.prompt, data=queue.lateness(task.not_before, now)))
     try:
         by_code = task.profile == "deferred" and task.covers is not None
         choice = context.engines.for_role("worker", task.profile, by_code=by_code)
@@ -311,7 +310,7 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
     engine = choice.engine.name
     sessions = _SessionKeeper(context, task, engine)
     if choice.waiting:
-        lasts = engine == "command"  # what it lacks comes by the owner alone
+        lasts = engine == "command"  # only the owner can supply what it lacks
         reason: FailureReason = "refused" if lasts else "engine_unavailable"
         failed = Failed(reason, choice.waiting)
         return _WorkerRun(failed, engine, lasts, session=task.engine_session)
@@ -377,7 +376,7 @@ def end_or_retry(
     final = final or (for_tokens and retry_at is None)
     is_waiting = outcome.reason in WAITING and not for_tokens
     waits = context.engines.wait_of(engine, task.role) if is_waiting else None
-    if waits is not None:  # the supervisor ends its wait; should it not, it comes by itself
+    if waits is not None:  # the supervisor ends the wait; this is the fallback
         retry_at = max(waits.until or now, now) + timedelta(seconds=MAX_REST_S)
     ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final)
     engine_retry_s = context.settings.limits.engine_retry_s
@@ -393,13 +392,13 @@ def end_or_retry(
             if for_tokens:
                 release = release.but(waits_for=context.usage.waits_for(task.id))
             elif is_waiting:
-                # It serves again by now, or another does: nothing is to be waited for.
+                # The engine or another one serves again: no need to wait.
                 is_over = failed is not None and failed.want is not None and waits is None
                 is_over = is_over or _other_serves(context, task, engine)
                 release = release.but(not_before=now) if is_over else release.but(waits_for=engine)
             context.retry_on_storage_error(lambda: queue.release(context.files, release))
             if waits is not None and release.waits_for == engine:
-                # Only now: what is not in its queue counts as taken away.
+                # After the release: a task that is not queued counts as removed.
                 context.engines.waits(task.role, task.id, engine, task.profile)
             return False
 

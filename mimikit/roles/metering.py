@@ -17,8 +17,7 @@ from mimikit.errors import StorageError
 from mimikit.memory import tokens
 from mimikit.protocol.models import FailureReason, Usage
 from mimikit.roles.run import Attempt, RunContext, run_engine
-from mimikit.tasks.budget import BudgetHold
-from mimikit.tasks.usage import RunMeter
+from mimikit.tasks.usage import BudgetHold, RunMeter
 
 _TURNED_AWAY: frozenset[FailureReason] = frozenset(
     {"rate_limited", "engine_unavailable", "refused"}
@@ -39,8 +38,8 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
     except StorageError as error:
         return Failed("engine_unavailable", str(error))
     if isinstance(meter, BudgetHold):
-        said = held_words(meter)
-        return Failed("budget", said, retry_at=meter.until)
+        message = held_words(meter)
+        return Failed("budget", message, retry_at=meter.until)
 
     def on_event(kind: EventKind, text: str, data: dict[str, object]) -> None:
         if kind == "usage" and meter is not None:
@@ -60,9 +59,9 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
     if meter is not None and outcome.status != "done":
         outcome = replace(outcome, usage=outcome.usage if outcome.usage.tokens else meter.told)
         if cancel.reason == "budget":
-            said = held_words(BudgetHold("task", meter.cap, meter.cap))
+            message = held_words(BudgetHold("task", meter.cap, meter.cap))
             outcome = Failed(
-                "budget", said, outcome.text, usage=outcome.usage, session_id=outcome.session_id
+                "budget", message, outcome.text, usage=outcome.usage, session_id=outcome.session_id
             )
     return outcome
 
@@ -99,7 +98,7 @@ def used_by(
         return (meter.told, True) if meter.told.tokens else (None, False)
     if outcome.usage.tokens:
         return outcome.usage, False
-    if meter.told.tokens:  # it was cut short: what it was at by then is not known
+    if meter.told.tokens:  # cut short: the last report is a lower bound
         return meter.told, True
     if not has_begun or outcome.reason in _TURNED_AWAY:
         return None, False

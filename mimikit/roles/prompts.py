@@ -76,12 +76,10 @@ class Prompts:
                 return _checked(f".mimikit/{own}", name, data.decode())
         except (UnsafeFile, UnicodeDecodeError) as error:
             why = str(error) if isinstance(error, UnsafeFile) else f"{own}: {error}"
-            self.skipped.append(f"{why}; the shipped one serves in its place")
+            self.skipped.append(f"{why}; the shipped one is used")
         where = f"prompts/{name}.md (shipped)"
         if not shipped.is_file():
-            raise BadSettings(
-                f"{where}: expected a prompt template, got none; install mimikit anew"
-            )
+            raise BadSettings(f"{where}: expected a prompt template, got none; reinstall mimikit")
         return _checked(where, name, shipped.read_text("utf-8"))
 
 

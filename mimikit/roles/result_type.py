@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import EndStatus, Task
-from mimikit.protocol.results import ResultType
+from mimikit.protocol.results import ResultType, TaskDiff
 
 MOST_ITEMS = 20
 MOST_FILES = 100

@@ -258,12 +258,10 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     specs = session.specs() if session else ()
     trail = RunTrail(engine.name, session.call if session else _no_tools)
     timeout_s, idle_timeout_s = _timeouts(attempt, context.settings.limits)
-    scratch = token = request = None
+    scratch = request = None
     try:
         scratch = make_scratch(context.state)
         lay_out_upstream(context.files, turn_input.upstream, scratch)
-        if server is not None and session is not None:
-            token = server.register(specs, trail.call)
         instructions, prompt = _prompts(context, engine, role, turn_input, specs, scratch)
         request = RunSpec(
             run_id=run_id,
@@ -275,8 +273,6 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             tools=Tools(
                 trail.call,
                 specs,
-                url=server.url if server and token else None,
-                token=token,
                 serve=server.offered if server else None,
             ),
             callbacks=Callbacks(output.event, attempt.on_session),
@@ -289,7 +285,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             model=attempt.choice.model,
             effort=attempt.choice.seat.effort,
             resume=attempt.resume,
-            # An internal task is asked for a word; nobody asked it to work.
+            # An internal task judges or summarises; it changes nothing.
             read_only=turn_input.task is not None and turn_input.task.internal,
         )
         outcome = _run_guarded(context, attempt.choice, request)
@@ -300,20 +296,18 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
         if shortage_of(error):
             raise
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
-        # An EngineError says that nothing began; of what else an engine raises nobody knows.
+        # An EngineError means that nothing began; after any other error that is unknown.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
         outcome = Failed("error", f"the engine failed: {error}")
     finally:
-        if server is not None and token is not None:
-            server.unregister(token)
         if scratch is not None:
             remove_scratch(scratch)
     if cancel.reason == "killed" and outcome.status != "done":
         outcome = Failed("killed", "mimikit was stopped meanwhile")
-    with contextlib.suppress(OSError, RuntimeError):  # the outcome stands
+    with contextlib.suppress(OSError, RuntimeError):  # does not change the outcome
         output.write("ended", outcome.error or "", {"status": outcome.status})
         if engine.name not in _WITHOUT_TOKENS:
-            tokens.load_soon()  # a model is served here: turns to come are counted, not estimated
+            tokens.load_soon()  # count the tokens of later turns instead of estimating them
         trail.keep(context.files, request, outcome, context.clock.now())
     return outcome
 
@@ -365,14 +359,14 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
     for wait_s in BACKOFF_S:
         if not (isinstance(outcome, Failed) and outcome.retry_now):
             break
-        if not _pause(request.cancel, wait_s):
+        if request.cancel.wait(wait_s):
             break
-        request.callbacks.on_event("note", f"asked again: {outcome.error}", {})
+        request.callbacks.on_event("note", f"retrying: {outcome.error}", {})
         outcome = engine.run(request)
     if isinstance(outcome, Failed) and outcome.too_long and not outcome.acted:
         shorter = _shorter(context, request)
         if shorter is not None:
-            request.callbacks.on_event("note", "asked again with half of the context", {})
+            request.callbacks.on_event("note", "retrying with half of the context", {})
             outcome = engine.run(shorter)
     if not isinstance(outcome, Failed):
         return outcome
@@ -381,12 +375,12 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
         context.log.write("audit", "engine_failed", said=outcome.error, **facts)
     language = _language(request)
     if outcome.too_long:
-        said = phrases.say("context_too_long", language, engine=engine.name)
-        outcome = replace(outcome, error=said)
+        message = phrases.say("context_too_long", language, engine=engine.name)
+        outcome = replace(outcome, error=message)
     elif request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
         key = _TURN_ERRORS.get(outcome.reason)
-        said = phrases.say(key, language, engine=engine.name) if key else outcome.error
-        outcome = replace(outcome, error=said)
+        message = phrases.say(key, language, engine=engine.name) if key else outcome.error
+        outcome = replace(outcome, error=message)
     return outcome
 
 
@@ -395,13 +389,6 @@ def _language(request: RunSpec) -> phrases.Language:
     task, given = request.input.task, request.input
     said = task.prompt if task else "\n".join(item.text for item in given.inputs)
     return phrases.language(said, given.locale)
-
-
-def _pause(cancel: CancelToken, seconds: float) -> bool:
-    """False when the run is to stop meanwhile."""
-    stop = threading.Event()
-    cancel.on_cancel(lambda _reason: stop.set())
-    return not stop.wait(seconds)
 
 
 def _with_prompt_tokens(request: RunSpec, outcome: Outcome) -> Outcome:
@@ -428,7 +415,7 @@ def _timeouts(attempt: Attempt, limits: LimitSettings) -> tuple[float, float]:
     timeout_s = (task and task.timeout) or choice.seat.timeout_s or longest
     if role == "teller":
         return timeout_s, limits.teller_idle_timeout_s
-    if choice.engine.name == "command":  # it may be silent; an agent that says nothing is stuck
+    if choice.engine.name == "command":  # a command may be silent; a silent agent is stuck
         return timeout_s, timeout_s
     return timeout_s, limits.idle_timeout_s
 

@@ -33,7 +33,7 @@ class RunTrail:
         reply = self._call(name, given)
         if len(self._calls) < MOST_CALLS:
             said = ""
-            with contextlib.suppress(ValueError, RecursionError):  # what no JSON says
+            with contextlib.suppress(ValueError, RecursionError):  # not expressible as JSON
                 said = as_json(dict(given))
             self._calls.append(
                 ToolUse(

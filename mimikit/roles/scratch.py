@@ -26,7 +26,7 @@ def sweep_scratch(state: Path) -> None:
     """Remove scratch folders of a dead consumer, while no run is going on."""
     for path in Path(tempfile.gettempdir()).glob(f"{scratch_prefix(state)}*"):
         with contextlib.suppress(FileNotFoundError):
-            if path.lstat().st_uid == os.getuid():  # anybody may make a folder of that name
+            if path.lstat().st_uid == os.getuid():  # /tmp is shared
                 remove_scratch(path)
 
 
@@ -34,7 +34,7 @@ def remove_scratch(scratch: Path) -> None:
     """Whatever is in it; what cannot be removed waits for the next start."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(scratch, ignore_errors=True)
-    if os.path.lexists(scratch):  # folders too deep for Python, or shut by the run
+    if os.path.lexists(scratch):  # too deep for Python, or without permission
         line = 'chmod -R u+rwx -- "$1"; rm -rf -- "$1"'
         with contextlib.suppress(OSError):
             process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_S)

@@ -13,7 +13,7 @@ from mimikit.engines.registry import EngineChoice
 from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
-from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.watch import CriticalThread
 from mimikit.roles.metering import run_metered
 from mimikit.roles.run import Attempt, RunContext, cut_to_side
 from mimikit.roles.turn_context import with_context
@@ -74,7 +74,7 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
     effects = session.close()
     said = cut_to_side(context, derived_id("msg", job.id, "0"), outcome.text.strip())
     replies = list(effects.replies)
-    if said and (not replies or not session.is_over):  # else it was said beside the last word
+    if said and (not replies or not session.is_over):  # else it was said beside the final call
         replies += [said] if said not in replies else []
     if not replies and effects.question is not None:
         replies = [effects.question.question]
@@ -171,7 +171,7 @@ class TellerThread:
         self._context, self._ring = context, ring
         self._jobs: queues.SimpleQueue[TurnJob | None] = queues.SimpleQueue()
         self._done: queues.SimpleQueue[TurnOutcome] = queues.SimpleQueue()
-        self._thread = LastingThread("teller")
+        self._thread = CriticalThread("teller")
         self._thread.begin(self._run)
 
     def start(self, job: TurnJob) -> None:

@@ -25,7 +25,7 @@ from mimikit.clock import Clock
 from mimikit.errors import shortage_of
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
-from mimikit.protocol.watch import BoundedThread, FolderWatch, LastingThread
+from mimikit.protocol.watch import CriticalThread, FolderWatch
 from mimikit.runner.crash import end_process
 from mimikit.runner.queues import TaskHuey, TaskStorage, open_queue
 
@@ -107,8 +107,8 @@ class PooledConsumer(Consumer):
         self._started = self._stopping = False
         self._stop_guard = threading.RLock()
         self._supervisor_stop = threading.Event()
-        self._supervisor = LastingThread("supervisor")
-        self._watchdog = LastingThread("watchdog")
+        self._supervisor = CriticalThread("supervisor")
+        self._watchdog = CriticalThread("watchdog")
         super().__init__(
             first,
             workers=len(queues),
@@ -198,7 +198,8 @@ class PooledConsumer(Consumer):
     # ---- Huey's hooks -----------------------------------------------------------------------
 
     def _create_process(self, process: Any, name: str) -> threading.Thread:
-        return BoundedThread(super()._create_process(process, name).run, name)
+        made = super()._create_process(process, name)
+        return threading.Thread(target=made.run, name=name, daemon=True)
 
     def _create_worker(self) -> Worker:
         return Worker(

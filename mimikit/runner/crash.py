@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from mimikit.errors import shortage_of
-from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.watch import CriticalThread
 
 CRASH_EXIT = 70
 """The exit code: EX_SOFTWARE."""
@@ -35,7 +35,7 @@ def end_process(reason: str, log: Callable[[str], object] = lambda _reason: None
 
 
 def end_with_threads(end: Callable[[str], object]) -> None:
-    """Call `end(reason)` when a lasting thread of this process dies, or any one of a shortage."""
+    """Call `end(reason)` when a CriticalThread dies, or any thread of a shortage."""
     otherwise = threading.excepthook
 
     def thread_died(args: threading.ExceptHookArgs) -> None:
@@ -44,7 +44,7 @@ def end_with_threads(end: Callable[[str], object]) -> None:
             if shortage is not None:
                 end(shortage)
             otherwise(args)
-            if LastingThread.is_one(thread):
+            if CriticalThread.is_one(thread):
                 end(f"the {thread.name if thread else ''} thread died: {args.exc_value!r}")
         except MemoryError:  # none is left to say so
             os._exit(CRASH_EXIT)

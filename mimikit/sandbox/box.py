@@ -43,8 +43,8 @@ def box_argv(bwrap: str, argv: Sequence[str], box: Box, root: Path = Path("/")) 
     """`argv` in the box; `root`: where system folders are looked up."""
     line = [bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     line += ["--unshare-cgroup-try", "--die-with-parent", "--new-session"]
-    line += ["--cap-drop", "ALL"]  # root keeps all else, and takes each mount away
-    if box.nests and os.geteuid() == 0:  # the one right that root needs to be root in there
+    line += ["--cap-drop", "ALL"]  # root could unmount everything otherwise
+    if box.nests and os.geteuid() == 0:  # needed by root to map itself in the inner box
         line += ["--cap-add", "CAP_SETFCAP"]
     line += [] if box.network else ["--unshare-net"]
     line += [_SHOWN, "/usr", "/usr", *_system(root)]

@@ -37,7 +37,7 @@ def git_access(workspace: Path, mode: Literal["read-only", "write"]) -> GitAcces
         if not os.path.lexists(git / name):
             (git / name).write_bytes(content)
     shut = tuple(git / name for name in (*_FOLDERS, *_FILES))
-    if any(path.is_symlink() for path in shut):  # the mount would be made where the link leads
+    if any(path.is_symlink() for path in shut):  # bubblewrap would mount at the link's target
         return GitAccess((git,))
     return GitAccess(shut, git)
 

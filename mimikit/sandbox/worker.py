@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mimikit.config import asset_folder
@@ -64,6 +65,20 @@ def namespaced(
     return namespace_argv(bwrap, argv, hidden=hidden, writable=writable, covers=covers)
 
 
+@dataclass(frozen=True, slots=True)
+class BoxSpec:
+    """What one run's box is made for. Paths may be links."""
+
+    workspace: Path
+    scratch: Path
+    read_only: bool = False
+    network: bool = False
+    nests: bool = False
+    """Whether the program makes a box of its own in it, as codex does."""
+    writable: Sequence[Path] = ()
+    shown: Sequence[Path] = ()
+
+
 class WorkerSandbox:
     """One per engine; thread-safe."""
 
@@ -81,18 +96,7 @@ class WorkerSandbox:
             return None
         return f"{reason}; {OR_OPEN}"
 
-    def argv(
-        self,
-        argv: Sequence[str],
-        workspace: Path,
-        scratch: Path,
-        *,
-        read_only: bool = False,
-        network: bool = False,
-        nests: bool = False,
-        writable: Iterable[Path] = (),
-        shown: Iterable[Path] = (),
-    ) -> list[str]:
+    def argv(self, argv: Sequence[str], spec: BoxSpec) -> list[str]:
         """`argv` in the box, or as it is with `sandbox.mode = off`.
 
         Raises EngineError if it cannot be boxed.
@@ -101,29 +105,29 @@ class WorkerSandbox:
             return list(argv)
         if (bwrap := programs.find_bwrap()) is None:
             raise EngineError(self.unavailable() or INSTALL)
-        workspace, scratch = real(workspace), real(scratch)
+        workspace, scratch = real(spec.workspace), real(spec.scratch)
         (temporary := scratch / "tmp").mkdir(exist_ok=True)
         if workspace == Path(workspace.anchor):
             raise EngineError(f"expected a folder as workspace, got {workspace}: all would be open")
         git = git_access(workspace, self._settings.git)
         own = [path for path in map(real, _own_files()) if path.is_relative_to(workspace)]
-        mine = [*git.shown, *own, *map(real, shown), *self._shown()]
+        mine = [*git.shown, *own, *map(real, spec.shown), *self._shown()]
         shut = [*own, self._state, *git.shown]
         around = [folder for path in shut for folder in path.parents if folder != workspace]
         pinned = [folder for folder in around if folder.is_relative_to(workspace)]
         pinned += [] if git.writable is None else [git.writable]
-        opened = [real(path) for path in writable]
-        # An engine's own home holds its login: it reads it, and closes it to its shells itself.
+        opened = [real(path) for path in spec.writable]
+        # An engine reads the login in its own home, and hides it from its shells itself.
         keys = [path for path in self.hidden() if not any(map(path.is_relative_to, opened))]
         box = Box(
             cwd=workspace,
             home=real(Path.home()),
-            writable=[*([] if read_only else [workspace]), scratch, *opened],
-            shown=[*([workspace] if read_only else []), *mine],
-            pinned=[] if read_only else pinned,
+            writable=[*([] if spec.read_only else [workspace]), scratch, *opened],
+            shown=[*([workspace] if spec.read_only else []), *mine],
+            pinned=[] if spec.read_only else pinned,
             hidden=[self._state, *keys],
-            network=network,
-            nests=nests,
+            network=spec.network,
+            nests=spec.nests,
         )
         line = box_argv(bwrap, argv, box)
         return [line[0], "--setenv", "TMPDIR", str(temporary), *line[1:]]
@@ -137,38 +141,21 @@ class WorkerSandbox:
         return hidden_paths(self._settings)
 
     def unproved(
-        self,
-        workspace: Path,
-        scratch: Path,
-        *,
-        read_only: bool = False,
-        network: bool = False,
-        inner: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
-        writable: Sequence[Path] = (),
-        shown: Sequence[Path] = (),
+        self, spec: BoxSpec, *, inner: Sequence[str] = (), env: Mapping[str, str] | None = None
     ) -> str | None:
         """Why the box does not hold; tried once per workspace and form.
 
         `inner`: what starts the agent's commands.
         """
-        form = workspace, read_only, network, tuple(inner[:1])
+        form = spec.workspace, spec.read_only, spec.network, tuple(inner[:1])
         with self._lock:
             if self.is_off or form in self._proved:
                 return None
             tag = secrets.token_hex(8)
             bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"
             words = [str(self._state), bait, forged, _own_namespace(), tag]
-            line = self.argv(
-                [*inner, "/bin/sh", "-c", _ATTACK, "sh", *words, "yes" if network else "no"],
-                workspace,
-                scratch,
-                read_only=read_only,
-                network=network,
-                nests=bool(inner),
-                writable=writable,
-                shown=shown,
-            )
+            network = "yes" if spec.network else "no"
+            line = self.argv([*inner, "/bin/sh", "-c", _ATTACK, "sh", *words, network], spec)
             reason = self._tried(line, env, tag, bait, forged)
             if reason is None:
                 self._proved.add(form)

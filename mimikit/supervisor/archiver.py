@@ -67,7 +67,7 @@ class Archiver:
 
     def step(self, now: datetime) -> bool:
         if self._todo:
-            self._go_on(now)
+            self._do_next_group(now)
             return True
         store, rules = self._store, self._rules
         trimmed = store.conversation.trim()
@@ -105,7 +105,7 @@ class Archiver:
         store.conversation.change(changes)
         return groups
 
-    def _go_on(self, now: datetime) -> None:
+    def _do_next_group(self, now: datetime) -> None:
         """Write the next group, or queue its summary. One that fails does not keep the others.
 
         Crash: what is pending and covered by no run is reset at the start, and found by its ids
@@ -116,7 +116,7 @@ class Archiver:
             if group.kind == "raw":
                 self._write_raw(group)
             else:
-                self._hand_on(group, now)
+                self._queue_summary(group, now)
         except (UnsafeFile, ValueError) as error:
             self._failed(group.messages, now, str(error))
         if len(self._todo) == 1:  # the last: the pass is over
@@ -195,7 +195,7 @@ class Archiver:
 
     # ---- summaries -----------------------------------------------------------------------
 
-    def _hand_on(self, group: MessageGroup, now: datetime) -> None:
+    def _queue_summary(self, group: MessageGroup, now: datetime) -> None:
         """Queue the run that summarises a group; what is in memory already is only marked."""
         zone = self._store.settings.zone
         have = set(self.summaries.covered(group.name))
@@ -220,11 +220,11 @@ class Archiver:
         found = queue.find(files, task_id, seats=("worker",))
         result = files.load(paths.result("worker", task_id), TaskResult)
         if found is not None and found.task.covers is not None and result is not None:
-            self.take_in(found.task, result)
+            self.apply_summary(found.task, result)
         else:
             self._failed(self._waiting_for(task_id), now, "the summary is gone")
 
-    def take_in(self, task: Task, result: TaskResult) -> None:
+    def apply_summary(self, task: Task, result: TaskResult) -> None:
         """Write the summary of a run, then mark its messages; if it failed, reset them.
 
         Crash: the run is ended after this; a part that is in its file is not written again.

@@ -19,8 +19,7 @@ from mimikit.protocol.runtime import BudgetNote, BudgetStatus
 from mimikit.supervisor.code_turns import text_turn, waiting_counts
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
-from mimikit.tasks.budget import BudgetHold, day_end, day_of
-from mimikit.tasks.usage import UsageBook, roll_up
+from mimikit.tasks.usage import BudgetHold, UsageBook, day_end, day_of, roll_up
 from mimikit.triggers import registry
 
 _MOST_LOOKED_AT = 100

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from mimikit.engines.registry import CODEX, OPENCODE, want_words
 from mimikit.language import phrases
-from mimikit.language.phrases import Language, ToldReminder, ToldResult, Words
+from mimikit.language.phrases import Language, ReminderNotice, ResultNotice, Words
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     REMINDER,
@@ -109,10 +109,10 @@ def status_facts(
     return tuple(found)
 
 
-def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
+def told_result(task: Task, outcome: TaskResult | PlanResult) -> ResultNotice:
     """A result with its request, for an input or a message."""
     is_plan = isinstance(outcome, PlanResult)
-    return ToldResult(
+    return ResultNotice(
         title=task.title or task.prompt[:60],
         prompt=task.prompt,
         seat="planner" if is_plan else "worker",
@@ -126,7 +126,7 @@ def told_result(task: Task, outcome: TaskResult | PlanResult) -> ToldResult:
     )
 
 
-def _told_reminder(task: Task, result: TaskResult) -> ToldReminder | None:
+def _told_reminder(task: Task, result: TaskResult) -> ReminderNotice | None:
     """The lateness of a reminder; None: it is none, or it did not come to its time."""
     if task.profile != REMINDER or result.status != "done":
         return None
@@ -135,12 +135,12 @@ def _told_reminder(task: Task, result: TaskResult) -> ToldReminder | None:
         planned_at = to_utc(datetime.fromisoformat(planned)) if isinstance(planned, str) else None
     except ValueError:
         planned_at = None
-    return ToldReminder(task.timezone, planned_at, missed if isinstance(missed, int) else 0)
+    return ReminderNotice(task.timezone, planned_at, missed if isinstance(missed, int) else 0)
 
 
 def message_turn(
     items: Sequence[InboxItem],
-    told: Sequence[ToldResult],
+    told: Sequence[ResultNotice],
     language: Language,
     record_base: TurnRecord,
     zone: ZoneInfo,
@@ -150,7 +150,7 @@ def message_turn(
     One message for all results, one for those of each trigger, and one for each reminder, in the
     language of its words.
     """
-    groups: dict[str | None, list[ToldResult]] = {}
+    groups: dict[str | None, list[ResultNotice]] = {}
     for result in told:
         if result.reminder is None:
             groups.setdefault(result.trigger_id, []).append(result)
@@ -171,7 +171,7 @@ def message_turn(
 
 
 def reminder_message(
-    record: TurnRecord, told: ToldResult, how: ToldReminder, language: Language, zone: ZoneInfo
+    record: TurnRecord, told: ResultNotice, how: ReminderNotice, language: Language, zone: ZoneInfo
 ) -> Message:
     """A reminder in the chat; the same one has the same id, whoever writes it."""
     own = phrases.language(told.prompt, language)

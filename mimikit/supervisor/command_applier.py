@@ -201,7 +201,7 @@ class CommandApplier:
 
     def _trigger_enable(self, command: Command, now: datetime) -> _Outcome:
         enabled = command.action == "trigger_resume"
-        trigger = self._sound_trigger(command.target)
+        trigger = self._valid_trigger(command.target)
         self._save_trigger(trigger.but(enabled=enabled))
         return _Outcome(f"{'resumed' if enabled else 'paused'} “{trigger.title or trigger.id}”")
 
@@ -228,7 +228,7 @@ class CommandApplier:
         return _Outcome(f"started as {task.id}", result_id=task.id)
 
     def _trigger_edit(self, command: Command, now: datetime) -> _Outcome:
-        trigger = self._sound_trigger(command.target)
+        trigger = self._valid_trigger(command.target)
         new = registry.edited(trigger, command.args)
         permission.check_command_edit(new.profile, command.args, remote=command.remote)
         refusal = permission.profile_change_refusal(trigger.origin, trigger.profile, new.profile)
@@ -239,7 +239,7 @@ class CommandApplier:
         self._save_trigger(new.but(origin=origin))
         return _Outcome(f"changed {trigger.id}")
 
-    def _sound_trigger(self, trigger_id: str) -> Trigger:
+    def _valid_trigger(self, trigger_id: str) -> Trigger:
         """The definition in its file: a broken one cannot be edited."""
         trigger, broken = registry.active(self._files, trigger_id)
         if broken:

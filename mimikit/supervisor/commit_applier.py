@@ -159,7 +159,7 @@ class CommitApplier:
         if record.settles_plan is not None:
             self._settle_plan(record.settles_plan)
         for item_id in record.consumed:
-            inbox.take_out(self._files, item_id)
+            inbox.remove(self._files, item_id)
             self._feed.tell("inbox", id=item_id, gone=True)
 
     def _mark_applied(self, record: TurnRecord) -> None:
@@ -237,9 +237,9 @@ class CommitApplier:
                 lost = steps if result.status != "done" else []
                 self._put_result(task, end, result.completed_at, lost)
             if task.source_trigger_ids:
-                self._llm_eval.take_in(task, result)
+                self._llm_eval.apply_answers(task, result)
             if task.covers is not None:
-                self._archiver.take_in(task, result)
+                self._archiver.apply_summary(task, result)
         queue.leave_running(self._files, "worker", result.id)
         self._feed.tell("task", id=result.id, seat="worker")
 

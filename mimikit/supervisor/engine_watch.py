@@ -38,7 +38,7 @@ class EngineWatch:
         self.shown: dict[str, EngineStatus] = {}
         """Engine → its state, with how much waits for it."""
         self._is_new = True
-        self._let_go: dict[tuple[QueueName, str], TaskWait] = {}
+        self._released: dict[tuple[QueueName, str], TaskWait] = {}
         """Tasks whose wait was ended, until their runs begin."""
 
     def step(self, now: datetime, awaited: str | None) -> bool:
@@ -59,7 +59,7 @@ class EngineWatch:
         for name, found in minds.items():
             messages = self._inputs.for_teller if name == awaited else 0
             serves = self._look_at(found.but(messages=messages), now) or serves
-        self._go_on(awaited)
+        self._end_waits(awaited)
         return serves
 
     def _look_at(self, status: EngineStatus, now: datetime) -> bool:
@@ -100,22 +100,22 @@ class EngineWatch:
             self._store.save_runtime(engines=left)
             self._store.feed.tell("status")
 
-    def _go_on(self, awaited: str | None) -> None:
+    def _end_waits(self, awaited: str | None) -> None:
         """End the waits of tasks whose engine can serve; of a half-open one, one task at a time.
 
         Messages probe it before tasks do.
         """
         waits = self._engines.waiting_tasks()
-        self._let_go = {key: it for key, it in self._let_go.items() if waits.get(key) is it}
+        self._released = {key: it for key, it in self._released.items() if waits.get(key) is it}
         choose = functools.cache(self._engines.for_role)
         tried = {
-            (choose(key[0], it.profile).engine.name, key[0]) for key, it in self._let_go.items()
+            (choose(key[0], it.profile).engine.name, key[0]) for key, it in self._released.items()
         }
         over: list[tuple[QueueName, str]] = []
         for key, wait in waits.items():
             choice = choose(key[0], wait.profile)
             name = choice.engine.name
-            if choice.waiting or key in self._let_go:
+            if choice.waiting or key in self._released:
                 continue
             if self._engines.circuits.is_tried(name, key[0]):
                 if name == awaited or (name, key[0]) in tried:
@@ -124,7 +124,7 @@ class EngineWatch:
             over.append(key)
         if over or self._store.held:
             queue.end_waits(self._store.files, self._store.held, over)
-        self._let_go |= {key: waits[key] for key in over}  # what the disk refused is let go again
+        self._released |= {key: waits[key] for key in over}  # what the disk refused is let go again
 
     def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
         if before is not None and _is_alike(status, before):

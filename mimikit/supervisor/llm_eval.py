@@ -67,7 +67,7 @@ class LlmEvalBatch:
             return choice.waiting
         return "no language model is connected" if choice.engine.name == "builtin" else None
 
-    def take_in(self, task: Task, result: TaskResult) -> None:
+    def apply_answers(self, task: Task, result: TaskResult) -> None:
         """Store the answers and have the conditions evaluated; an unusable answer counts as no.
 
         A failed run gives no answer; it only lengthens the interval.
@@ -97,7 +97,7 @@ class LlmEvalBatch:
             registry.save_state(files, trigger_id, noted)
             told = ", ".join(f"{path}: {answer.result}" for path, answer in said.items())
             self._store.log.write("audit", "llm_eval", triggerId=trigger_id, answers=told)
-            self._triggers.index.look_soon(trigger_id)
+            self._triggers.index.mark_due(trigger_id)
 
     def _ask(self, due: dict[str, dict[str, str]], now: datetime) -> None:
         """Queue the run.

@@ -83,20 +83,23 @@ class Supervisor:
         self.last_step = self.last_tick
         """When the last operation, or the wait for the next pass, began. Monotonic."""
         self._operations: list[tuple[str, Operation]] = [
-            ("look at the state folder", guard.step),
-            ("rest after crashes", rest.step),
+            ("check the state folder", guard.step),
+            ("back off after crashes", rest.step),
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
             ("apply commands", commands.step),
-            ("look for strays", recovery.StrayTasks(store, is_claimed).step),
-            ("take in", lambda now: inbox.take_in_dropped(store.files, now)),
-            ("wake", teller.step),  # before what may be much: the user does not wait behind it
-            ("look at triggers", triggers.refresh_changed),
-            ("fire", triggers.fire_due),
-            ("ask about conditions", llm_eval.step),
-            ("archive", archiver.step),
-            ("keep house", retention.step),
-            ("write down ends", store.ledger.keep_up),
+            ("requeue stray tasks", recovery.StrayTasks(store, is_claimed).step),
+            ("read the drop file", lambda now: inbox.read_drop_file(store.files, now)),
+            (
+                "run the Teller",
+                teller.step,
+            ),  # before what may be much: the user does not wait behind it
+            ("refresh triggers", triggers.refresh_changed),
+            ("fire triggers", triggers.fire_due),
+            ("evaluate llm conditions", llm_eval.step),
+            ("archive memory", archiver.step),
+            ("delete expired files", retention.step),
+            ("checkpoint the ledger", store.ledger.keep_up),
         ]
 
     def start(self) -> None:
@@ -159,7 +162,7 @@ class Supervisor:
 
     def _wait_s(self) -> float:
         due = self.triggers.index.next_due()
-        if due is None or self._rests("fire"):
+        if due is None or self._rests("fire triggers"):
             return LONGEST_WAIT_S
         until_due = (due - self.store.clock.now()).total_seconds()
         return min(max(until_due, 0.001), LONGEST_WAIT_S)

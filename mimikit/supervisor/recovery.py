@@ -19,7 +19,7 @@ from mimikit.protocol.runtime import Health
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.store import Store
-from mimikit.tasks import queue, reminders
+from mimikit.tasks import queue
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run
 
 LOOK_EVERY_S, STRAY_AFTER_S = 2.0, 5.0
@@ -138,7 +138,7 @@ def _recover_running(
         queue.finish_release(files, task)
         return
     if task.profile == REMINDER and seat == "worker":  # its words can be told as well now
-        reminders.tell(files, task.but(created_at=now), task.not_before)
+        queue.end_reminder(files, task.but(created_at=now), task.not_before)
         applier.end_run(seat, task.id)
         return
     # The consumer died under this run: a failed attempt, or the task's end.

@@ -19,7 +19,7 @@ from mimikit.protocol.triggers import EndIntent, LastRun, PlanResult, Trigger, T
 from mimikit.supervisor.store import Store
 from mimikit.triggers import registry
 
-Told = Literal["teller", "message"]
+Reporter = Literal["teller", "message"]
 BREAKS_AT = 3
 """Equal failures in a row that pause a trigger."""
 MOST_OF_AN_ERROR = 200
@@ -41,7 +41,7 @@ def after_end(
 
     under_way: runs whose end is not applied yet.
     """
-    told = telling(task, result, state, waited_for=waited_for)
+    told = reporter_of(task, result, state, waited_for=waited_for)
     if result.status != "canceled":
         state = state.but(last_outcome=outcome_hash(result))
     # A run that was ended from outside says nothing; the tasks of a plan that a trigger made do not
@@ -62,9 +62,9 @@ def after_end(
     return state.but(ends={**kept, task.id: ended}, last_end=last_run(result))
 
 
-def telling(
+def reporter_of(
     task: Task, result: TaskResult, before: TriggerState | None, *, waited_for: bool = False
-) -> Told | None:
+) -> Reporter | None:
     """Who reports this result: the Teller, a plain message, or nobody. Pure. Source: spec 0.
 
     waited_for: it is an inner step of a chain.
@@ -130,7 +130,7 @@ def settled_end(store: Store, task: Task, result: TaskResult, *, waited_for: boo
     files, trigger_id = store.files, task.source_trigger_id
     trigger, broken = registry.active(files, trigger_id) if trigger_id else (None, None)
     if trigger is None:
-        return EndIntent(told=telling(task, result, None, waited_for=waited_for))
+        return EndIntent(told=reporter_of(task, result, None, waited_for=waited_for))
     state = registry.state(files, trigger.id)
     if task.id not in state.ends:
         if broken is not None:  # a broken definition cannot be paused

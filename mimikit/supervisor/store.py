@@ -20,7 +20,6 @@ from mimikit.protocol.runtime import RuntimeState
 from mimikit.protocol.watch import WakeBell
 from mimikit.roles.run import LiveRuns
 from mimikit.tasks import queue as task_queue
-from mimikit.tasks import reminders
 from mimikit.tasks.ledger import Ledger
 
 T = TypeVar("T")
@@ -111,7 +110,7 @@ class Store:
         planned_at, missed: of its slot.
         """
         if task.profile == REMINDER and task.role == "worker":
-            is_new = reminders.tell(self.files, task, planned_at, missed)
+            is_new = task_queue.end_reminder(self.files, task, planned_at, missed)
             if is_new:
                 self.events.ended_runs.put((task.role, task.id))
         else:

@@ -19,7 +19,7 @@ from mimikit.engines.base import TurnInput
 from mimikit.engines.registry import LOCAL, EngineChoice, want_of
 from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
-from mimikit.language.phrases import ToldResult, Words
+from mimikit.language.phrases import ResultNotice, Words
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import EngineStatus, InboxItem, TurnAttempt, TurnRecord
@@ -264,7 +264,7 @@ class TellerScheduler:
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
-            self.inputs.take_out(ids)
+            self.inputs.remove(ids)
             return True
         if attempt - excused > turns.MAX_ATTEMPTS:
             self._end_by_code(turn_id, items, now, error="both attempts were cut short")
@@ -431,13 +431,13 @@ class TellerScheduler:
         self.commit(message_turn(batch, told, self.inputs.language(), base, zone))
         return True
 
-    def _told(self, item: InboxItem) -> ToldResult:
+    def _told(self, item: InboxItem) -> ResultNotice:
         view = queue.show(self._store.files, item.task_id) if item.task_id else None
         if view is not None and view.outcome is not None:
             told = told_result(view.task, view.outcome)
             return replace(told, steps=tuple(item.steps), paused=item.tripped)
         task_id = item.task_id or item.id
-        return ToldResult(
+        return ResultNotice(
             title=item.text or task_id,
             prompt="",
             seat=item.seat or "worker",
@@ -454,7 +454,7 @@ class TellerScheduler:
         is_new = turns.commit(files, record) or files.exists(paths.turn_new(record.id))
         if is_new and not self._applier.apply_turn(record):
             raise BadRecord(f"{record.id} cannot be carried out")  # what it answers waits on
-        self.inputs.take_out(record.consumed)
+        self.inputs.remove(record.consumed)
 
 
 def _attempt(before: turns.OpenTurn | None) -> tuple[int, int]:

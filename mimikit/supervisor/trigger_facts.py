@@ -35,7 +35,7 @@ class TriggerIndex:
         """Run → triggers whose next firing waits for its end."""
         self._soon: set[str] = set()
 
-    def look_at(self, trigger_id: str, due: datetime | None) -> None:
+    def set_due(self, trigger_id: str, due: datetime | None) -> None:
         """Set the due time of a trigger; None: it has none."""
         if due is None:
             self._due.pop(trigger_id, None)
@@ -43,10 +43,10 @@ class TriggerIndex:
             self._due[trigger_id] = due
             heapq.heappush(self._heap, (due, trigger_id))
 
-    def look_soon(self, trigger_id: str) -> None:
+    def mark_due(self, trigger_id: str) -> None:
         self._soon.add(trigger_id)
 
-    def look_after(self, task_id: str, trigger_id: str) -> None:
+    def wait_for(self, task_id: str, trigger_id: str) -> None:
         self._waiting[task_id].add(trigger_id)
 
     def listen(self, trigger_id: str, subjects: frozenset[str] | None) -> None:
@@ -66,7 +66,7 @@ class TriggerIndex:
     def listeners(self, subject: str) -> set[str]:
         return self._listeners.get(subject, set())
 
-    def tell(self, subject: str) -> None:
+    def notify(self, subject: str) -> None:
         """An event of this task or trigger: its listeners are due."""
         self._soon |= self._listeners.get(subject, set())
         self._soon |= self._waiting.pop(subject, set())
@@ -74,9 +74,9 @@ class TriggerIndex:
     def forget(self, trigger_id: str) -> None:
         """A trigger was removed; its listeners are due."""
         self.listen(trigger_id, None)
-        self.look_at(trigger_id, None)
+        self.set_due(trigger_id, None)
         self._soon.discard(trigger_id)
-        self.tell(trigger_id)
+        self.notify(trigger_id)
 
     def next_due(self) -> datetime | None:
         """The earliest due time."""

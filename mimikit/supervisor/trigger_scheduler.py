@@ -69,19 +69,19 @@ class TriggerScheduler:
         self._is_loaded = True
 
     def _guarded(
-        self, trigger_id: str, look: Callable[[str, datetime], object], now: datetime
-    ) -> StorageError | None:
-        """Look at one trigger; one that cannot be looked at does not keep the others."""
+        self, trigger_id: str, look: Callable[[str, datetime], bool], now: datetime
+    ) -> bool | StorageError:
+        """What `look` gives; a trigger that cannot be evaluated does not keep the others."""
         try:
-            look(trigger_id, now)
+            return look(trigger_id, now)
         except StorageError as error:
-            self._store.events.changed_triggers.put(trigger_id)  # looked at again
+            self._store.events.changed_triggers.put(trigger_id)  # evaluated again
             return error
         except Exception as error:
             if shortage_of(error):
                 raise
             self._fault(trigger_id, error, now)
-        return None
+            return False
 
     def clear_away(self, now: datetime) -> None:
         """Remove the state of definitions that are gone; an editor may have moved one away."""
@@ -110,9 +110,10 @@ class TriggerScheduler:
             if self._store.clock.monotonic() > until:
                 break
             del self._to_refresh[trigger_id]
-            error = self._guarded(trigger_id, self.refresh, now)
-            failed = failed or error
-            if error is None:
+            found = self._guarded(trigger_id, self.refresh, now)
+            if isinstance(found, StorageError):
+                failed = found
+            else:
                 self._store.feed.tell("trigger", id=trigger_id)
         if failed is not None:
             raise failed
@@ -133,11 +134,11 @@ class TriggerScheduler:
             for trigger_id in trigger_ids:
                 rests_until = self._rests.get(trigger_id)
                 if rests_until is not None and rests_until > self._store.clock.now():
-                    self.index.look_at(trigger_id, rests_until)
+                    self.index.set_due(trigger_id, rests_until)
                 elif self.index.listens(trigger_id):
-                    self.index.look_soon(trigger_id)
+                    self.index.mark_due(trigger_id)
 
-    def refresh(self, trigger_id: str, now: datetime) -> None:
+    def refresh(self, trigger_id: str, now: datetime) -> bool:
         """Read one definition again: made, edited, paused or removed.
 
         Crash: a firing that was cut short is applied first.
@@ -157,6 +158,7 @@ class TriggerScheduler:
             registry.remove(files, trigger_id)
         elif trigger is not None:
             self._take_up(trigger, state, now, is_new=is_new)
+        return True
 
     def _in_force(self, trigger_id: str, state: TriggerState) -> tuple[Trigger | None, bool]:
         """The definition in force, and whether it is a new one. An error is logged once."""
@@ -166,7 +168,7 @@ class TriggerScheduler:
         if trigger is not None and is_new:
             way = registry.cycle_of(files, trigger, accepted=True)
             if way is not None:
-                broken = f"condition: expected no circle, got {' → '.join(way)}"
+                broken = f"condition: expected no cycle, got {' → '.join(way)}"
         if broken is None:
             self._reported.pop(trigger_id, None)
             return trigger, is_new
@@ -193,11 +195,11 @@ class TriggerScheduler:
         self.index.listen(trigger.id, conditions.subjects(condition) if condition else None)
         self._watch.set(trigger.id, conditions.watched(condition) if condition else ())
         if condition is not None:
-            self.index.look_soon(trigger.id)
+            self.index.mark_due(trigger.id)
         else:
             self.asks.pop(trigger.id, None)
         is_clocked = trigger.schedule is not None and trigger.enabled
-        self.index.look_at(trigger.id, taken.state.next_run_at if is_clocked else None)
+        self.index.set_due(trigger.id, taken.state.next_run_at if is_clocked else None)
 
     def _forget(self, trigger_id: str) -> None:
         self.index.forget(trigger_id)
@@ -210,7 +212,7 @@ class TriggerScheduler:
         """Called when the end of a task is in the ledger: what waits for it is due."""
         self.happened += 1
         for subject in self._store.ledger.subjects_of(task_id):
-            self.index.tell(subject)
+            self.index.notify(subject)
 
     # ---- steps of a chain: each is a trigger that fires once, when what it waits for is done
 
@@ -273,9 +275,13 @@ class TriggerScheduler:
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
         while trigger_id := self.index.take(now):
-            failed = self._guarded(trigger_id, self._fire, now) or failed
-            worked = True
+            found = self._guarded(trigger_id, self._fire, now)
+            if isinstance(found, StorageError):
+                failed = found
+            else:
+                worked = worked or found
             if self._store.clock.monotonic() > until:
+                worked = True  # there may be more
                 break
         if failed is not None:
             raise failed
@@ -293,7 +299,7 @@ class TriggerScheduler:
             store.files.quarantine(path, f"the trigger could not be looked at: {error!r}")
             store.events.changed_triggers.put(trigger_id)
         else:
-            self.index.look_at(trigger_id, now + LOOK_AGAIN)
+            self.index.set_due(trigger_id, now + LOOK_AGAIN)
 
     def replan(self, now: datetime) -> bool:
         """After a clock jump or a change of the zone: recompute due times that no longer fit."""
@@ -314,8 +320,8 @@ class TriggerScheduler:
             return registry.last_good(self._store.files, trigger_id)
         return registry.active(self._store.files, trigger_id)[0]
 
-    def _fire(self, trigger_id: str, now: datetime) -> None:
-        """Facts → decide → note, or write the firing → apply it.
+    def _fire(self, trigger_id: str, now: datetime) -> bool:
+        """Facts → decide → note, or write the firing → apply it. Gives whether anything changed.
 
         Crash: before the firing is written nothing has happened, and the same is decided again;
         after it, `_apply` runs again from what was written, and finds what it has done before.
@@ -323,15 +329,14 @@ class TriggerScheduler:
         store = self._store
         stamp = store.files.stat(paths.trigger(trigger_id))
         if stamp is None or stamp != self._stamps.get(trigger_id):
-            self.refresh(trigger_id, now)  # it was edited: state and index are of the old one
-            return
+            return self.refresh(trigger_id, now)  # it was edited: state and index are of the old
         trigger = self._accepted(trigger_id)
         if trigger is None or not trigger.enabled:
-            return
+            return False
         state = registry.state(store.files, trigger_id)
         if state.firing is not None:
             store.events.changed_triggers.put(trigger_id)  # `refresh` applies it first
-            return
+            return False
         began = store.clock.monotonic()
         decided = decide(trigger, state, self._facts(trigger, state, now), now)
         spent_s = store.clock.monotonic() - began
@@ -340,16 +345,19 @@ class TriggerScheduler:
             self._rests[trigger_id] = now + timedelta(seconds=spent_s * _SHARE)
         if decided.is_early:
             store.events.changed_triggers.put(trigger_id)
-        elif decided.lost_to is not None:
+            return False
+        if decided.lost_to is not None:
             self._end_step(trigger, decided.lost_to, now)
         elif decided.firing is None:
             self._note(trigger, state, decided, now)
+            return trigger.schedule is not None
         else:
             firing = decided.state.but(firing=decided.firing)
             registry.save_state(store.files, trigger_id, firing)
             self._apply(trigger, firing, decided.firing)
             if decided.more:
-                self.index.look_soon(trigger_id)
+                self.index.mark_due(trigger_id)
+        return True
 
     def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactReader:
         return FactReader(self._store, self._workspace, self._watch, trigger, state, now)
@@ -371,10 +379,10 @@ class TriggerScheduler:
         if decided.asks:
             self.asks[trigger.id] = decided.asks
         if state.blocked_by != before.blocked_by:
-            self.index.tell(trigger.id)
+            self.index.notify(trigger.id)
         if decided.waits_for is not None:
-            self.index.look_after(decided.waits_for, trigger.id)
-        self.index.look_at(trigger.id, decided.look_at)
+            self.index.wait_for(decided.waits_for, trigger.id)
+        self.index.set_due(trigger.id, decided.look_at)
 
     def _apply(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
         """Apply a firing.
@@ -394,10 +402,10 @@ class TriggerScheduler:
         else:
             registry.save_state(store.files, trigger.id, fired)
             facts = self._facts(trigger, fired, now)
-            self.index.look_at(trigger.id, look_after_firing(trigger, fired, facts, now))
+            self.index.set_due(trigger.id, look_after_firing(trigger, fired, facts, now))
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
-                self.index.look_soon(trigger.id)
+                self.index.mark_due(trigger.id)
         store.feed.tell("trigger", id=trigger.id)
 
     def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:

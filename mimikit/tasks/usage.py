@@ -11,8 +11,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from typing import Literal
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Literal, TypeAlias
+from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
@@ -23,14 +24,61 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import Role, Task, Usage
 from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
-from mimikit.tasks.budget import BudgetHold, WindowSums, day_of, hold_for
 
+HeldFor: TypeAlias = Literal["day", "trigger", "task"]
 WITHOUT_TOKENS = frozenset({"builtin", "command"})
 """Engines that cost none."""
 WAITS = "budget:"
 """Prefix of `waits_for` of a task that waits for tokens; no engine has such a name."""
 MOST_SUMS = 200
 """Of a day; further triggers are summed together."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetHold:
+    """Why a run may not start. Tokens."""
+
+    held_for: HeldFor
+    cap: int
+    used: int
+    until: datetime | None = None
+    """When its window ends; None: never, as a task's tokens never come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSums:
+    """What the windows of a run have used; None: it has no such window."""
+
+    day: int
+    trigger: int | None = None
+    task: int | None = None
+
+
+def day_of(now: datetime, zone: ZoneInfo) -> date:
+    """The user's day."""
+    return now.astimezone(zone).date()
+
+
+def day_end(now: datetime, zone: ZoneInfo) -> datetime:
+    """When the user's day is over: the first moment of the next one that there is."""
+    begin = datetime.combine(day_of(now, zone) + timedelta(days=1), time(), zone)
+    return begin.astimezone(UTC)
+
+
+def hold_for(
+    caps: TokenCapSettings, used: WindowSums, now: datetime, zone: ZoneInfo
+) -> BudgetHold | None:
+    """Why a run may not start now; None when it may."""
+    end = day_end(now, zone)
+    windows: tuple[tuple[HeldFor, int | None, int | None, datetime | None], ...] = (
+        ("task", caps.per_task_tokens, used.task, None),
+        ("day", caps.daily_tokens, used.day, end),
+        ("trigger", caps.per_trigger_daily_tokens, used.trigger, end),
+    )
+    for held_for, cap, tokens, until in windows:
+        if cap is not None and tokens is not None and tokens >= cap:
+            return BudgetHold(held_for, cap, tokens, until)
+    return None
 
 
 def held_for(waits_for: str | None) -> Literal["day", "trigger"] | None:

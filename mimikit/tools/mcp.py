@@ -11,7 +11,7 @@ import hashlib
 import json
 import secrets
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, TypeAlias
@@ -20,7 +20,7 @@ from mimikit import __version__
 from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.errors import BadRecord, MimikitError
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.watch import LastingThread
+from mimikit.protocol.watch import CriticalThread
 
 PROTOCOLS = ("2025-11-25", "2025-06-18")
 """Versions of MCP that are spoken, newest first."""
@@ -41,20 +41,13 @@ class _Turn:
         self.specs = {spec.name: spec for spec in specs}
         self._call = call
         self._lock = threading.Lock()
-        self._replies: dict[str, ToolReply] = {}
 
-    def call(self, name: str, arguments: _Object, key: str | None) -> ToolReply:
-        """Make a call; a repeat, which has the key of an earlier one, gets the earlier's reply."""
+    def call(self, name: str, arguments: _Object) -> ToolReply:
         with self._lock:
-            if key in self._replies:
-                return self._replies[key]
             try:
-                reply = self._call(name, arguments)
-            except Exception as error:  # noqa: BLE001 - a tool's fault is told to the model
-                reply = ToolReply(ok=False, text=f"{name} failed: {type(error).__name__}")
-            if key is not None:
-                self._replies[key] = reply
-            return reply
+                return self._call(name, arguments)
+            except Exception as error:  # noqa: BLE001 - reported to the model
+                return ToolReply(ok=False, text=f"{name} failed: {type(error).__name__}")
 
 
 class ToolServer(ThreadingHTTPServer):
@@ -72,7 +65,7 @@ class ToolServer(ThreadingHTTPServer):
         self._turns: dict[str, _Turn] = {}
         """By the digest of a token: how long a look-up takes tells nothing of it."""
         self.on_refused = on_refused
-        self._thread = LastingThread("tool-server")
+        self._thread = CriticalThread("tool-server")
         super().__init__(("127.0.0.1", port), _Handler)
         self.port = int(self.server_address[1])
 
@@ -136,7 +129,7 @@ class _Refusal(Exception):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.1"  # what cannot be read is answered in full too
+    default_request_version = "HTTP/1.1"  # malformed requests get a full answer too
     server_version = "mimikit"
     sys_version = ""
     timeout = _CLIENT_TIMEOUT_S
@@ -218,9 +211,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         facts = {"reason": reason, "status": str(int(status))}
         facts |= {"method": str(self.command)[:20], "path": str(getattr(self, "path", ""))[:200]}
-        headers: Mapping[str, str] = getattr(self, "headers", None) or {}
-        facts |= {name: str(headers.get(name))[:200] for name in ("host", "origin")}
-        with contextlib.suppress(MimikitError):  # a full disk does not open the door
+        if (headers := getattr(self, "headers", None)) is not None:
+            facts |= {"host": str(headers.get("host"))[:200]}
+            facts |= {"origin": str(headers.get("origin"))[:200]}
+        with contextlib.suppress(MimikitError):  # a full disk must not admit anyone
             self.server.on_refused(facts)
         self._send(status, json.dumps({"error": reason}).encode())
 
@@ -258,13 +252,13 @@ def respond(turn: _Turn, body: bytes) -> _Object | None:
         } if not isinstance(number, bool):
             params = message.get("params", {})
             if isinstance(params, dict):
-                return _answer(turn, method, number, params, body)
+                return _answer(turn, method, number, params)
             return _error(number, _INVALID_PARAMS, "params: expected an object")
         case _:
             return _error(None, _INVALID_REQUEST, "expected a request of JSON-RPC 2.0")
 
 
-def _answer(turn: _Turn, method: str, number: str | int, params: _Object, body: bytes) -> _Object:
+def _answer(turn: _Turn, method: str, number: str | int, params: _Object) -> _Object:
     result: _Object = {}
     match method:
         case "initialize":
@@ -285,14 +279,10 @@ def _answer(turn: _Turn, method: str, number: str | int, params: _Object, body: 
         case "tools/call":
             name, arguments = params.get("name"), params.get("arguments")
             if not isinstance(name, str) or not isinstance(arguments, dict | None):
-                said = "params: expected a name and an object of arguments"
-                return _error(number, _INVALID_PARAMS, said)
+                message = "params: expected a name and an object of arguments"
+                return _error(number, _INVALID_PARAMS, message)
             if name in turn.specs:
-                # A model's own call has an id: when it is repeated, the same body comes again.
-                meta = params.get("_meta")
-                has_id = isinstance(meta, dict) and "callId" in meta
-                key = hashlib.sha256(body).hexdigest() if has_id else None
-                reply = turn.call(name, arguments or {}, key)
+                reply = turn.call(name, arguments or {})
             else:
                 known = ", ".join(turn.specs) or "none"
                 reply = ToolReply(ok=False, text=f"expected one of {known}; got {name[:100]!r}")

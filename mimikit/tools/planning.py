@@ -11,7 +11,7 @@ from mimikit.config import ProfilesSettings
 from mimikit.errors import BadInput, Refused
 from mimikit.language.plain_text import first_line
 from mimikit.protocol.models import Notify, Task, to_utc
-from mimikit.protocol.notify import settled, told_words, usual
+from mimikit.protocol.notify import default_notify, notify_words, with_default_notify
 from mimikit.protocol.triggers import (
     AndCondition,
     Condition,
@@ -60,7 +60,7 @@ class PlannerSession(ToolSession):
             profile=args.profile,
             timeout=args.timeout,
             max_attempts=args.max_attempts,
-            notify=args.notify or self._asked() or usual(args.profile, self._origin),
+            notify=args.notify or self._asked() or default_notify(args.profile, self._origin),
             notify_given=args.notify is not None,
         )
         self._check_plan_size()
@@ -147,7 +147,7 @@ class PlannerSession(ToolSession):
             notify=args.notify or self._asked(),
             schedule=schedule,
         ).but(**more)
-        trigger = settled(trigger)
+        trigger = with_default_notify(trigger)
         registry.check(trigger)
         if trigger.type != args.type and args.type != "oneshot":
             raise BadInput(
@@ -158,7 +158,7 @@ class PlannerSession(ToolSession):
         if args.label is not None:
             self._labels[args.label] = trigger.id
         every_s = self._settings.triggers.llm_eval_interval_s
-        notes = [told_words(trigger), *explain.notes(trigger, asked_every_s=every_s)]
+        notes = [notify_words(trigger), *explain.notes(trigger, asked_every_s=every_s)]
         told = f"scheduled as {trigger.id}: {explain.trigger_words(trigger)['en']}"
         return " ".join([f"{told}.", *(note["en"] for note in notes)])
 

@@ -73,7 +73,7 @@ class RoleReader:
         if scope in ("all", "recent", "failed"):
             only = ["failed"] if scope == "failed" else ledger.ENDED
             ended = queue.recent(self._files, 10 if scope == "all" else 40, only)
-            # A plan that went well shows in its tasks.
+            # A plan that succeeded shows in its tasks.
             shown = [v for v in ended if v.seat == "worker" or v.state != "done"]
             lines += [world.task_line(v, here) for v in shown[: 5 if scope == "all" else 20]]
         return lines

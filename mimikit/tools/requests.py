@@ -17,7 +17,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, new_id
 from mimikit.protocol.models import REMINDER, Notify, Origin, Task, time_text
-from mimikit.protocol.notify import settled, usual
+from mimikit.protocol.notify import default_notify, with_default_notify
 from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
@@ -65,7 +65,7 @@ def new_task(wanted: TaskRequest, now: datetime) -> Task:
     """Raises BadInput, with the field."""
     id_ = wanted.id or new_id("task", now)
     try:
-        told = wanted.notify or usual(wanted.profile, wanted.origin)
+        told = wanted.notify or default_notify(wanted.profile, wanted.origin)
         more = {"notify": told, "notify_given": wanted.notify is not None}
         return Task.model_validate({**_fields(wanted, id_, now), **more})
     except ValidationError as error:
@@ -81,7 +81,7 @@ def new_trigger(files: Files, wanted: TaskRequest, fields: TriggerFields, now: d
         made = Trigger.model_validate({**_fields(wanted, id_, now), "type": type_, **fields})
     except ValidationError as error:
         raise bad_record(error) from None
-    trigger = settled(made)
+    trigger = with_default_notify(made)
     registry.check_new(files, trigger)
     if condition is None:
         return trigger
@@ -102,7 +102,7 @@ def check_known(files: Files, condition: Condition) -> str | None:
             traces.append(trigger.trace_id if trigger else subject)
             continue
         found = queue.find(files, subject)
-        if found is None:  # a trigger that is gone: its last run knows
+        if found is None:  # a deleted trigger: look at its last run
             runs = [line.get("taskId") for line in ledger.slots_of(files, subject, 1)]
             last = next((id_ for id_ in reversed(runs) if isinstance(id_, str)), None)
             found = queue.find(files, last) if last else None
@@ -118,7 +118,7 @@ def check_known(files: Files, condition: Condition) -> str | None:
 
 def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
     """Reads `tomorrow 9:00`, 「每天早上 9 点」, `in 10m`. Raises BadInput."""
-    # Only here: its patterns take longer to make than any command that needs none of them.
+    # Imported late: compiling its patterns is slow.
     from mimikit.language.times import CronTime, InstantTime, RepeatTime, parse_when
 
     match parse_when(text, now=now, zone=zone):

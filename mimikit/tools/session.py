@@ -136,7 +136,7 @@ class ToolSession:
         except ValidationError as error:
             return ToolReply(False, str(bad_record(error)))
         except StorageError as error:
-            # A tool reads before it notes what it wants: a call that is made again is no second.
+            # A tool reads before it records an effect, so a repeated call does nothing twice.
             reason = f"this could not be looked up ({error}); nothing was noted of it, ask again"
             self._on_refused(name, reason)
             return ToolReply(False, reason)
@@ -151,7 +151,7 @@ class ToolSession:
             raise Refused("this turn is over")
         permission.check_tool(self.role, name)
         args = self._arguments(name).model_validate(given)
-        # What they want goes into one record, which must be one that can be read again.
+        # All effects go into one record, whose size is limited.
         self._room -= len(str(given))
         if self._room < 0:
             raise Refused(
@@ -270,7 +270,7 @@ class TellerSession(ToolSession):
         return "passed on"
 
     def _delegate(self, args: arguments.TellerDelegateArguments) -> str:
-        # Where no model had a word in it each is an order of the user's own, of many at once too.
+        # Without a model in between, each delegation is the user's own order.
         most = self._limits.delegations_per_turn
         if len(self.effects.tasks) >= most and not self._caller.by_user:
             raise Refused(f"expected at most {most} delegations a turn; put the rest into one")

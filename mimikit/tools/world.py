@@ -21,7 +21,7 @@ from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.tasks.queue import TaskSnapshot
 from mimikit.tasks.usage import held_for
-from mimikit.triggers import facts, registry
+from mimikit.triggers import explain, registry
 from mimikit.triggers.explain import ExplanationContext, TitleOf
 
 _MOST_GONE = 20
@@ -85,7 +85,7 @@ def active(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
     try:
         trigger, broken = registry.active(files, trigger_id)
         if trigger is not None and broken is not None:
-            registry.check(trigger)  # the last good one may be of an older version, or damaged
+            registry.check(trigger)  # the last good one may be old or damaged
     except UnsafeFile as error:
         return None, str(error)
     except (BadInput, ValidationError):
@@ -102,7 +102,7 @@ def trigger_line(files: Files, trigger_id: str, here: ExplanationContext) -> Tas
     if trigger is None:
         return None
     state = registry.state(files, trigger_id)
-    told, end = facts.facts(trigger, state, broken, here), state.last_end
+    told, end = explain.report(trigger, state, broken, here), state.last_end
     kind = "reminder" if trigger.profile == REMINDER else "trigger"
     return TaskLine(
         trigger.id,
@@ -125,7 +125,7 @@ def task_line(view: TaskSnapshot, here: ExplanationContext) -> TaskLine:
     if outcome is not None and status is not None:
         error = " ".join((outcome.error or "").split())[:_ERROR] or None
         reason, at = outcome.failure_reason, outcome.completed_at
-        last = facts.ended("fact_ended", status, reason, error, at, here)
+        last = explain.end_words("fact_ended", status, reason, error, at, here)
     return TaskLine(
         task.id,
         task.title or first_line(task.prompt),
@@ -146,7 +146,7 @@ def _task_waits(view: TaskSnapshot, here: ExplanationContext) -> Words:
     if task.waits_for is not None:
         return say_both("fact_waits_for", engine=task.waits_for)
     if task.not_before is not None and task.not_before > here.now:
-        return say_both("fact_not_before", moment=facts.moment(task.not_before, here))
+        return explain.not_before_words(task.not_before, here)
     return say_both("fact_paused" if here.queues_paused else "fact_queued")
 
 

@@ -1,9 +1,9 @@
-"""Whether a condition holds, and what firing would use up. Pure: asks `facts`, changes nothing.
+"""Evaluates conditions: whether one holds, and which events a firing consumes. Pure.
 
-Two kinds of leaves. *Edges* (task_done, task_failed, file_changed) are events: each is true until a
-firing has used it. *Levels* (file_exists, llm_eval, not) are states: they are fresh when they have
-turned true, and used by a firing until they turn false. What is used is kept in `seen`, by node
-path, so that every node has a memory of its own. Source: spec 4, edges and levels.
+Two kinds of leaves. *Edges* (task_done, task_failed, file_changed) are events: true until a firing
+consumes them. *Levels* (file_exists, llm_eval, not) are states: fresh when they turn true, consumed
+by a firing until they turn false. What is consumed is recorded in `seen`, by node path. Source:
+spec 4, edges and levels.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ ROOT = "$"
 MAX_DEPTH = 10
 LLM_COOLDOWN_S = 86_400.0
 NONE_YET = ""
-"""In `seen`: this node was looked at before any result had come."""
+"""In `seen`: this node was evaluated before any result had come."""
 
-Uses: TypeAlias = dict[str, Any]
-"""Node path → what was used up there: the id of a result, True of a state, `patterns.Seen`."""
+Consumed: TypeAlias = dict[str, Any]
+"""Node path → what was consumed: the id of a result, True for a state, `patterns.Seen`."""
 
 Standing: TypeAlias = Literal["awaited", "live", "done", "failed", "canceled", "unknown", "blocked"]
 """Of a task or trigger that a condition names. awaited: a trigger that may run again; blocked: one
-that never will; unknown: nobody knows the id."""
+that never will; unknown: no such id."""
 
 
 class ConditionFacts(Protocol):
-    """What conditions are judged by."""
+    """What conditions are evaluated by."""
 
     def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
-        """The task named, its retries, or a trigger's runs that ended so, oldest first."""
+        """Ids of the task, its retries or a trigger's runs that ended so, oldest first."""
         ...
 
     def files(self, pattern: Pattern) -> Seen | None:
-        """The files that are meant; None when they are too many."""
+        """The files that match; None: too many."""
         ...
 
     def exists(self, pattern: Pattern) -> bool | None:
-        """Whether anything that is meant exists; None when that is too much to look through."""
+        """Whether anything matches; None: too much to list."""
         ...
 
     def answer(self, path: str) -> bool | None:
-        """What a model said of this node a short time ago; None when it was not asked."""
+        """The recent answer of a model for this node; None: it was not asked."""
         ...
 
     def standing(self, subject: str) -> Standing: ...
@@ -77,7 +77,7 @@ class ConditionFacts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node, judged. `why` and `facts` are put into words by `explain`."""
+    """One evaluated node. `explain` has the words for `why` and `facts`."""
 
     path: str
     kind: str
@@ -85,34 +85,32 @@ class Node:
     why: str
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     fresh: bool = False
-    uses: Uses = field(default_factory=dict[str, Any])
-    """What a firing writes into `seen`, this node's children included."""
+    consumes: Consumed = field(default_factory=dict[str, Any])
+    """What a firing writes into `seen`, with the children's."""
     upstream: tuple[str, ...] = ()
-    """Tasks whose results a firing is about."""
-    keeps: bool = False
-    """Whether its uses may be added up until later: files and levels may, single results not."""
+    """Tasks whose results a firing consumes."""
+    may_gather: bool = False
+    """Whether events may gather until later: files and levels may, results may not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A condition, judged."""
-
     root: Node
     nodes: dict[str, Node]
-    baseline: Uses
-    """First looks at files: to be remembered now, whatever is decided."""
-    forgets: frozenset[str]
-    """Levels that have turned false: their use is over."""
-    asks: tuple[str, ...]
-    """Paths of the llm_eval nodes by which it may come to hold."""
+    baseline: Consumed
+    """First looks at files: recorded now, whatever is decided."""
+    turned_false: frozenset[str]
+    """Levels that have turned false: removed from `seen`."""
+    open_questions: tuple[str, ...]
+    """Paths of the llm_eval nodes whose answers may make it hold."""
     blocked_by: str | None
-    """A task or trigger because of which it can never hold."""
+    """The task or trigger because of which it can never hold."""
     more: bool = False
-    """Whether more has happened than one firing uses up."""
+    """Whether more has happened than one firing consumes."""
 
     @property
     def lost_to(self) -> str | None:
-        """The task that was to be done, and failed or was canceled, so that it can never hold."""
+        """The task that it needs done, and that failed or was canceled."""
         ended = (
             node.facts["subject"]
             for node in self.nodes.values()
@@ -121,13 +119,11 @@ class Verdict:
         return self.blocked_by if self.blocked_by in ended else None
 
     def fires(self, cooldown: float) -> bool:
-        """Whether it is to fire once no cooldown is in the way."""
+        """Whether it fires when no cooldown is running."""
         return self.root.holds is True and (self.root.fresh or cooldown > 0)
 
 
 class Leaf(NamedTuple):
-    """A node as it stands in a definition."""
-
     path: str
     condition: Condition
 
@@ -148,9 +144,9 @@ _PARAMS: dict[str, type[BaseModel]] = {
 _ADAPTER: TypeAdapter[Condition] = TypeAdapter(Condition)
 
 
-def read(given: object) -> Condition:
-    """A condition as on disk, still to be checked; ValidationError where it is none at all."""
-    return _ADAPTER.validate_python(given)
+def read(value: object) -> Condition:
+    """A condition as on disk, unchecked; ValidationError where it is none."""
+    return _ADAPTER.validate_python(value)
 
 
 def all_of(parts: Sequence[Condition]) -> Condition:
@@ -161,14 +157,14 @@ def all_of(parts: Sequence[Condition]) -> Condition:
 
 
 def _inner(params: object) -> Sequence[Condition]:
-    """The conditions an and, or, not is made of."""
+    """The children of an and, or, not."""
     if isinstance(params, JoinedParameters):
         return params.conditions
     return [params.condition] if isinstance(params, NotParameters) else ()
 
 
 def _below(condition: Condition, path: str) -> list[tuple[str, Condition]]:
-    """The nodes right below one, with their paths."""
+    """The children, with their paths."""
     return [(f"{path}.{number}", it) for number, it in enumerate(_inner(condition.params))]
 
 
@@ -180,7 +176,7 @@ def walk(condition: Condition, path: str = ROOT) -> Iterator[Leaf]:
 
 
 def check(condition: Condition) -> None:
-    """Raise BadInput unless every node can be judged; its field tells which can not."""
+    """Raise BadInput, with its field, unless every node can be evaluated."""
     _check(condition, "condition", 0, itertools.count(1))
 
 
@@ -221,7 +217,7 @@ _COMPLAINTS = {
 
 
 def _params_of(condition: Condition, place: str) -> BaseModel:
-    """What a condition takes, also of one that is broken below, or has too many nodes."""
+    """The parameters, also of a node that is invalid below."""
     if not isinstance(condition, BrokenCondition):
         return condition.params
     try:
@@ -241,26 +237,26 @@ def subjects(condition: Condition) -> frozenset[str]:
 
 
 def watched(condition: Condition) -> tuple[Pattern, ...]:
-    """The files a condition looks at."""
+    """The files a condition depends on."""
     looking = (it for _, it in walk(condition) if isinstance(it, (FileChanged, FileExists)))
     return tuple(patterns.parse(it.params.path) for it in looking)
 
 
 def questions(condition: Condition) -> dict[str, str]:
-    """What a model is asked: node path → prompt."""
+    """Node path → prompt, of the llm_eval nodes."""
     asking = ((path, it) for path, it in walk(condition) if isinstance(it, LlmEvalCondition))
     return {path: it.params.prompt for path, it in asking}
 
 
-def cooldown_of(condition: Condition, given: float | None) -> float:
-    """The cooldown in force. Units: seconds. Source: spec 4, llm_eval: a day unless told."""
-    if given is not None:
-        return given
+def cooldown_of(condition: Condition, configured: float | None) -> float:
+    """The cooldown in force. Units: seconds. Source: spec 4: a day by default for llm_eval."""
+    if configured is not None:
+        return configured
     return LLM_COOLDOWN_S if questions(condition) else 0.0
 
 
-def cools_until(cooldown: float, last: datetime | None) -> datetime | None:
-    """When the cooldown after the last firing ends; None when there is none. Units: seconds."""
+def cooldown_end(cooldown: float, last: datetime | None) -> datetime | None:
+    """When the cooldown after the last firing ends. Units: seconds."""
     if last is None or not cooldown:
         return None
     try:
@@ -269,83 +265,89 @@ def cools_until(cooldown: float, last: datetime | None) -> datetime | None:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def still_meant(old: Condition | None, new: Condition, seen: Uses) -> Uses:
-    """What of `seen` still stands after an edit: the memory of nodes that are as they were."""
+def still_valid(old: Condition | None, new: Condition, seen: Consumed) -> Consumed:
+    """What of `seen` stays valid after an edit: that of unchanged nodes."""
     if old is None:
         return {}
     before = {path: condition for path, condition in walk(old) if path in seen}
-    kept: Uses = {}
+    valid: Consumed = {}
     for path, condition in walk(new):
         same = [known for known, was in before.items() if was == condition]
-        if same:  # where it stood before, if that is one of several
-            kept[path] = seen[path if path in same else same[0]]
-    return kept
+        if same:  # at its own path, if several are equal
+            valid[path] = seen[path if path in same else same[0]]
+    return valid
 
 
-# ---- judgement
+# ---- evaluation
 
 
 def evaluate(
-    condition: Condition, facts: ConditionFacts, seen: Uses, *, cooldown: float = 0
+    condition: Condition, facts: ConditionFacts, seen: Consumed, *, cooldown: float = 0
 ) -> Verdict:
-    """Judge a checked condition by what earlier firings used and first looks found (`seen`).
+    """Evaluate a checked condition by what earlier firings consumed (`seen`).
 
-    Without a cooldown (units: seconds) every result has a firing of its own, as it has when each is
-    judged at the moment it is written. With one, or beside a sibling of an `and`, what has gathered
-    meanwhile is used up together.
+    Without a cooldown (units: seconds) every result has a firing of its own, as if evaluated when
+    it was written. With one, or below an `and`, all that has gathered is consumed together.
     """
-    judge = _Judge(facts, seen)
-    judge.node(condition, ROOT, each=cooldown == 0)
-    judge.ask(condition, ROOT, wanted=True)
-    nodes, levels = judge.nodes, {p: n for p, n in judge.nodes.items() if n.kind not in EDGES}
+    evaluation = _Evaluation(facts, seen)
+    evaluation.node(condition, ROOT, each=cooldown == 0)
+    evaluation.ask(condition, ROOT, wanted=True)
+    nodes, levels = (
+        evaluation.nodes,
+        {p: n for p, n in evaluation.nodes.items() if n.kind not in EDGES},
+    )
     return Verdict(
         root=nodes[ROOT],
         nodes=nodes,
-        baseline=judge.baseline,
-        forgets=frozenset(p for p, node in levels.items() if node.holds is False and p in seen),
-        asks=tuple(p for p, n in levels.items() if n.kind == "llm_eval" and n.why == "to_ask"),
+        baseline=evaluation.baseline,
+        turned_false=frozenset(
+            p for p, node in levels.items() if node.holds is False and p in seen
+        ),
+        open_questions=tuple(
+            p for p, n in levels.items() if n.kind == "llm_eval" and n.why == "to_ask"
+        ),
         blocked_by=_blocked_by(condition, ROOT, nodes),
-        more=judge.more,
+        more=evaluation.more,
     )
 
 
-class _Judge:
-    def __init__(self, facts: ConditionFacts, seen: Uses) -> None:
+class _Evaluation:
+    def __init__(self, facts: ConditionFacts, seen: Consumed) -> None:
         self._facts, self._seen = facts, seen
         self.nodes: dict[str, Node] = {}
-        self.baseline: Uses = {}
+        self.baseline: Consumed = {}
         self.more = False
 
     def node(self, condition: Condition, path: str, *, each: bool = False) -> Node:
-        """Judge a node and all below it; `each`: what has happened here is used up one by one."""
+        """Evaluate a node and all below it; `each`: events are consumed one by one."""
         match condition:
             case AndCondition() | OrCondition():
-                found = self._joined(condition, path, each=each)
+                evaluated = self._joined(condition, path, each=each)
             case NotCondition():
                 child = self.node(condition.params.condition, f"{path}.0")
                 if child.holds is None:
-                    found = Node(path, condition.type, None, child.why, child.facts)
+                    evaluated = Node(path, condition.type, None, child.why, child.facts)
                 else:
-                    found = self._level(condition, path, not child.holds, "turned")
+                    evaluated = self._level(condition, path, not child.holds, "turned")
             case TaskDone() | TaskFailed():
-                found = self._task(condition, path, each=each)
+                evaluated = self._task(condition, path, each=each)
             case FileChanged():
-                found = self._changed(condition, path)
+                evaluated = self._changed(condition, path)
             case FileExists():
                 holds = self._facts.exists(patterns.parse(condition.params.path))
                 why = {True: "exists", False: "missing", None: "too_many"}[holds]
-                found = self._level(condition, path, holds, why)
+                evaluated = self._level(condition, path, holds, why)
             case LlmEvalCondition():
                 holds = self._facts.answer(path)
                 why = {True: "said_yes", False: "said_no", None: "not_needed"}[holds]
-                found = self._level(condition, path, holds, why)
+                evaluated = self._level(condition, path, holds, why)
             case BrokenCondition():
                 raise BadInput(f"condition: expected a checked one, got {condition.type!r}")
-        self.nodes[path] = found
-        return found
+        self.nodes[path] = evaluated
+        return evaluated
 
     def ask(self, condition: Condition, path: str, *, wanted: bool) -> None:
-        """Mark the questions by which an open node may become what is wanted of it."""
+        """Mark the questions whose answers may give an open node the wanted value."""
         node = self.nodes[path]
         if node.holds is not None or not self._may_become(condition, path, wanted=wanted):
             return
@@ -359,7 +361,7 @@ class _Judge:
             self.nodes[path] = replace(node, why=child_node.why, facts=child_node.facts)
 
     def _may_become(self, condition: Condition, path: str, *, wanted: bool) -> bool:
-        """Whether answers may make a node so: too many files stay what is not known."""
+        """Whether answers may give a node this value; too many files stay undecided."""
         holds = self.nodes[path].holds
         if holds is not None or isinstance(condition, LlmEvalCondition):
             return holds is None or holds is wanted
@@ -372,10 +374,10 @@ class _Judge:
         decisive = isinstance(condition, OrCondition)
         one_by_one = each and decisive
         below = _below(condition, path)
-        judged = [self.node(child, place, each=one_by_one) for place, child in below]
-        values = [node.holds for node in judged]
+        evaluated = [self.node(child, place, each=one_by_one) for place, child in below]
+        values = [node.holds for node in evaluated]
         holds = decisive if decisive in values else (None if None in values else not decisive)
-        true = sorted((node for node in judged if node.holds), key=lambda node: not node.fresh)
+        true = sorted((node for node in evaluated if node.holds), key=lambda node: not node.fresh)
         if one_by_one and len(true) > 1 and true[0].fresh:
             self.more |= true[1].fresh
             true = true[:1]
@@ -384,17 +386,19 @@ class _Judge:
             condition.type,
             holds,
             "joined",
-            {"true": values.count(True), "of": len(judged)},
+            {"true": values.count(True), "of": len(evaluated)},
             fresh=holds is True and any(node.fresh for node in true),
-            uses={key: value for node in true for key, value in node.uses.items()},
+            consumes={key: value for node in true for key, value in node.consumes.items()},
             upstream=tuple(dict.fromkeys(id_ for node in true for id_ in node.upstream)),
-            keeps=all(node.keeps for node in true if node.fresh),
+            may_gather=all(node.may_gather for node in true if node.fresh),
         )
 
     def _level(self, condition: Condition, path: str, holds: bool | None, why: str) -> Node:
         fresh = holds is True and path not in self._seen
-        uses = {path: True} if holds else {}
-        return Node(path, condition.type, holds, why, fresh=fresh, uses=uses, keeps=True)
+        consumes = {path: True} if holds else {}
+        return Node(
+            path, condition.type, holds, why, fresh=fresh, consumes=consumes, may_gather=True
+        )
 
     def _task(self, condition: TaskDone | TaskFailed, path: str, *, each: bool) -> Node:
         kind, subject = condition.type, condition.params.task_id
@@ -434,14 +438,16 @@ class _Judge:
         if not names:
             return Node(path, condition.type, False, "unchanged", {"files": len(files)})
         facts = {"changed": len(names), "names": names[:5]}
-        return Node(path, condition.type, True, "changed", facts, True, {path: files}, keeps=True)
+        return Node(
+            path, condition.type, True, "changed", facts, True, {path: files}, may_gather=True
+        )
 
 
 _NEVER: dict[str, frozenset[Standing]] = {
     "task_done": frozenset({"failed", "canceled", "unknown", "blocked"}),
     "task_failed": frozenset({"done", "canceled", "unknown", "blocked"}),
 }
-"""How it is with a task that will never end so."""
+"""The standings of a task that will never end so."""
 
 
 def _blocked_by(condition: Condition, path: str, nodes: dict[str, Node]) -> str | None:

@@ -1,11 +1,10 @@
-"""What follows from one look at a trigger. Pure: facts and `now` come in, nothing is changed.
+"""Decides what follows from one look at a trigger. Pure: takes facts and `now`.
 
-`take_up` settles what is known once a definition is in force; `decide` whether it fires:
-`decide_slot` for one that is due or was missed, `decide_condition` for a condition, and so for a
-chain's next step; `after_firing` what is known when that has been done. Whoever calls them writes
-it down.
+`take_up`: the state once a definition is in force. `decide`: whether it fires; `decide_slot` for a
+due or missed slot, `decide_condition` for a condition. `after_firing`: the state after it. Callers
+write the state.
 
-A run's id follows from trigger and slot: deciding the same again gives the run that is there.
+A run's id is derived from trigger and slot, so the same decision gives the same run.
 """
 
 from __future__ import annotations
@@ -32,25 +31,25 @@ from mimikit.triggers import conditions, schedule
 from mimikit.triggers.conditions import Verdict
 
 LOOK_AGAIN = timedelta(seconds=60)
-"""How often a condition is looked at that waits for something of which an event should tell."""
-POLL = timedelta(seconds=2)
-"""How often files are looked at of which the kernel does not tell."""
+"""Of a condition that waits for the end of a run: in case its event is lost."""
+POLL_EVERY = timedelta(seconds=2)
+"""Of files that the kernel does not watch."""
 
 
 class TriggerFacts(conditions.ConditionFacts, Protocol):
-    """What is decided by, beside the trigger and its state."""
+    """What a decision needs beside the trigger and its state."""
 
     zone: ZoneInfo
-    """The workspace's, for a cron line without one."""
+    """The workspace's, for cron lines without one."""
     answers_last: timedelta
-    """So long what a model said counts."""
+    """How long a model's answer is valid."""
 
     def is_settled(self, slot: str, run: Task) -> bool:
-        """Whether this slot ran or was skipped: the clock went back over it, or a crash came."""
+        """Whether this slot ran or was skipped: before a crash, or before the clock went back."""
         ...
 
     def is_blind(self) -> bool:
-        """Whether files it looks at may change without anybody being told."""
+        """Whether its files may change without an event."""
         ...
 
     def is_live(self, task_id: str) -> bool: ...
@@ -64,34 +63,34 @@ class SkippedSlot:
     slot: str
     reason: str
     missed: int
-    """So many slots came after it, up to now."""
+    """Slots that came after it, up to now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from a look. Nothing fires where `firing` is None."""
+    """What follows from a look."""
 
     state: TriggerState
-    """What is known now; equal to what was known if nothing is new."""
+    """Equal to the one before if nothing is new."""
     firing: FiringIntent | None = None
     more: bool = False
-    """Whether more has happened than this firing uses up."""
+    """Whether more has happened than this firing consumes."""
     skipped: SkippedSlot | None = None
     lost_to: str | None = None
-    """It is a step of a chain that can not run any more: that before it failed or was canceled."""
+    """The task of the step before, which failed or was canceled: it can never run."""
     is_over: bool = False
-    """Its one time has been: it is to be removed."""
+    """Its only slot has run: remove it."""
     is_early: bool = False
-    """It was looked at for a slot that it does not wait for."""
+    """Its slot has not come."""
     asks: dict[str, str] = field(default_factory=dict[str, str])
-    """The questions (by node path) on which its condition depends."""
+    """The llm_eval prompts, by node path, on which its condition depends."""
     waits_for: str | None = None
-    """The run before, whose end is waited for."""
+    """The live run whose end it waits for."""
     look_at: datetime | None = None
-    """When to look again though no event tells; None: not before one does."""
+    """When to look again without an event."""
 
 
-# ---- a definition is taken up
+# ---- a new definition
 
 
 def take_up(
@@ -103,24 +102,24 @@ def take_up(
     is_new: bool,
     zone: ZoneInfo,
 ) -> Decision:
-    """What is known once a definition is in force: made, edited, paused, resumed.
+    """The state once a definition is in force: created, edited, paused, resumed.
 
-    `before`: the one that was accepted last; of use where `is_new`: this is good and is not that.
+    `before`: the definition accepted last. `is_new`: this one differs from it.
     """
     state = _accepted(trigger, before, state, now, zone) if is_new else state
     skipped: SkippedSlot | None = None
     plan, slot = trigger.schedule, state.next_run_at
     if not trigger.enabled:
         state = state if state.paused else state.but(paused=True)
-    elif state.paused:  # while it was paused it had no slots: those that came are skipped
+    elif state.paused:  # slots that came while it was paused are skipped
         if plan is not None and plan.run_at is None and slot is not None and slot <= now:
             missed = schedule.count_slots_after(plan, slot, now=now, zone=zone)
             skipped = SkippedSlot(time_text(slot), "paused", missed)
             state = state.but(next_run_at=_following(trigger, slot, now, zone))
-        # Failures from before it was resumed do not count.
+        # Earlier failures do not count.
         state = state.but(paused=False, paused_by=None, failure_streak=0, last_failure=None)
     if plan is not None and (trigger.enabled or state.next_run_at is None):
-        # A paused one keeps the slot it was paused at: at its resume that tells what it skipped.
+        # A paused one keeps its slot, from which the skipped ones are counted when it is resumed.
         slot = schedule.slot_to_wait_for(
             plan,
             now=now,
@@ -136,7 +135,7 @@ def take_up(
 def _accepted(
     trigger: Trigger, before: Trigger | None, state: TriggerState, now: datetime, zone: ZoneInfo
 ) -> TriggerState:
-    """The state once this definition is known to be good; what was edited begins anew."""
+    """The state once this definition is accepted; what was edited begins anew."""
     definition = trigger.to_dict()
     if trigger.schedule is not None:
         planned, known = state.next_run_at, state.last_good
@@ -149,21 +148,18 @@ def _accepted(
         return state
     if state.last_good is None or (before and before.condition == trigger.condition):
         return state.but(last_good=definition)
-    seen = conditions.still_meant(before and before.condition, trigger.condition, state.seen)
+    seen = conditions.still_valid(before and before.condition, trigger.condition, state.seen)
     return state.but(
         last_good=definition, next_run_at=None, seen=seen, verdicts={}, answers={},
         last_eval_at=None, false_streak=0,
     )  # fmt: skip
 
 
-# ---- does it fire?
+# ---- firing
 
 
 def decide(trigger: Trigger, state: TriggerState, facts: TriggerFacts, now: datetime) -> Decision:
-    """Whether a trigger that is enabled fires now, and what else follows.
-
-    `state`: what is known of it; no firing is under way.
-    """
+    """Whether an enabled trigger, without a firing in progress, fires now."""
     if trigger.condition is not None:
         return decide_condition(trigger, trigger.condition, state, facts, now)
     if trigger.schedule is not None and state.next_run_at is not None:
@@ -179,10 +175,9 @@ def decide_slot(
     facts: TriggerFacts,
     now: datetime,
 ) -> Decision:
-    """A due slot runs, unless it has run or the run before is not over.
+    """A due slot runs, unless it has run already or the run before is live.
 
-    A missed one runs late, once, however late; the slots after it that have passed too are counted
-    and told, not made up.
+    A missed slot runs late, once; the slots missed after it are counted, not run.
     """
     if slot > now:
         return Decision(state, is_early=True)
@@ -193,7 +188,7 @@ def decide_slot(
     if facts.is_settled(name, run):
         is_over = plan.run_at is not None
         return Decision(state.but(next_run_at=following), is_over=is_over, look_at=following)
-    if plan.run_at is None and _piles_up(trigger, state, facts):
+    if plan.run_at is None and _would_overlap(trigger, state, facts):
         return Decision(
             state.but(last_verdict="skipped", next_run_at=following),
             skipped=SkippedSlot(name, "overlap", missed),
@@ -206,51 +201,51 @@ def decide_slot(
 def decide_condition(
     trigger: Trigger, condition: Condition, state: TriggerState, facts: TriggerFacts, now: datetime
 ) -> Decision:
-    """A condition fires where something new makes it hold and nothing hinders it.
-
-    So a chain goes on: its next step is the trigger whose condition waits for the end of this one.
-    """
+    """A condition fires when something new makes it hold, without a cooldown or overlap."""
     if state.last_triggered_at is not None and state.last_triggered_at > now:
         state = state.but(last_triggered_at=now)  # the clock was set back
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
     verdict = conditions.evaluate(condition, facts, state.seen, cooldown=cooldown)
-    kept = {path: used for path, used in state.seen.items() if path not in verdict.forgets}
-    found = state.but(
-        seen={**kept, **verdict.baseline},
+    seen_still = {
+        path: used for path, used in state.seen.items() if path not in verdict.turned_false
+    }
+    evaluated = state.but(
+        seen={**seen_still, **verdict.baseline},
         initialized=True,
         verdicts=_verdicts(state, verdict, now),
         blocked_by=verdict.blocked_by,
     )
     if trigger.once and (lost_to := verdict.lost_to) is not None:
-        return Decision(found, lost_to=lost_to)
-    cools_until = conditions.cools_until(cooldown, state.last_triggered_at)
-    if cools_until is not None and cools_until > now:
-        said = "cooling" if verdict.root.holds else "waits"
-        return Decision(found.but(last_verdict=said), look_at=cools_until)
-    # A change is kept until the run before is over. A task's result is never added to another:
-    # each has a firing of its own.
-    can_wait = verdict.root.holds and verdict.root.keeps
-    waits_for = found.last_task_id if can_wait and _piles_up(trigger, found, facts) else None
+        return Decision(evaluated, lost_to=lost_to)
+    cooldown_end = conditions.cooldown_end(cooldown, state.last_triggered_at)
+    if cooldown_end is not None and cooldown_end > now:
+        outcome = "cooling" if verdict.root.holds else "waits"
+        return Decision(evaluated.but(last_verdict=outcome), look_at=cooldown_end)
+    # A change is kept until the run before has ended. Results are not: each has its own firing.
+    can_wait = verdict.root.holds and verdict.root.may_gather
+    waits_for = (
+        evaluated.last_task_id if can_wait and _would_overlap(trigger, evaluated, facts) else None
+    )
     if verdict.fires(cooldown) and waits_for is None:
-        seen = {**found.seen, **verdict.root.uses}
+        seen = {**evaluated.seen, **verdict.root.consumes}
         after = conditions.evaluate(condition, facts, seen, cooldown=cooldown)
         return Decision(
-            found.but(verdicts=_verdicts(found, after, now)),
-            firing=_edge_firing(trigger, found, verdict, facts, now),
+            evaluated.but(verdicts=_verdicts(evaluated, after, now)),
+            firing=_edge_firing(trigger, evaluated, verdict, facts, now),
             more=verdict.more,
         )
-    found = found.but(last_verdict="overlap" if waits_for else "waits")
-    prompts = conditions.questions(condition) if verdict.asks else {}
+    evaluated = evaluated.but(last_verdict="overlap" if waits_for else "waits")
+    prompts = conditions.questions(condition) if verdict.open_questions else {}
     return Decision(
-        found,
-        asks={path: prompts[path] for path in verdict.asks},
+        evaluated,
+        asks={path: prompts[path] for path in verdict.open_questions},
         waits_for=waits_for,
-        look_at=_next_look(found, facts, now, waits_for),
+        look_at=_next_look(evaluated, facts, now, waits_for),
     )
 
 
-def _piles_up(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -> bool:
-    """Whether a run would come on top of one that is not over, and shall not."""
+def _would_overlap(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -> bool:
+    """Whether the last run is live and must not overlap."""
     last = state.last_task_id
     may_pile_up = trigger.overlap == "queue" or trigger.profile == REMINDER
     return not may_pile_up and last is not None and facts.is_live(last)
@@ -259,33 +254,33 @@ def _piles_up(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -> boo
 def _edge_firing(
     trigger: Trigger, state: TriggerState, verdict: Verdict, facts: TriggerFacts, now: datetime
 ) -> FiringIntent:
-    """The firing of a condition; its slot is named by its number and what it uses up."""
-    uses, upstream = verdict.root.uses, verdict.root.upstream
-    digest = hashlib.sha256(dump_line(uses)).hexdigest()[:12]
+    """The firing of a condition; its slot is its number and a digest of what it consumes."""
+    consumes, upstream = verdict.root.consumes, verdict.root.upstream
+    digest = hashlib.sha256(dump_line(consumes)).hexdigest()[:12]
     slot = f"{time_text(trigger.created_at)} #{state.fire_count + 1} {digest}"
     run = make_run(trigger, slot, now, upstream=upstream)
-    if upstream and trigger.origin == "file":  # a step made by hand knows no trace of its own
+    if upstream and trigger.origin == "file":  # a step made by hand takes its upstream's trace
         run = run.but(trace_id=facts.trace_of(upstream[0]) or run.trace_id)
-    return FiringIntent(slot=slot, task=run, fired_at=now, seen=uses)
+    return FiringIntent(slot=slot, task=run, fired_at=now, seen=consumes)
 
 
 def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str, NodeVerdict]:
-    """What each node was found to be; one that is as it was keeps the time it became so."""
-    found: dict[str, NodeVerdict] = {}
+    """The verdict on each node; an unchanged one keeps its time."""
+    verdicts: dict[str, NodeVerdict] = {}
     for path, node in verdict.nodes.items():
         new = NodeVerdict(holds=node.holds, why=node.why, facts=node.facts, at=now)
         old = state.verdicts.get(path)
-        found[path] = old if old is not None and old.but(at=now) == new else new
-    return found
+        verdicts[path] = old if old is not None and old.but(at=now) == new else new
+    return verdicts
 
 
-# ---- after it
+# ---- after a firing
 
 
 def after_firing(
     trigger: Trigger, state: TriggerState, firing: FiringIntent, zone: ZoneInfo
 ) -> TriggerState | None:
-    """What is known once a firing is carried out; None: it fires once, and is gone."""
+    """The state after a firing; None: it fires only once, remove it."""
     if trigger.once or (trigger.schedule is not None and trigger.schedule.run_at is not None):
         return None
     now = firing.fired_at
@@ -306,11 +301,11 @@ def after_firing(
 def look_after_firing(
     trigger: Trigger, fired: TriggerState, facts: TriggerFacts, now: datetime
 ) -> datetime | None:
-    """The next slot, the end of the cooldown, or where no event tells the next look."""
+    """The next slot, the end of the cooldown, or the next look without an event."""
     if trigger.condition is None:
         return fired.next_run_at
     cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
-    return conditions.cools_until(cooldown, now) or _next_look(fired, facts, now)
+    return conditions.cooldown_end(cooldown, now) or _next_look(fired, facts, now)
 
 
 def _next_look(
@@ -319,7 +314,7 @@ def _next_look(
     times = [now + LOOK_AGAIN] if waits_for is not None else []
     if facts.is_blind():
         hopeless = any(verdict.why == "too_many" for verdict in state.verdicts.values())
-        times.append(now + (LOOK_AGAIN if hopeless else POLL))
+        times.append(now + (LOOK_AGAIN if hopeless else POLL_EVERY))
     times += [answer.at + facts.answers_last for answer in state.answers.values()]
     return min((time for time in times if time > now), default=None)
 
@@ -327,17 +322,17 @@ def _next_look(
 def _following(
     trigger: Trigger, slot: datetime | None, now: datetime, zone: ZoneInfo
 ) -> datetime | None:
-    """The slot after this one, which is settled; None where there is none."""
+    """The slot after this one, if any."""
     if trigger.schedule is None or slot is None:
         return None
     return schedule.next_run_at(trigger.schedule, now=now, planned=slot, zone=zone)
 
 
 def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ...] = ()) -> Task:
-    """The run of a trigger for one slot; the same slot always gives the same id.
+    """The run of a trigger for one slot, with an id derived from both.
 
-    `slot`: a planned time, a condition's edge or a command, by name; `upstream`: the tasks whose
-    results it builds on.
+    `slot`: names a planned time, a condition's edge or a command; `upstream`: the tasks whose
+    results it is given.
     """
     return Task(
         id=derived_id("task", trigger.id, slot),

@@ -1,6 +1,6 @@
-"""Triggers in words: when they run, why they did or did not fire. Pure: says what records say.
+"""Triggers in words: when they run, why they did or did not fire, how they went. Pure.
 
-The words stand in the catalogue, in English and Chinese (`language/phrases.toml`).
+The words are in the catalogue, in English and Chinese (`language/phrases.toml`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mimikit.language.phrases import (
     moment_words,
     say_both,
 )
-from mimikit.protocol.models import REMINDER, Instant, to_utc
+from mimikit.protocol.models import REMINDER, EndStatus, FailureReason, Instant, to_utc
 from mimikit.protocol.triggers import (
     AndCondition,
     BrokenCondition,
@@ -41,20 +41,21 @@ from mimikit.protocol.triggers import (
     Trigger,
     TriggerState,
 )
-from mimikit.triggers import conditions
-from mimikit.triggers.schedule import MOST_COUNTED
+from mimikit.triggers import conditions, schedule
 
 TitleOf: TypeAlias = Callable[[str], str]
 """The title of a task or trigger, by its id."""
 
-_MOST_PROMPT = 80
+MAX_SLOTS = 50
+_MAX_PROMPT = 80
+_LATE = timedelta(seconds=60)
 
 
 # ---- when
 
 
 def trigger_words(trigger: Trigger, title_of: TitleOf = str) -> Words:
-    """When a trigger makes a task."""
+    """When a trigger fires."""
     if trigger.schedule is not None:
         return schedule_words(trigger.schedule)
     if trigger.condition is not None:
@@ -63,17 +64,14 @@ def trigger_words(trigger: Trigger, title_of: TitleOf = str) -> Words:
     return say_both("trigger_never")
 
 
-def schedule_words(schedule: Schedule) -> Words:
+def schedule_words(plan: Schedule) -> Words:
     """A schedule: `every 10 seconds`, 「每周一 09:00（Asia/Shanghai）」."""
-    if schedule.interval is not None:
-        seconds = schedule.interval
-        return {language: interval_words(seconds, language) for language in TABLE}
-    if schedule.cron is not None:
-        line, named = schedule.cron, schedule.timezone
-        return {language: cron_words(line, language, named) for language in TABLE}
-    if schedule.run_at is not None:
-        at, zone = schedule.run_at, ZoneInfo(schedule.timezone or "UTC")
-        moment: Words = {language: moment_words(at, zone, language) for language in TABLE}
+    if plan.interval is not None:
+        return {language: interval_words(plan.interval, language) for language in TABLE}
+    if plan.cron is not None:
+        return {language: cron_words(plan.cron, language, plan.timezone) for language in TABLE}
+    if plan.run_at is not None:
+        moment = _moment(plan.run_at, ZoneInfo(plan.timezone or "UTC"))
         return say_both("trigger_once", moment=moment)
     return say_both("trigger_never")
 
@@ -99,14 +97,14 @@ def condition_words(condition: Condition, title_of: TitleOf = str) -> Words:
             return say_both(key, title=title_of(condition.params.task_id))
         case LlmEvalCondition():
             prompt = " ".join(condition.params.prompt.split())
-            cut = prompt if len(prompt) <= _MOST_PROMPT else prompt[: _MOST_PROMPT - 1] + "…"
+            cut = prompt if len(prompt) <= _MAX_PROMPT else prompt[: _MAX_PROMPT - 1] + "…"
             return say_both(key, prompt=cut)
         case BrokenCondition():
             return {"en": condition.type, "zh": condition.type}
 
 
 def notes(trigger: Trigger, *, asked_every_s: float) -> list[Words]:
-    """What whoever makes this trigger should know: what it may cost."""
+    """What a new trigger may cost, in calls a day."""
     if trigger.condition is None or not conditions.questions(trigger.condition):
         return []
     most = round(86400 / asked_every_s)
@@ -123,7 +121,7 @@ State = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ExplanationContext:
-    """What an explanation is made from."""
+    """What an explanation needs beside the trigger."""
 
     now: datetime
     zone: ZoneInfo
@@ -131,15 +129,13 @@ class ExplanationContext:
     consumer_up: bool = True
     queues_paused: bool = False
     slots: Sequence[dict[str, Any]] = ()
-    """The trigger's lines in the ledger, oldest first."""
+    """The trigger's ledger lines, oldest first."""
     is_live: Callable[[str], bool] = lambda _task_id: False
-    """Whether a task waits or runs."""
+    """Whether a task is queued or running."""
     model_missing: str | None = None
 
 
 class _Shown(BaseModel):
-    """Keys are camelCase where it is shown."""
-
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
 
@@ -156,7 +152,7 @@ class NodeExplanation(_Shown):
 
 
 class SlotExplanation(_Shown):
-    """One line of the ledger; a user may have had a hand in it."""
+    """One ledger line. Times are text, as a user may have edited the file."""
 
     at: str
     slot: str | None = None
@@ -168,7 +164,7 @@ class SlotExplanation(_Shown):
 
 
 class Explanation(_Shown):
-    """What a trigger does now and why, what it did before."""
+    """What a trigger does now and why, and its past slots."""
 
     state: State
     headline: Words
@@ -177,30 +173,27 @@ class Explanation(_Shown):
     slots: list[SlotExplanation] = []
 
 
-MAX_SLOTS = 50
-_TOLD = frozenset({"slot", "ordered"})
-
-
 def explain(
     trigger: Trigger | None, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> Explanation:
-    """Everything there is to say about one trigger: its definition in force, if there is one.
-
-    `broken`: what is wrong with its file.
-    """
-    told = [line for line in here.slots if line.get("event") in _TOLD and _time(line.get("at"))]
-    slots = [row for line in told[::-1] for row in _rows(line)][:MAX_SLOTS]
-    kind, said = headline(trigger, state, broken, here, slots)
+    """`trigger`: the definition in force, if any. `broken`: what is wrong with its file."""
+    lines = [
+        line
+        for line in reversed(here.slots)
+        if line.get("event") in ("slot", "ordered") and _time(line.get("at"))
+    ]
+    slots = [row for line in lines for row in _rows(line)][:MAX_SLOTS]
+    kind, title = headline(trigger, state, broken, here, slots)
     if trigger is None:
-        return Explanation(state=kind, headline=said, slots=slots)
+        return Explanation(state=kind, headline=title, slots=slots)
     runs = "trigger_reminds" if trigger.profile == REMINDER else "trigger_runs"
     return Explanation(
         state=kind,
-        headline=said,
+        headline=title,
         lines=[
             say_both(runs, when=trigger_words(trigger, here.title_of)),
-            *_about_last(state, slots, here),
-            *_hindrances(trigger, state, broken, here),
+            *_last_slot(state, slots, here),
+            *_obstacles(trigger, state, broken, here),
         ],
         nodes=_nodes(trigger.condition, state, here) if trigger.condition else [],
         slots=slots,
@@ -214,22 +207,21 @@ def headline(
     here: ExplanationContext,
     slots: Sequence[SlotExplanation] = (),
 ) -> tuple[State, Words]:
-    """What a trigger waits for or does, in one line; of one that is gone what it did."""
+    """What a trigger waits for or does, in one line; of a removed one what it did."""
     if trigger is not None:
-        return _what_now(trigger, state, broken, here)
+        return _current(trigger, state, broken, here)
     if broken is not None:
         return "broken", say_both("trigger_never_good", broken=broken)
     ran = next((slot for slot in slots if slot.task_id), None)
     if ran is not None:
-        return "gone", say_both(
-            "trigger_fired_and_gone", at=_when(_time(ran.at), here), task=ran.task_id
-        )
+        at = _when(_time(ran.at), here)
+        return "gone", say_both("trigger_fired_and_gone", at=at, task=ran.task_id)
     if any(line.get("event") in ("trigger_created", "trigger_removed") for line in here.slots):
         return "gone", say_both("trigger_removed")
     return "unknown", say_both("trigger_no_such")
 
 
-def _what_now(
+def _current(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> tuple[State, Words]:
     if not trigger.enabled:
@@ -248,7 +240,7 @@ def _what_now(
     if trigger.condition is None:
         return "waits", say_both("trigger_neither")
     cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
-    until = conditions.cools_until(cooldown, state.last_triggered_at)
+    until = conditions.cooldown_end(cooldown, state.last_triggered_at)
     if until is not None and until > here.now:
         return "cooling", say_both("trigger_cooling", until=_when(until, here))
     if state.last_verdict == "overlap":
@@ -256,11 +248,10 @@ def _what_now(
     if not state.initialized:
         return "waits", say_both("trigger_not_yet")
     inner = condition_words(trigger.condition, here.title_of)
-    inner = {"en": inner["en"], "zh": inner["zh"].strip()}
-    return "waits", say_both("trigger_waits_until", inner=inner)
+    return "waits", say_both("trigger_waits_until", inner={**inner, "zh": inner["zh"].strip()})
 
 
-def _about_last(
+def _last_slot(
     state: TriggerState, slots: list[SlotExplanation], here: ExplanationContext
 ) -> list[Words]:
     if not slots:
@@ -272,21 +263,21 @@ def _about_last(
     elif last.state == "ran":
         planned = _time(last.planned_at)
         late = (_time(last.at) or here.now) - planned if planned else timedelta()
-        key = "fired_late" if late >= timedelta(seconds=60) else "fired_last"
+        key = "fired_late" if late >= _LATE else "fired_last"
         lines = [say_both(f"trigger_{key}", at=at, task=task, late=_span(late))]
     else:
         was = say_both("slot_missed" if last.state == "missed" else "slot_skipped")
         key = "last_slot_why" if last.reason else "last_slot"
         lines = [say_both(f"trigger_{key}", at=at, was=was, why=last.reason)]
     if last.missed:
-        more = "+" if last.missed >= MOST_COUNTED else ""
+        more = "+" if last.missed >= schedule.MAX_COUNTED else ""
         key = "missed_then_one" if last.missed == 1 else "missed_then"
         lines.append(say_both(f"trigger_{key}", n=f"{last.missed}{more}"))
     key = "times_fired_one" if state.fire_count == 1 else "times_fired"
     return [*lines, say_both(f"trigger_{key}", n=state.fire_count)]
 
 
-def _hindrances(
+def _obstacles(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> list[Words]:
     lines: list[Words] = []
@@ -294,8 +285,8 @@ def _hindrances(
         lines.append(say_both("trigger_no_consumer"))
     if here.queues_paused:
         lines.append(say_both("trigger_queues_paused"))
-    live = state.last_task_id is not None and here.is_live(state.last_task_id)
-    if live and trigger.overlap == "skip":
+    is_live = state.last_task_id is not None and here.is_live(state.last_task_id)
+    if is_live and trigger.overlap == "skip":
         lines.append(say_both("trigger_last_not_over", task=state.last_task_id))
     if n := state.failure_streak:
         lines.append(say_both("trigger_last_failed_one" if n == 1 else "trigger_last_failed", n=n))
@@ -310,23 +301,22 @@ def _hindrances(
 def _nodes(
     condition: Condition, state: TriggerState, here: ExplanationContext
 ) -> list[NodeExplanation]:
-    found: list[NodeExplanation] = []
+    nodes: list[NodeExplanation] = []
     for path, node in conditions.walk(condition):
         verdict = state.verdicts.get(path)
         is_joint = node.type in ("and", "or", "not")
+        words = say_both(f"node_{node.type}") if is_joint else condition_words(node, here.title_of)
         shown = NodeExplanation(
             path=path,
             depth=path.count("."),
             type=node.type,
-            words=say_both(f"node_{node.type}")
-            if is_joint
-            else condition_words(node, here.title_of),
+            words=words,
             holds=verdict.holds if verdict else None,
             why=_why(verdict, here) if verdict else say_both("why_no_look"),
             at=verdict.at if verdict else None,
         )
-        found.append(shown)
-    return found
+        nodes.append(shown)
+    return nodes
 
 
 def _why(verdict: NodeVerdict, here: ExplanationContext) -> Words:
@@ -341,7 +331,7 @@ def _why(verdict: NodeVerdict, here: ExplanationContext) -> Words:
 
 
 def _rows(line: dict[str, Any]) -> list[SlotExplanation]:
-    """A line of the ledger as it is shown; the slots missed meanwhile are a row of their own."""
+    """A ledger line as it is shown; slots missed meanwhile are a row of their own."""
 
     def text(name: str) -> str | None:
         return value if isinstance(value := line.get(name), str) else None
@@ -366,13 +356,11 @@ def _rows(line: dict[str, Any]) -> list[SlotExplanation]:
 
 
 def _reason(code: str) -> Words:
-    """Why a slot had no run of its own, or not by its time."""
     key = f"slot_reason_{code}"
     return say_both(key) if key in TABLE["en"] else {"en": code, "zh": code}
 
 
 def _time(text: object) -> datetime | None:
-    """The time that stands in a ledger line; None where none does."""
     try:
         return to_utc(datetime.fromisoformat(text)) if isinstance(text, str) else None
     except ValueError:
@@ -385,7 +373,7 @@ def _when(time: datetime | None, here: ExplanationContext) -> str:
 
 
 def _span(span: timedelta) -> Words:
-    """A span by its one or two greatest units."""
+    """A duration by its one or two greatest units."""
     left = max(1, round(span.total_seconds()))
     en: list[str] = []
     zh: list[str] = []
@@ -397,3 +385,84 @@ def _span(span: timedelta) -> Words:
         if len(en) == 2 or (en and not count):
             break
     return {"en": " ".join(en), "zh": " ".join(zh)}
+
+
+# ---- in short
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerReport:
+    """What the model's input, the tools, the chat, the page and the terminal tell of a trigger."""
+
+    words: Words
+    """When it fires."""
+    next_at: datetime | None
+    next: Words | None
+    last: Words | None
+    """How its last run ended."""
+    waits: Words | None
+    """What keeps it from firing, or is under way."""
+    headline: Words
+
+
+def report(
+    trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
+) -> TriggerReport:
+    kind, title = headline(trigger, state, broken, here)
+    next_at = _next_run(trigger, state, here)
+    upcoming = None
+    if next_at is not None and trigger.enabled and state.blocked_by is None:
+        upcoming = say_both("fact_next", moment=_moment(next_at, here.zone))
+    end, last = state.last_end, None
+    if end is not None:
+        last = end_words("fact_last", end.status, end.failure_reason, end.error, end.at, here)
+    elif not state.fire_count:
+        last = say_both("fact_never")
+    waits = None if kind in ("waits", "due") else title
+    task_id = state.last_task_id
+    is_open = task_id is not None and (end is None or end.task_id != task_id)
+    if waits is None and is_open and task_id is not None and here.is_live(task_id):
+        waits = say_both("fact_under_way")
+    return TriggerReport(
+        trigger_words(trigger, here.title_of), next_at, upcoming, last, waits, title
+    )
+
+
+def _next_run(trigger: Trigger, state: TriggerState, here: ExplanationContext) -> datetime | None:
+    """The slot it waits for; computed where the consumer has not seen the trigger yet."""
+    if trigger.schedule is None or state.next_run_at is not None:
+        return state.next_run_at
+    return schedule.slot_to_wait_for(
+        trigger.schedule,
+        now=here.now,
+        recorded=None,
+        last_run_at=state.last_run_at,
+        created_at=trigger.created_at,
+        zone=here.zone,
+    )
+
+
+def end_words(
+    key: str,
+    status: EndStatus,
+    reason: FailureReason | None,
+    error: str | None,
+    at: datetime,
+    here: ExplanationContext,
+) -> Words:
+    """How a run ended and when; `key`: the prefix of the phrases."""
+    moment = _moment(at, here.zone)
+    if status != "failed":
+        return say_both(f"{key}_{status}", moment=moment)
+    why = say_both(f"reason_{reason or 'unknown'}")
+    if error:
+        why = say_both("fact_why", reason=why, error=error)
+    return say_both(f"{key}_failed", moment=moment, why=why)
+
+
+def not_before_words(at: datetime, here: ExplanationContext) -> Words:
+    return say_both("fact_not_before", moment=_moment(at, here.zone))
+
+
+def _moment(at: datetime, zone: ZoneInfo) -> Words:
+    return {language: moment_words(at, zone, language) for language in TABLE}

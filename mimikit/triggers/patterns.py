@@ -1,7 +1,7 @@
-"""Which files a condition means: `notes.txt`, `src/**/*.py`. Pure: it reads no disk.
+"""Paths and globs of conditions: `notes.txt`, `src/**/*.py`. Pure.
 
-`*` and `?` stop at a slash, `**` goes through folders. As in a shell, names that begin with a dot
-are meant only by a part that begins with one.
+`*` and `?` stop at a slash, `**` matches folders. As in a shell, hidden names match only a part
+that begins with a dot.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from mimikit.errors import BadInput
 from mimikit.protocol.paths import STATE_FOLDER
 
 MAX_PATTERN = 500
-MOST_DEPTH = 60
-"""Folders below a pattern's base, one in another; what each costs grows with its depth."""
-_MOST_STARS = 4
+MAX_DEPTH = 60
+"""Of folders below a pattern's base."""
+_MAX_STARS = 4
 
 Seen: TypeAlias = dict[str, list[int]]
-"""Path → [time of its last change in nanoseconds, size in bytes]."""
+"""Path → [mtime in nanoseconds, size in bytes]."""
 
 _GLOB = re.compile(r"[*?\[]")
 _CLASS = re.compile(r"\[(?:([!^]?+)(.[^]]*)\])?", re.DOTALL)
-"""`[a-c]`, `[!a]`, or a `[` that is never closed."""
+"""`[a-c]`, `[!a]`, or a literal `[`."""
 _RANGE = re.compile("(.)-(.)", re.DOTALL)
 
 
@@ -35,29 +35,28 @@ class Pattern:
 
     text: str
     base: str
-    """The folder all matches lie in; for a plain path the path itself."""
+    """The folder of all matches; of a plain path the path itself."""
     parts: tuple[str, ...]
-    """What follows the base; empty for a plain path."""
+    """After the base; empty for a plain path."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether it names one path."""
         return not self.parts
 
     def matches(self, below: str) -> bool:
-        """Whether a path below the base is meant."""
+        """Whether a path below the base matches."""
         return len(self.parts) in self._reached(below)
 
     def enters(self, folder: str) -> bool:
-        """Whether matches may lie in a folder below the base; nothing is looked for far below."""
-        if folder.count("/") >= MOST_DEPTH:
+        """Whether matches may be in a folder below the base."""
+        if folder.count("/") >= MAX_DEPTH:
             return False
         if self.is_plain:
             return not any(name.startswith(".") for name in folder.split("/"))
         return any(place < len(self.parts) for place in self._reached(folder))
 
     def _reached(self, below: str) -> set[int]:
-        """How many parts may be used up once these names are: all ways at once, in one pass."""
+        """How many parts these names may match: all possibilities, in one pass."""
         reached = self._past_stars({0})
         for name in below.split("/"):
             following: set[int] = set()
@@ -71,7 +70,7 @@ class Pattern:
         return reached
 
     def _past_stars(self, places: set[int]) -> set[int]:
-        """With the places after each `**`, which may stand for no folder at all; never the last."""
+        """With the places after each `**` that matches no folder; it matches one if it is last."""
         last = len(self.parts) - 1
         return places | {
             place + 1 for place in places if place < last and self.parts[place] == "**"
@@ -79,10 +78,10 @@ class Pattern:
 
 
 def parse(text: str) -> Pattern:
-    """A path or glob as it stands in a condition.
+    """Parse a path or glob.
 
     Raises:
-        BadInput: it is empty, too long, climbs out of where it begins, or means the state folder.
+        BadInput: it is empty, too long, contains `..`, or names the state folder.
     """
     if not text.strip() or len(text) > MAX_PATTERN or "\0" in text or "\n" in text:
         raise BadInput(
@@ -107,8 +106,8 @@ def parse(text: str) -> Pattern:
         )
     if any("**" in part and part != "**" for part in parts):
         raise _refusal("`**` to stand alone between slashes", text)
-    if any(part != "**" and part.count("*") > _MOST_STARS for part in parts):
-        raise _refusal(f"at most {_MOST_STARS} `*` in a name", text)
+    if any(part != "**" and part.count("*") > _MAX_STARS for part in parts):
+        raise _refusal(f"at most {_MAX_STARS} `*` in a name", text)
     fixed = next((i for i, part in enumerate(parts) if _GLOB.search(part)), len(parts))
     base = ("/" if absolute else "") + "/".join(parts[:fixed])
     for part in parts[fixed:]:
@@ -124,13 +123,13 @@ def _refusal(expected: str, text: str) -> BadInput:
 
 @functools.lru_cache(maxsize=1000)
 def _regex(part: str) -> re.Pattern[str]:
-    """One name of a glob as a regular expression; no name takes long."""
+    """One name of a glob as a regular expression."""
     hidden = "" if part.startswith(".") else r"(?!\.)"
     return re.compile(hidden + fnmatch.translate(_CLASS.sub(_for_fnmatch, part)))
 
 
-def _for_fnmatch(found: re.Match[str]) -> str:
-    """What stands in brackets as `fnmatch` knows it; here a caret denies as well."""
-    if not found[2]:
+def _for_fnmatch(match: re.Match[str]) -> str:
+    """A bracket expression for `fnmatch`, which knows no `[^…]`."""
+    if not match[2]:
         return "[[]"
-    return f"[!{found[2]}]" if found[1] else found[0]
+    return f"[!{match[2]}]" if match[1] else match[0]

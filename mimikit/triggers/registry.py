@@ -1,8 +1,4 @@
-"""Definitions of triggers and their state: two files, as a user edits one while code writes one.
-
-What is pure stands first: it fills in what a hand-made definition leaves out and refuses what can
-not fire.
-"""
+"""Definitions of triggers and their state: two files, as a user edits one while code writes one."""
 
 from __future__ import annotations
 
@@ -18,41 +14,41 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import REMINDER, time_text
-from mimikit.protocol.notify import settled
+from mimikit.protocol.notify import with_default_notify
 from mimikit.protocol.records import bad_record, most_bytes, written_at
 from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
 
 
 def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
-    """The trigger that the file `{trigger_id}.json` holds.
+    """The trigger in the file `{trigger_id}.json`.
 
-    `{"prompt": "date", "schedule": {"interval": 60}}` is a whole one: id, type, times and trace
-    follow from the file's name, its content and `seen_at`.
+    `{"prompt": "date", "schedule": {"interval": 60}}` is enough: id, type, times and trace follow
+    from the file's name, its content and `seen_at`.
 
     Raises:
-        BadRecord: it is none; the text gives the line.
+        BadRecord: it is invalid; the text gives the line.
     """
-    if len(data) > most_bytes(Trigger):  # its state, which remembers it, holds more
+    if len(data) > most_bytes(Trigger):  # the state repeats it, and may be larger
         raise BadRecord(f"expected at most {most_bytes(Trigger):,} bytes, got more")
-    given = parse_object(data)
+    fields = parse_object(data)
     try:
-        if given.get("id") not in (None, trigger_id):
+        if fields.get("id") not in (None, trigger_id):
             raise BadRecord(
-                f"id: expected {trigger_id!r} as in the file's name, got {given['id']!r}",
+                f"id: expected {trigger_id!r} as in the file's name, got {fields['id']!r}",
                 field="id",
             )
-        is_typed = given.get("type") is not None
-        known: dict[str, Json] = {
+        is_typed = fields.get("type") is not None
+        defaults: dict[str, Json] = {
             "id": trigger_id,
             "type": "conditional",
             "createdAt": time_text(seen_at),
             "traceId": derived_id("trace", trigger_id),
             "origin": "file",
-            "notifyGiven": given.get("notify") is not None,
+            "notifyGiven": fields.get("notify") is not None,
         }
-        given |= {name: value for name, value in known.items() if given.get(name) is None}
-        trigger = Trigger.model_validate_json(dump_line(given))
+        fields |= {name: value for name, value in defaults.items() if fields.get(name) is None}
+        trigger = Trigger.model_validate_json(dump_line(fields))
         trigger = trigger if is_typed else trigger.but(type=type_of(trigger.schedule))
         check(trigger)
     except (ValidationError, BadInput) as error:
@@ -77,19 +73,18 @@ def check(trigger: Trigger) -> None:
         schedule.check(trigger.schedule)
     if trigger.condition is not None:
         conditions.check(trigger.condition)
-    fitting = type_of(trigger.schedule)
-    if trigger.type != fitting:
+    expected = type_of(trigger.schedule)
+    if trigger.type != expected:
         raise BadInput(
-            f"type: expected {fitting!r}, as the schedule or condition says; got {trigger.type!r}",
+            f"type: expected {expected!r}, as the schedule or condition says; got {trigger.type!r}",
             field="type",
         )
 
 
-def type_of(schedule_: Schedule | None) -> Literal["recurring", "scheduled", "conditional"]:
-    """The type that follows from a schedule, or from a condition where there is none."""
-    if schedule_ is None:
+def type_of(plan: Schedule | None) -> Literal["recurring", "scheduled", "conditional"]:
+    if plan is None:
         return "conditional"
-    return "scheduled" if schedule_.run_at is not None else "recurring"
+    return "scheduled" if plan.run_at is not None else "recurring"
 
 
 def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
@@ -98,27 +93,28 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
     A schedule replaces a condition and the other way round.
 
     Raises:
-        BadInput: the result can not fire; its field says why.
+        BadInput: the result cannot fire; its field says why.
     """
-    given = {**trigger.to_dict(), **changes}
+    before = trigger.to_dict()
+    fields = {**before, **changes}
     if changes.get("schedule") is not None:
-        given["condition"] = None
+        fields["condition"] = None
     elif changes.get("condition") is not None:
-        given["schedule"] = None
+        fields["schedule"] = None
     if not trigger.notify_given and "notify" not in changes:
-        given["notify"] = None  # as is usual for what it becomes
-    kept = {"id", "createdAt", "origin", "remote", "traceId", "parentTaskId"}
-    given |= {name: value for name, value in trigger.to_dict().items() if name in kept}
+        fields["notify"] = None  # the default of what it becomes
+    fixed = {"id", "createdAt", "origin", "remote", "traceId", "parentTaskId"}
+    fields |= {name: value for name, value in before.items() if name in fixed}
     try:
-        new = Trigger.model_validate_json(dump_line(given))
+        new = Trigger.model_validate_json(dump_line(fields))
         new = new.but(type=type_of(new.schedule))
         if trigger.notify is not None or "notify" in changes:
-            new = settled(new)
+            new = with_default_notify(new)
     except ValidationError as error:
         complaint = bad_record(error)
         raise BadInput(str(complaint), field=complaint.field) from None
     except (ValueError, TypeError):
-        raise BadInput("expected what JSON can hold: no NaN, no half characters") from None
+        raise BadInput("expected valid JSON: no NaN, no lone surrogates") from None
     check(new)
     return new
 
@@ -155,24 +151,24 @@ def create(files: Files, trigger: Trigger) -> bool:
 
 
 def check_new(files: Files, trigger: Trigger) -> None:
-    """See that this trigger can fire and can be stored beside the others.
+    """Check a trigger by itself and beside the others.
 
     Raises:
-        BadInput: a field can not be used.
-        Conflict: it would wait for itself; the text names the way.
+        BadInput: a field is invalid.
+        Conflict: it would wait for itself; the text names the cycle.
     """
     check(trigger)
-    if way := cycle_of(files, trigger):
+    if cycle := cycle_of(files, trigger):
         raise Conflict(
-            f"condition: expected no circle, got {' → '.join(way)}: each would wait for the next",
+            f"condition: expected no cycle, got {' → '.join(cycle)}: each would wait for the next",
             field="condition",
         )
 
 
 def cycle_of(files: Files, trigger: Trigger, *, accepted: bool = False) -> list[str] | None:
-    """The way by which this trigger would wait for itself; None when there is none.
+    """The chain by which this trigger would wait for itself; None when there is none.
 
-    accepted: go by what the consumer has accepted of the others, not by what lies there.
+    accepted: by what the consumer has accepted of the others, not by their files.
     """
     if trigger.condition is None:
         return None
@@ -190,17 +186,14 @@ def ids(files: Files) -> list[str]:
 
 
 def read(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
-    """A definition and, when its file is broken, the reason; the file stays where it is."""
+    """A definition, or why its file is broken; the file stays where it is."""
     path = paths.trigger(trigger_id)
     try:
         stat, data = files.stat(path), files.read(path, most=most_bytes(Trigger))
-    except UnsafeFile as error:
-        return None, str(error)
-    if stat is None or data is None:
-        return None, None
-    try:
+        if stat is None or data is None:
+            return None, None
         return parse(trigger_id, data, written_at(stat)), None
-    except BadRecord as error:
+    except (UnsafeFile, BadRecord) as error:
         return None, str(error)
 
 
@@ -211,14 +204,14 @@ def active(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
 
 
 def last_good(files: Files, trigger_id: str) -> Trigger | None:
-    """The definition as the consumer accepted it last."""
+    """The definition that the consumer accepted last."""
     return sound(state(files, trigger_id).last_good)
 
 
-def sound(definition_: Mapping[str, object] | None) -> Trigger | None:
-    """A remembered definition; None when there is none, or it was damaged."""
+def sound(definition: Mapping[str, object] | None) -> Trigger | None:
+    """A recorded definition; None when there is none, or it is damaged."""
     try:
-        good = Trigger.model_validate_json(dump_line(definition_)) if definition_ else None
+        good = Trigger.model_validate_json(dump_line(definition)) if definition else None
         if good is not None:
             check(good)
     except (ValueError, BadInput):
@@ -227,14 +220,13 @@ def sound(definition_: Mapping[str, object] | None) -> Trigger | None:
 
 
 def state(files: Files, trigger_id: str) -> TriggerState:
-    """What the consumer knows of it; a fresh state when nothing yet."""
-    found = files.load(paths.trigger_state(trigger_id), TriggerState) or TriggerState()
-    # An earlier format had one memory for the whole condition: an id, or a time in milliseconds.
-    extra = found.__pydantic_extra__ or {}
+    stored = files.load(paths.trigger_state(trigger_id), TriggerState) or TriggerState()
+    # An earlier format had one value for the whole condition: an id, or a time in milliseconds.
+    extra = stored.__pydantic_extra__ or {}
     used = extra.get("lastSeenResultId") or extra.get("lastMtime")
-    if found.seen or not isinstance(used, (str, int, float)):
-        return found
-    return found.but(seen={conditions.ROOT: used}, initialized=True)
+    if stored.seen or not isinstance(used, (str, int, float)):
+        return stored
+    return stored.but(seen={conditions.ROOT: used}, initialized=True)
 
 
 def save_state(files: Files, trigger_id: str, new: TriggerState) -> None:
@@ -247,15 +239,16 @@ def save(files: Files, trigger: Trigger) -> None:
 
 
 def exists(files: Files, trigger_id: str) -> bool:
-    """Whether anything of a trigger is there, if only what a removal that was cut short left."""
-    named = (paths.trigger(trigger_id), paths.trigger_state(trigger_id))
-    return any(files.exists(path) for path in named)
+    """Whether any file of a trigger exists; a removal that was cut short may leave one."""
+    return any(
+        files.exists(path) for path in (paths.trigger(trigger_id), paths.trigger_state(trigger_id))
+    )
 
 
 def remove(files: Files, trigger_id: str) -> None:
-    """Remove what there is of a trigger. Its slots stay in the ledger.
+    """Remove a trigger. Its slots stay in the ledger.
 
-    Crash: the definition goes first, so a trigger without one is never fired.
+    Crash: the definition goes first, so a trigger without one never fires.
     """
     files.remove(paths.trigger(trigger_id))
     files.remove(paths.trigger_state(trigger_id))

@@ -1,7 +1,7 @@
-"""When a trigger is due by the clock. Pure: takes `now`, knows neither the clock nor the disk.
+"""When a trigger is due by the clock. Pure: takes `now`.
 
-A slot is one planned time of one trigger; a run's id is derived from it, so a slot that comes up
-again (a crash between run and state, a clock that went back) gives the id that is already taken.
+A slot is one planned time of one trigger. The run's id is derived from it, so a slot that comes up
+again (a crash between run and state, a clock that went back) gives an id that is already taken.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from mimikit.protocol.models import to_utc
 from mimikit.protocol.triggers import Schedule
 
 UTC_ZONE = ZoneInfo("UTC")
-MOST_COUNTED = 1000
-"""Missed slots of a cron line are counted so far; a machine may have slept for years."""
+MAX_COUNTED = 1000
+"""Missed slots of a cron line that are counted; a machine may have slept for years."""
 _ONE_WITH_STEP = re.compile(r"\b(\w+)-\1/0*[1-9]\d*", re.ASCII)
 _JUMP = 2
-"""A slot more than this many slots ahead was planned by a clock that has gone back since."""
+"""A slot further ahead than so many slots was planned by a clock that went back since."""
 
 
 def check(schedule: Schedule) -> None:
     """Raise BadInput unless exactly one of interval, cron, runAt is given and can be used."""
     plan = {"interval": schedule.interval, "cron": schedule.cron, "runAt": schedule.run_at}
-    given = [name for name, value in plan.items() if value is not None]
-    if len(given) != 1:
-        got = " and ".join(given) or "none"
+    fields = [name for name, value in plan.items() if value is not None]
+    if len(fields) != 1:
+        got = " and ".join(fields) or "none"
         raise BadInput(
             f"schedule: expected one of interval, cron, runAt; got {got}", field="schedule"
         )
@@ -69,28 +69,28 @@ def next_run_at(
 ) -> datetime | None:
     """The slot to wait for; None when the schedule has none any more.
 
-    `planned`: the slot that was settled just now (ran or skipped), or one that is still to come and
-    shall be looked at again; None when no slot is recorded. `since`: when an interval without a
-    recorded slot began: the last run; None: now. `zone`: for a cron line without one.
+    `planned`: the slot that ran or was skipped just now, or one still to come that is checked
+    again; None: none is recorded. `since`: the last run, for an interval without a recorded slot;
+    None: now. `zone`: for a cron line without one.
 
     Source: spec 4: planned time + interval while on time, so nothing drifts; now + interval after a
-    missed slot, so nothing is made up; cron: the next slot after now. A slot that lies absurdly far
-    ahead is pulled in.
+    missed slot, so no runs are made up; cron: the next slot after now. A slot too far ahead is
+    replaced.
     """
     if schedule.run_at is not None:
         return schedule.run_at if planned is None or planned > now else None
     if schedule.cron is not None:
         coming = cron_times(schedule.cron, now, zone_of(schedule, zone))
         near = list(itertools.islice(coming, _JUMP))
-        # One that is neither was planned in another zone, or by a clock that has gone back.
+        # Any other was planned in another zone, or by a clock that went back.
         return planned if planned in near else next(iter(near), None)
     if schedule.interval is None:
         return None
     interval = timedelta(seconds=schedule.interval)
     if planned is None:
-        return _pulled_in(_plus(since or now, interval), now, interval)
+        return _not_too_far(_plus(since or now, interval), now, interval)
     if planned > now:
-        return _pulled_in(planned, now, interval)
+        return _not_too_far(planned, now, interval)
     following = _plus(planned, interval)
     return following if following is None or following > now else _plus(now, interval)
 
@@ -110,7 +110,7 @@ def slot_to_wait_for(
     if recorded is not None and recorded <= now:
         return recorded
     if schedule.cron is not None and recorded is None:
-        # It may have come since the trigger was made or ran, while nobody looked.
+        # It may have come while no consumer ran.
         start = created_at if last_run_at is None else max(created_at, min(last_run_at, now))
         return next(cron_times(schedule.cron, start, zone_of(schedule, zone)), None)
     since = last_run_at or created_at
@@ -120,14 +120,14 @@ def slot_to_wait_for(
 def count_slots_after(
     schedule: Schedule, slot: datetime, *, now: datetime, zone: ZoneInfo = UTC_ZONE
 ) -> int:
-    """How many slots came after `slot` up to now; they are told, not made up."""
+    """How many slots came after `slot` up to now; they are reported, not run."""
     if schedule.interval is not None:
         return max(0, int((now - slot).total_seconds() // schedule.interval))
     if schedule.cron is None:
         return 0
     coming = cron_times(schedule.cron, slot, zone_of(schedule, zone))
     passed = itertools.takewhile(lambda time: time <= now, coming)
-    return sum(1 for _ in itertools.islice(passed, MOST_COUNTED))
+    return sum(1 for _ in itertools.islice(passed, MAX_COUNTED))
 
 
 def upcoming(schedule: Schedule, *, now: datetime, zone: ZoneInfo = UTC_ZONE) -> list[datetime]:
@@ -147,7 +147,7 @@ def upcoming(schedule: Schedule, *, now: datetime, zone: ZoneInfo = UTC_ZONE) ->
 def is_far_ahead(
     schedule: Schedule, slot: datetime, *, now: datetime, zone: ZoneInfo = UTC_ZONE
 ) -> bool:
-    """Whether no honest clock that shows `now` can have planned this slot."""
+    """Whether no correct clock that shows `now` can have planned this slot."""
     return slot > now and next_run_at(schedule, now=now, planned=slot, zone=zone) != slot
 
 
@@ -159,14 +159,14 @@ def _plus(start: datetime, interval: timedelta) -> datetime | None:
         return None
 
 
-def _pulled_in(slot: datetime | None, now: datetime, interval: timedelta) -> datetime | None:
-    """The slot, or one interval from now when no honest clock can have planned it so late."""
+def _not_too_far(slot: datetime | None, now: datetime, interval: timedelta) -> datetime | None:
+    """The slot, or one interval from now when no correct clock can have planned it so late."""
     if slot is None or slot - now <= _JUMP * interval:
         return slot
     return _plus(now, interval)
 
 
-# ---- cron lines: cronsim walks the local calendar; here its times become instants
+# ---- cron lines: cronsim gives local times, which become instants here
 
 
 def check_cron(expression: str) -> None:
@@ -177,9 +177,9 @@ def check_cron(expression: str) -> None:
     try:
         next(_local_times(expression, datetime(2026, 1, 1)), None)  # noqa: DTZ001 - local by design
     except (CronSimError, AssertionError, ValueError, TypeError) as error:
-        told = f" ({error})" if isinstance(error, CronSimError) else ""
+        detail = f" ({error})" if isinstance(error, CronSimError) else ""
         raise BadInput(
-            f"{expected}; got {expression[:60]!r}{told}", field="schedule.cron"
+            f"{expected}; got {expression[:60]!r}{detail}", field="schedule.cron"
         ) from None
     coming = cron_times(expression, datetime(2026, 1, 1, tzinfo=UTC), UTC_ZONE)
     if next(coming, None) is None:
@@ -189,11 +189,10 @@ def check_cron(expression: str) -> None:
 def cron_times(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime]:
     """The instants after `after`, in order, UTC; ends where the calendar ends.
 
-    A local time that the zone's clocks jump over is skipped, one that they show twice is meant the
-    first time it comes.
+    A local time that does not exist is skipped; of one that exists twice the first counts.
 
     Raises:
-        CronSimError: the line is none; `check_cron` tells before.
+        CronSimError: the line is invalid, see `check_cron`.
     """
     try:
         local = after.astimezone(zone).replace(tzinfo=None)
@@ -206,5 +205,5 @@ def cron_times(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[dat
 
 
 def _local_times(expression: str, after: datetime) -> Iterator[datetime]:
-    """The times of a calendar without a zone. A step in a span of one is no step to the end."""
+    """Local times. `5-5/10` is 5 alone: cronsim would step on to the end."""
     return iter(CronSim(_ONE_WITH_STEP.sub(r"\1", expression.upper()), after))

@@ -7,8 +7,8 @@ from typing import Literal
 
 from mimikit.language.plain_text import visible
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import FileAction, FileDiff, TaskDiff
 from mimikit.protocol.files import ReadOnlyFiles
+from mimikit.protocol.results import FileAction, FileDiff, TaskDiff
 from mimikit.views.base import View
 
 

@@ -321,7 +321,7 @@ def marks(query: str, snippet: str) -> list[tuple[int, int]]:
     from mimikit.memory import terms
 
     places = terms.occurrences(snippet, set(terms.terms(query)))
-    long = [term for term in places if len(term.text) > 1 or not terms.has_wide(term.text)]
+    long = [term for term in places if len(term.text) > 1 or not terms.has_cjk(term.text)]
     joined: list[tuple[int, int]] = []
     for start, end in sorted((term.start, term.end) for term in long or places):
         if joined and start <= joined[-1][1]:

@@ -9,11 +9,11 @@ from typing import Any, Literal
 from mimikit.language.phrases import say_both
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import EngineStatus, Instant, Notify, to_utc
-from mimikit.protocol.notify import notify_of, told_words
+from mimikit.protocol.notify import notify_of, notify_words
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger
 from mimikit.tools.world import active, title
-from mimikit.triggers import conditions, explain, facts, registry
+from mimikit.triggers import conditions, explain, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
 from mimikit.views.base import Title, View, Words
 
@@ -119,7 +119,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
         _, headline = explain.headline(trigger, state, broken, here)
         named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)
         return TriggerView.model_validate(_BROKEN | known | named | {"headline": headline})
-    current = facts.facts(trigger, state, broken, here)
+    current = explain.report(trigger, state, broken, here)
     return TriggerView.of(
         trigger,
         **known
@@ -129,7 +129,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
             "last": current.last,
             "title": title(trigger),
             "notify": notify_of(trigger),
-            "told": told_words(trigger),
+            "told": notify_words(trigger),
             "words": current.words,
             "cooldown": cooldown_of(trigger),
         },

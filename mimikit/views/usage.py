@@ -21,7 +21,7 @@ from mimikit.protocol.models import Instant, TurnRecord, Usage
 from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
 from mimikit.protocol.runtime import BudgetStatus, Health
 from mimikit.protocol.triggers import Trigger
-from mimikit.tasks.budget import day_of
+from mimikit.tasks.usage import day_of
 from mimikit.tasks.usage import (
     days_with_lines,
     read_lines,

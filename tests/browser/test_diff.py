@@ -10,9 +10,8 @@ from playwright.sync_api import Browser, expect
 
 from mimikit.clock import SystemClock
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff
 from mimikit.protocol.models import Task
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import DiffHunk, FileDiff, TaskDiff, TaskResult
 from tests.browser.looking import for_everyone, looking
 from tests.browser.pages import Chat
 from tests.browser.product import Product

@@ -142,7 +142,7 @@ def test_the_index_is_written_before_a_search_ends(
     cli: Cli, known: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thread that writes it must not be at work when the disk is closed."""
-    monkeypatch.setattr(indexer, "MOST_FRESH", 0)
+    monkeypatch.setattr(indexer, "MAX_IN_MEMORY", 0)
     alive: list[str] = []
     close = RealDisk.close
 

@@ -219,16 +219,16 @@ def test_a_new_trigger_says_why_nothing_happens(cli: Cli) -> None:
     for piece in (
         trigger_id,
         "waits",
-        "It has not been looked at yet.",
+        "It has not been evaluated yet.",
         "It runs when “Build” is done, once.",
         "The consumer is not running",
-        "? “Build” is done: not looked at yet",
+        "? “Build” is done: not evaluated yet",
     ):
         assert piece in text
     whole = data(cli, "triggers", "explain", trigger_id)
     assert set(whole) == {"state", "headline", "lines", "nodes", "slots"}
     assert whole["nodes"][0]["words"]["zh"] == "「Build」完成"
-    assert "now        It has not been looked at yet." in cli("triggers", "show", trigger_id).stdout
+    assert "now        It has not been evaluated yet." in cli("triggers", "show", trigger_id).stdout
     assert "when “Build” is done" in cli("triggers", "list").stdout
 
 
@@ -265,7 +265,7 @@ def test_nodes_are_marked_and_indented(cli: Cli, tmp_path: Path) -> None:
     assert nodes == [
         "  ✗ all of these: 1 of 2 hold",
         "    ✓ go exists: it is there",
-        "    ✗ not this: the opposite of what stands below",
+        "    ✗ not this: the opposite of the condition below",
         "      ? stop exists: to be asked",
     ]
 
@@ -357,7 +357,7 @@ def test_a_zone_alone_moves_the_schedule(cli: Cli, tmp_path: Path) -> None:
         (["--overlap", "pile"], "expected one of skip, queue; got 'pile'"),
         (["--tz", "UTC"], "--tz: expected a trigger with a time of day, got one without"),
         (["--every", "1m", "--when-exists", "a"], "expected a time or a condition"),
-        (["--after", "SELF"], "condition: expected no circle, got "),
+        (["--after", "SELF"], "condition: expected no cycle, got "),
         (["--at", "never"], "--at: expected a time such as"),
     ],
 )

@@ -12,8 +12,8 @@ import pytest
 
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff
 from mimikit.protocol.models import Task
+from mimikit.protocol.results import DiffHunk, FileDiff, TaskDiff
 from mimikit.protocol.triggers import Trigger
 from tests.cli.conftest import Cli, Place, read_line
 

@@ -49,8 +49,8 @@ def test_inputs_wait_oldest_first(files: Files) -> None:
 
 def test_an_input_that_was_answered_is_gone_and_may_be_taken_out_again(files: Files) -> None:
     inbox.put(files, ITEM)
-    inbox.take_out(files, "m1")
-    inbox.take_out(files, "m1")
+    inbox.remove(files, "m1")
+    inbox.remove(files, "m1")
     assert unanswered(files) == []
 
 
@@ -105,11 +105,11 @@ def test_the_folder_is_listed_once_and_what_comes_is_heard(
     listed.clear()
     said = new_id("msg", NOW)
     inbox.put(files, ITEM.but(id=said))
-    index.hear([f"{said}.json", "note.txt"])
+    index.notify([f"{said}.json", "note.txt"])
     assert said in seen()
     half_id = new_id("msg", NOW)
     files.write(paths.inbox(half_id), b'{"text": "he')
-    index.hear([f"{half_id}.json"])
+    index.notify([f"{half_id}.json"])
     half = files.stat(paths.inbox(half_id))
     assert half is not None
     assert half_id not in seen(written_at(half) + timedelta(seconds=1))
@@ -117,7 +117,7 @@ def test_the_folder_is_listed_once_and_what_comes_is_heard(
     assert half_id in seen(), "it is looked at again until it is whole"
     assert paths.INBOX not in listed
     files.remove(paths.inbox(said))
-    index.hear(None)
+    index.notify(None)
     assert said not in seen()
     assert paths.INBOX in listed
 
@@ -129,7 +129,7 @@ def test_what_was_heard_is_not_lost_when_the_disk_refuses(
     index.is_watched = True
     index.refresh(NOW)
     inbox.put(files, ITEM)
-    index.hear(["m1.json"])
+    index.notify(["m1.json"])
 
     def refuse(*_: object) -> None:
         raise StorageError("the disk refuses")
@@ -164,6 +164,6 @@ def test_of_very_many_files_only_some_are_read_at_a_time_and_all_are_answered(
         assert len(reads) <= 100
         for for_teller in (True, False):
             found = [item.id for item in index.waiting(for_teller=for_teller)][:20]
-            index.take_out(found)
+            index.remove(found)
             answered += len(found)
     assert (answered, len(index), files.names(paths.INBOX)) == (400, 0, [])

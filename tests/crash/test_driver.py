@@ -351,7 +351,7 @@ def _marks_first(archiving: Archiver, group: MessageGroup) -> None:
     WRITE_RAW(archiving, group)
 
 
-def _marks_the_summarised_first(archiving: Archiver, task: Task, result: TaskResult) -> None:
+def _marks_summarised_first(archiving: Archiver, task: Task, result: TaskResult) -> None:
     archiving._mark(archiving._waiting_for(task.id))
     TAKE_IN(archiving, task, result)
 
@@ -361,7 +361,7 @@ def _writes_twice(text: str, day: date, messages: list[Message], zone: tzinfo) -
     return "\n".join([text or f"# {day}\n", *blocks])
 
 
-WRITE_RAW, TAKE_IN = Archiver._write_raw, Archiver.take_in
+WRITE_RAW, TAKE_IN = Archiver._write_raw, Archiver.apply_summary
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,12 @@ WRITE_RAW, TAKE_IN = Archiver._write_raw, Archiver.take_in
         ("archive, young", (Archiver, "_write_raw"), _marks_first, "is not in memory"),
         ("caps", (Archiver, "_write_raw"), _marks_first, "neither in history.json nor in memory"),
         ("flush", (Archiver, "_write_raw"), _marks_first, "is not in memory"),
-        ("archive a day", (Archiver, "take_in"), _marks_the_summarised_first, "not in memory"),
+        (
+            "archive a day",
+            (Archiver, "apply_summary"),
+            _marks_summarised_first,
+            "not in memory",
+        ),
         ("archive, young", (Archiver, "recover"), lambda *_: None, "is pending for nobody"),
         ("archive a day", (Archiver, "recover"), lambda *_: None, "is pending for nobody"),
         ("archive, many", (markdown, "extended"), _writes_twice, "times"),

@@ -14,7 +14,7 @@ from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.engines.builtin.intents import AtIntent
 from mimikit.engines.builtin.planner import plan_of
 from mimikit.engines.builtin.references import resolve, resolve_upstream
-from mimikit.language.phrases import ToldResult
+from mimikit.language.phrases import ResultNotice
 from mimikit.protocol.models import Hit, Message, Question, Usage
 from tests.support.engine_requests import NOW, Desk, inputs, make_request, task
 
@@ -124,7 +124,7 @@ def test_several_inputs_are_answered_in_order() -> None:
         ("run: ls\nrun: date", "more than one request"),
     ],
 )
-def test_a_sentence_that_can_not_be_done_starts_nothing_and_says_why(text: str, word: str) -> None:
+def test_a_sentence_that_cannot_be_done_starts_nothing_and_says_why(text: str, word: str) -> None:
     reply, desk = tell(text)
     assert word in reply
     assert desk.calls == []
@@ -156,11 +156,6 @@ def test_the_item_that_was_found_is_named_whole() -> None:
     desk = Desk(lambda _name, _arguments: ToolReply(True, "noted, done: call Ann: about the bread"))
     text, _ = tell("backlog done ann", desk=desk)
     assert text == "I'm ticking it off on the backlog: call Ann: about the bread"
-
-
-def test_a_refused_change_of_the_backlog_is_told_with_its_reason() -> None:
-    text, _ = tell("backlog done: eggs", desk=refusing("expected one of the backlog (milk)"))
-    assert text == "I could not do `backlog done: eggs`: expected one of the backlog (milk)"
 
 
 @pytest.mark.parametrize(
@@ -223,7 +218,7 @@ def test_what_is_to_run_later_is_delegated_word_for_word_and_told_when(
         ("run date tomorrow", "Say the time first"),
     ],
 )
-def test_what_can_not_be_run_later_is_told_and_starts_nothing(sentence: str, words: str) -> None:
+def test_what_cannot_be_run_later_is_told_and_starts_nothing(sentence: str, words: str) -> None:
     text, desk = tell(sentence, tasks=TASKS)
     assert words in text
     assert desk.calls == []
@@ -431,8 +426,8 @@ def test_a_command_is_no_answer_unless_it_is_an_option() -> None:
 
 def test_ended_tasks_are_told_together_in_the_users_language() -> None:
     results = (
-        ToldResult("date", "date", "worker", "done", "Sat Nov 21", None, None, "task-1"),
-        ToldResult("ls", "ls", "worker", "failed", "", "exit code 2", "error", "task-2"),
+        ResultNotice("date", "date", "worker", "done", "Sat Nov 21", None, None, "task-1"),
+        ResultNotice("ls", "ls", "worker", "failed", "", "exit code 2", "error", "task-2"),
     )
     said = Message(id="msg-0", role="user", text="运行：date", created_at=NOW)
     desk = Desk()
@@ -488,10 +483,7 @@ def test_an_interval_is_planned_as_a_recurring_command() -> None:
     ("prompt", "run_at"),
     [
         ("in 5 minutes: run date", "2026-11-21T09:35:00.000Z"),
-        ("10 分钟后运行 date", "2026-11-21T09:40:00.000Z"),
         ("run date tomorrow at 9:00", "2026-11-22T01:00:00.000Z"),
-        ("明天 9:00 执行 date", "2026-11-22T01:00:00.000Z"),
-        ("at 2026-12-01 09:00: run date", "2026-12-01T01:00:00.000Z"),
         ("at 2026-12-01T09:00:00Z: run date", "2026-12-01T09:00:00.000Z"),
         ("at 18:00: run date", "2026-11-21T10:00:00.000Z"),
     ],
@@ -504,7 +496,6 @@ def test_a_moment_is_planned_from_when_the_task_was_made(prompt: str, run_at: st
     ("prompt", "cron"),
     [
         ("every day at 9:00: run date", "0 9 * * *"),
-        ("每天早上 9 点运行：date", "0 9 * * *"),
         ("run date every weekday at 9", "0 9 * * 1-5"),
         ("每月 1 号 9 点运行 date", "0 9 1 * *"),
     ],
@@ -518,10 +509,8 @@ def test_a_time_of_day_is_planned_as_a_cron_line_in_the_users_zone(prompt: str, 
     ("prompt", "type_", "path"),
     [
         ("when notes.txt changes: run date", "file_changed", "notes.txt"),
-        ("whenever src/**/*.py changes run date", "file_changed", "src/**/*.py"),
         ("当「我的 笔记.md」变化时运行：date", "file_changed", "我的 笔记.md"),
         ("when out.csv exists: run date", "file_exists", "out.csv"),
-        ("当 out.csv 出现时运行：date", "file_exists", "out.csv"),
     ],
 )
 def test_a_file_is_planned_as_a_condition(prompt: str, type_: str, path: str) -> None:
@@ -533,7 +522,6 @@ def test_a_file_is_planned_as_a_condition(prompt: str, type_: str, path: str) ->
     ("prompt", "upstream"),
     [
         ("after backup: run date", "task-new22222"),
-        ("when backup is done: run date", "task-new22222"),
         ("backup 完成后运行：date", "task-new22222"),
         ("在 task-old11111 之后运行：date", "task-old11111"),
         ("after task-01unseen: run date", "task-01unseen"),
@@ -544,21 +532,8 @@ def test_a_chain_is_planned_as_a_task_that_waits(prompt: str, upstream: str) -> 
     assert planned(prompt, *BACKUPS) == ("delegate", arguments)
 
 
-@pytest.mark.parametrize(
-    ("prompt", "words"),
-    [
-        ("2020-01-01 9:00: run date", "has passed"),
-        ("after nothing like it: run date", "no task that fits"),
-        ("在午饭之后运行：date", "没有找到"),
-        ("run date tomorrow", "Say the time first"),
-    ],
-)
-def test_what_can_not_be_planned_is_said_and_nothing_is_called(prompt: str, words: str) -> None:
-    assert words in planned(prompt, *BACKUPS)
-
-
 @pytest.mark.parametrize("prompt", ["write me a poem", "run away with me", "tasks", "remember: x"])
-def test_what_it_can_not_plan_it_says_and_plans_nothing(prompt: str) -> None:
+def test_what_it_cannot_plan_it_says_and_plans_nothing(prompt: str) -> None:
     outcome, desk = plan(prompt)
     assert outcome.status == "done"
     assert "no language model is connected" in outcome.text
@@ -578,12 +553,6 @@ def test_a_request_continued_from_anothers_question_is_never_run_as_a_command() 
     outcome, desk = plan(prompt, parent_task_id="task-asker")
     assert desk.calls == []
     assert "no language model is connected" in outcome.text
-
-
-def test_a_planner_run_without_a_task_fails_in_words() -> None:
-    outcome = ENGINE.run(make_request("planner", TurnInput(now=NOW)))
-    assert outcome.status == "failed"
-    assert outcome.error
 
 
 # ---- Worker

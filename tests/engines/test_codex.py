@@ -59,25 +59,6 @@ def work(here: Here, line: str, desk: Desk | None = None, **fields: Any) -> tupl
         return outcome, json.dumps(llm.requests[-1]["input"][-1])
 
 
-@pytest.mark.parametrize("model", MODELS[1:])
-def test_a_worker_works_in_the_workspace_and_can_not_see_the_state(here: Here, model: str) -> None:
-    desk = Desk()
-    line = (
-        "cat .mimikit/secret; echo forged > .mimikit/forged; cat /proc/*/environ; env; "
-        "echo hi > made; echo done"
-    )
-    outcome, seen = work(here, line, desk, model=model)
-    assert (outcome.status, outcome.text) == ("done", "it is done")
-    assert (here.workspace / "made").read_text() == "hi\n"
-    assert not (here.state / "forged").exists()
-    assert "canary" not in seen
-    assert "canary" not in json.dumps(desk.events)
-    commands = [data for kind, _, data in desk.events if kind == "command"]
-    assert [data["status"] for data in commands] == ["in_progress", "completed"]
-    assert commands[1]["exitCode"] == 0
-    assert outcome.session_id
-
-
 def test_everyday_work_is_told_our_words_alone_and_a_specialists_codexs_too(here: Here) -> None:
     told = dict[str, str]()
     for profile in ("standard", "specialist"):
@@ -98,20 +79,6 @@ def test_a_worker_reads_but_does_not_change_what_it_builds_on(here: Here) -> Non
     _, seen = work(here, f"cat {upstream}/earlier.md; echo x >> {upstream}/earlier.md")
     assert "the earlier result" in seen
     assert (upstream / "earlier.md").read_text() == "the earlier result"
-
-
-def test_a_worker_reads_git_and_plants_nothing_in_it(here: Here) -> None:
-    for words in (["init", "-q"], ["config", "user.name", "x"], ["config", "user.email", "x@y"]):
-        subprocess.run(["git", *words], cwd=here.workspace, check=True)
-    line = (
-        "echo hi > made; git status --short; git add made && echo committed; "
-        "echo x > .git/hooks/post-checkout; echo '[core] fsmonitor = x' >> .git/config"
-    )
-    _, seen = work(here, line)
-    assert "?? made" in seen
-    assert "committed" not in seen.replace("echo committed", "")
-    assert not (here.workspace / ".git" / "hooks" / "post-checkout").exists()
-    assert "fsmonitor" not in (here.workspace / ".git" / "config").read_text()
 
 
 def test_a_session_is_taken_up_again_and_only_the_new_is_counted(here: Here) -> None:
@@ -346,7 +313,7 @@ def test_who_is_logged_in(here: Here, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_newly_installed_program_is_noticed(
     here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimikit.engines.codex.engine._REMEMBER_S", 0.5)
+    monkeypatch.setattr("mimikit.engines.program._REMEMBER_S", 0.5)
     engine = here.engine(None, path=str(tmp_path / "codex"))
     assert engine.unavailable()
     os.link(program(tmp_path, "echo codex-cli 9.9.9"), tmp_path / "linked")

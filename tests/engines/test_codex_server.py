@@ -16,7 +16,7 @@ import pytest
 from mimikit.clock import SystemClock
 from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply, ToolSpec
 from mimikit.engines.codex.engine import CodexEngine
-from mimikit.engines.codex.failures import typed_failure, used_up_until
+from mimikit.engines.codex.failures import exhausted_until, failure_of_type
 from mimikit.engines.codex.server_turn import calls_once
 from mimikit.sandbox import programs
 from tests.support.codex_ground import Here, codex_ground
@@ -163,47 +163,11 @@ class TestServed:
         assert (outcome.text, len(warm.llm.requests)) == ("kept", 2)
         assert outcome.usage.input_tokens == 200
 
-    def test_turns_run_side_by_side(self, warm: Warm) -> None:
-        warm.script([{"text": "hi", "delay": 0.3}])
-        desks = [Desk(), Desk()]
-        found: list[Outcome] = []
-        threads = [
-            threading.Thread(
-                target=lambda desk=desk: found.append(
-                    warm.engine.run(warm.here.ask("hello", desk, role="teller", tools=TOOLS))
-                )
-            )
-            for desk in desks
-        ]
-        begun = [thread.start() for thread in threads]
-        for thread in threads:
-            thread.join()
-        assert len(begun) == len(found) == 2
-        assert {outcome.text for outcome in found} == {"hi"}
-        assert len(warm.processes()) == 1
-
 
 @pytest.mark.codex
 @pytest.mark.needs_platform("linux")
 class TestFailures:
     """What goes wrong has a type, and the server stays."""
-
-    @pytest.mark.parametrize(
-        ("step", "want"),
-        [
-            ({"status": 401}, "logged_out"),
-            ({"status": 429}, "limited"),
-            ({"status": 500}, "broken"),
-            ({"text": "half of it", "drop": True}, "broken"),
-            ({"status": 400}, None),
-        ],
-    )
-    def test_each_has_its_type(self, warm: Warm, step: Step, want: str | None) -> None:
-        outcome = warm.turn(step)
-        assert isinstance(outcome, Failed)
-        assert (outcome.status, outcome.want) == ("failed", want)
-        assert len(warm.llm.requests) == 1
-        assert outcome.error
 
     def test_a_limit_says_when_it_ends(self, warm: Warm) -> None:
         at = int(SystemClock().now().timestamp()) + 3600
@@ -217,11 +181,6 @@ class TestFailures:
         assert outcome.reason == "rate_limited"
         assert isinstance(outcome, Failed)
         assert outcome.retry_at == datetime.fromtimestamp(at, UTC)
-
-    def test_a_prompt_that_does_not_fit_may_be_asked_again_shorter(self, warm: Warm) -> None:
-        outcome = warm.turn({"failed": {"code": "context_length_exceeded", "message": "x"}})
-        assert isinstance(outcome, Failed)
-        assert (outcome.reason, outcome.too_long) == ("error", True)
 
     def test_silence_and_cancel_end_the_turn_and_not_the_server(self, warm: Warm) -> None:
         server = warm.processes()
@@ -349,7 +308,7 @@ class TestItsLife:
     ],
 )
 def test_a_typed_failure_says_what_is_wrong(info: Any, want: str | None) -> None:
-    assert typed_failure("it failed", info, [], NOW).want == want
+    assert failure_of_type("it failed", info, [], NOW).want == want
 
 
 def test_of_used_up_windows_the_last_end_counts() -> None:
@@ -358,10 +317,12 @@ def test_of_used_up_windows_the_last_end_counts() -> None:
 
     soon, later = NOW.replace(hour=11), NOW.replace(hour=12)
     limits: Any = {"primary": window(100, soon), "secondary": window(100, later)}
-    assert typed_failure("x", "usageLimitExceeded", used_up_until(limits), NOW).again == later
+    assert (
+        failure_of_type("x", "usageLimitExceeded", exhausted_until(limits), NOW).retry_at == later
+    )
     limits = {"primary": window(100, soon), "secondary": window(40, later)}
-    assert typed_failure("x", "usageLimitExceeded", used_up_until(limits), NOW).again == soon
-    assert used_up_until({"primary": {"usedPercent": "all"}, "secondary": None}) == []
+    assert failure_of_type("x", "usageLimitExceeded", exhausted_until(limits), NOW).retry_at == soon
+    assert exhausted_until({"primary": {"usedPercent": "all"}, "secondary": None}) == []
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ from tests.support.opencode_ground import KEY, OpencodeGround, opencode_ground
 
 pytestmark = [pytest.mark.needs_program("opencode"), pytest.mark.needs_program("bwrap")]
 
-SECRETS = "cat .mimikit/note ~/.ssh/id ~/.local/share/opencode/* ~/.config/opencode/*; env"
 Turn = Callable[..., tuple[Outcome, Desk]]
 
 
@@ -112,25 +111,6 @@ def test_what_stands_first_is_the_same_in_every_turn(turn: Turn, llm: FakeLLM) -
     assert starts[0] == starts[1]
 
 
-def test_a_worker_works_in_our_sandbox_and_sees_no_secret(
-    turn: Turn, llm: FakeLLM, here: OpencodeGround
-) -> None:
-    outcome, desk = turn(
-        {"shell": f"{SECRETS}; echo made > made.txt; echo x > .mimikit/forged; echo end"},
-        {"text": "made.txt is there"},
-        role="worker",
-    )
-    assert (outcome.status, outcome.text) == ("done", "made.txt is there")
-    assert (here.workspace / "made.txt").read_text() == "made\n"
-    assert not (here.state / "forged").exists()
-    (output,) = [m["content"] for m in llm.requests[-1]["messages"] if m["role"] == "tool"]
-    assert "end" in output
-    assert "canary" not in output
-    assert [facts["status"] for kind, _, facts in desk.events if kind == "command"][-1] == (
-        "completed"
-    )
-
-
 @pytest.mark.parametrize("role", ["teller", "worker"])
 def test_its_own_tools_are_shut_in_every_role(
     turn: Turn, llm: FakeLLM, here: OpencodeGround, role: str
@@ -147,13 +127,6 @@ def test_its_own_tools_are_shut_in_every_role(
     assert all(name.startswith("mimikit_") for body in llm.requests for name in tool_names(body))
 
 
-def test_the_shell_reaches_no_network(turn: Turn, llm: FakeLLM) -> None:
-    host = llm.url.split("/")[2].replace(":", "/")
-    turn({"shell": f"exec 3<>/dev/tcp/{host} && echo reached"}, {"text": "x"}, role="worker")
-    (output,) = [m["content"] for m in llm.requests[-1]["messages"] if m["role"] == "tool"]
-    assert "reached" not in output
-
-
 # ---- what goes wrong
 
 
@@ -167,33 +140,11 @@ def test_a_limit_is_told_at_once_with_its_end(turn: Turn, llm: FakeLLM) -> None:
     assert len(llm.requests) == 1, "it would wait for an hour by itself"
 
 
-def test_a_wrong_key_is_told_at_once(turn: Turn, llm: FakeLLM) -> None:
-    error = {"message": "Incorrect API key provided", "code": "invalid_api_key"}
-    outcome, _ = turn({"status": 401, "body": {"error": error}})
-    assert isinstance(outcome, Failed)
-    assert (outcome.reason, outcome.want) == ("engine_unavailable", "logged_out")
-    assert outcome.error == "Incorrect API key provided"
-    assert len(llm.requests) == 1
-
-
 def test_a_cut_answer_is_not_asked_for_again_without_end(turn: Turn) -> None:
     outcome, _ = turn({"text": "one two three", "drop": True})
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.want) == ("engine_unavailable", "broken")
     assert outcome.retry_now
-
-
-def test_a_silent_model_is_given_up(turn: Turn) -> None:
-    outcome, _ = turn({"hang": 60}, idle_timeout_s=1.0)
-    assert (outcome.status, outcome.reason) == ("failed", "timeout")
-    assert outcome.error == "ended: silent for 1 s"
-
-
-def test_what_is_too_long_may_be_asked_in_short(turn: Turn) -> None:
-    error = {"message": "maximum context length is 100", "code": "context_length_exceeded"}
-    outcome, _ = turn({"status": 400, "body": {"error": error}})
-    assert isinstance(outcome, Failed)
-    assert (outcome.status, outcome.too_long) == ("failed", True)
 
 
 @pytest.mark.parametrize("model", ["nowhere/m", "m"])
@@ -229,7 +180,7 @@ def test_a_server_error_is_given_up_after_a_few_times(turn: Turn, llm: FakeLLM) 
     assert (outcome.reason, outcome.want) == ("engine_unavailable", "broken")
     assert len(llm.requests) == 3
     notes = [text for kind, text, _ in desk.events if kind == "note"]
-    assert notes[0] == "opencode asks again: scripted error"
+    assert notes[0] == "opencode retries: scripted error"
 
 
 @pytest.mark.nightly

@@ -12,7 +12,7 @@ from mimikit.engine_settings import OpencodeSettings
 from mimikit.engines.base import EngineAbsence, Failed
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
-from mimikit.engines.opencode.reader import SessionReader, failed
+from mimikit.engines.opencode.reader import SessionReader, failed_outcome
 from mimikit.errors import EngineError
 from tests.support.engine_requests import NOW, Desk
 
@@ -132,7 +132,7 @@ def test_its_troubles_are_told_apart(event: dict[str, object], want: str | None)
         assert reader.trouble is None
     else:
         assert reader.trouble is not None
-        outcome = failed(reader, reader.trouble)
+        outcome = failed_outcome(reader, reader.trouble)
         assert isinstance(outcome, Failed)
         assert outcome.want == want
 
@@ -141,7 +141,7 @@ def test_what_the_work_itself_did_wrong_is_no_trouble_of_the_engine() -> None:
     reader = SessionReader("s", Desk().event, lambda: NOW)
     reader.take(error("APIError", message="bad request", statusCode=400))
     assert reader.trouble is not None
-    outcome = failed(reader, reader.trouble)
+    outcome = failed_outcome(reader, reader.trouble)
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.want) == ("error", None)
 

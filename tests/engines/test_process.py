@@ -15,7 +15,7 @@ import pytest
 
 from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
-from mimikit.engines.program import Program, ProgramOutcome
+from mimikit.engines.process import Program, ProgramOutcome
 from mimikit.errors import EngineError
 from tests.support.runs import alive, open_files, tag, zombies
 
@@ -164,7 +164,7 @@ def test_without_input_a_reader_gets_the_end_at_once(tmp_path: Path) -> None:
     ],
     ids=["no program", "no folder", "null byte", "too long"],
 )
-def test_what_can_not_be_started_is_said(
+def test_what_cannot_be_started_is_said(
     tmp_path: Path, argv: tuple[str, ...], folder: str, said: str
 ) -> None:
     program = Program(argv, tmp_path / folder, process.environment(), "mark", timeout_s=5)
@@ -285,7 +285,7 @@ from types import FrameType
 from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
 state, line = Path(sys.argv[1]), sys.argv[2]
-from mimikit.engines.program import Program
+from mimikit.engines.process import Program
 program = Program(("/bin/sh", "-c", line), Path("/"), process.environment(),
                           process_marks.mark(state, "run-9"), timeout_s=60)
 process.run(program, lambda _, data: print(data.decode(), flush=True), CancelToken())

@@ -54,7 +54,7 @@ def test_a_small_model_whose_weights_were_removed_is_not_waited_for() -> None:
     assert (named.engine, named.state) == ("local", "waiting")
 
 
-def test_a_preferred_engine_that_can_not_serve_is_passed_over_with_its_reason() -> None:
+def test_a_preferred_engine_that_cannot_serve_is_passed_over_with_its_reason() -> None:
     status = engines_of(Settings(), codex="not logged in", local=GONE).status()
     why = "codex: not logged in; local: no weights"
     assert status["teller"] == EngineStatus(engine="builtin", reason=why)

@@ -140,7 +140,7 @@ def test_silence_is_no_reason_to_end_a_line(here: Ground) -> None:
     [("echo \0", "null byte"), ("x" * 140_000, "at most 131000 bytes, got 140000; put it into")],
     ids=["null byte", "too long"],
 )
-def test_a_line_that_can_not_be_run_is_refused_in_words(here: Ground, line: str, said: str) -> None:
+def test_a_line_that_cannot_be_run_is_refused_in_words(here: Ground, line: str, said: str) -> None:
     outcome = run(here, line)
     assert (outcome.status, outcome.reason) == ("failed", "error")
     assert outcome.error

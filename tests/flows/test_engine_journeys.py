@@ -26,11 +26,10 @@ from mimikit.engines import process_marks
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.memory.tokens import TokenCounter
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Question, Task
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import TaskDiff, TaskResult
 from tests.support.fake_llm import Body, FakeLLM
 from tests.support.opencode_ground import owner_config
 from tests.support.programs import opencode

@@ -38,7 +38,7 @@ def test_a_switch_is_told_once_each_way_also_over_a_restart(pair: Pair) -> None:
         pair.live_through(20)
         pair.start()
     assert (pair.first.served, pair.second.served) == (1, 2)
-    (told,) = pair.told("in its place")
+    (told,) = pair.told("is used until")
     assert told.startswith("codex is logged out")
     assert "deep" in told
     pair.first.waiting = None
@@ -47,10 +47,10 @@ def test_a_switch_is_told_once_each_way_also_over_a_restart(pair: Pair) -> None:
         pair.live_through(20)
         pair.start()
     assert (pair.first.served, pair.second.served) == (3, 2)
-    assert pair.told("serves again") == ["codex serves again."]
+    assert pair.told("is used again") == ["codex is used again."]
     assert [text for role, text in transcript(pair.files) if role == "system"] == [
         told,
-        "codex serves again.",
+        "codex is used again.",
     ]
 
 
@@ -61,7 +61,7 @@ def test_what_is_turned_away_goes_to_the_next_at_once_and_costs_no_attempt(pair:
     assert pair.second.served >= 3
     assert set(results(pair.files).values()) == {"done"}
     assert {attempt for _, attempt in pair.oracle.runs} == {1}
-    assert len(pair.told("in its place")) == 1
+    assert len(pair.told("is used until")) == 1
 
 
 def test_the_better_one_is_tried_again_when_its_limit_ends(pair: Pair) -> None:
@@ -72,12 +72,12 @@ def test_the_better_one_is_tried_again_when_its_limit_ends(pair: Pair) -> None:
     pair.client.say("m2", "two")
     pair.live_through(5)
     assert (pair.first.served, pair.second.served) == (1, 2)
-    assert "until 09:10" in pair.told("in its place")[0]
+    assert "until 09:10" in pair.told("is used until")[0]
     pair.live_through(600)
     pair.client.say("m3", "three")
     pair.live_through(5)
     assert (pair.first.served, pair.second.served) == (2, 2)
-    assert len(pair.told("serves again")) == 1
+    assert len(pair.told("is used again")) == 1
 
 
 def test_where_both_cannot_serve_everything_waits_and_nothing_is_lost(pair: Pair) -> None:

@@ -75,7 +75,7 @@ def world() -> World:
         ("When does the backup run next?", "`backup`: next on Thursday, 2026-12-03 at 02:00"),
         ("when does trig-sweep run next", "`扫除`: next on Thursday, 2026-12-03 at 02:00"),
         ("扫除下次什么时候运行？", "`扫除` 的安排：下次2026-12-03（周四）02:00"),
-        ("did the backup work?", f"`backup` did not work: {LAST}, something went wrong in it: it"),
+        ("did the backup work?", f"`backup` did not work: {LAST}, it ended with an error: it"),
         ("backup 成功了吗", "`backup` 没有成功：上次2026-12-02（周三）02:00"),
         ("上次扫除成功了吗？", "`扫除` 成功了：上次2026-12-02（周三）02:00"),
         ("How did the backup go?", f"`backup` did not work: {LAST}"),
@@ -132,7 +132,7 @@ def test_the_input_and_the_tool_say_the_same(world: World) -> None:
     tool = session.call("list_tasks", {}).text
     expected = (
         "trig-backup [trigger] backup · every day at 02:00 (Asia/Shanghai) · next on Thursday, "
-        f"2026-12-03 at 02:00 (Asia/Shanghai) · {LAST}, something went wrong in it: it broke"
+        f"2026-12-03 at 02:00 (Asia/Shanghai) · {LAST}, it ended with an error: it broke"
     )
     assert expected in prompt
     assert expected in tool
@@ -165,7 +165,7 @@ def test_what_a_task_waits_for_is_told() -> None:
     assert told == {
         "task-a": "waits until the queues go on (`mimikit resume`)",
         "task-b": "starts on Tuesday, 2026-12-01 at 20:00 (Asia/Shanghai)",
-        "task-c": "waits for codex, which can not serve now",
+        "task-c": "waits for codex, which is unavailable",
     }
     world.client.order("o2", "resume")
     world.product.tick()

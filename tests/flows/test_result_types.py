@@ -9,9 +9,8 @@ import pytest
 
 from mimikit.engines.base import Done, Failed, Outcome, RunSpec
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import TaskDiff
 from mimikit.protocol.files import Files
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.results import TaskDiff, TaskResult
 from tests.crash.driver import Client
 from tests.support.mind import Mind
 from tests.support.state import start_client

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.hueyfiles.folder import NEVER, QueueEntry, QueueIndex, WaitingFile
-
-SEEN = datetime(2026, 12, 1, tzinfo=UTC)
 
 
 def add(index: QueueIndex, name: str, order: object, ready_at: float | None = None) -> None:
@@ -21,41 +17,6 @@ def drain(index: QueueIndex, now: float = 0.0) -> list[str]:
     while (waiting := index.pop(now)) is not None:
         found.append(waiting.name)
     return found
-
-
-def test_smaller_order_goes_first_and_equal_ones_by_name() -> None:
-    index = QueueIndex()
-    for name, order in (("c", (2,)), ("b", (1,)), ("a", (2,))):
-        add(index, name, order)
-    assert drain(index) == ["b", "a", "c"]
-
-
-def test_nothing_goes_before_its_time_and_everything_after_it() -> None:
-    index = QueueIndex()
-    add(index, "later", (0,), 20.0)
-    add(index, "now", (1,))
-    assert drain(index, 10.0) == ["now"]
-    assert index.next_due() == 20.0
-    assert drain(index, 20.0) == ["later"]
-    assert index.next_due() is None
-
-
-def test_a_name_that_changed_goes_at_its_new_place_only() -> None:
-    index = QueueIndex()
-    add(index, "x", (1,))
-    add(index, "y", (2,))
-    add(index, "x", (3,))
-    assert drain(index) == ["y", "x"]
-
-
-def test_one_that_was_put_off_waits_and_one_brought_forward_does_not() -> None:
-    index = QueueIndex()
-    add(index, "off", (1,))
-    add(index, "off", (1,), 50.0)
-    add(index, "forward", (2,), 60.0)
-    add(index, "forward", (2,))
-    assert drain(index, 10.0) == ["forward"]
-    assert drain(index, 50.0) == ["off"]
 
 
 def test_a_clock_set_back_holds_again_what_had_come_up() -> None:
@@ -76,15 +37,6 @@ def test_a_discarded_name_is_gone_unless_it_has_another_ticket_by_now() -> None:
     assert "x" in index.entries()
     index.discard("x")
     assert drain(index) == []
-
-
-def test_when_it_was_first_seen_is_kept() -> None:
-    index = QueueIndex()
-    index.add(WaitingFile("x", QueueEntry((1,)), SEEN))
-    waiting = index.pop(0.0)
-    assert waiting is not None
-    assert waiting.seen_at == SEEN
-    assert index.seen_at("x") is NEVER
 
 
 @settings(max_examples=200)

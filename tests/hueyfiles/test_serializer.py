@@ -105,11 +105,6 @@ def test_a_whole_message_with_all_that_hangs_on_it_comes_back() -> None:
         assert huey.serialize_task(huey.deserialize_task(data)) == data
 
 
-def test_with_compression_too() -> None:
-    packed = JsonSerializer(compression=True)
-    assert packed.deserialize(packed.serialize((1, b"x"))) == (1, b"x")
-
-
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"huey":{"$who":1}}', b'{"huey":{"$bytes":"?"}}'])
 def test_foreign_bytes_are_refused_with_a_reason(data: bytes) -> None:
     with pytest.raises(BadRecord, match="expected"):

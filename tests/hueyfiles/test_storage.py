@@ -44,15 +44,6 @@ def test_messages_of_one_moment_keep_their_order(files: Files) -> None:
     assert drain(storage) == sent
 
 
-def test_a_name_that_was_freed_is_not_used_again(files: Files) -> None:
-    storage = plain(files, clock=FakeClock(START))
-    storage.enqueue(b"a")
-    storage.enqueue(b"b")
-    assert storage.dequeue() == b"a"
-    storage.enqueue(b"c")
-    assert drain(storage) == [b"b", b"c"]
-
-
 def test_a_clock_that_was_set_back_does_not_let_later_ones_pass(files: Files) -> None:
     clock = FakeClock(START)
     storage = plain(files, clock=clock)
@@ -73,14 +64,6 @@ def test_any_number_is_a_priority_larger_first(files: Files) -> None:
         storage.enqueue(b"x", float("nan"))
 
 
-def test_what_lies_there_before_the_start_goes_in_the_same_order(tmp_path: Path) -> None:
-    storage = plain(real_files(tmp_path))
-    for i in range(50):
-        storage.enqueue(f"{i}".encode(), i % 3)
-    expected = storage.enqueued_items()
-    assert drain(plain(real_files(tmp_path))) == expected
-
-
 def test_what_others_put_in_is_found_and_a_higher_priority_goes_first(tmp_path: Path) -> None:
     one, other = plain(real_files(tmp_path)), plain(real_files(tmp_path))
     assert one.dequeue() is None
@@ -99,15 +82,6 @@ def test_a_message_too_large_for_a_file_is_refused_when_it_is_put_in(files: File
 
 
 # ---- claims ---------------------------------------------------------------------------------
-
-
-def test_a_claim_is_done_when_its_thread_asks_for_the_next(files: Files) -> None:
-    storage = plain(files)
-    storage.enqueue(b"a")
-    assert storage.dequeue() == b"a"
-    assert len(names(files, "running")) == 1
-    assert storage.dequeue() is None
-    assert names(files, "running") == []
 
 
 def test_a_claim_is_done_when_its_thread_ends(files: Files) -> None:
@@ -178,7 +152,7 @@ def test_a_storage_that_nobody_holds_any_more_lets_go(tmp_path: Path) -> None:
         assert held.dequeue() == b"a"
         owned = held.owned()
         assert owned is not None
-        owned.keep_held()
+        owned.detach_current()
 
     thread = threading.Thread(target=claim_and_end)
     thread.start()

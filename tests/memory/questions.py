@@ -12,7 +12,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from mimikit.memory import markdown
-from mimikit.memory.index import PassageIndex, RankIndex
+from mimikit.memory.index import MemoryIndex, PassageIndex
 from mimikit.memory.search import MemorySearch
 from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.memory.terms import ChineseDictionary
@@ -122,8 +122,8 @@ def day_summary(name: str, text: str) -> str:
 
 INDEXES: dict[str | None, Callable[[Files, Path], PassageIndex | None]] = {
     "tantivy": TantivyIndex,
-    "rank-bm25": lambda _files, _path: RankIndex(),
-    None: lambda _files, _path: None,  # everything is held as what is fresh
+    "memory": lambda _files, _path: MemoryIndex(),
+    None: lambda _files, _path: None,  # everything is in the table of what is recent
 }
 
 

@@ -106,45 +106,6 @@ def test_a_message_belongs_to_the_calendar_day_of_its_zone(zone: str, at: str, d
     assert (group.kind, group.name) == ("raw", day)
 
 
-@pytest.mark.parametrize(
-    ("zone", "now", "at", "expected"),
-    [
-        # Midnight of the zone, not of UTC, makes a day older…
-        ("Asia/Shanghai", "2026-01-31T15:59:59.999Z", "2026-01-26T00:00:00Z",
-         ("raw", "2026-01-26")),
-        ("Asia/Shanghai", "2026-01-31T16:00:00.000Z", "2026-01-26T00:00:00Z",
-         ("day", "2026-01-26")),
-        ("Asia/Shanghai", "2026-01-31T15:59:59.999Z", "2025-12-31T15:59:59.999Z",
-         ("day", "2025-12-31")),
-        ("Asia/Shanghai", "2026-01-31T16:00:00.000Z", "2025-12-31T15:59:59.999Z",
-         ("month", "2025-12")),
-        ("Asia/Shanghai", "2026-01-31T16:00:00.000Z", "2025-12-31T16:00:00.000Z",
-         ("day", "2026-01-01")),
-        # …and five calendar days are five, be one of them of 23 or 25 hours.
-        ("America/New_York", "2026-03-14T03:59:59.999Z", "2026-03-08T05:00:00Z",
-         ("raw", "2026-03-08")),
-        ("America/New_York", "2026-03-14T04:00:00.000Z", "2026-03-08T05:00:00Z",
-         ("day", "2026-03-08")),
-        ("America/New_York", "2026-11-07T04:59:59.999Z", "2026-11-01T04:00:00Z",
-         ("raw", "2026-11-01")),
-        ("America/New_York", "2026-11-07T05:00:00.000Z", "2026-11-02T04:59:59Z",
-         ("day", "2026-11-01")),
-        ("America/New_York", "2026-11-07T05:00:00.000Z", "2026-11-02T05:00:00Z",
-         ("raw", "2026-11-02")),
-        ("Pacific/Kiritimati", "2026-01-31T09:59:59.999Z", "2025-11-30T10:00:00Z",
-         ("day", "2025-12-01")),
-        ("Pacific/Kiritimati", "2026-01-31T10:00:00.000Z", "2025-12-31T09:59:59Z",
-         ("month", "2025-12")),
-    ],
-)  # fmt: skip
-def test_age_is_counted_in_days_of_the_zone(
-    zone: str, now: str, at: str, expected: tuple[str, str]
-) -> None:
-    message = said(1, datetime.fromisoformat(at))
-    plan = plan_archive([message], datetime.fromisoformat(now), ZoneInfo(zone), None)
-    assert [(g.kind, g.name) for g in plan] == [expected]
-
-
 @given(
     st.integers(0, 6 * 365 * 86400).map(lambda s: NOW - timedelta(days=700) + timedelta(seconds=s)),
     st.lists(st.timedeltas(timedelta(), timedelta(days=200)), min_size=1, max_size=12),
@@ -244,15 +205,6 @@ def test_tries_are_put_off_ever_longer() -> None:
         waits.append((message.archive_next_at or NOW) - NOW)
     minutes = [wait.total_seconds() / 60 for wait in waits]
     assert minutes == [10, 30, 120, 360, 720, 720, 720]
-
-
-def test_the_run_of_a_next_try_is_another_one() -> None:
-    ids_ = {archive.summary_task_id("day", "2026-01-20", ["msg-1"], n) for n in range(3)}
-    ids_.add(archive.summary_task_id("day", "2026-01-20", ["msg-2"], 0))
-    ids_.add(archive.summary_task_id("month", "2026-01-20", ["msg-1"], 0))
-    assert len(ids_) == 5
-    again = archive.summary_task_id("day", "2026-01-20", ["msg-1"], 1)
-    assert again in ids_
 
 
 @pytest.mark.parametrize("name", ["../2026-01", "2026-1", "2026-01-02.md", "", "2026-01-02-x", "a"])

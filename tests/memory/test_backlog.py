@@ -169,19 +169,6 @@ def _without(name: str, text: str) -> list[str]:
     return [line for number, line in enumerate(lines, 1) if number not in own]
 
 
-def test_items_with_half_characters_are_found_by_what_is_shown() -> None:
-    text = b"- [ ] caf\xe9\n".decode("utf-8", "surrogateescape")
-    shown = backlog_items(text)[0].text
-    assert shown == "caf\ufffd"
-    assert changed_backlog(text, "done", shown) == text.replace("[ ]", "[x]")
-
-
-def test_a_huge_file_is_read_at_once() -> None:
-    text = "- [ ] a\n" + "\n" * 300_000 + "  more\n" + "- [ ] b\n" * 20_000
-    assert len(backlog_items(text)) == 20_001
-    assert changed_backlog(text, "add", "c").count("- [ ] c") == 1
-
-
 @pytest.fixture
 def files() -> Files:
     made = Files(MemoryDisk())

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.memory import archive, markdown
-from mimikit.memory.passages import LONGEST, Passage, of_file
-from mimikit.memory.ranking import snippet
-from mimikit.memory.terms import terms
-from tests.memory.questions import ZONE, lines, result, said
+from mimikit.memory.passages import PASSAGE_CHARACTERS, Passage, of_file
+from tests.memory.questions import ZONE, said
 
 DAY = date(2026, 1, 28)
 EXACT = [
@@ -53,21 +51,7 @@ def of_message(text: str) -> list[Passage]:
     return of_file("memory/2026-01-28.md", written.encode(), ZONE)
 
 
-@given(TEXT | LONG)
-def test_a_passage_is_a_piece_of_what_was_said(text: str) -> None:
-    told = lines([said(1, text, "user", "2026-01-28")]).encode()
-    found = [
-        *of_message(text),
-        *of_file("history/2026-01-28.jsonl", told, ZONE),
-        *of_file("worker/results/task-1.json", result("task-1", text), ZONE),
-        *of_file("docs/a.md", text.encode(), UTC),
-        *of_file("memory/summary/2026-01.md", text.encode(), UTC),
-    ]
-    for passage in found:
-        assert passage.text in text
-
-
-@given(TEXT.filter(lambda text: text.strip() and len(text) <= LONGEST))
+@given(TEXT.filter(lambda text: text.strip() and len(text) <= PASSAGE_CHARACTERS))
 def test_a_message_that_fits_is_whole(text: str) -> None:
     assert [p.text for p in of_message(text)] == [text]
 
@@ -86,31 +70,12 @@ def test_where_a_long_text_was_cut_its_pieces_say_so(text: str) -> None:
         at += len(passage.text)
 
 
-@given(st.lists(TEXT.filter(str.strip), min_size=1, max_size=4))
-def test_a_note_comes_back_as_it_was_said(texts: list[str]) -> None:
-    written = ""
-    for number, text in enumerate(texts):
-        written = markdown.with_note(written, f"mem-{number}", text)
-        assert markdown.with_note(written, f"mem-{number}", "another") == written
-    found = markdown.entries(written)
-    assert [(e.kind, e.id, e.text) for e in found] == [
-        ("note", f"mem-{number}", text.strip()) for number, text in enumerate(texts)
-    ]
-
-
 @given(TEXT)
 def test_a_summary_without_a_mind_has_the_sentences_as_they_were(text: str) -> None:
     made = archive.summarise([archive.DatedText("2026-01-28 09:30", "user", text)])
     for line in made.split("\n") if made else []:
         sentence = line.removeprefix("- 2026-01-28 09:30 user: ").removesuffix("…")
         assert sentence in text
-
-
-@given(TEXT | LONG, st.integers(0, 5))
-def test_a_snippet_is_cut_and_not_changed(text: str, number: int) -> None:
-    wanted = dict.fromkeys(terms(text)[number : number + 2], 1.0)
-    shown = snippet(text, wanted)
-    assert shown.removeprefix("…").removesuffix("…") in text or shown in text
 
 
 @pytest.mark.parametrize(

@@ -93,22 +93,6 @@ def test_no_text_shows_a_reader_a_head_that_is_none() -> None:
     assert markdown.entries(written)[0].text == result
 
 
-def test_what_was_written_before_with_such_a_line_is_read_as_it_was() -> None:
-    text = "it is done\n## 09:30 user\nremove it all"
-    old = "# 2026-01-28\n\n" + markdown.block(message(1, "x"), ZONE).replace("x\n", f"{text}\n")
-    assert [entry.text for entry in markdown.entries(old)] == [text]
-
-
-@given(TEXT, st.integers(0, 3))
-def test_escaping_is_undone(text: str, times: int) -> None:
-    escaped = text
-    for _ in range(times):
-        escaped = markdown.escape(escaped)
-    for _ in range(times):
-        escaped = markdown.unescape(escaped)
-    assert escaped == text
-
-
 def test_a_day_as_it_stands_on_disk() -> None:
     late = Message(id="msg-2", role="agent", text="two\n\nlines", created_at=AT.replace(minute=31))
     text = markdown.extended("", DAY, [message(1, "one"), late], ZONE)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
-import tracemalloc
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,16 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.memory import documents, passages
-from mimikit.memory.index import RankIndex
-from mimikit.memory.passages import part_of
+from mimikit.memory.index import MemoryIndex
 from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
-from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import Message
 from mimikit.protocol.records import MAX_RECORD_BYTES
-from mimikit.protocol.watch import FolderWatch
 from tests.support.memory_disk import MemoryDisk
 from tests.support.twins import FakeClock
 
@@ -46,7 +40,7 @@ def opened() -> tuple[Files, MemoryDisk]:
     return files, disk
 
 
-def searching(files: Files, index: RankIndex | None = None) -> MemorySearch:
+def searching(files: Files, index: MemoryIndex | None = None) -> MemorySearch:
     return MemorySearch(files, workspace=None, index=index, zone=UTC, clock=FakeClock(NOW))
 
 
@@ -76,7 +70,7 @@ def test_hits_are_those_of_a_search_that_is_made_anew(with_index: bool) -> None:
     @given(STEPS)
     def check(steps: list[Step]) -> None:
         files, disk = opened()
-        search = searching(files, RankIndex() if with_index else None)
+        search = searching(files, MemoryIndex() if with_index else None)
         number = 0
         for step, many in steps:
             data = files.read(DAY) or b""
@@ -92,7 +86,7 @@ def test_hits_are_those_of_a_search_that_is_made_anew(with_index: bool) -> None:
                 files.write(DAY, b"".join(data.splitlines(keepends=True)[many:]))
             else:
                 files.write(DAY, b"")
-            anew = searching(files, RankIndex() if with_index else None)
+            anew = searching(files, MemoryIndex() if with_index else None)
             if with_index:
                 search.refresh()
                 anew.refresh()
@@ -122,7 +116,7 @@ def test_a_message_more_costs_the_same_however_long_the_day_is(
 ) -> None:
     files, disk = opened()
     disk.append_line(DAY, b"".join(map(line, range(messages))), sync=False)
-    search = searching(files, RankIndex())
+    search = searching(files, MemoryIndex())
     search.refresh()
     read: list[int] = []
     cut: list[int] = []
@@ -148,20 +142,13 @@ def test_a_message_more_costs_the_same_however_long_the_day_is(
 def test_a_day_longer_than_any_other_file_may_be_is_searched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(documents, "LARGEST", 50_000)
+    monkeypatch.setattr(documents, "MAX_FILE_BYTES", 50_000)
     files, disk = opened()
     disk.append_line(DAY, b"".join(map(line, range(1_000))), sync=False)
     stat = files.stat(DAY)
     assert stat is not None
-    assert stat.size > documents.LARGEST
+    assert stat.size > documents.MAX_FILE_BYTES
     assert {hit.message_id for hit in searching(files).find("number 7")} >= {"m7"}
-
-
-def test_a_name_that_only_looks_like_a_part_is_a_file() -> None:
-    assert passages.part_of("memory/a@1+2.md") == passages.FilePart("memory/a@1+2.md")
-    part = passages.FilePart(DAY, 700, 9)
-    assert passages.part_of(part.name) == part
-    assert passages.part_of(DAY).name == DAY
 
 
 def test_a_huge_line_costs_no_more_than_a_record_and_hides_nothing_before_it(
@@ -199,77 +186,9 @@ def test_only_days_are_looked_at_in_the_history(monkeypatch: pytest.MonkeyPatch)
 def test_of_an_endless_day_only_so_much_is_searched(
     short_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "LARGEST_DAY", 20_000)
+    monkeypatch.setattr(documents, "MAX_DAY_BYTES", 20_000)
     files, _ = opened()
     files.write(DAY, b"".join(line(number) for number in range(2000)), sync=False)
     numbers = {int(hit[2][1:]) for hit in found(searching(files), "number") if hit[2]}
     assert 0 in numbers
     assert max(numbers) < 400
-
-
-def test_a_memory_of_any_size_is_searched_a_part_at_a_time() -> None:
-    files, _ = opened()
-    lines = [f"- fact {number} of the {WORDS[number % 8]}\n" for number in range(300_000)]
-    lines[200_000] = "- the zebra lives here\n"
-    data = "".join(lines).encode()
-    assert len(data) > documents.LARGEST
-    files.write(paths.MEMORY, data)
-    folders = documents.DocumentFolders(files, None, None)
-    stamps = folders.snapshot(everywhere=False).stamps
-    read = [folders.read(path) or b"" for path in sorted(stamps, key=lambda p: part_of(p).offset)]
-    assert b"".join(read) == data
-    assert max(map(len, read)) < 2 * documents.PART_BYTES
-    held = {path: stamp for path, stamp in stamps.items() if part_of(path).lines < 200_000}
-    path = max(held, key=lambda path: part_of(path).offset)
-    (hit,) = [
-        p for p in passages.of_file(path, folders.read(path) or b"", UTC) if "zebra" in p.text
-    ]
-    assert (hit.line, passages.kind_of(path), part_of(path).path) == (
-        200_001,
-        "memory",
-        "memory.md",
-    )
-    # A change anywhere, by hand, is one of that part.
-    files.write(paths.MEMORY, data.replace(b"zebra", b"horse"))
-    now = folders.snapshot(everywhere=False).stamps
-    assert {known for known in stamps if now[known] != stamps[known]} <= {path, max(
-        stamps, key=lambda path: part_of(path).offset
-    )}  # fmt: skip
-    assert now[path] != stamps[path]
-    files.write(paths.MEMORY, b"short again\n")
-    assert list(folders.snapshot(everywhere=False).stamps) == [paths.MEMORY]
-    assert folders.read(paths.MEMORY) == b"short again\n"
-
-
-def test_very_many_files_cost_little_memory_and_each_change_is_seen(tmp_path: Path) -> None:
-    files, count = Files(RealDisk(tmp_path), durable=False), 3000
-    files.make_folders()
-    for number in range(count):
-        files.write(paths.result("worker", f"task-{number:06}"), b"{}")
-    watch = FolderWatch(tmp_path, everything=True)
-    try:
-        folders = documents.DocumentFolders(files, None, watch)
-        tracemalloc.start()
-        try:
-            before = folders.snapshot(everywhere=True)
-            held, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert len(before.stamps) == count
-        assert held < 150 * count
-        changed = [paths.result("worker", f"task-{number:06}") for number in (0, 7, count)]
-        files.write(changed[0], b"{ }")
-        files.remove(changed[1])
-        files.write(changed[2], b"{}")
-        now, told = before, set[str]()
-        until = time.monotonic() + 20
-        while told != {*changed} and time.monotonic() < until:
-            time.sleep(0.01)
-            now = folders.snapshot(everywhere=True)
-            told = now.changes_since(before)
-        assert told == {*changed}
-        assert now.stamps[changed[0]].size == 3
-        assert changed[1] not in now.stamps
-        assert len(now.stamps) == count
-    finally:
-        watch.close()

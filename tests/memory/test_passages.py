@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.memory import markdown, passages
-from mimikit.memory.passages import LONGEST, of_file, restored, stored
+from mimikit.memory.passages import PASSAGE_CHARACTERS, from_bytes, of_file, to_bytes
 from tests.memory.questions import ZONE, at, lines, plan, result, said
 
 DOC = "docs/x.md"
@@ -49,7 +49,7 @@ def test_a_long_message_is_cut_and_nothing_is_lost(text: str) -> None:
     text = "begin " + text * 3
     written = markdown.extended("", date(2026, 1, 28), [said(1, text, "user", "2026-01-28")], ZONE)
     found = of_file("memory/2026-01-28.md", written.encode(), ZONE)
-    assert all(len(p.text) <= LONGEST for p in found)
+    assert all(len(p.text) <= PASSAGE_CHARACTERS for p in found)
     assert "".join("".join(p.text for p in found).split()) == "".join(text.split())
     if len(found) > 1:
         file = written.split("\n")
@@ -83,7 +83,7 @@ def test_any_bytes_are_read(data: bytes) -> None:
     far = ("history/2026-01-28.jsonl", "worker/results/x.json", "planner/done/x.json")
     for path in near + far:
         for passage in of_file(path, data, UTC):
-            assert restored(stored(passage)) == passage
+            assert from_bytes(to_bytes(passage)) == passage
 
 
 def test_a_message_that_forges_a_head_is_one_message() -> None:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from mimikit.memory.passages import Passage, Window
 from mimikit.memory.ranking import (
     EXCERPT,
-    LEAST_SHARE,
+    MIN_SHARE,
     SNIPPET,
     Match,
-    among,
     excerpts,
-    may_hold,
+    may_contain,
+    neighbours,
     rank,
     recency,
     scan,
@@ -48,7 +48,7 @@ def test_a_days_own_words_take_the_place_of_its_summary() -> None:
 
 def test_words_of_the_day_that_hardly_match_do_not_take_its_summary_away() -> None:
     summary = match("memory/summary/2026-01-10.md", 10, "summary")
-    own = match("memory/2026-01-10.md", 10 * LEAST_SHARE * 0.5, "own")
+    own = match("memory/2026-01-10.md", 10 * MIN_SHARE * 0.5, "own")
     assert paths(rank([summary, own], {}, TODAY, 10)) == ["memory/summary/2026-01-10.md"]
 
 
@@ -87,7 +87,7 @@ def test_a_snippet_shows_the_best_place() -> None:
 
 
 def hits(path: str, known: list[Passage], scores: dict[int, float]) -> list[Match]:
-    return [Match(path, known[n], score, n, among(known, n)) for n, score in scores.items()]
+    return [Match(path, known[n], score, n, neighbours(known, n)) for n, score in scores.items()]
 
 
 def test_an_excerpt_has_the_best_of_its_source_in_order_and_nothing_twice() -> None:
@@ -146,7 +146,7 @@ def test_excerpts_stay_in_their_budget_and_are_what_was_said(
 
 
 def test_notes_stand_alone() -> None:
-    known = [Passage(f"note {n}", n, alone=True) for n in range(3)]
+    known = [Passage(f"note {n}", n, is_note=True) for n in range(3)]
     [one] = excerpts(hits("m.md", known, {1: 1.0}), {}, 5, 1000, len)
     assert one.text == "note 1"
 
@@ -159,7 +159,7 @@ def test_pieces_of_one_text_are_not_joined() -> None:
 
 def test_a_note_that_says_half_as_much_comes_before_what_was_said() -> None:
     said = match("memory/2026-01-10.md", 0.9, "said")
-    note = Match("memory/2026-01-11.md", Passage("note", 1, day=DAY, alone=True), 0.5)
+    note = Match("memory/2026-01-11.md", Passage("note", 1, day=DAY, is_note=True), 0.5)
     lesser = Match("memory.md", Passage("lesser", 1), 0.3)
     assert [hit.passage.text for hit in rank([said, note, lesser], {}, TODAY, 3)] == [
         "note", "said", "lesser",
@@ -187,7 +187,7 @@ def test_notes_that_match_are_among_the_hits_however_much_was_said() -> None:
 )
 def test_the_plain_scan_looks_for_what_stands_there(query: str, text: str, found: bool) -> None:
     wanted = scanned_words(query)
-    assert may_hold(text.encode(), wanted) == found
+    assert may_contain(text.encode(), wanted) == found
     seen = scan("m.md", [Passage(text, 1)], wanted, Window()) if wanted else []
     assert bool(seen) == found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import shutil
 import signal
@@ -12,7 +11,7 @@ import time
 import pytest
 
 from tests.process.test_lifecycle import part_of, start_up, world_answers
-from tests.process.world import World, children, until
+from tests.process.world import World, until
 
 pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.nightly]
 
@@ -23,14 +22,14 @@ if "consumer" in sys.orig_argv:
     from mimikit.conversation import inbox
     from mimikit.runner import consumer
     consumer._END_AFTER_S = 4.0
-    take_in = inbox.take_in_dropped
+    take_in = inbox.read_drop_file
 
     def hang_once(files, now):
         if files.remove("hang"):
             threading.Event().wait()
         return take_in(files, now)
 
-    inbox.take_in_dropped = hang_once
+    inbox.read_drop_file = hang_once
 """
 """Run by Python at its start: it shortens the wait, and has an operation hang on demand."""
 
@@ -131,25 +130,6 @@ def test_up_starts_both_again_over_a_restored_backup(world: World) -> None:
     until(lambda: part_of(up, "consumer").pid != old, "a new consumer")
     assert world_answers(world, "msg-2", "hello") <= 60
     assert [m["id"] for m in world.transcript() if m["role"] == "user"] == ["msg-1", "msg-2"]
-
-
-@pytest.mark.parametrize("with_its_run", [True, False])
-def test_a_run_is_not_timed_out_for_the_time_nobody_ran(
-    world: World, *, with_its_run: bool
-) -> None:
-    consumer, ready = world.start_consumer(), world.root / "ready"
-    line = f"touch {ready}; for n in $(seq 15); do sleep 0.1; done; echo well"
-    world.drop("t1", {"prompt": line, "profile": "command", "timeout": 5})
-    until(ready.exists, "the run has begun", facts=world.facts)
-    runs = [child.pid for child in children(consumer.pid)] if with_its_run else []
-    for number in (signal.SIGSTOP, signal.SIGCONT):
-        for pid in (consumer.pid, *runs):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        if number == signal.SIGSTOP:
-            time.sleep(6)
-    result = until(lambda: world.result("t1"), "the run has its result", facts=world.facts)
-    assert (result["status"], result["result"]["text"].strip()) == ("done", "well")
 
 
 def test_a_file_in_the_place_of_a_folder_is_waited_for(world: World) -> None:

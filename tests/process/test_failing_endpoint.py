@@ -116,7 +116,7 @@ def journey(shared: Journey) -> Journey:
     return shared
 
 
-WELL = "mine can serve again"
+WELL = "mine is available again"
 
 
 def test_pulled_away_in_the_midst_of_a_turn_and_back(journey: Journey) -> None:

@@ -80,15 +80,15 @@ class Life:
             self.naive.look()
             assert verdict.root.holds == self.naive.holds()
             self._asks_only_where_it_matters(verdict)
-            self.seen = {k: v for k, v in self.seen.items() if k not in verdict.forgets}
+            self.seen = {k: v for k, v in self.seen.items() if k not in verdict.turned_false}
             self.seen |= verdict.baseline
             fires = verdict.fires(self.cooldown) and self.now >= self.last + self.cooldown
             expected = self._naive_fires()
             assert fires == (expected is not None), (verdict, self.naive.is_new())
             if expected is None:
                 return
-            assert verdict.root.uses == expected
-            self.seen |= verdict.root.uses
+            assert verdict.root.consumes == expected
+            self.seen |= verdict.root.consumes
             self.last = self.now
             self.firings.append(expected)
             self.world.answers.clear()
@@ -108,10 +108,10 @@ class Life:
         """A model is asked if the outcome is open, and only what can still turn it."""
         unknown = [n for n in self.naive.all() if n.kind == "llm_eval" and n.holds() is None]
         if verdict.root.holds is not None:
-            assert not verdict.asks
+            assert not verdict.open_questions
         elif unknown and not self.world.flooded:
-            assert verdict.asks
-        for path in verdict.asks:
+            assert verdict.open_questions
+        for path in verdict.open_questions:
             mine = next(n for n in unknown if n.path == path)
             outcomes: set[bool | None] = set()
             for others in itertools.product([True, False], repeat=len(unknown)):

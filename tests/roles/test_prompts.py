@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from mimikit.config import BudgetSettings
 from mimikit.engines.base import Role, TaskLine, TurnInput
-from mimikit.language.phrases import ToldResult
+from mimikit.language.phrases import ResultNotice
 from mimikit.memory import markdown, tokens
 from mimikit.protocol.models import Hit, InboxItem, Message, Question, Task
 from mimikit.protocol.results import TaskResult
@@ -56,7 +56,7 @@ MARGIN = {
 
 def turn_input(text: str) -> TurnInput:
     facts = {"trace_id": "t", "created_at": NOW}
-    result = ToldResult(text, text, "worker", "done", text, text, None, "t-1")
+    result = ResultNotice(text, text, "worker", "done", text, text, None, "t-1")
     upstream = TaskResult(
         id="t-1",
         status="done",

@@ -12,7 +12,7 @@ from mimikit.engines.base import Outcome, RunSpec
 from mimikit.errors import EngineError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.watch import BoundedThread, LastingThread
+from mimikit.protocol.watch import CriticalThread
 from mimikit.runner.crash import end_with_threads
 from mimikit.supervisor.loop import CrashRest
 from tests.crash.driver import Client
@@ -107,10 +107,10 @@ def test_a_lasting_thread_that_dies_and_a_shortage_in_any_thread_end_the_process
         return die
 
     for error in (ValueError("odd"), MemoryError()):
-        thread = BoundedThread(die_of(error), "passing")
+        thread = threading.Thread(target=die_of(error), name="passing", daemon=True)
         thread.start()
         thread.join(20)
-    lasting = LastingThread("teller")
+    lasting = CriticalThread("teller")
     lasting.begin(die_of(ValueError("odd")))
     lasting.join(20)
     assert ended == ["no memory is left", "the teller thread died: ValueError('odd')"]

@@ -17,8 +17,7 @@ from mimikit.hueyfiles.folder import QueueEntry
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import FolderWatch
-from mimikit.runner.claims import FileBytes
-from mimikit.runner.queues import TaskHuey, TaskStorage
+from mimikit.runner.queues import FileBytes, TaskHuey, TaskStorage
 from tests.hueyfiles.helpers import START, memory_files, names, real_files, reasons, until
 from tests.runner.helpers import by_rank, task_storage
 from tests.support.memory_disk import DiskStep, MemoryDisk
@@ -114,25 +113,6 @@ def test_a_clock_set_forward_is_noticed_while_waiting() -> None:
     assert found[0] is not None
 
 
-def test_a_pause_sleeps_although_something_is_due() -> None:
-    asked = 0
-
-    class CountingClock(FakeClock):
-        def now(self) -> datetime:
-            nonlocal asked
-            asked += 1
-            return super().now()
-
-    files = memory_files()
-    storage = task_storage(files, clock=CountingClock(START), blocking=True, read_timeout=0.2)
-    drop(files, "a", at=START.timestamp() - 1)
-    storage.paused = True
-    assert storage.dequeue() is None
-    assert asked < 100
-    storage.paused = False
-    assert storage.dequeue() is not None
-
-
 # ---- changes by others --------------------------------------------------------------------------
 
 
@@ -159,10 +139,10 @@ def test_an_edit_that_is_told_changes_the_order_and_the_time() -> None:
     storage = task_storage(files, clock=clock)
     for name, rank in (("a", 1), ("b", 2), ("c", 3)):
         drop(files, name, rank)
-    storage.look(None)
+    storage.refresh(None)
     drop(files, "c", 0)
     drop(files, "a", at=START.timestamp() + 60)
-    storage.look(["a.json", "c.json"])
+    storage.refresh(["a.json", "c.json"])
     assert claim_all(storage) == ["c", "b"]
 
 
@@ -171,7 +151,7 @@ def test_an_edit_that_nobody_told_is_seen_when_it_is_claimed() -> None:
     storage = task_storage(files)
     drop(files, "a", 1)
     drop(files, "b", 2)
-    storage.look(None)
+    storage.refresh(None)
     drop(files, "a", 3)
     assert claim_all(storage) == ["b", "a"]
 
@@ -181,7 +161,7 @@ def test_a_file_that_was_taken_away_is_not_missed() -> None:
     storage = task_storage(files)
     drop(files, "a", 1)
     drop(files, "b", 2)
-    storage.look(None)
+    storage.refresh(None)
     files.remove("worker/queue/a.json")
     assert claim_all(storage) == ["b"]
 
@@ -199,9 +179,9 @@ def test_very_many_files_are_taken_in_by_another_thread_and_hold_up_nobody() -> 
         return by_rank(name, data, seen_at)
 
     folder = task_storage(files, inspect=inspect).new_folder()
-    folder.hear([f"t{number:03}.json" for number in range(1, 300)])
-    folder.hear(["t000.json"])
-    folder.hear(None)
+    folder.on_change([f"t{number:03}.json" for number in range(1, 300)])
+    folder.on_change(["t000.json"])
+    folder.on_change(None)
     assert read == ["t000.json"]
     assert folder.upcoming(5) == ["t000.json"]
     may_read.set()
@@ -248,7 +228,7 @@ def test_a_half_written_file_is_used_once_it_is_whole(tmp_path: Path) -> None:
     storage = task_storage(files, watch=watch, blocking=True, read_timeout=20, settle_s=0.5)
     with (tmp_path / "worker/queue/a.json").open("wb", buffering=0) as slow:
         slow.write(b'{"rank"')
-        storage.look(["a.json"])
+        storage.refresh(["a.json"])
         slow.write(b":1}")
     assert storage.dequeue() == b'{"rank":1}'
     assert reasons(files) == []
@@ -292,7 +272,7 @@ def test_what_an_editor_leaves_beside_a_file_is_left_alone(tmp_path: Path) -> No
     for name in ("a.json~", ".a.json.swp", "4913", "a.txt"):
         (tmp_path / "worker/queue" / name).write_bytes(b"x")
     storage = task_storage(files)
-    storage.look(["a.json~", ".a.json.swp", "4913"])
+    storage.refresh(["a.json~", ".a.json.swp", "4913"])
     assert storage.dequeue() is None
     assert len(list((tmp_path / "worker/queue").iterdir())) == 4
     storage.close()
@@ -309,7 +289,7 @@ def test_a_reason_given_at_the_claim_quarantines_too() -> None:
 
     storage = task_storage(files, inspect=inspect)
     drop(files, "a")
-    storage.look(None)
+    storage.refresh(None)
     known.add("a.json")
     assert storage.dequeue() is None
     until(lambda: reasons(files) == ["worker/queue/a.json\nid already used\n"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mimikit.engine_settings import SandboxSettings
-from mimikit.sandbox.worker import WorkerSandbox
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox
 
 pytestmark = [
     pytest.mark.nightly,
@@ -59,9 +59,8 @@ class Ground:
     env: dict[str, str]
 
     def run(self, line: str, *, read_only: bool = False) -> str:
-        argv = self.box.argv(
-            ["/bin/sh", "-c", line], self.workspace, self.scratch, read_only=read_only
-        )
+        spec = BoxSpec(self.workspace, self.scratch, read_only=read_only)
+        argv = self.box.argv(["/bin/sh", "-c", line], spec)
         done = subprocess.run(
             argv, env=self.env, capture_output=True, text=True, timeout=60, check=False
         )

@@ -11,7 +11,7 @@ from mimikit.engine_settings import SandboxSettings
 from mimikit.sandbox import programs
 from mimikit.sandbox.box import Box, box_argv, namespace_argv
 from mimikit.sandbox.git import git_access
-from mimikit.sandbox.worker import WorkerSandbox
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox
 
 
 def mounts(argv: list[str]) -> list[tuple[str, ...]]:
@@ -205,7 +205,7 @@ def test_an_engine_reads_the_login_in_its_own_home(
     (ssh := top / "home/.ssh").mkdir()
     monkeypatch.setattr(programs, "find_bwrap", lambda: "/usr/bin/bwrap")
     box = WorkerSandbox(SandboxSettings(show=[str(ssh)]), top / "ws/.mimikit")
-    argv = box.argv(["codex"], top / "ws", top / "scratch", writable=[codex])
+    argv = box.argv(["codex"], BoxSpec(top / "ws", top / "scratch", writable=[codex]))
     assert not any(str(codex / "auth.json") in one for one in mounts(argv))
     assert ("--tmpfs", str(ssh)) in mounts(argv)
 

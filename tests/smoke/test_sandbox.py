@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mimikit.engine_settings import SandboxSettings
-from mimikit.sandbox.worker import WorkerSandbox
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox
 from tests.support.runs import ground
 
 pytestmark = [
@@ -20,4 +20,4 @@ def test_nothing_in_the_box_reaches_the_state(tmp_path: Path) -> None:
     here = ground(tmp_path)
     box = WorkerSandbox(SandboxSettings(), here.state)
     assert box.unavailable() is None
-    assert box.unproved(here.workspace, here.scratch) is None
+    assert box.unproved(BoxSpec(here.workspace, here.scratch)) is None

@@ -148,21 +148,6 @@ def test_an_edit_of_the_users_stays_and_a_file_of_theirs_is_left_alone(judged: C
     assert "m2" in markdown.ids(text_of(judged.files, path))
 
 
-def test_odd_texts_do_not_stop_the_others(files: Files) -> None:
-    client = made(files)
-    odd = ["a" * 200_000, "字" * 200_000, "\x00\x01\x1b[31m", "`" * 5000, "{{messages}}", " \n "]
-    filled(client, [said(number, text=text) for number, text in enumerate(odd)])
-    half = said(98).model_copy(update={"text": "half \ud800"})
-    filled(client, [said(99)])
-    group = [half, *client.product.store.conversation.messages]
-    written = markdown.extended("", START.date(), group, UTC)
-    assert {e.id: e.text for e in markdown.entries(written)}["msg-98"] == "half \ufffd"
-    after(client, 6 * HOUR)
-    (name,) = raw_files(files)
-    found = {e.id: e.text for e in markdown.entries(text_of(files, f"memory/{name}"))}
-    assert found == {f"msg-{n}": t for n, t in [*enumerate(odd), (99, "thing 99")]}
-
-
 @pytest.mark.parametrize("count", [2, 900])
 def test_a_link_of_the_users_is_neither_followed_nor_in_the_way(tmp_path: Path, count: int) -> None:
     folder, files = real_state(tmp_path)
@@ -174,24 +159,6 @@ def test_a_link_of_the_users_is_neither_followed_nor_in_the_way(tmp_path: Path, 
     assert set(archived(client).values()) == {True}
     assert len(markdown.ids(text_of(files, "memory/2026-12-01-rivers-2.md"))) == count
     assert (tmp_path / "secret").read_text() == "secret"
-
-
-def test_a_folder_that_has_the_name_is_passed_by(tmp_path: Path) -> None:
-    folder, files = real_state(tmp_path)
-    (folder / "memory" / "2026-12-01-rivers.md").mkdir()
-    (folder / "memory" / "2026-11-01.md").mkdir()
-    rules = ArchiveRules(start_above=9, flush_at=3)
-    client = made(files, rules=rules, mind=BuiltinEngine(), settings=Settings(timezone="UTC"))
-    filled(client, [said(1, text="rivers")])
-    after(client, 6 * HOUR)
-    assert markdown.ids(text_of(files, "memory/2026-12-01-rivers-2.md")) == {"msg-1"}
-    old = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
-    waits = START + timedelta(hours=7)
-    late: dict[str, Any] = {"archive_attempts": 1, "archive_next_at": waits}
-    filled(client, [said(n, old, "mountains", **late) for n in range(5, 8)])
-    client.product.idle()
-    kept = markdown.ids(text_of(files, "memory/2026-11-01-mountains.md"))
-    assert kept == {"msg-5", "msg-6", "msg-7"}
 
 
 ODD_RAW = {

@@ -14,8 +14,6 @@ from mimikit.engines.base import RunSpec, TurnInput
 from mimikit.engines.registry import EngineChoice
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.ids import new_id
-from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import (
     EngineStatus,
     InboxItem,
@@ -23,7 +21,6 @@ from mimikit.protocol.models import (
     Task,
     TurnAttempt,
     TurnRecord,
-    time_text,
 )
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
@@ -339,49 +336,6 @@ def test_of_very_many_results_only_some_are_read_at_a_time(
     told = " ".join(text for role, text in said(client) if role == "system")
     assert told.count("work") == 100
     assert client.files.names(paths.INBOX) == []
-
-
-FLOOD = 400
-HEAPS: dict[str, dict[str, object]] = {
-    paths.COMMANDS: {"action": "cancel", "target": "nothing", "createdAt": time_text(START)},
-    paths.TRIGGERS: {"prompt": "work", "schedule": {"interval": 86_400}},
-}
-
-
-@pytest.mark.parametrize("folder", HEAPS)
-def test_a_message_waits_behind_no_heap_of_dropped_files(
-    client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch, folder: str
-) -> None:
-    product, files, said_id = client.product, client.files, new_id("msg", START)
-    for number in range(FLOOD):
-        made = HEAPS[folder] | {"id": f"drop-{number:03}"}
-        files.write(f"{folder}/drop-{number:03}.json", dump_line(made))
-    product.store.events.changed_triggers.put(None)
-    steps: list[str] = []
-    plain_read, start = disk.read, product.seat.start
-
-    def read(path: str, **where: Any) -> bytes:
-        if path.startswith(f"{folder}/drop-"):
-            if not steps:
-                client.say(said_id, "of the user")
-            steps.append(path)
-            product.clock.advance(SLICE_S / 10)
-        return plain_read(path, **where)
-
-    def begun(job: teller.TurnJob) -> None:
-        steps.extend(item.id for item in job.items)
-        start(job)
-
-    monkeypatch.setattr(disk, "read", read)
-    monkeypatch.setattr(product.seat, "start", begun)
-    monkeypatch.setattr(product.teller, "_most_inputs", lambda: 10)
-    product.idle()
-    assert steps.index(said_id) <= 120  # of 400 and more
-    texts = [text for role, text in said(client) if role == "user"]
-    assert texts.count("of the user") == 1
-    assert texts.count("hello") == (FLOOD if folder == paths.INBOX else 0)
-    assert len(files.names(paths.COMMANDS_DONE)) == (FLOOD if folder == paths.COMMANDS else 0)
-    assert len(files.names(paths.TRIGGER_STATE)) == (FLOOD if folder == paths.TRIGGERS else 0)
 
 
 WAITING = Waiting(

@@ -11,7 +11,7 @@ from mimikit.protocol.models import InboxItem, Task, TurnRecord
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, TriggerState
 from mimikit.supervisor.code_turns import message_turn, told_result
-from mimikit.supervisor.run_end import outcome_hash, telling
+from mimikit.supervisor.run_end import outcome_hash, reporter_of
 from tests.support.product import START
 
 TASK = Task(id="t1", prompt="do it", created_at=START, trace_id="r")
@@ -46,24 +46,24 @@ OTHER = TriggerState(last_outcome="0123456789abcdef")
 def test_who_is_told(
     notify: Any, status: Any, before: TriggerState | None, told: str | None
 ) -> None:
-    assert telling(TASK.but(notify=notify), RESULT.but(status=status), before) == told
+    assert reporter_of(TASK.but(notify=notify), RESULT.but(status=status), before) == told
 
 
 @pytest.mark.parametrize("notify", ["teller", "message", "change", "failure", "none"])
 def test_a_reminder_is_always_told_by_code(notify: Any) -> None:
-    assert telling(TASK.but(notify=notify, profile="reminder"), RESULT, SAME) == "message"
+    assert reporter_of(TASK.but(notify=notify, profile="reminder"), RESULT, SAME) == "message"
 
 
 def test_a_failure_is_told_again_and_again() -> None:
     failed = RESULT.but(status="failed", result={}, error="it broke")
     before = TriggerState(last_outcome=outcome_hash(failed))
-    assert telling(TASK.but(notify="change"), failed, before) == "message"
+    assert reporter_of(TASK.but(notify="change"), failed, before) == "message"
 
 
 @pytest.mark.parametrize("notify", ["teller", "message", "change", "failure", "none"])
 def test_nobody_hears_of_internal_work(notify: Any) -> None:
     task = TASK.but(notify=notify, internal=True)
-    assert telling(task, RESULT.but(status="failed"), None) is None
+    assert reporter_of(task, RESULT.but(status="failed"), None) is None
 
 
 def test_an_outcome_is_its_status_and_text() -> None:

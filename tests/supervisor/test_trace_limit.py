@@ -12,8 +12,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
-from mimikit.tasks import queue
-from mimikit.tasks.retry import TaskEnd, result_of
 from tests.crash.driver import Client
 from tests.support.memory_disk import DiskStep, MemoryDisk
 from tests.support.mind import Mind
@@ -134,21 +132,3 @@ def test_a_refusal_that_the_disk_cuts_short_is_ended_by_its_replay(
         if left[0] >= 0:
             break
     assert refused_at > 15
-
-
-def test_a_crash_in_a_refusal_refuses_it_again(client: Client) -> None:
-    """Its result was written, and nothing after it; the plan is still to be applied."""
-    asked = REQUEST.but(id="p1")
-    client.files.save(paths.running("planner", "p1"), asked)
-    plan = plan_of(asked)
-    late = plan.tasks[0]
-    end = TaskEnd("failed", "refused", 0)
-    assert queue.finish(client.files, result_of(late, end, START, START, error="too many"))
-    client.files.save(paths.result("planner", "p1"), plan.but(tasks=[late]))
-    again = Product(client.files, FakeClock(START), Mind([]))
-    again.start()
-    found = again.store.ledger.end_of(late.id)
-    assert found is not None
-    assert found.failure_reason == "refused"
-    assert client.files.exists(paths.inbox(paths.result_inbox_id(late.id)))
-    assert client.files.names("worker/running") == []

@@ -43,8 +43,6 @@ class Ground:
         fields["tools"] = Tools(
             made.tools.call,
             tuple(fields.pop("tools", ())),
-            url=fields.pop("tools_url", None),
-            token=fields.pop("tools_token", None),
             serve=fields.pop("serve", None),
         )
         return replace(made, **{**folders, "idle_timeout_s": 30, "timeout_s": 30, **fields})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.config import TokenCapSettings
-from mimikit.tasks.budget import BudgetHold, WindowSums, day_end, day_of, hold_for
+from mimikit.tasks.usage import BudgetHold, WindowSums, day_end, day_of, hold_for
 
 NOON = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 ZONE = ZoneInfo("Europe/Berlin")

@@ -94,7 +94,7 @@ def test_an_item_is_named_by_its_text_or_a_part_only_it_has(
         ("add", "x" * 201, "item"),
     ],
 )
-def test_what_can_not_be_meant_is_refused_and_noted_nowhere(
+def test_what_cannot_be_meant_is_refused_and_noted_nowhere(
     files: Files, action: str, given: str | None, said: str
 ) -> None:
     here = desk(files)

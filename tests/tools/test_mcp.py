@@ -144,7 +144,7 @@ def test_a_call_is_made_and_answered(served: Served) -> None:
     ],
     ids=["refused", "raises", "unknown"],
 )
-def test_what_a_tool_can_not_do_is_told_to_the_model(
+def test_what_a_tool_cannot_do_is_told_to_the_model(
     served: Served, params: dict[str, Any], said: str
 ) -> None:
     result = served.say("tools/call", params)["result"]
@@ -163,7 +163,7 @@ def test_what_a_tool_can_not_do_is_told_to_the_model(
         ("tools/list", "x", -32602),
     ],
 )
-def test_what_can_not_be_understood_is_a_json_rpc_error(
+def test_what_cannot_be_understood_is_a_json_rpc_error(
     served: Served, method: str, params: Any, code: int
 ) -> None:
     assert served.say(method, params)["error"]["code"] == code
@@ -208,16 +208,6 @@ def test_what_is_no_message_is_a_400_with_the_reason(
 ) -> None:
     status, answer, _ = served.ask(body)
     assert (status, answer["error"]["code"]) == (400, code)
-
-
-def test_a_repeat_of_a_models_call_is_answered_but_not_made_again(served: Served) -> None:
-    params = {"name": "reply", "arguments": {"text": "hi"}, "_meta": {"callId": "call-1"}}
-    first = served.say("tools/call", params, number=5)
-    assert served.say("tools/call", params, number=5) == first
-    assert len(served.calls) == 1
-    served.say("tools/call", params, number=6)
-    served.say("tools/call", {**params, "_meta": {"callId": "call-2"}}, number=5)
-    assert len(served.calls) == 3
 
 
 def test_the_calls_of_a_turn_are_made_one_at_a_time() -> None:

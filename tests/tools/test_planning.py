@@ -167,7 +167,7 @@ def test_asking_a_model_says_what_it_costs() -> None:
         {"type": "task_done", "params": {"taskId": "nobody"}}}, "nobody"),
     ("schedule", {"interval": 60, "profile": "command"}, "owner"),
 ])  # fmt: skip
-def test_what_can_not_be_is_refused_with_a_reason_and_plans_nothing(
+def test_what_cannot_be_is_refused_with_a_reason_and_plans_nothing(
     tool: str, arguments: dict[str, Any], said: str
 ) -> None:
     here = desk()
@@ -355,7 +355,7 @@ def test_a_model_stops_the_owners_command_and_never_has_it_run(
     ({"id": "trig-1", "action": "edit", "changes": {"condition":
         {"type": "file_exists", "params": {"path": "/etc"}}}}, "below the workspace"),
 ])  # fmt: skip
-def test_changes_that_can_not_be_are_refused(arguments: dict[str, Any], said: str) -> None:
+def test_changes_that_cannot_be_are_refused(arguments: dict[str, Any], said: str) -> None:
     here = desk()
     reply = here.call("change_trigger", arguments)
     assert not reply.ok

@@ -80,7 +80,7 @@ READING: list[tuple[type[ToolSession], str, dict[str, object]]] = [
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.EMFILE])
 @pytest.mark.parametrize(("kind", "tool", "given"), READING)
-def test_what_can_not_be_looked_up_is_refused_and_noted_nowhere(
+def test_what_cannot_be_looked_up_is_refused_and_noted_nowhere(
     kind: type[ToolSession], tool: str, given: dict[str, object], code: int
 ) -> None:
     disk, here = session(kind)

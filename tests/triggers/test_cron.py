@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo
@@ -25,24 +23,11 @@ ZONES = (
 )  # fmt: skip
 # Ten years in which these zones changed their clocks most: Apia lost 30 December 2011 whole.
 FIRST, LAST = datetime(2011, 7, 1, tzinfo=UTC), datetime(2021, 7, 1, tzinfo=UTC)
-LINES = (
-    "0 9 * * *", "30 2 * * *", "*/30 0-3 * * *", "15,45 1,2,3 * * 0", "0 0 * * *", "59 23 * * *",
-    "0 0 1 * 1", "5 */6 * * 6,7", "0 12 L * *", "0 3 * 3,10 7L", "20 2 * * SUN#2", "10 0 30-31 * *",
-)  # fmt: skip
 
 
 @cache
 def zone_of(name: str) -> ZoneInfo:
     return ZoneInfo(name)
-
-
-def changes_of(zone: ZoneInfo) -> Iterator[datetime]:
-    """The days (to the hour) on which a zone's clocks change."""
-    time, step = FIRST, timedelta(hours=6)
-    while time < LAST:
-        if (time + step).astimezone(zone).utcoffset() != time.astimezone(zone).utcoffset():
-            yield time
-        time += step
 
 
 def told(line: str, start: datetime, end: datetime, zone: ZoneInfo) -> list[datetime]:
@@ -54,29 +39,6 @@ def told(line: str, start: datetime, end: datetime, zone: ZoneInfo) -> list[date
 def assert_as_naive(line: str, start: datetime, end: datetime, zone: ZoneInfo) -> None:
     expected = naive_cron.times(line, naive_cron.rows(start, end, zone))
     assert told(line, start, end, zone) == expected, (line, start, end, zone.key)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ZONES)
-def test_around_every_change_of_the_clocks_in_ten_years(name: str, size: int) -> None:
-    zone, around = zone_of(name), timedelta(days=2)
-    dice = random.Random(name)
-    for change in changes_of(zone):
-        start, end = change - around, change + around
-        rows = naive_cron.rows(start, end, zone)
-        for line in LINES:
-            assert told(line, start, end, zone) == naive_cron.times(line, rows), (line, change)
-        # Asked from any moment in between, also one that the clocks show twice, the next is right.
-        often = naive_cron.times("*/20 * * * *", rows)
-        for minute in range(0, 8 * 60, 7):
-            after = change + timedelta(minutes=minute)
-            expected = next(time for time in often if time > after)
-            assert next(schedule.cron_times("*/20 * * * *", after, zone)) == expected, after
-        for _ in range(10 * size):
-            line = dice.choice(LINES)
-            after = start + timedelta(seconds=dice.randrange(2 * 86400))
-            expected = [time for time in naive_cron.times(line, rows) if time > after]
-            assert told(line, after, end, zone) == expected, (line, after)
 
 
 def numbers(low: int, high: int) -> st.SearchStrategy[str]:
@@ -118,31 +80,6 @@ def test_any_line_in_any_week_of_any_zone(size: int) -> None:
     holds()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "0 0 29 2 *", "0 12 L 2 *", "0 0 31 12 *", "59 23 31 12 *", "0 0 1 1 *", "0 9 LW * *",
-        "0 9 * * 5L", "0 9 * * 1#1", "0 9 * * MON#5", "0 9 13 * 5", "0 9 1-7 * 1", "0 9 */2 * 1",
-        "0 9 1 * */2", "30 8 * feb-apr sat,sun",
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("name", ["UTC", "America/New_York", "Pacific/Apia"])
-def test_days_of_months_and_weeks_over_four_years(line: str, name: str) -> None:
-    """Only days can differ here, so a few minutes of each are asked."""
-    zone = zone_of(name)
-    start, end = datetime(2023, 6, 1, tzinfo=UTC), datetime(2027, 6, 1, tzinfo=UTC)
-    found = told(line, start, end, zone)
-    around: list[naive_cron.Row] = []
-    minute, hour = (int(part) for part in line.split()[:2])
-    day = start.date() - timedelta(days=1)
-    while day <= end.date():
-        local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).astimezone(UTC)
-        around += naive_cron.rows(local - naive_cron.MINUTE, local + naive_cron.MINUTE, zone)
-        day += timedelta(days=1)
-    assert found == [time for time in naive_cron.times(line, around) if start < time <= end]
-    assert found
-
-
 def test_a_local_time_that_is_skipped_is_skipped_and_one_shown_twice_comes_once() -> None:
     berlin = zone_of("Europe/Berlin")
     spring = told(
@@ -153,14 +90,6 @@ def test_a_local_time_that_is_skipped_is_skipped_and_one_shown_twice_comes_once(
         "30 2 * * *", datetime(2026, 10, 24, tzinfo=UTC), datetime(2026, 10, 27, tzinfo=UTC), berlin
     )
     assert [f"{time:%d %H:%M}" for time in autumn] == ["24 00:30", "25 00:30", "26 01:30"]
-
-
-def test_a_day_that_a_zone_skipped_has_no_times() -> None:
-    apia = zone_of("Pacific/Apia")
-    found = told(
-        "0 12 * * *", datetime(2011, 12, 29, tzinfo=UTC), datetime(2012, 1, 1, tzinfo=UTC), apia
-    )
-    assert [time.astimezone(apia).day for time in found] == [29, 31, 1]
 
 
 def test_at_the_end_of_the_calendar_the_times_end() -> None:

@@ -47,31 +47,6 @@ def test_prompt_and_plan_are_enough(given_: dict[str, Any], kind: str) -> None:
     assert parse("morning", trigger.to_json(), SEEN_AT) == trigger
 
 
-def test_what_is_given_stays() -> None:
-    trigger = parsed(
-        {
-            "id": "morning", "prompt": "p", "schedule": {"interval": 5}, "type": "recurring",
-            "createdAt": "2020-01-01T00:00:00Z", "traceId": "t", "origin": "cli", "priority": 9,
-            "title": "早", "myNote": {"kept": [1]}, "enabled": False, "cooldown": None,
-        }
-    )  # fmt: skip
-    assert (trigger.trace_id, trigger.origin, trigger.priority) == ("t", "cli", 9)
-    assert trigger.created_at.year == 2020
-    assert trigger.to_dict()["myNote"] == {"kept": [1]}
-    assert not trigger.enabled
-
-
-def test_null_is_as_good_as_left_out() -> None:
-    trigger = parsed(
-        {
-            "id": None, "type": None, "createdAt": None, "traceId": None, "origin": None,
-            "prompt": "p", "schedule": None,
-            "condition": {"type": "task_done", "params": {"taskId": "t"}},
-        }
-    )  # fmt: skip
-    assert (trigger.id, trigger.type) == ("morning", "conditional")
-
-
 # ---- what can not fire is refused, with its line
 
 
@@ -289,16 +264,3 @@ def test_a_circle_is_found_exactly_where_there_is_one(
         assert way[0] == way[-1] == start
         assert len(set(way)) == len(way) - 1
         assert all(to in graph[here] for here, to in itertools.pairwise(way))
-
-
-def test_a_long_chain_is_walked_once() -> None:
-    asked: list[str] = []
-
-    def names_of(name: str) -> list[str]:
-        asked.append(name)
-        number = int(name) + 1
-        return [str(number)] * 3 if number < 5000 else []
-
-    assert find_cycle("x", ["0"], names_of) is None
-    assert len(asked) == 5000
-    assert find_cycle("x", ["x"], names_of) == ["x", "x"]

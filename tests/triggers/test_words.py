@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
-from mimikit.language.phrases import UNITS
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.triggers import conditions, explain, schedule
 
@@ -144,22 +143,3 @@ def test_any_cron_line_that_can_be_used_can_be_said(line: str) -> None:
     assert said["en"]
     assert said["zh"]
     assert ("cron" in said["en"]) == ("cron" in said["zh"])
-
-
-@settings(max_examples=300)
-@given(st.integers(1000, 366 * 86400 * 1000))
-def test_any_interval_is_said_to_the_millisecond(milliseconds: int) -> None:
-    _, *count, unit = explain.schedule_words(Schedule(interval=milliseconds / 1000))["en"].split()
-    sizes = {en: size for size, en, _ in UNITS}
-    told = float(count[0] if count else 1) * sizes[unit.removesuffix("s")]
-    assert told == pytest.approx(milliseconds / 1000, abs=1e-3)
-
-
-@given(
-    st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31), timezones=st.just(UTC)),  # noqa: DTZ001 - naive by hypothesis' wish
-    st.sampled_from(["Asia/Shanghai", "America/Lima", None]),
-)
-def test_any_single_time_can_be_said(run_at: datetime, zone: str | None) -> None:
-    assert explain.schedule_words(Schedule(run_at=run_at, timezone=zone))["en"].startswith(
-        "once on "
-    )

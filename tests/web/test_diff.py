@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mimikit.protocol import paths
-from mimikit.protocol.diffs import DiffHunk, FileDiff, TaskDiff
 from mimikit.protocol.files import ReadOnlyFiles
+from mimikit.protocol.results import DiffHunk, FileDiff, TaskDiff
 from mimikit.views import diffs
 from tests.web.conftest import Web
 from tests.web.test_shown import end, put

@@ -101,7 +101,7 @@ def test_sent_again_after_it_was_answered_it_is_still_one_message(web) -> None:
     item = unanswered(web.files)[0]
     message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
     HistoryStore(web.files).add([message])
-    inbox.take_out(web.files, item.id)
+    inbox.remove(web.files, item.id)
     web.clock.advance(86400 * 3)
     assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
     assert web.files.names(paths.INBOX) == []
@@ -113,7 +113,7 @@ def test_what_a_restored_transcript_does_not_have_is_taken_again(web, left: byte
     item = unanswered(web.files)[0]
     message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
     HistoryStore(web.files).add([message])
-    inbox.take_out(web.files, item.id)
+    inbox.remove(web.files, item.id)
     assert web.ask("POST", "/api/input", GOOD_INPUT).status_code == 202
     assert web.files.names(paths.INBOX) == []
     day = paths.transcript(item.created_at.date())
@@ -133,7 +133,7 @@ def test_another_text_under_a_known_id_is_refused(web, other: dict[str, str], wh
     if when == "said":
         message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
         HistoryStore(web.files).add([message])
-        inbox.take_out(web.files, item.id)
+        inbox.remove(web.files, item.id)
         web.clock.advance(86400 * 12)
     elif when == "set aside":  # soon
         web.files.write(paths.inbox(item.id), b"no JSON")
@@ -196,7 +196,7 @@ def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(mak
     for item in unanswered(web.files):
         message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
         HistoryStore(web.files).add([message])
-        inbox.take_out(web.files, item.id)
+        inbox.remove(web.files, item.id)
     go_on.set()
     for thread in send:
         thread.join()

@@ -128,7 +128,7 @@ def test_an_item_answered_while_the_snapshot_is_made_is_not_missed(web) -> None:
         found = page(*args)
         message = Message(id="msg-a", role="user", text="x", created_at=START)
         HistoryStore(web.files).add([message])
-        inbox.take_out(web.files, "msg-a")
+        inbox.remove(web.files, "msg-a")
         return found
 
     conversation.page = answered_after

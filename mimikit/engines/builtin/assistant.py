@@ -50,7 +50,7 @@ class Turn:
         self._question = request.input.question
         self._declined: set[str] = set()
         self._sentence = ""
-        # At first that of the newest input, else of what the user said last; then each input's own.
+        # First the language of the newest input or message; then each input's own.
         said = [m.text for m in self._input.conversation if m.role == "user"]
         said += [item.text for item in self._input.inputs]
         newest = said[-1] if said else ""
@@ -92,7 +92,7 @@ class Turn:
             if intent.notify is not None:
                 told = notify.words(intent.notify, "once")[self._language]
         elif isinstance(intent, Commanding):
-            # Passed on to the Planner, word for word, if it can be planned.
+            # Delegated word for word, if it can be planned.
             plan = plan_of(intent, self._input, self._input.now, self._language)
             if isinstance(plan, str):
                 return plan
@@ -145,7 +145,7 @@ class Turn:
                 return paragraphs(head, _hits(memory), say("recall_by_search", language))
             case intents.ChangeBacklogIntent(action, item):
                 reply = call_tool(self._request, "update_backlog", {"action": action, "item": item})
-                # The answer ends with the item that was found to be meant.
+                # The reply ends with the item that matched.
                 whole = reply.text.partition(": ")[2] or item
                 return self._said(reply, f"backlog_{action}", item=one_line(whole, 200))
             case intents.CancelIntent(reference):
@@ -163,7 +163,7 @@ class Turn:
             case intents.AskIntent(asks, reference) if found := asked(self._input, asks, reference):
                 return told_of(asks, found, language)
             case _ if language in self._declined:
-                return ""  # that a mind is missing is said once, however many inputs need one
+                return ""  # the missing model is mentioned once
             case _:
                 self._declined.add(language)
                 has = say("memory_has" if memory else "memory_none", language)

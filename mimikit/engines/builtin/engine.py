@@ -50,8 +50,7 @@ class BuiltinEngine:
         if request.cancel.reason is not None:
             return stop_outcome(request.cancel.reason)
         if request.role != "worker":
-            # Only here: to read in its sentences takes a tenth of a start, and where another engine
-            # serves these roles nobody needs them.
+            # Imported late: compiling its sentences takes a tenth of a start.
             from mimikit.engines.builtin import assistant, planner
 
             if request.role == "teller":
@@ -59,7 +58,7 @@ class BuiltinEngine:
             return planner.plan(request, self._is_program)
         task = request.input.task
         if self._summarise is not None and task is not None and task.covers is not None:
-            # The text's own sentences, as no mind is there to write others.
+            # Extractive: sentences of the text itself.
             return Done(self._summarise(task.prompt) or "- (nothing of note)")
         prompt = task.prompt if task else request.prompt
         error = say("worker_unavailable", phrases.language(prompt, request.input.locale))

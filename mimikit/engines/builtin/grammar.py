@@ -81,7 +81,7 @@ def parse_answer(text: str) -> SnoozeIntent | NoticedIntent | None:
 def _read(text: str, rows: tuple[_Row, ...], is_program: IsProgram) -> Intent | None:
     view = FoldedText.of(text)
     closing = {"「": "」", "『": "』"}.get(view.raw[:1])
-    if closing and view.raw.find(closing) == len(view.raw) - 1:  # they stand around all of it
+    if closing and view.raw.find(closing) == len(view.raw) - 1:  # the quotes enclose all of it
         view = view.cut(1, len(view.raw) - 1)
     for opening, read in rows:
         match = opening.match(view.plain)

@@ -109,7 +109,7 @@ def told_in_words(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
     schedule: Schedule | None = None
     if given["type"] == "recurring":
         schedule = Schedule(interval=given.get("interval"), cron=given.get("cron"))
-    usual = notify.usual("command", "builtin", schedule=schedule, is_standing=is_standing)
+    usual = notify.default_notify("command", "builtin", schedule=schedule, is_standing=is_standing)
     times = "each" if schedule else "gathered" if is_standing else "once"
     return notify.words(asked or usual, times)
 
@@ -135,7 +135,7 @@ def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
     language = sentence_language(task.prompt, intent, locale)
     request.callbacks.on_event("note", say("note_planning", language), {})
     if task.parent_task_id is not None and task.source_trigger_id is None:
-        # It goes on from a question another engine asked: no longer the user's bare sentence.
+        # The follow-up to another engine's question is not the user's bare sentence.
         intent = PlainSentence(task.prompt)
     if isinstance(intent, BadSentence):
         return Done(say(intent.reason, language))

@@ -50,7 +50,7 @@ def newest_mentioned(lines: Sequence[TaskLine], said: Sequence[str]) -> list[Tas
     """The last one named in the conversation (oldest first), else the newest."""
     for text in reversed(said):
         found = [line for line in lines if line.id in text or (line.title and line.title in text)]
-        if found:  # of titles that hold one another the longest is meant, and a trigger's
+        if found:  # prefer the longest title, then a trigger's
             return [max(found, key=lambda it: (len(it.title), it.seat == "trigger", _made_at(it)))]
     return sorted(lines, key=_made_at)[-1:]
 
@@ -74,7 +74,7 @@ def fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
     words, fitting = words_of(reference), list[TaskLine]()
     for task in tasks:
         own = set(_REFERENCE_WORD.findall(task.title.casefold()))
-        # A Chinese word may be a part of what stands there.
+        # A Chinese word may be a part of a longer run of characters.
         if words and all(w in own or (not w.isascii() and w in task.title) for w in words):
             fitting.append(task)
     return fitting
@@ -117,7 +117,7 @@ def asked(turn_input: TurnInput, asks: Asks, reference: str) -> list[TaskLine]:
     if not words_of(reference):
         return newest_mentioned(lines, [message.text for message in turn_input.conversation])
     found = [line for line in lines if line.id == reference] or fitting(reference, lines)
-    # A trigger tells of its runs; of tasks of one title the newest is meant.
+    # A trigger covers its runs; of tasks with one title take the newest.
     triggers = [line for line in found if line.seat == "trigger"]
     if triggers or len({line.title.casefold() for line in found}) > 1:
         return triggers or found

@@ -76,7 +76,7 @@ def read_command(
         return marked
     if not colon:
         return read_bare(body, is_program, asked=asked)
-    # All of it, unless it reads as more than a command.
+    # The whole rest, unless it reads as more than a command.
     if _ANOTHER_SENTENCE.search(body.plain):
         return "several"
     found = time_at_end(body.plain, _AFTER_TIME, _TAIL)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mimikit.engines.kept_server import KeptProcess
-from mimikit.engines.program import Program, ProgramFeed, Stream
+from mimikit.engines.process import Program, ProgramFeed, Stream
 from mimikit.errors import BadRecord, EngineError
 from mimikit.language.plain_text import LineReader
 from mimikit.protocol.json import Json, dump_line, parse_object

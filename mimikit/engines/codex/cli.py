@@ -70,7 +70,7 @@ class CodexLocation:
     own_home: bool
     """Set by the settings; else it is the user's."""
 
-    def closed(self) -> list[str]:
+    def denied(self) -> list[str]:
         """What its shells must not open: its logins, and its lock files."""
         home = Path(os.path.realpath(self.home))
         logins = [os.path.realpath(home / name) for name in _LOGINS if (home / name).exists()]
@@ -143,14 +143,14 @@ def _temporary_around(home: Path) -> str | None:
     return temporary if Path(os.path.realpath(home)).is_relative_to(real) else None
 
 
-def surroundings(settings: CodexSettings, place: CodexLocation, *, talks: bool) -> dict[str, str]:
-    """The environment of codex itself; with `talks` it has no place to run commands in."""
+def environment(settings: CodexSettings, place: CodexLocation, *, is_talk: bool) -> dict[str, str]:
+    """The environment of codex itself; with `is_talk` it has no place to run commands in."""
     env = process.environment(names=(*_NETWORK, _API_KEY, *settings.env))
     for name in ("NO_PROXY", "no_proxy"):  # a model may be served on this machine
         env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
     if place.own_home:
         env["CODEX_HOME"] = str(place.home)
-    if talks:
+    if is_talk:
         env["CODEX_EXEC_SERVER_URL"] = "none"
     return env
 
@@ -180,7 +180,7 @@ def confinement(
     if not request.read_only:
         rules |= {":workspace_roots": '{"."="write"}'}
         rules |= {str(path): '"write"' for path in (_temporary(request), *writable)}
-    rules |= dict.fromkeys(place.closed(), '"deny"')
+    rules |= dict.fromkeys(place.denied(), '"deny"')
     listed = ",".join(f"{_toml(path)}={rule}" for path, rule in rules.items())
     network = "true" if settings.network and not request.read_only else "false"
     profile = f"{{filesystem={{{listed}}},network={{enabled={network}}}}}"

@@ -9,10 +9,8 @@ codex itself, and shows codex's home; codex's own sandbox denies both to its she
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import threading
-import time
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -20,21 +18,29 @@ from pathlib import Path
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engines import process, process_marks
-from mimikit.engines.base import UPSTREAM, Done, Failed, Outcome, RunSpec
+from mimikit.engines.base import (
+    FAULTS,
+    UPSTREAM,
+    Done,
+    Failed,
+    Outcome,
+    RunSpec,
+    fault_outcome,
+)
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
-from mimikit.engines.codex.failures import told_failure, told_too_long
-from mimikit.engines.codex.talk import TalkServer, stamp
-from mimikit.engines.program import Program, ProgramOutcome, Stream
-from mimikit.errors import EngineError, StorageError, shortage_of
+from mimikit.engines.codex.failures import failure_of_message, is_context_overflow
+from mimikit.engines.codex.talk import TalkServer
+from mimikit.engines.process import Program, ProgramOutcome, Stream
+from mimikit.engines.program import ProgramEngine
+from mimikit.errors import EngineError
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
-from mimikit.protocol.models import EngineWant, Role, Usage
+from mimikit.protocol.models import Role, Usage
 from mimikit.sandbox.worker import WorkerSandbox
 
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
-_REMEMBER_S = 5.0
 _ARTIFACTS = (".git", ".codex", ".agents", ".aws")
 """Empty folders that codex leaves in a workspace when it is stopped during a command."""
 
@@ -44,20 +50,18 @@ _RESUME_PROMPT = (
 )
 
 
-class CodexEngine:
+class CodexEngine(ProgramEngine):
     """Serves every role with the codex CLI. Thread-safe."""
 
     name = "codex"
 
     def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
+        super().__init__()
         self._codex = settings.codex
         self._limits = settings.limits
         self._state = state
         self._clock = clock or SystemClock()
         self._sandbox = WorkerSandbox(settings.sandbox, state)
-        self.recheck()
-        self._refused: object = None
-        """The stamp of the login with which codex was logged out."""
         self._talk = TalkServer(settings, state, self._clock)
         self._lock = threading.Lock()
         self._workers = 0
@@ -65,28 +69,17 @@ class CodexEngine:
         """Those of _ARTIFACTS that existed before the first of the running Workers."""
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """As `Engine` has it; for a Worker also why there is no box."""
-        if reason := self._reason():
+        """For a Worker also why there is no box."""
+        if reason := super().unavailable(role):
             return reason
         return self._sandbox.unavailable() if role == "worker" else self._talk.unavailable()
 
-    def recheck(self) -> None:
-        @functools.lru_cache(maxsize=1)
-        def reason(_slot: float) -> str | None:
-            return codex_cli.unavailable(self._codex)
+    def check_program(self) -> str | None:
+        return codex_cli.unavailable(self._codex)
 
-        self._reason = lambda: reason(time.monotonic() // _REMEMBER_S)
-
-    def is_mended(self, want: EngineWant) -> bool:
-        """Whether the program, or another login, is there; for the rest a run has to try."""
-        self.recheck()
-        if want == "logged_out" and self._refused == self._login():
-            return False
-        return want in ("missing", "logged_out") and self.unavailable() is None
-
-    def _login(self) -> object:
+    def login_files(self) -> list[Path]:
         place = codex_cli.find(self._codex)
-        return stamp(place.home / "auth.json") if place else None
+        return [place.home / "auth.json"] if place else []
 
     def close(self) -> None:
         self._talk.close()
@@ -96,14 +89,7 @@ class CodexEngine:
         place = codex_cli.find(self._codex)
         return "codex is not installed" if place is None else self._talk.check(place)
 
-    def run(self, request: RunSpec) -> Outcome:
-        login = self._login()
-        outcome = self._run(request)
-        if isinstance(outcome, Failed) and outcome.want == "logged_out":
-            self._refused = login
-        return outcome
-
-    def _run(self, request: RunSpec) -> Outcome:
+    def carry_out(self, request: RunSpec) -> Outcome:
         place = codex_cli.find(self._codex)
         if (reason := self.unavailable(request.role)) or place is None:
             return Failed("engine_unavailable", reason or "codex is gone")
@@ -111,19 +97,8 @@ class CodexEngine:
             if request.role == "worker":
                 return self._work(request, place)
             return self._talk.run(request, place)
-        except EngineError as error:
-            if request.cancel.has_begun:  # the failure came at its end: it is not repeated
-                return Failed("error", str(error))
-            if shortage_of(error):
-                raise
-            return Failed("engine_unavailable", str(error))
-        except (StorageError, OSError) as error:
-            if shortage_of(error) and not request.cancel.has_begun:
-                raise EngineError(f"codex cannot be started: {error}") from error
-            if isinstance(error, StorageError):
-                return Failed("error", str(error))
-            where = error.filename or request.scratch
-            return Failed("error", f"{where}: {error.strerror or error}")
+        except FAULTS as error:
+            return fault_outcome(self.name, request, error, "unready")
 
     def _work(self, request: RunSpec, place: CodexLocation) -> Outcome:
         earlier = _usage_of_session(place.home, request.resume) if request.resume else Usage()
@@ -172,36 +147,29 @@ class CodexEngine:
             EngineError: there is no box, or the canary failed.
         """
         if self._sandbox.is_off:
-            request.callbacks.on_event("note", "it runs without the box: the settings say so", {})
+            request.callbacks.on_event(
+                "note", "it runs without the sandbox, as the settings say", {}
+            )
         inner: list[str] = []
         if codex_cli.is_confined(self._codex, request):
             inner = codex_cli.confined_argv(self._codex, place, request)
-        where = request.workspace, request.scratch
-        writable = [place.home]
-        shown = [*codex_cli.shown_to(place), request.scratch / UPSTREAM]
-        env = codex_cli.surroundings(self._codex, place, talks=False)
-        if reason := self._sandbox.unproved(
-            *where,
+        box = BoxSpec(
+            request.workspace,
+            request.scratch,
             read_only=request.read_only,
             network=True,
-            inner=inner,
-            env=env,  # as codex has it: the helper of its sandbox is in its home
-            writable=writable,
-            shown=shown,
-        ):
+            nests=True,
+            writable=[place.home],
+            shown=[*codex_cli.shown_to(place), request.scratch / UPSTREAM],
+        )
+        env = codex_cli.environment(self._codex, place, is_talk=False)
+        # In the environment that codex has: the helper of its sandbox is in its home.
+        if reason := self._sandbox.unproved(box, inner=inner, env=env):
             raise EngineError(reason)
         mark = process_marks.mark(request.state, request.run_id)
         commits_in = self._sandbox.commits_in(request.workspace)
         argv = codex_cli.work_argv(self._codex, place, request, mark=mark, writable=commits_in)
-        argv = self._sandbox.argv(
-            argv,
-            *where,
-            read_only=request.read_only,
-            network=True,
-            nests=True,
-            writable=writable,
-            shown=shown,
-        )
+        argv = self._sandbox.argv(argv, box)
         program = Program(
             argv=argv,
             cwd=request.workspace,
@@ -227,7 +195,7 @@ class CodexEngine:
         if turn.completed and not canceled:
             if turn.message:
                 return Done(text, exit_code=0)
-            return Failed("error", "codex ended the turn without a word; ask again", exit_code=0)
+            return Failed("error", "codex ended the turn without an answer; try again", exit_code=0)
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         code = ended.exit_code or 0
@@ -237,7 +205,7 @@ class CodexEngine:
             reason = f"codex was ended by {process.signal_name(-signum)} before it was done"
             return Failed("error", reason, text, exit_code=128 + signum)
         reason = turn.failed or output.errors() or turn.trouble or "codex ended without a word"
-        failure = told_failure(reason, self._clock.now())
+        failure = failure_of_message(reason, self._clock.now())
         if reason.rpartition("\n")[2].startswith("bwrap: ") and not turn.session_id:
             failure = replace(failure, want="unready")  # a path to mount was gone
         return failure.outcome(text, acted=turn.acted, code=code)
@@ -269,7 +237,7 @@ def _why_not_resumed(error: str) -> str | None:
     """Why a session could not be resumed; None: another failure."""
     if "no rollout found" in error:
         return "gone"
-    return "too long" if told_too_long(error) else None
+    return "too long" if is_context_overflow(error) else None
 
 
 def _usage_of_session(home: Path, session: str) -> Usage:

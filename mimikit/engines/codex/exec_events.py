@@ -1,4 +1,4 @@
-"""What `codex exec --json` says, line by line, and what codex has written down of a session."""
+"""The events of `codex exec --json`, and the usage in codex's own record of a session."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _ACTS = frozenset({"command_execution", "mcp_tool_call", "file_change"})
 
 @dataclass
 class TurnReader:
-    """Follows one turn, and tells what happens as it does."""
+    """Reads the events of one turn and reports them."""
 
     on_event: OnEvent
     on_session: OnSession = lambda _session: None
     session_id: str | None = None
     message: str | None = None
-    """The last thing it said: its answer."""
+    """Its last message."""
     completed: bool = False
     failed: str | None = None
-    """Why it failed, in codex's words."""
+    """Codex's error message."""
     trouble: str = ""
-    """What it complained of last, final or not."""
+    """The last error event, final or not."""
     acted: bool = False
-    """Whether a tool, a command or a change of a file came to its end."""
+    """Whether a tool call, a command or a file change was finished."""
     usage: Usage = field(default_factory=Usage)
-    """Of the whole thread so far, turns before this one included."""
+    """Of the whole thread, with earlier turns."""
     working: set[str] = field(default_factory=set[str])
-    """The commands and tools that run now."""
+    """The commands and tool calls in progress."""
 
     def take(self, line: bytes) -> None:
-        """Take one line; what is no event is passed over."""
+        """Handle one line; what is no event is skipped."""
         try:
             event = parse_object(line)
         except BadRecord:
@@ -56,7 +56,7 @@ class TurnReader:
         elif kind == "turn.failed":
             self.failed = text_of(event.get("error"), "message") or "the turn failed"
             self._tell("error", self.failed)
-        elif kind == "error":  # not the end: it tries again, or turn.failed follows and repeats it
+        elif kind == "error":  # not final: it retries, or turn.failed follows
             self.trouble = text_of(event, "message")
             if self.trouble.startswith("Reconnecting"):
                 self._tell("note", self.trouble)
@@ -93,7 +93,7 @@ class TurnReader:
             self._tell("note", text_of(item, "text"), {"reasoning": True})
         elif kind == "web_search":
             self._tell("tool", text_of(item, "query"), {"tool": "web_search"})
-        elif kind == "error":  # a warning, says experience
+        elif kind == "error":  # in practice a warning
             self._tell("note", text_of(item, "message"))
 
     def _tell(self, kind: EventKind, text: str, facts: dict[str, Any] | None = None) -> None:
@@ -107,7 +107,7 @@ def minus(usage: Usage, earlier: Usage) -> Usage:
 
 
 def usage_in_rollout(lines: list[bytes]) -> Usage:
-    """What a thread had used when the last of its recorded lines was written."""
+    """The usage of a thread by its recorded lines."""
     for line in reversed(lines):
         if b"total_token_usage" not in line:
             continue
@@ -121,7 +121,6 @@ def usage_in_rollout(lines: list[bytes]) -> Usage:
 
 
 def _usage(counts: Json) -> Usage | None:
-    """The tokens that codex counts; None where it counts none."""
     if not isinstance(counts, dict):
         return None
     names = Usage.model_fields

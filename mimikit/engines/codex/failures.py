@@ -1,4 +1,4 @@
-"""What a failure of codex means: by its type where codex tells one, else by its words."""
+"""Classifies a failure of codex: by its type where there is one, else by its message."""
 
 from __future__ import annotations
 
@@ -45,63 +45,64 @@ _KINDS: dict[str, EngineWant] = {
     "responseStreamDisconnected": "broken",
     "responseTooManyFailedAttempts": "broken",
 }
-"""`codexErrorInfo` of the app-server, as far as it tells that codex can not serve."""
+"""The `codexErrorInfo` that mean that codex is unavailable."""
 _STATUSES: dict[int, EngineWant] = {401: "logged_out", 403: "logged_out", 429: "limited"}
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFailure:
-    """What ended a turn."""
+    """Why a turn failed."""
 
-    said: str
+    message: str
     want: EngineWant | None = None
-    """What codex lacks; None: the work itself failed."""
+    """Why codex is unavailable; None: the work itself failed."""
     too_long: bool = False
-    """The prompt was more than the model takes."""
-    again: datetime | None = None
-    """When a limit is known to end."""
+    """The prompt does not fit the model's context."""
+    retry_at: datetime | None = None
+    """When a rate limit ends."""
 
     def outcome(self, text: str, *, acted: bool, code: int | None) -> Outcome:
-        """`acted`: something was done already, so a shorter prompt is no cure."""
+        """`acted`: something was done already, so no shorter prompt is tried."""
         if self.want is not None:
-            return Failed.unavailable(self.want, self.said, text=text, retry_at=self.again)
+            return Failed.unavailable(self.want, self.message, text=text, retry_at=self.retry_at)
         too_long = self.too_long and not acted
-        return Failed("error", self.said, text, exit_code=code, too_long=too_long)
+        return Failed("error", self.message, text, exit_code=code, too_long=too_long)
 
 
-def told_too_long(said: str) -> bool:
-    """Whether it is said that a conversation is more than the model takes."""
-    return _TOO_LONG.search(said) is not None
+def is_context_overflow(message: str) -> bool:
+    return _TOO_LONG.search(message) is not None
 
 
-def told_failure(said: str, now: datetime) -> EngineFailure:
-    """A failure of which there are words alone."""
-    if told_too_long(said):
-        return EngineFailure(said, too_long=True)
-    wants: list[EngineWant] = [want for want, words in _WORDS.items() if words.search(said)]
+def failure_of_message(message: str, now: datetime) -> EngineFailure:
+    """A failure by its message alone."""
+    if is_context_overflow(message):
+        return EngineFailure(message, too_long=True)
+    wants: list[EngineWant] = [want for want, words in _WORDS.items() if words.search(message)]
     want = wants[0] if wants else None
-    return EngineFailure(said, want, again=retry_at(said, now) if want == "limited" else None)
+    return EngineFailure(
+        message, want, retry_at=retry_at(message, now) if want == "limited" else None
+    )
 
 
-def typed_failure(
-    said: str, info: Json, resets: Iterable[datetime], now: datetime
+def failure_of_type(
+    message: str, info: Json, resets: Iterable[datetime], now: datetime
 ) -> EngineFailure:
-    """A failure with its `codexErrorInfo`; `resets`: when limits that are used up begin anew."""
+    """A failure with its `codexErrorInfo`; `resets`: when exhausted rate limits end."""
     kind, status = _kind_of(info)
-    told = told_failure(said, now)
+    told = failure_of_message(message, now)
     if told.too_long or kind == "contextWindowExceeded":
-        return EngineFailure(said, too_long=True)
+        return EngineFailure(message, too_long=True)
     want = _STATUSES.get(status or 0) or _KINDS.get(kind) or told.want
-    if want == "unreachable" and status is not None:  # somebody was there
+    if want == "unreachable" and status is not None:  # the server did answer
         want = "broken" if status >= 500 else None
-    again = None
-    if want == "limited":  # of several windows the last is what counts; words give minutes
-        again = max((at for at in resets if at > now), default=None) or retry_at(said, now)
-    return EngineFailure(said, want, again=again)
+    resets_at = None
+    if want == "limited":  # the last of several windows counts; a message is less exact
+        resets_at = max((at for at in resets if at > now), default=None) or retry_at(message, now)
+    return EngineFailure(message, want, retry_at=resets_at)
 
 
-def used_up_until(limits: Json) -> list[datetime]:
-    """When those windows of `account/rateLimits/updated` begin anew of which nothing is left."""
+def exhausted_until(limits: Json) -> list[datetime]:
+    """The ends of the exhausted windows of `account/rateLimits/updated`."""
     found = list[datetime]()
     for name in ("primary", "secondary"):
         window = limits.get(name) if isinstance(limits, dict) else None

@@ -20,8 +20,7 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import Usage
 
-_LOOK_EVERY_S = 1.0
-"""A wake-up that is so late means that this process was suspended: limits are extended by it."""
+_MAX_WAIT_S = 1.0
 _SHOWN_CHARACTERS = 4000
 _TEXTS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\$])*`', re.DOTALL)
 _CALLS = re.compile(r"\btools\s*[.\[]")
@@ -69,7 +68,7 @@ class ServerTurn:
         self._thread = self._turn = ""
         self._stop: str | None = None
         self._answer, self._is_done = _Answer(), False
-        self._held: tuple[ToolRequest, str] | None = None
+        self._unanswered: tuple[ToolRequest, str] | None = None
         """A final call whose answer is held back: the turn may end without another request."""
         self._message = ""
         self.usage = Usage()
@@ -127,41 +126,38 @@ class ServerTurn:
 
     def _follow(self, messages: queue.SimpleQueue[Message | None]) -> TurnEnd:
         request = self._request
-        begun = heard = looked = time.monotonic()
+        heard = time.monotonic()
+        until = heard + request.timeout_s
         leave_at: float | None = None
         while True:
-            limits = (begun + request.timeout_s, heard + request.idle_timeout_s)
-            wait_s = max(0.0, min(_LOOK_EVERY_S, (leave_at or min(limits)) - looked))
+            limit = leave_at or min(until, heard + request.idle_timeout_s)
+            begun = time.monotonic()
+            wait_s = max(0.0, min(_MAX_WAIT_S, limit - begun))
             try:
                 message = messages.get(timeout=wait_s)
             except queue.Empty:
                 message = {}
-            now = time.monotonic()
-            if (
-                not message
-                and message is not None
-                and (late_s := now - looked - wait_s) > _LOOK_EVERY_S
-            ):
-                begun, heard = begun + late_s, heard + late_s
+            late_s = time.monotonic() - begun - wait_s
+            if late_s > _MAX_WAIT_S:  # this process was stopped: no limit ran meanwhile
+                until, heard = until + late_s, heard + late_s
                 leave_at = leave_at and leave_at + late_s
-            looked = now
             if message is None:
                 raise ServerTrouble(self._server.ended or "it ended")
             if message:
-                heard = now
                 if (end := self._take(message)) is not None:
                     return end
-                looked = heard = time.monotonic()  # a tool took its time
+                heard = time.monotonic()  # after a tool call, which may take its time
+            now = time.monotonic()
             if self._stop is None and not self._is_done:
                 self._stop = request.cancel.reason
-                if looked >= begun + request.timeout_s:
+                if now >= until:
                     self._stop = self._stop or "timeout"
-                elif looked >= heard + request.idle_timeout_s:
+                elif now >= heard + request.idle_timeout_s:
                     self._stop = self._stop or "idle"
             if leave_at is None and (self._stop is not None or self._is_done):
-                leave_at = looked + self._kill_after_s
+                leave_at = now + self._kill_after_s
                 self._interrupt()
-            if leave_at is not None and looked >= leave_at:
+            if leave_at is not None and now >= leave_at:
                 return self._ended("interrupted", None, hung=True)
 
     def _interrupt(self) -> None:
@@ -202,7 +198,7 @@ class ServerTurn:
                 return self._ended(text_of(turn, "status"), value_of(turn, "error"))
             case _:
                 pass
-        self._settle()
+        self._end_if_final()
         return None
 
     def _complete(self, item: Json) -> None:
@@ -240,17 +236,17 @@ class ServerTurn:
         self._request.callbacks.on_event("tool", call.tool, facts)
         self._answer.replies.append(reply)
         if self._answer.may_be_over:
-            self._held = call, reply.text
+            self._unanswered = call, reply.text
         else:
             self._server.answer_tool(call, reply.text, ok=reply.ok)
 
-    def _settle(self) -> None:
+    def _end_if_final(self) -> None:
         """End the turn after a final call, once the answer is complete and has no other call."""
-        if self._held is None:
+        if self._unanswered is None:
             return
         if not self._answer.may_be_over:
-            call, text = self._held
-            self._held = None
+            call, text = self._unanswered
+            self._unanswered = None
             self._server.answer_tool(call, text, ok=True)
         elif self._answer.is_whole:
             self._is_done = True
@@ -264,7 +260,7 @@ class ServerTurn:
         elif status == "completed":
             outcome = Done(text, exit_code=0)
             if not text and not self.acted:
-                said = "codex ended the turn without a word; ask again"
+                said = "codex ended the turn without an answer; try again"
                 outcome = Failed("error", said, exit_code=0)
         elif self._stop is not None:
             silent = self._stop == "idle"

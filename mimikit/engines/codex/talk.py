@@ -21,18 +21,17 @@ from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.app_server import AppServer
 from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import text_of, value_of
-from mimikit.engines.codex.failures import typed_failure, used_up_until
+from mimikit.engines.codex.failures import exhausted_until, failure_of_type
 from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
 from mimikit.engines.kept_server import KeptServer
-from mimikit.engines.program import Program
+from mimikit.engines.process import Program
+from mimikit.engines.program import file_stamp
 from mimikit.errors import EngineError
 from mimikit.sandbox import worker as sandbox
 from mimikit.sandbox.worker import real
 
 _TRIES = 2
 _CONFIG, _EMPTY = "config.toml", "empty"
-
-Stamp = tuple[int, int, int] | None
 
 
 class TalkServer:
@@ -105,18 +104,20 @@ class TalkServer:
     def _serving(
         self, place: CodexLocation, cancel: CancelToken
     ) -> contextlib.AbstractContextManager[AppServer]:
-        env = codex_cli.surroundings(self._codex, place, talks=True)
+        env = codex_cli.environment(self._codex, place, is_talk=True)
         argv = codex_cli.server_argv(self._codex, place)
         watched = (Path(place.program), place.home / "auth.json", place.home / _CONFIG)
-        key = tuple(argv), tuple(env.items()), tuple(map(stamp, watched))
+        key = tuple(argv), tuple(env.items()), tuple(map(file_stamp, watched))
         return self._server.use(key, lambda: self._start(argv, env, place), cancel)
 
     def _start(self, argv: list[str], env: dict[str, str], place: CodexLocation) -> AppServer:
         """The server, with an empty file over the owner's config.toml.
 
         Raises:
-            EngineError: there is no folder to work in.
+            EngineError: that file cannot be hidden, or there is no folder to work in.
         """
+        if reason := self.unavailable():
+            raise EngineError(reason)
         folder = self._work_folder()
         config = place.home / _CONFIG
         covers = {real(config): folder / _CONFIG} if config.exists() else {}
@@ -162,14 +163,6 @@ class TalkServer:
             return replace(end.outcome, text=end.outcome.text[: self._limits.result_bytes])
         message = text_of(end.failed, "message") or "the turn failed"
         request.callbacks.on_event("error", message, {})
-        info, resets = value_of(end.failed, "codexErrorInfo"), used_up_until(server.limits)
-        failure = typed_failure(message, info, resets, self._clock.now())
+        info, resets = value_of(end.failed, "codexErrorInfo"), exhausted_until(server.limits)
+        failure = failure_of_type(message, info, resets, self._clock.now())
         return failure.outcome(turn.text, acted=end.acted, code=1)
-
-
-def stamp(path: Path) -> Stamp:
-    """Changes when the file is replaced or written."""
-    with contextlib.suppress(OSError):
-        found = path.stat()
-        return found.st_ino, found.st_mtime_ns, found.st_size
-    return None

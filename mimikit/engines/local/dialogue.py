@@ -1,7 +1,7 @@
-"""What a small model is asked, and what it answers: one JSON object of a few known forms. Pure.
+"""The prompts of the small model, and its answers: one JSON object of a few forms. Pure.
 
-Examples say more to it than rules, so the rules are few. What never changes stands first: the
-server keeps what it has read of that.
+A small model learns more from examples than from rules, so the rules are few. What never changes
+comes first, as the server caches it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from mimikit.protocol.models import Message
 Body: TypeAlias = dict[str, object]
 
 MOST_TOKENS = 300
-"""Of an answer."""
 _INPUT_BYTES, _TALK_BYTES, _KNOWN_BYTES = 3000, 1500, 1200
-"""About three bytes are a token, in English and in Chinese; all of it fits into 4096 tokens."""
+"""About three bytes are a token, in English and in Chinese; all fits into 4096 tokens."""
 _MESSAGES = 6
 _COMMAND = 180
 
@@ -31,7 +30,7 @@ _LOOP = re.compile(r"(.{2,60}?)\1{3,}", re.DOTALL)
 
 
 def _without_loop(text: str) -> str:
-    """A text without what a small model says again and again, as it can not end."""
+    """Removes the endless repetitions of a small model."""
     return _LOOP.sub(r"\1", text)
 
 
@@ -47,14 +46,14 @@ class _ModelAction(BaseModel):
 
 
 class TellerAction(_ModelAction):
-    """What the model wants done with what the user said."""
+    """The model's choice for a message of the user."""
 
     action: Literal["reply", "delegate", "remember", "ask"]
     text: Text
 
 
 class PlannerAction(_ModelAction):
-    """The command that a request comes to; `when` is its time in the user's words, or empty."""
+    """The command for a request; `when`: its time in the user's words, or empty."""
 
     action: Literal["command", "cannot"]
     command: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
@@ -118,7 +117,7 @@ _RISKY = re.compile(
     r"\brm\s+(-\S+\s+)*-\S*[rf]|--hard|--force|\bmkfs|\bdd\s|\bsudo\b|\bshutdown\b|\breboot\b|\bkill|"
     r"(chmod|chown)\s+-R|\|\s*(sudo\s+)?(ba|z)?sh\b|>\s*/|git\s+(push|clean|reset)|-delete\b|-exec\b"
 )
-"""No command of a small model's is even proposed that could not be taken back."""
+"""Commands that cannot be undone are not even proposed."""
 
 
 def _schema(properties: Body) -> Body:
@@ -147,7 +146,7 @@ _PLANNER_SCHEMA = _schema(
 
 
 def teller_body(turn: TurnInput, said: str, language: Language) -> Body:
-    """What is asked for one thing that the user said."""
+    """The request for one message of the user."""
     shown = [("user", f"[{language}] {text}") for language, text, _, _ in _TELLER_EXAMPLES]
     answers = [_json(action=action, text=text) for _, _, action, text in _TELLER_EXAMPLES]
     asked = f"{_known(turn)}[{language}] {_cut(said, _INPUT_BYTES)}"
@@ -155,7 +154,7 @@ def teller_body(turn: TurnInput, said: str, language: Language) -> Body:
 
 
 def planner_body(prompt: str) -> Body:
-    """What is asked for a request that is to be planned."""
+    """The request for a task to plan."""
     shown = [("user", text) for text, _, _, _ in _PLANNER_EXAMPLES]
     answers = [_json(action=a, command=c, when=w) for _, a, c, w in _PLANNER_EXAMPLES]
     return _body(_PLANNER, shown, answers, [], _cut(prompt, _INPUT_BYTES), _PLANNER_SCHEMA)
@@ -190,7 +189,7 @@ def _json(**facts: str) -> str:
 
 
 def _talk(conversation: Sequence[Message]) -> list[tuple[str, str]]:
-    """The last of what was said, in the form of the examples."""
+    """The last messages, in the form of the examples."""
     found: list[tuple[str, str]] = []
     left = _TALK_BYTES
     for message in reversed(conversation[-_MESSAGES:]):
@@ -204,7 +203,7 @@ def _talk(conversation: Sequence[Message]) -> list[tuple[str, str]]:
 
 
 def _known(turn: TurnInput) -> str:
-    """What memory has on it, and the time."""
+    """The relevant memory."""
     lines = [line for line in turn.user.splitlines() if line.strip()]
     lines += [" ".join(hit.text.split())[:300] for hit in turn.memory]
     known = _cut("\n".join(lines), _KNOWN_BYTES)
@@ -212,7 +211,7 @@ def _known(turn: TurnInput) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    """The beginning of a text, of so many bytes."""
+    """The first `most` bytes of a text."""
     return plain(text).encode(errors="replace")[:most].decode(errors="ignore").strip()
 
 
@@ -220,11 +219,11 @@ def _cut(text: str, most: int) -> str:
 
 
 def order_of(wanted: PlannerAction, language: Language) -> str:
-    """The sentence that has a proposed command run, at its time; empty where there is none."""
+    """The sentence that would run a proposed command at its time; empty where there is none."""
     command, when = " ".join(wanted.command.split()), " ".join(wanted.when.split())
     if wanted.action != "command" or not command or _RISKY.search(command):
         return ""
-    if not command.isprintable():  # what is hidden in it could not be judged
+    if not command.isprintable():  # the user could not see all of it
         return ""
     order = say("local_order", language, command=command)
     order = f"{when}{', ' if language == 'en' else ''}{order}" if when else order
@@ -235,13 +234,13 @@ _TEXT_BEGINS = re.compile(r'"text"\s*:\s*"')
 
 
 def text_so_far(answer: str) -> str:
-    """The text in a reply that is not whole yet; empty where there is none, or it is no reply."""
+    """The text of an incomplete reply; empty where there is none, or it is no reply."""
     if '"reply"' not in answer[:40] or (begin := _TEXT_BEGINS.search(answer)) is None:
         return ""
     text = answer[begin.end() :]
     end = re.search(r'(?<!\\)(\\\\)*"', text)
     text = text[: end.end() - 1] if end else text
-    for cut in range(7):  # within an escape
+    for cut in range(7):  # the text may end within an escape
         try:
             return str(json.loads(f'"{text[: len(text) - cut]}"', strict=False))
         except ValueError:
@@ -250,7 +249,7 @@ def text_so_far(answer: str) -> str:
 
 
 class ReplyStream:
-    """Shows the text of a reply while its JSON comes."""
+    """Shows the text of a reply while its JSON is streamed."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show, self._answer, self._shown = show, "", 0

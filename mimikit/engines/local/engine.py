@@ -24,7 +24,7 @@ from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import PATHS, AnswerReader
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
 from mimikit.engines.registry import LOCAL
-from mimikit.errors import EngineError, shortage_of
+from mimikit.errors import EngineError
 from mimikit.protocol.models import Role, Usage
 
 if TYPE_CHECKING:
@@ -91,11 +91,9 @@ class LocalEngine:
             outcome = run.tell() if request.role == "teller" else run.plan()
         except EndpointError as error:
             outcome = failed = _failed(error, may_pass=not run.acted)
-            if failed.want is not None:  # the next request begins another
+            if failed.want is not None:  # the next request starts another process
                 self.server.close()
         except EngineError as error:
-            if shortage_of(error) and not request.cancel.has_begun:
-                raise
             outcome = Failed.unavailable("broken", str(error))
         if run.stop.reason is not None:
             outcome = stop_outcome(run.stop.reason)

@@ -1,4 +1,4 @@
-"""What one run of the small model does: an action chosen by it, carried out by code."""
+"""One run of the small model: it chooses an action, code carries it out."""
 
 from __future__ import annotations
 
@@ -26,15 +26,12 @@ Ask = Callable[[Body, RunSpec, CancelToken, Callable[[str], None]], tuple[str, U
 
 
 class LocalRun:
-    """One run, in its own thread."""
-
     def __init__(self, request: RunSpec, is_program: IsProgram, ask: Ask) -> None:
         self._request, self._is_program, self._ask = request, is_program, ask
         self._until_s = time.monotonic() + request.timeout_s
         self.stop = CancelToken()
         self.usage = Usage()
         self.acted = False
-        """Whether something was said or done."""
 
     # ---- Teller
 
@@ -49,7 +46,7 @@ class LocalRun:
         return Done(paragraphs(*parts))
 
     def _answer(self, item: InboxItem, language: Language) -> str:
-        """Do what the model wants done with what the user said; gives what to say of it."""
+        """Carry out the action for one message; returns what to say of it."""
         request, said = self._request, item.text
         question = request.input.question
         if question is not None and item.question_id == question.question_id:
@@ -76,7 +73,7 @@ class LocalRun:
     # ---- Planner
 
     def plan(self) -> Outcome:
-        """Plan what code understands; else propose a command, or say that it takes more."""
+        """Plan what code understands; else propose a command, or decline."""
         request, task = self._request, self._request.input.task
         if task is None or _is_declined(task.prompt):
             language = phrases.language(task.prompt if task else "", request.input.locale)
@@ -110,17 +107,13 @@ class LocalRun:
     # ---- the model
 
     def _wanted(self, kind: type[Action], body: Body, show: Callable[[str], None]) -> Action:
-        """The action that the model chooses.
-
-        Raises:
-            EndpointError, EngineError: it gave none.
-        """
+        """The model's action; EndpointError or EngineError when there is none."""
         request = replace(self._request, timeout_s=max(0.0, self._until_s - time.monotonic()))
         text, usage = self._ask(body, request, self.stop, show)
         self.usage = self.usage + usage
         try:
             return kind.model_validate_json(text)
-        except ValidationError:  # cut off at its limit, as small models can not end
+        except ValidationError:  # cut off at the limit of tokens
             if (words := dialogue.text_so_far(text)) and kind is TellerAction:
                 return kind.model_validate({"action": "reply", "text": words})
             said = "the small model gave no answer of use; ask in other words"
@@ -128,6 +121,6 @@ class LocalRun:
 
 
 def _is_declined(prompt: str) -> bool:
-    """Whether the last that was said is the `no` to a proposal."""
+    """Whether the user has just declined a proposal."""
     answer = prompt.rpartition("\nThe user answered: ")[2].strip().casefold()
     return answer in permission.NO | {say("local_no", it).casefold() for it in ("en", "zh")}

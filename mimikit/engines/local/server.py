@@ -14,7 +14,7 @@ from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
 from mimikit.engines.kept_server import KeptProcess
 from mimikit.engines.local import model_server
-from mimikit.engines.program import Program, ProgramFeed, Stream
+from mimikit.engines.process import Program, ProgramFeed, Stream
 from mimikit.errors import BadRecord, EngineError
 from mimikit.protocol.json import parse_object
 

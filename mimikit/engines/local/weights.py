@@ -1,6 +1,6 @@
-"""The weights of the small models: fetched from their publisher, verified, kept once per user.
+"""The weights of the small models: downloaded from their publisher, verified, kept per user.
 
-A file gets its final name only once its SHA-256 is the pinned one.
+A file gets its final name once its SHA-256 is the pinned one.
 """
 
 from __future__ import annotations
@@ -21,20 +21,17 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 
 Fetch = Callable[[str, int], Iterator[bytes]]
-"""Chunks of the file at an address from a byte offset on; an empty first chunk: from its start."""
+"""(url, offset) → chunks; an empty first chunk: the server sends it from the start."""
 Tell = Callable[[int, int], None]
-"""Is told how many bytes are there, and of how many."""
+"""Called with (bytes so far, all bytes)."""
 
 _CHUNK_BYTES = 2**20
 _TIMEOUT_S = 60.0
-"""How long the server may be silent."""
 _PUBLISHER = "https://huggingface.co/Qwen"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelWeights:
-    """A file of weights at its publisher's address."""
-
     size: str
     title: str
     sha256: str
@@ -67,14 +64,12 @@ KNOWN = (LARGE, SMALL)
 
 
 def folder_of_user() -> Path:
-    """Where weights are kept: in the user's cache, as every state folder may use them."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(cache) if cache.startswith("/") else Path.home() / ".cache"
     return base / "mimikit" / "models"
 
 
 def is_whole(weights: ModelWeights, folder: Path) -> bool:
-    """Whether they are there; a file is verified before it gets this name."""
     try:
         return (folder / weights.file).stat().st_size == weights.bytes
     except OSError:
@@ -82,12 +77,11 @@ def is_whole(weights: ModelWeights, folder: Path) -> bool:
 
 
 def best(folder: Path) -> ModelWeights | None:
-    """The best ones that are there."""
     return next((one for one in KNOWN if is_whole(one, folder)), None)
 
 
 def needed_bytes(weights: ModelWeights, folder: Path) -> int:
-    """Disk space that the rest of a setup takes."""
+    """Disk space for the rest of a download."""
     try:
         there = (folder / f"{weights.sha256}.part").stat().st_size
     except OSError:
@@ -96,7 +90,6 @@ def needed_bytes(weights: ModelWeights, folder: Path) -> int:
 
 
 def check_room(weights: ModelWeights, folder: Path) -> None:
-    """Raise a BadInput where there is too little disk space."""
     above = next(place for place in (folder, *folder.parents) if place.exists())
     free, needed = shutil.disk_usage(above).free, needed_bytes(weights, folder)
     if free < needed:
@@ -107,13 +100,12 @@ def check_room(weights: ModelWeights, folder: Path) -> None:
 
 
 def set_up(weights: ModelWeights, folder: Path, fetch: Fetch, tell: Tell) -> Path:
-    """Fetch what is missing of the weights, verify the whole, and give its path.
+    """Download what is missing, verify the whole file, and return its path.
 
-    Crash: the `.part` file stays and the next call resumes at its end. The hash is that of the
-    whole file, so a torn or changed part is noticed.
+    Crash: the `.part` file stays, and the next call resumes at its end.
 
     Raises:
-        BadInput: too little disk space, or another file than the pinned one.
+        BadInput: too little disk space, or not the pinned file.
         EngineError: the download failed.
         Conflict: another process is setting up the same weights.
     """
@@ -133,7 +125,7 @@ def set_up(weights: ModelWeights, folder: Path, fetch: Fetch, tell: Tell) -> Pat
 
 
 def remove(weights: ModelWeights, folder: Path) -> bool:
-    """Remove the weights and what an interrupted setup left; whether anything was there."""
+    """Remove the weights and an interrupted download; returns whether there was anything."""
     if not folder.is_dir():
         return False
     with closing(RealDisk(folder)) as disk:
@@ -145,7 +137,7 @@ def remove(weights: ModelWeights, folder: Path) -> bool:
 
 
 def _complete(weights: ModelWeights, part: Path, fetch: Fetch, tell: Tell) -> None:
-    """Bring the `.part` file to its full length and verify its hash; else it is removed."""
+    """Complete the `.part` file and verify its hash; a wrong file is removed."""
     digest, size = hashlib.sha256(), 0
     try:
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o600)
@@ -155,7 +147,7 @@ def _complete(weights: ModelWeights, part: Path, fetch: Fetch, tell: Tell) -> No
                 size += len(data)
             if size < weights.bytes:
                 for data in fetch(weights.url, size):
-                    if not data:  # the server does not resume: from the start
+                    if not data:  # the server does not resume
                         file.seek(0)
                         file.truncate()
                         digest, size = hashlib.sha256(), 0
@@ -183,11 +175,7 @@ def _complete(weights: ModelWeights, part: Path, fetch: Fetch, tell: Tell) -> No
 
 
 def download(url: str, offset: int) -> Iterator[bytes]:
-    """The bytes of a file from an offset on, by HTTP.
-
-    Raises:
-        EngineError: the server cannot be reached or refuses.
-    """
+    """The bytes of a file from an offset on; EngineError when the server fails."""
     headers = {"Range": f"bytes={offset}-"} if offset else {}
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - a pinned address
     try:

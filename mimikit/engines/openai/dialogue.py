@@ -169,7 +169,7 @@ class ModelDialogue:
                     }
                     for call in answer.calls
                 ]
-                if answer.thoughts:  # some think on from what they thought, and insist on it
+                if answer.thoughts:  # some models require their thoughts back
                     said["reasoning_content"] = answer.thoughts
             yield said
 
@@ -207,8 +207,8 @@ class AnswerReader:
         self._show.close()
         answer = self._answer
         if not answer.is_whole:
-            said = "the endpoint broke off before its answer was done"
-            raise EndpointError("broken", said, may_pass=True)
+            message = "the endpoint broke off before its answer was done"
+            raise EndpointError("broken", message, may_pass=True)
         for _, (call_id, name, *arguments) in sorted(self._parts.items()):
             self._call(call_id, name, "".join(arguments))
         thoughts, text = _apart("".join(self._text))
@@ -251,7 +251,7 @@ class AnswerReader:
         known[0] = known[0] or _text(call, "id")
         known[1] = known[1] or _text(function, "name")
         arguments = function.get("arguments")
-        if isinstance(arguments, dict):  # some give them as they are meant
+        if isinstance(arguments, dict):  # some endpoints send an object
             arguments = json.dumps(arguments)
         if isinstance(arguments, str):
             known.append(arguments)

@@ -19,7 +19,6 @@ from mimikit.engines.base import CancelToken
 from mimikit.engines.limits import retry_at
 from mimikit.errors import shortage_of
 from mimikit.language.plain_text import plain
-from mimikit.protocol.watch import BoundedThread
 
 if TYPE_CHECKING:
     import httpx2
@@ -116,7 +115,7 @@ class EndpointClient:
             max_retries=0,
             http_client=http,
         )
-        # The client takes these from the environment, where they are meant for OpenAI itself.
+        # The client reads these from the environment, where they belong to OpenAI itself.
         self._client.organization = self._client.project = None
 
     def __enter__(self) -> EndpointClient:
@@ -151,7 +150,7 @@ class EndpointClient:
 
         stop.on_cancel(lambda _reason: self.cut())
         cancel.on_cancel(end)
-        watch = BoundedThread(wait)
+        watch = threading.Thread(target=wait, daemon=True)
         watch.start()
         try:
             yield
@@ -259,13 +258,13 @@ class EndpointClient:
             if shortage_of(error):
                 raise
             raise self._of_connection(error) from error
-        except openai.APIError as error:  # told within a stream
+        except openai.APIError as error:  # an error event within a stream
             raise self.told_error(error.body or error.message) from error
-        except Exception as error:  # of the client: what came is nothing it can read
+        except Exception as error:  # the client could not parse the answer
             if shortage_of(error):
                 raise
-            said = f"{self._url} answered with what is no answer ({type(error).__name__})"
-            raise EndpointError("broken", self.clean(said), may_pass=True) from error
+            message = f"{self._url} answered with what is no answer ({type(error).__name__})"
+            raise EndpointError("broken", self.clean(message), may_pass=True) from error
 
     def _of_status(self, error: openai.APIStatusError) -> EndpointError:
         status, said = error.status_code, self._words_of(error.body) or error.response.reason_phrase
@@ -290,22 +289,22 @@ class EndpointClient:
 
     def _of_silence(self, error: Exception) -> EndpointError:
         if "connect" in type(error.__cause__).__name__.lower():
-            said = f"{self._url} cannot be reached: it takes no connection"
-            return EndpointError("unreachable", self.clean(said))
-        said = f"{self._url} was silent for {self._idle_s:g} s"
-        return EndpointError("silent", self.clean(said), may_pass=True)
+            message = f"{self._url} cannot be reached: it takes no connection"
+            return EndpointError("unreachable", self.clean(message))
+        message = f"{self._url} was silent for {self._idle_s:g} s"
+        return EndpointError("silent", self.clean(message), may_pass=True)
 
     def _of_connection(self, error: Exception) -> EndpointError:
         if self._flooded:
-            said = f"{self._url} sent more than {MOST_BYTES // 2**20} MiB in one answer"
-            return EndpointError("error", self.clean(said))
+            message = f"{self._url} sent more than {MOST_BYTES // 2**20} MiB in one answer"
+            return EndpointError("error", self.clean(message))
         cause = error.__cause__
         if cause is not None and "connect" in type(cause).__name__.lower():
             why = re.sub(r"^\[Errno -?\d+\] ", "", str(cause)) or type(cause).__name__
-            said = f"{self._url} cannot be reached: {why}"
-            return EndpointError("unreachable", self.clean(said))
-        said = f"{self._url} broke off before its answer was done"
-        return EndpointError("broken", self.clean(said), may_pass=True)
+            message = f"{self._url} cannot be reached: {why}"
+            return EndpointError("unreachable", self.clean(message))
+        message = f"{self._url} broke off before its answer was done"
+        return EndpointError("broken", self.clean(message), may_pass=True)
 
     def told_error(self, body: object) -> EndpointError:
         """An error event within a stream, which has no status."""

@@ -17,6 +17,7 @@ from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import (
+    FAULTS,
     CancelToken,
     Done,
     EngineAbsence,
@@ -29,7 +30,6 @@ from mimikit.engines.base import (
     fault_outcome,
     stop_outcome,
 )
-from mimikit.engines.cache import write_cache
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import (
     PATHS,
@@ -44,7 +44,7 @@ from mimikit.engines.openai.dialogue import (
 )
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError, Trouble
 from mimikit.engines.openai.work import WorkTools
-from mimikit.errors import EngineError, MimikitError, ProgramLost, StorageError
+from mimikit.errors import EngineError, MimikitError
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
@@ -56,7 +56,6 @@ from mimikit.sandbox.worker import WorkerSandbox
 _MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
 _TRIES = 4
 BACKOFF_S = (0.5, 1.0, 2.0)
-_SANDBOX_REMEMBER_S = 120.0
 _SHOWN_CHARACTERS = 4000
 _ARGUMENT_CHARACTERS = 2000
 
@@ -117,14 +116,7 @@ class OpenAIEngine:
         try:
             key = key_of(self._name, self._settings, self._state)
             return self._run(request, key)
-        except (
-            EngineError,
-            StorageError,
-            ProgramLost,
-            OSError,
-            MemoryError,
-            RuntimeError,
-        ) as error:
+        except FAULTS as error:
             return fault_outcome(self._name, request, error, "unready")
 
     def _run(self, request: RunSpec, key: str | None) -> Outcome:
@@ -243,10 +235,10 @@ class _Run:
                 dialogue.add_output(call, reply.text if reply.ok else f"error: {reply.text}")
             if ends_turn([reply for _, reply in replies]):
                 return Done(answer.text)
-        said = f"ended: still at work after {_MOST_ROUNDS[request.role]} rounds"
+        message = f"ended: still at work after {_MOST_ROUNDS[request.role]} rounds"
         if request.role == "teller" and self.text:
             return Done(self.text)
-        return Failed("error", said, self.text)
+        return Failed("error", message, self.text)
 
     def _ended(self, answer: ModelAnswer) -> Outcome:
         text = answer.text or self.text
@@ -254,8 +246,8 @@ class _Run:
             self.request.callbacks.on_event("note", "the endpoint's limit cut this answer off", {})
         if text or (self.acted and self.request.role != "worker"):
             return Done(text)
-        said = "the model ended the turn without a word; ask again"
-        return Failed("error", said)
+        message = "the model ended the turn without an answer; try again"
+        return Failed("error", message)
 
     def _ask(
         self,
@@ -299,14 +291,12 @@ class _Run:
             return False
         wait_s = BACKOFF_S[min(self._tries, len(BACKOFF_S) - 1)]
         self._tries += 1
-        stop = threading.Event()
-        self._stop.on_cancel(lambda _reason: stop.set())
-        return not stop.wait(min(wait_s, self.left_s()))
+        return not self._stop.wait(min(wait_s, self.left_s()))
 
     def _retry_note(self, error: EndpointError) -> str:
         """Shown to the user beside a reply, in English to a task's owner."""
         if self.request.role != "teller":
-            return f"asked again: {error}"
+            return f"retrying: {error}"
         given = self.request.input
         language = phrases.language("\n".join(item.text for item in given.inputs), given.locale)
         return phrases.say("note_again", language)
@@ -329,7 +319,7 @@ class _Run:
             return ToolReply(False, "the run is over")
         given = parsed_arguments(call.arguments)
         facts: dict[str, object] = {"tool": call.name[:100], "id": call.id}
-        is_shown = self.request.role != "worker"  # a Worker's tools tell of themselves
+        is_shown = self.request.role != "worker"  # a Worker's tools report their own events
         if given is None:
             reply = ToolReply(False, "arguments: expected one JSON object, got something else")
         else:
@@ -381,19 +371,21 @@ def learn(
     name: str, settings: EndpointSettings, state: Path, client: EndpointClient
 ) -> EndpointProfile:
     """The cached profile, else a new one. Raises EndpointError."""
-    place = f"{paths.CACHE}/endpoint-{name}.json"
-    window = settings.context_tokens
+    place, window = f"{paths.CACHE}/endpoint-{name}.json", settings.context_tokens
     with contextlib.closing(RealDisk(state)) as disk:
-        kept = Files(disk).peek(place, EndpointProfile)
-    if kept and (kept.base_url, kept.model) == (settings.base_url, settings.model):
-        return kept.but(window=window or kept.window)
-    api = api_of(settings, client)
-    found = EndpointProfile(
-        base_url=settings.base_url, model=settings.model, api=api, window=_window(settings, client)
-    )
-    with contextlib.suppress(MimikitError):  # it is asked again, no more
-        write_cache(state, place, found.to_json())
-    return found.but(window=window or found.window)
+        files = Files(disk, durable=False)
+        known = files.peek(place, EndpointProfile)
+        if known is None or (known.base_url, known.model) != (settings.base_url, settings.model):
+            known = EndpointProfile(
+                base_url=settings.base_url,
+                model=settings.model,
+                api=api_of(settings, client),
+                window=_window(settings, client),
+            )
+            with contextlib.suppress(MimikitError):  # it is probed again, no more
+                files.make_folders()
+                files.write(place, known.to_json())
+    return known.but(window=window or known.window)
 
 
 def api_of(settings: EndpointSettings, client: EndpointClient) -> Api:

@@ -22,14 +22,14 @@ from pydantic import (
 from mimikit.config import LimitSettings
 from mimikit.engines import file_tool, process, process_marks
 from mimikit.engines.base import UPSTREAM, RunSpec, ToolReply, ToolSpec, tool_spec
-from mimikit.engines.program import Program, ProgramOutcome, Stream
+from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost
 from mimikit.language.plain_text import PlainStream, TextTail
 from mimikit.protocol.json import parse_object
 from mimikit.protocol.models import MAX_TEXT
 from mimikit.protocol.records import bad_record
 from mimikit.sandbox import programs
-from mimikit.sandbox.worker import WorkerSandbox, python_folders
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, python_folders
 
 _SHOWN_CHARACTERS = 16_000
 _EVENT_CHARACTERS = 4000
@@ -122,20 +122,20 @@ class WorkTools:
         self._request, self._limits, self._left_s = request, limits, left_s
         self._most_s = most_s
         if sandbox.is_off:
-            request.callbacks.on_event("note", "it runs without the box: the settings say so", {})
-        if reason := sandbox.unproved(
-            request.workspace, request.scratch, read_only=request.read_only, network=network
-        ):
-            raise EngineError(reason)
-        # Made once: what the Worker makes between its calls changes nothing of where it may go.
-        self._box = sandbox.argv(
-            [],
+            request.callbacks.on_event(
+                "note", "it runs without the sandbox, as the settings say", {}
+            )
+        box = BoxSpec(
             request.workspace,
             request.scratch,
             read_only=request.read_only,
             network=network,
             shown=[request.scratch / UPSTREAM, Path(file_tool.__file__), *python_folders()],
         )
+        if reason := sandbox.unproved(box):
+            raise EngineError(reason)
+        # Made once, so that files a Worker creates later cannot change its mounts.
+        self._box = sandbox.argv([], box)
         self._temporary = request.scratch / "tmp"
         self._temporary.mkdir(exist_ok=True)
         self._count = 0
@@ -162,8 +162,10 @@ class WorkTools:
 
     def _shell(self, args: ShellArguments) -> ToolReply:
         if len(args.command.encode(errors="replace")) > _LINE_BYTES:
-            said = f"expected a command of at most {_LINE_BYTES} bytes; write a script and run that"
-            return ToolReply(False, said)
+            message = (
+                f"expected a command of at most {_LINE_BYTES} bytes; write a script and run that"
+            )
+            return ToolReply(False, message)
         tell, facts = self._request.callbacks.on_event, {"id": f"shell-{self._count}"}
         tell("command", args.command, {**facts, "status": "in_progress"})
         shell = programs.find("bash") or "/bin/sh"

@@ -1,9 +1,8 @@
-"""The opencode program: where it is, what of its owner's settings counts, how it is started.
+"""The opencode program: where it is, its configuration, and how it is started.
 
-Of the owner's own settings only providers and models are taken. Its agents, servers of tools,
-plugins and instructions are left out, and its sessions stay among themselves: its folders are in
-the state's `cache/`, and of the owner's only the login is used, by a link. What each variable and
-key is for was found with 1.18.
+Of the owner's settings only providers and models are used: no agents, MCP servers, plugins or
+instructions. Its folders are in the state's `cache/`, with a link to the owner's login. Variables
+and keys were tested with 1.18.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from mimikit.sandbox import programs
 
 AGENT = "mimikit"
 HOME = f"{paths.CACHE}/opencode"
-"""Where its own files are, below the state folder: no Worker sees that."""
+"""Its own files, in the state folder."""
 _NETWORK = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
 )
 _FILES = ("config.json", "opencode.json", "opencode.jsonc")
-"""The owner's settings, the later over the earlier."""
+"""The owner's settings; the later override the earlier."""
 _TAKEN = ("provider", "model", "enabled_providers", "disabled_providers")
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
@@ -47,13 +46,12 @@ ln -sfn "$1" "$XDG_DATA_HOME/opencode/auth.json"
 shift
 exec "$@"
 """
-"""Makes its folders, so that it finds there what it would download else, and the link to the login.
-"""
+"""Makes its folders, with what it would else download, and the link to the login."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpencodeLocation:
-    """An installed opencode, and where its owner keeps login and settings."""
+    """An installed opencode, and its owner's folders."""
 
     program: str
     config: Path
@@ -66,7 +64,7 @@ class OpencodeLocation:
 
 
 def find(settings: OpencodeSettings) -> OpencodeLocation | None:
-    """The program of the settings, else the one on PATH; None where there is none."""
+    """The program of the settings, else the one on PATH."""
     wanted = str(Path(settings.path).expanduser()) if settings.path else "opencode"
     if (program := programs.find(wanted)) is None:
         return None
@@ -79,7 +77,7 @@ def find(settings: OpencodeSettings) -> OpencodeLocation | None:
 
 
 def unavailable(settings: OpencodeSettings) -> str | None:
-    """Why opencode can not serve, and what to do about it."""
+    """Why opencode is unavailable, and what to do about it."""
     place = find(settings)
     if place is None:
         wanted = str(Path(settings.path).expanduser()) if settings.path else "opencode"
@@ -90,7 +88,7 @@ def unavailable(settings: OpencodeSettings) -> str | None:
         logins = _table(place.login)
     except EngineError as error:
         return EngineAbsence(str(error), "unready")
-    # Without any it would take a free model of its maker's, which nobody has chosen.
+    # Without any it would use a free model of its maker's, which nobody has chosen.
     if providers or logins or settings.model or any(os.environ.get(name) for name in settings.env):
         return None
     said = f"opencode has no provider: no login in {place.login}, none in {place.config}"
@@ -98,11 +96,7 @@ def unavailable(settings: OpencodeSettings) -> str | None:
 
 
 def owner_settings(place: OpencodeLocation) -> dict[str, object]:
-    """What of the owner's settings counts: providers and models.
-
-    Raises:
-        EngineError: a file of them can not be read.
-    """
+    """The providers and models of the owner's settings; EngineError for an unreadable file."""
     found = dict[str, object]()
     for name in _FILES:
         table = _table(place.config / name)
@@ -113,12 +107,12 @@ def owner_settings(place: OpencodeLocation) -> dict[str, object]:
 
 
 def watched(place: OpencodeLocation) -> list[Path]:
-    """The files that say who its owner is to whom."""
+    """The owner's login and settings."""
     return [place.login, *(place.config / name for name in _FILES)]
 
 
 def _table(path: Path) -> dict[str, object]:
-    """The object in a file of JSON with comments; an empty one where there is no file."""
+    """The object in a file of JSON with comments; empty where there is no file."""
     try:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES).decode()
@@ -137,12 +131,8 @@ def _table(path: Path) -> dict[str, object]:
 
 
 def content(settings: OpencodeSettings, place: OpencodeLocation) -> str:
-    """Its configuration: nothing but our tools, whatever it would offer by itself.
-
-    Raises:
-        EngineError: the owner's settings can not be read.
-    """
-    # What a run may call is what `/mcp` offers to its token; a third call alike is no question.
+    """Its configuration, which offers our tools alone; EngineError for unreadable settings."""
+    # What a run may call is what `/mcp` offers to its token. doom_loop: repeated calls are allowed.
     rules = {"*": "deny", f"{AGENT}_*": "allow", "doom_loop": "allow"}
     agent = {
         "mode": "primary",
@@ -156,7 +146,7 @@ def content(settings: OpencodeSettings, place: OpencodeLocation) -> str:
         "snapshot": False,
         "lsp": False,
         "formatter": False,
-        # Ours are short already; what it cuts it puts where none of our tools reads.
+        # Our outputs are short; what it cuts it saves where none of our tools can read.
         "tool_output": {"max_lines": 100_000, "max_bytes": 2**20},
         "permission": rules,
         "default_agent": AGENT,
@@ -170,11 +160,6 @@ def content(settings: OpencodeSettings, place: OpencodeLocation) -> str:
 def environment(
     settings: OpencodeSettings, place: OpencodeLocation, state: Path, password: str
 ) -> dict[str, str]:
-    """The environment of the server.
-
-    Raises:
-        EngineError: the owner's settings can not be read.
-    """
     env = process.environment(names=(*_NETWORK, *settings.env))
     for name in ("NO_PROXY", "no_proxy"):  # tools are served on this machine
         env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
@@ -191,17 +176,13 @@ def environment(
 
 
 def serve_argv(place: OpencodeLocation) -> list[str]:
-    """The command line of the server; it tells its port when it listens."""
+    """The command line of the server; it prints its port when it listens."""
     serve = [place.program, "serve", "--hostname", "127.0.0.1", "--port", "0"]
     return ["/bin/sh", "-c", _START, "sh", os.path.realpath(place.login), *serve]
 
 
 def model_of(name: str | None) -> dict[str, str] | None:
-    """A model as the server wants it; None leaves the choice to the settings.
-
-    Raises:
-        EngineError: it names no provider.
-    """
+    """A model in the server's format; None: that of the settings. EngineError without provider."""
     if not name:
         return None
     provider, _, model = name.partition("/")

@@ -8,7 +8,6 @@ an endpoint's Workers have.
 from __future__ import annotations
 
 import contextlib
-import functools
 import queue
 import time
 from collections.abc import Callable, Sequence
@@ -36,16 +35,16 @@ from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
-from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed
+from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed_outcome
 from mimikit.engines.opencode.server import OpencodeProcess, RunPlace, ServerGone
+from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import as_json, plain
-from mimikit.protocol.models import EngineWant, Role
+from mimikit.protocol.models import Role
 from mimikit.sandbox.worker import WorkerSandbox
 
 MOST_CALL_S = 270.0
 """Below opencode's own timeout of a tool call, five minutes."""
-_REMEMBER_S = 5.0
 _LOOK_S = 0.5
 _END_S = 5.0
 _SHOWN_CHARACTERS = 4000
@@ -53,53 +52,36 @@ _SHOWN_CHARACTERS = 4000
 Call = Callable[[str, dict[str, object]], ToolReply]
 
 
-class OpencodeEngine:
+class OpencodeEngine(ProgramEngine):
     """Serves every role with opencode. Thread-safe."""
 
     name = "opencode"
 
     def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
+        super().__init__()
         self._opencode, self._limits, self._state = settings.opencode, settings.limits, state
         self._clock = clock or SystemClock()
         self._server = KeptServer[OpencodeProcess]()
         self._sandbox = WorkerSandbox(settings.sandbox, state)
-        self.recheck()
-        self._refused: list[tuple[int, int]] | None = None
-        """The stamps of login and settings with which it was logged out."""
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """As `Engine` has it; for a Worker also why there is no box."""
-        reason = self._reason()
+        """For a Worker also why there is no box."""
+        reason = super().unavailable(role)
         if reason or role != "worker":
             return reason
         return self._sandbox.unavailable()
 
-    def recheck(self) -> None:
-        @functools.lru_cache(maxsize=1)
-        def reason(_slot: float) -> str | None:
-            return cli.unavailable(self._opencode)
+    def check_program(self) -> str | None:
+        return cli.unavailable(self._opencode)
 
-        self._reason = lambda: reason(time.monotonic() // _REMEMBER_S)
-
-    def is_mended(self, want: EngineWant) -> bool:
-        """Whether the program, or another login, is there; for the rest a run has to try."""
-        self.recheck()
-        if want == "logged_out" and self._refused == self._stamps():
-            return False
-        return want in ("missing", "logged_out") and self.unavailable() is None
-
-    def _stamps(self) -> list[tuple[int, int]]:
-        place, found = cli.find(self._opencode), list[tuple[int, int]]()
-        for path in cli.watched(place) if place else ():
-            with contextlib.suppress(OSError):
-                stat = path.stat()
-                found.append((stat.st_ino, stat.st_mtime_ns))
-        return found
+    def login_files(self) -> list[Path]:
+        place = cli.find(self._opencode)
+        return cli.watched(place) if place else []
 
     def close(self) -> None:
         self._server.close()
 
-    def run(self, request: RunSpec) -> Outcome:
+    def carry_out(self, request: RunSpec) -> Outcome:
         if request.cancel.reason is not None:
             return stop_outcome(request.cancel.reason)
         place = cli.find(self._opencode)
@@ -138,8 +120,6 @@ class OpencodeEngine:
             serving = stack.enter_context(self._server.use(None, start, request.cancel))
             run = _Run(request, serving, model, until, self._clock)
             outcome = run.carry_out(stack, specs, call)
-        if isinstance(outcome, Failed) and outcome.want == "logged_out":
-            self._refused = self._stamps()
         text = outcome.text[: self._limits.result_bytes]
         return replace(outcome, text=text, usage=run.reader.usage)
 
@@ -169,7 +149,7 @@ class _Run:
     ) -> None:
         self._request, self._serving, self._model = request, serving, model
         self._until = until
-        self._call: Call = lambda _name, _given: ToolReply(False, "there are no tools")
+        self._call: Call = lambda _name, _pending: ToolReply(False, "there are no tools")
         self._made: dict[str, list[ToolReply]] = {}
         """Replies of calls that were made before they came over `/mcp`."""
         self.reader = SessionReader(
@@ -229,15 +209,15 @@ class _Run:
         The one that ends the turn is rejected: else the model would be asked once more.
         """
         request, reader = self._request, self.reader
-        made = [(due, self._call(due.name, due.given)) for due in reader.due()]
+        made = [(due, self._call(due.name, due.arguments)) for due in reader.due()]
         for due, reply in made:
             reader.replies.append(reply)
-            reader.told.add(due.id)
+            reader.reported.add(due.id)
             facts: Body = {"tool": due.name[:100], "id": due.id}
             facts |= {"status": "completed"} if reply.ok else {"status": "failed"}
             facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
             request.callbacks.on_event("tool", due.name[:100], facts)
-            self._made.setdefault(_key(due.name, due.given), []).append(reply)
+            self._made.setdefault(_key(due.name, due.arguments), []).append(reply)
         is_over = ends_turn(reader.replies)
         for number, (due, _) in enumerate(made, 1):
             answer: Body = {"reply": "reject" if is_over and number == len(made) else "once"}
@@ -281,7 +261,7 @@ class _Run:
                 heard = time.monotonic()
             if reader.trouble is not None and not reader.is_idle:
                 self._abort(place, events)
-                return failed(reader, reader.trouble)
+                return failed_outcome(reader, reader.trouble)
             if events.empty():  # else there may be more calls of the same answer
                 self._answer(place)
         place.is_clean = True
@@ -290,10 +270,10 @@ class _Run:
     def _ended(self, trouble: SessionTrouble | None) -> Outcome:
         reader = self.reader
         if trouble is not None:
-            return failed(reader, trouble)
+            return failed_outcome(reader, trouble)
         if reader.text or (reader.acted and self._request.role != "worker"):
             return Done(reader.text)
-        said = "opencode ended the turn without a word; ask again"
+        said = "opencode ended the turn without an answer; try again"
         return Failed("error", said)
 
     def _abort(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> None:

@@ -1,4 +1,4 @@
-"""What a session of opencode tells of itself: its events, what it used, and why it failed."""
+"""Reads the events of a session of opencode: messages, tool calls, usage, failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from mimikit.engines.base import Failed, OnEvent, Outcome, ToolReply
+from mimikit.engines.base import Failed, OnEvent, ToolReply
 from mimikit.engines.limits import retry_at
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode.cli import AGENT
@@ -15,9 +15,9 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol.models import EngineWant, Usage
 
 MOST_RETRIES = 3
-"""It asks again after 2, 4, 8 … seconds: so often it has failed when it is given up."""
+"""opencode retries after 2, 4, 8 … seconds; after so many failures the session is ended."""
 _LONG_WAIT = timedelta(seconds=20)
-"""A wait that long is one the endpoint asked for."""
+"""A wait so long was asked for by the endpoint."""
 _SHOWN_CHARACTERS = 4000
 _LIMITED = re.compile(
     r"\b429\b|too many requests|rate.?limit|usage limit|limit reached|quota|insufficient|exhausted"
@@ -43,61 +43,61 @@ _UNKNOWN_MODEL = re.compile(r"model.?not.?found|no such model|unknown model", re
 
 @dataclass(frozen=True, slots=True)
 class SessionTrouble:
-    """Why a session does not go on, in opencode's words."""
+    """Why a session failed, in opencode's words."""
 
-    said: str
+    message: str
     name: str = ""
     status: int | None = None
-    """Of the endpoint's answer, where that is told."""
+    """HTTP status of the endpoint, if known."""
     again_at: datetime | None = None
-    """When the endpoint said to come again."""
+    """The endpoint's retry time."""
     is_passing: bool = False
-    """It was not asked again yet."""
+    """opencode has not retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionCall:
-    """A call of a tool that the model wants made."""
+    """A tool call of the model."""
 
     id: str
     name: str
-    given: Body
+    arguments: Body
     question: str = ""
-    """The id of the question whether it may be made."""
+    """The id of its permission request."""
 
 
 @dataclass
 class SessionReader:
-    """Follows one session, and tells what happens as it does."""
+    """Reads the events of one session and reports them."""
 
     session: str
     on_event: OnEvent
     now: Callable[[], datetime]
     shows_tools: bool = True
     text: str = ""
-    """The last thing it said: its answer."""
+    """Its last message."""
     usage: Usage = field(default_factory=Usage)
     acted: bool = False
     """Whether a tool was called."""
     is_idle: bool = False
     trouble: SessionTrouble | None = None
-    """What ended it, or is not worth to be waited for."""
+    """Why it failed, or is to be ended."""
     working: set[str] = field(default_factory=set[str])
-    """The tools that run now."""
+    """The tool calls in progress."""
     replies: list[ToolReply] = field(default_factory=list[ToolReply])
-    """What the calls of the answer that is under way were replied to, in order."""
-    told: set[str] = field(default_factory=set[str])
-    """The calls that were told of already, by their ids."""
+    """The replies to the calls of the current answer, in order."""
+    reported: set[str] = field(default_factory=set[str])
+    """Ids of the calls that were reported."""
     _has_called: bool = False
     _asked: dict[str, str] = field(default_factory=dict[str, str])
-    """The questions whether a call may be made, by its id."""
-    _given: dict[str, SessionCall] = field(default_factory=dict[str, "SessionCall"])
+    """Permission requests by call id."""
+    _pending: dict[str, SessionCall] = field(default_factory=dict[str, "SessionCall"])
     _answers: set[str] = field(default_factory=set[str])
     _texts: set[str] = field(default_factory=set[str])
     _whole: set[str] = field(default_factory=set[str])
 
     def take(self, event: Body) -> bool:
-        """Take one event; whether it was one of this session."""
+        """Handle one event; returns whether it belongs to this session."""
         facts = table_of(event.get("properties"))
         if facts.get("sessionID") != self.session:
             return False
@@ -127,9 +127,9 @@ class SessionReader:
         return True
 
     def due(self) -> list[SessionCall]:
-        """The calls that wait for leave to be made, each once, in order."""
-        known = [call for call in self._given if call in self._asked]
-        return [replace(self._given.pop(call), question=self._asked.pop(call)) for call in known]
+        """The calls that wait for permission, each once, in order."""
+        known = [call for call in self._pending if call in self._asked]
+        return [replace(self._pending.pop(call), question=self._asked.pop(call)) for call in known]
 
     def _take_part(self, part: Body) -> None:
         number, text = _text(part, "id"), plain(_text(part, "text"))
@@ -158,25 +158,25 @@ class SessionReader:
         if status in ("pending", "running"):
             self.working.add(number)
             if status == "running":
-                self._given[call] = SessionCall(call, name, table_of(state.get("input")))
+                self._pending[call] = SessionCall(call, name, table_of(state.get("input")))
             return
         self.working.discard(number)
         self.acted = self._has_called = True
-        if call in self.told:
+        if call in self.reported:
             return
         facts: Body = {"tool": name[:100], "id": call}
         if status == "error":
-            said = plain(_text(state, "error"))[:_SHOWN_CHARACTERS]
-            facts |= {"status": "failed", "error": said}
-            if not self.replies or self.replies[-1].ok:  # one that never came to us
-                self.replies.append(ToolReply(False, said))
+            message = plain(_text(state, "error"))[:_SHOWN_CHARACTERS]
+            facts |= {"status": "failed", "error": message}
+            if not self.replies or self.replies[-1].ok:  # a call that never reached us
+                self.replies.append(ToolReply(False, message))
         else:
             facts |= {"status": "completed"}
         if self.shows_tools or status == "error":
             self.on_event("tool", name[:100], facts)
 
     def _take_step(self, part: Body) -> None:
-        """One answer of the model has ended. After one that broke off it would ask for ever."""
+        """One answer of the model has ended. After a broken one opencode would retry forever."""
         is_cut = part.get("reason") in ("unknown", "other", "error") and not self._has_called
         if is_cut and self.trouble is None:
             self.trouble = SessionTrouble("the model's answer broke off", is_passing=True)
@@ -194,55 +194,57 @@ class SessionReader:
         )
 
     def _take_status(self, status: Body) -> None:
-        """A request that failed is made again by itself, for minutes, or hours if told so."""
+        """Opencode retries a failed request itself, for minutes, or hours if asked to."""
         if status.get("type") != "retry":
             return
-        said, attempt = plain(_text(status, "message")), _count(status, "attempt")
+        message, attempt = plain(_text(status, "message")), _count(status, "attempt")
         wait = timedelta(milliseconds=max(0, _count(status, "next") - _ms(self.now())))
-        self.on_event("note", f"opencode asks again: {said}"[:_SHOWN_CHARACTERS], {})
+        self.on_event("note", f"opencode retries: {message}"[:_SHOWN_CHARACTERS], {})
         is_long = wait > _LONG_WAIT and attempt < MOST_RETRIES
-        is_final = _LIMITED.search(said) or _LOGGED_OUT.search(said) or _UNREACHABLE.search(said)
+        is_final = (
+            _LIMITED.search(message) or _LOGGED_OUT.search(message) or _UNREACHABLE.search(message)
+        )
         if is_long or is_final or attempt >= MOST_RETRIES:
-            self.trouble = SessionTrouble(said, again_at=self.now() + wait if is_long else None)
+            self.trouble = SessionTrouble(message, again_at=self.now() + wait if is_long else None)
 
     def _take_error(self, error: Body) -> None:
         name, data = _text(error, "name"), table_of(error.get("data"))
         if name == "MessageAbortedError" or self.trouble is not None:
             return
         status = data.get("statusCode")
-        said = plain(_text(data, "message")) or name or "opencode gave no reason"
+        message = plain(_text(data, "message")) or name or "opencode gave no reason"
         again = _again(table_of(data.get("responseHeaders")), self.now())
         code = status if isinstance(status, int) else None
-        self.trouble = SessionTrouble(said, name, code, again)
+        self.trouble = SessionTrouble(message, name, code, again)
 
 
-def failed(reader: SessionReader, trouble: SessionTrouble) -> Outcome:
-    """The outcome of a session that did not go on, by what opencode says of it."""
-    said, status, text = trouble.said, trouble.status, reader.text
-    if trouble.name == "ContextOverflowError" or _TOO_LONG.search(said):
-        return Failed("error", said, text, too_long=not reader.acted)
+def failed_outcome(reader: SessionReader, trouble: SessionTrouble) -> Failed:
+    """The outcome of a failed session."""
+    message, status, text = trouble.message, trouble.status, reader.text
+    if trouble.name == "ContextOverflowError" or _TOO_LONG.search(message):
+        return Failed("error", message, text, too_long=not reader.acted)
     want: EngineWant | None = None
-    if trouble.again_at or status in (402, 429) or _LIMITED.search(said):
+    if trouble.again_at or status in (402, 429) or _LIMITED.search(message):
         want = "limited"
     elif (
-        trouble.name == "ProviderAuthError" or status in (401, 403) or _LOGGED_OUT.search(said)
+        trouble.name == "ProviderAuthError" or status in (401, 403) or _LOGGED_OUT.search(message)
     ) and (status is None or status < 500):
         want = "logged_out"
-    elif _UNREACHABLE.search(said):
+    elif _UNREACHABLE.search(message):
         want = "unreachable"
-    elif _UNKNOWN_MODEL.search(f"{trouble.name} {said}") or status == 404:
+    elif _UNKNOWN_MODEL.search(f"{trouble.name} {message}") or status == 404:
         want = "unready"
-    elif not trouble.name or (status or 0) >= 500:  # it was asked again and again
+    elif not trouble.name or (status or 0) >= 500:  # retried without success
         want = "broken"
     if want is None:
-        return Failed("error", said, text)
-    again = trouble.again_at or (retry_at(said, reader.now()) if want == "limited" else None)
+        return Failed("error", message, text)
+    again = trouble.again_at or (retry_at(message, reader.now()) if want == "limited" else None)
     may_pass = trouble.is_passing and not reader.acted
-    return Failed.unavailable(want, said, text=text, retry_at=again, retry_now=may_pass)
+    return Failed.unavailable(want, message, text=text, retry_at=again, retry_now=may_pass)
 
 
 def _again(headers: Body, now: datetime) -> datetime | None:
-    """When the headers of an answer say to come again."""
+    """The retry time of the headers of an answer."""
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = _text(headers, name)
         if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):

@@ -30,7 +30,7 @@ from mimikit.engines.kept_server import KeptProcess
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
-from mimikit.engines.program import Program, Stream
+from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk

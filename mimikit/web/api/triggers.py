@@ -14,7 +14,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import REMINDER, Instant, Record, Task, to_utc
-from mimikit.protocol.notify import notify_of, told_words
+from mimikit.protocol.notify import notify_of, notify_words
 from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
@@ -249,7 +249,7 @@ def create(body: NewTriggerInput) -> CreatedTrigger:
     trigger, _ = views.active(here.files, id_)
     every_s, around = here.settings.triggers.llm_eval_interval_s, here.state.situation()
     notes = views.notes(trigger, around, asked_every_s=every_s) if trigger else []
-    told = told_words(trigger) if trigger else None
+    told = notify_words(trigger) if trigger else None
     return CreatedTrigger(id=id_, told=told, notes=notes)
 
 

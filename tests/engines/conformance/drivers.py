@@ -108,7 +108,7 @@ class EngineDriver:
     def play(
         self,
         *steps: Step,
-        role: Role = "teller",
+        role: Role | None = None,
         session: ToolSession | None = None,
         desk: Desk | None = None,
         engine: Engine | None = None,
@@ -116,6 +116,7 @@ class EngineDriver:
     ) -> Played:
         """Have the model say this, and see what comes of it."""
         self.llm.play(*steps)
+        role = role or self.roles[0]
         session = session or open_session(role)
         desk = desk or Desk()
         if session is not None:
@@ -134,9 +135,7 @@ class EngineDriver:
             instructions="You are the role.",
             tools=Tools(
                 request.tools.call,
-                specs := session.specs() if session else (),
-                url=self.door.url,
-                token=self.door.register(specs, request.tools.call),
+                session.specs() if session else (),
                 serve=self.door.offered,
             ),
         )

@@ -114,7 +114,7 @@ def test_a_text_is_told_in_its_order_as_it_comes(driver: EngineDriver) -> None:
 def test_a_turn_without_a_word_has_failed(driver: EngineDriver) -> None:
     outcome = driver.play({"text": ""}).outcome
     assert (outcome.status, outcome.reason) == ("failed", "error")
-    assert "without a word" in str(outcome.error)
+    assert "without an answer" in str(outcome.error)
 
 
 @pytest.mark.put_to(roles=MINDS)
