@@ -21,8 +21,8 @@ from mimikit.protocol.models import Instant, TurnRecord, Usage
 from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
 from mimikit.protocol.runtime import BudgetStatus, Health
 from mimikit.protocol.triggers import Trigger
-from mimikit.tasks.usage import day_of
 from mimikit.tasks.usage import (
+    day_of,
     days_with_lines,
     read_lines,
     runs_of_day,

@@ -37,7 +37,7 @@ from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol.models import Role, Usage
-from mimikit.sandbox.worker import WorkerSandbox
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox
 
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
