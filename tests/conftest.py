@@ -59,7 +59,7 @@ def size(pytestconfig: pytest.Config) -> int:
 
 @pytest.fixture(scope="module", autouse=True)
 def waits_for_what_it_starts() -> Iterator[None]:
-    """What a file left unwaited for is told there, not by a later one that looks for such."""
+    """Fails the file that left a zombie process, not a later one."""
     yield
     left: list[int] = []
     for pid in zombies():
@@ -101,7 +101,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _turn(item: pytest.Item) -> int:
-    """A long file that begins late keeps one process busy when the others are done."""
+    """Sort key: long files first, so that none runs alone at the end."""
     return next((n for n, start in enumerate(LONG_FIRST) if item.nodeid.startswith(start)), 99)
 
 

@@ -41,7 +41,7 @@ expect.set_options(timeout=15_000)
 def pytest_runtest_makereport(
     item: pytest.Function, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test that fails shows what was on its pages: where they were, and what they said."""
+    """A failing test reports the address and text of its pages."""
     report = yield
     browser = item.funcargs.get("browser")
     if call.when == "call" and report.failed and isinstance(browser, Browser):
@@ -72,13 +72,13 @@ def browser_type_launch_args() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def browser_context_args() -> dict[str, Any]:
-    """Tests read English, and their clocks stand in Shanghai."""
+    """English, in the time zone of Shanghai."""
     return ENGLISH
 
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """One product for all tests that leave it working; what was said stays."""
+    """One product for all tests that leave it working; its messages stay."""
     with running(tmp_path_factory.mktemp("shared")) as product:
         yield product
 
@@ -96,7 +96,7 @@ def product(shared: Product) -> Iterator[Product]:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Callable[..., Product]]:
-    """Makes products of their own: not started, so that a test may lay things into them first."""
+    """Makes separate products, not started, so that a test may prepare their state first."""
     made: list[Product] = []
 
     def make(script: object = None) -> Product:

@@ -1,4 +1,4 @@
-"""Looks at the page for everyone: two languages, two themes, wide and narrow."""
+"""Accessibility and layout checks: two languages, two themes, wide and narrow."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ for_everyone = pytest.mark.parametrize(
 def looking(
     browser: Browser, scheme: Any, language: str, width: int, *, expected: str
 ) -> Generator[tuple[Page, Callable[[str], None]]]:
-    """A page, and what looks at it as it then is; in the end nothing bad may have been found.
+    """A page, and a function that checks it as it is; any finding fails the test at the end.
 
     expected: a pattern of the complaints that belong to the test.
     """

@@ -1,4 +1,4 @@
-"""The page as its user sees it, and what it complains of."""
+"""The page as its user sees it, and its console errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser.product import Product
 
 @dataclass
 class Complaints:
-    """What a page has complained of, and what a test expects it to."""
+    """Console errors of a page, and those that a test expects."""
 
     found: list[str] = field(default_factory=list[str])
     expected: list[str] = field(default_factory=list[str])
@@ -23,7 +23,7 @@ class Complaints:
         page.on("pageerror", lambda error: self.found.append(f"page error: {error}"))
 
     def expect(self, pattern: str) -> None:
-        """Complaints that match are part of the test: a server that is gone, say."""
+        """Expect errors that match: a server that is gone, say."""
         self.expected.append(pattern)
 
     def unexpected(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Talking: sending, being answered, what happens when it does not get through."""
+"""The chat: messages sent, answered, lost on the way."""
 
 from __future__ import annotations
 

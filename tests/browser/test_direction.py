@@ -1,4 +1,4 @@
-"""No title and no name turns around what stands beside it, whatever marks of direction it holds."""
+"""Bidirectional control characters in a title do not reorder the text beside it."""
 
 from __future__ import annotations
 

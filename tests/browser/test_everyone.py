@@ -1,4 +1,4 @@
-"""For everyone: both languages, both themes, small screens, keyboards, screen readers."""
+"""Accessibility: both languages, both themes, small screens, keyboards, screen readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line to the server: it breaks, is refused, heals."""
+"""The connection to the server: lost, refused, reconnected."""
 
 from __future__ import annotations
 

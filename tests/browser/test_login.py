@@ -1,4 +1,4 @@
-"""Coming in, by token and by link, and going."""
+"""Login by token and by link, and logout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory on the page: read, searched, written, and what a reply was given of it."""
+"""Memory on the page: read, searched, edited, and the hits a reply was given."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ SLOW_FRAMES = """
 const soon = window.requestAnimationFrame.bind(window);
 window.requestAnimationFrame = (draw) => setTimeout(() => soon(draw), 300);
 """
-"""What is to be drawn is drawn late, as on a busy machine."""
+"""Delays every animation frame, as on a busy machine."""
 
 
 def test_a_search_needs_no_mouse(chat: Chat) -> None:

@@ -1,4 +1,4 @@
-"""What an engine does, as the page shows it: a scripted one, so that it does it on cue."""
+"""What an engine does, as the page shows it, with a scripted engine."""
 
 from __future__ import annotations
 

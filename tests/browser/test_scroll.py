@@ -1,4 +1,4 @@
-"""The reader's place: kept, followed, or offered to be left."""
+"""The scroll position: kept, following the end, or a button to go there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real processes over a state folder of their own: a consumer, a web server, and who watches them.
+"""Real processes over a state folder of their own: a consumer, a web server, and their parent.
 
 Nothing here reads the state with the product's code: what lies on the disk is read as plain JSON.
 """
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 TOKEN = "a-token-for-tests-that-is-long-enough"
 PATIENCE_S = 60.0
-"""How long anything may take that has no limit of its own: only a test that fails waits so long."""
+"""Default timeout of a wait, in seconds: only a failing test waits this long."""
 
 _nap = threading.Event()
 
@@ -54,12 +54,12 @@ def until(
 
 
 def stretched(limit_s: float) -> float:
-    """A limit that holds on a free machine, longer where others keep this one busy."""
+    """A time limit scaled by the load of the machine."""
     return limit_s * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def wait_ended(pids: list[int], timeout_s: float) -> bool:
-    """Wait until these processes have ended, looked after or not; False when some have not."""
+    """Wait until these processes have ended (reaped or not); False when some have not."""
     deadline = time.monotonic() + timeout_s
     for pid in pids:
         with suppress(ProcessLookupError):
@@ -76,7 +76,7 @@ def wait_ended(pids: list[int], timeout_s: float) -> bool:
 
 
 def stack(pid: int) -> str:
-    """Where the threads of a process and of its children are, if py-spy is there to look."""
+    """Stacks of a process and its children, if py-spy is installed."""
     spy = shutil.which("py-spy")
     pids = [pid, *(child.pid for child in children(pid))] if spy else []
     looks = (
@@ -189,7 +189,7 @@ class World:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def facts(self) -> str:
-        """What there is to know when something did not happen."""
+        """Diagnostics for a wait that timed out."""
         parts = {"consumer": self.consumer, "web": self.web}
         said = [
             f"{name}: exit code {process.poll()}, said {self.output(name)[-2000:]}"

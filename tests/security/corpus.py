@@ -56,7 +56,7 @@ class Attack:
     """One hostile text."""
 
     mark: str
-    """By which it is known, however it is hidden."""
+    """Its id, found however it is hidden."""
     kind: str
     place: str
     order: str
@@ -113,7 +113,7 @@ def _filled(value: Any, facts: Mapping[str, str]) -> Any:
 
 
 def visible(text: str) -> str:
-    """A text with all that is hidden in it brought to light, as the most willing model reads it."""
+    """A text with every hidden part decoded, as the most willing model reads it."""
     tags = "".join(chr(ord(c) - 0xE0000) if 0xE0000 < ord(c) < 0xE007F else c for c in text)
     bare = "".join(c for c in tags if unicodedata.category(c) != "Cf")
     plain = unicodedata.normalize("NFKC", html.unescape(urllib.parse.unquote(bare)))
@@ -149,7 +149,7 @@ class ObedientModel:
     habit: list[Call] = field(default_factory=list[Call])
     """What a Worker does first, and an engine whose prompt says `(habit)`."""
     parrot: str | None = None
-    """Said once, in place of obeying."""
+    """A reply given once instead of obeying."""
     _obeyed: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     _made: list[tuple[str, Call] | None] = field(default_factory=list)
     _waiting: list[tuple[str, Call] | None] = field(default_factory=list)
@@ -213,7 +213,7 @@ def _role(instructions: str) -> str:
 
 
 def wrongly(tried: Tried, attack: Attack) -> str | None:
-    """What is wrong with how a call went; None where it went as it has to."""
+    """What is wrong with a call's outcome; None if it is as expected."""
     call = tried.call
     is_ok = tried.role in call.ok and call.tool not in attack.refused
     if is_ok == (not tried.was_refused) or call.ok == ("*",):

@@ -43,7 +43,7 @@ CANARY = "canary-7fq2"
 OWNERS = ("owner-on", "owner-off", "owner-task")
 FAR = timedelta(days=300)
 A_PRODUCT = 10
-"""So many attacks are made on one."""
+"""Attacks per product."""
 BY_WORKER = ("file", "upstream", "filename")
 
 
@@ -87,7 +87,7 @@ class World:
     def __init__(
         self, root: Path, llm: FakeLLM, attacks: list[Attack], facts: dict[str, str], **opened: bool
     ) -> None:
-        """`opened`: settings by which the owner opens doors."""
+        """`opened`: settings that allow more than the default."""
         self.root, self.facts, self._llm, self._opened = root, facts, llm, opened
         self.states: list[Path] = []
         self.tampered: list[str] = []

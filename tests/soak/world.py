@@ -53,15 +53,15 @@ class World:
     set_back: bool = False
     made: dict[str, Made] = field(default_factory=dict[str, Made])
     disturbed: set[str] = field(default_factory=set[str])
-    """Triggers that were paused or edited: their times are their own."""
+    """Triggers that were paused or edited: their times are not judged."""
     touched: dict[str, int] = field(default_factory=dict[str, int])
     """File → how often it changed."""
     happened: dict[str, int] = field(default_factory=dict[str, int])
     runs: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
-    """What the engine, outside of the disk, began."""
+    """Runs that the engine began, kept outside of the disk."""
 
     def __post_init__(self) -> None:
-        """A dead machine, switched on by `live`."""
+        """A machine that is off; `live` switches it on."""
         self.dice = random.Random(self.seed)
         self.clock = FakeClock(self.start)
         self.desk = Desk()

@@ -1,4 +1,4 @@
-"""Folders that lie deeper than Python can call itself."""
+"""Folders nested deeper than Python's recursion limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEVELS = 1100
 
 @contextlib.contextmanager
 def nested_folders(top: Path) -> Generator[None]:
-    """Make folders in `top`, one in another; they go at the end, as no test's cleaning can."""
+    """Make nested folders in `top`; removed at the end, as pytest's cleanup cannot."""
     folder = os.open(top, os.O_RDONLY)
     try:
         for _ in range(LEVELS):

@@ -1,4 +1,4 @@
-"""A workspace in memory: files are names with a time and a size; whoever looks at them is told."""
+"""An in-memory workspace: files are names with a time and a size; watchers are notified."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from mimikit.triggers.patterns import Pattern, Seen
 
 
 class Desk:
-    """Stands for `FolderWorkspace` and `FileWatch` in one."""
+    """Fake of `FolderWorkspace` and `FileWatch` in one."""
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[int, int]] = {}
         self.changed: Callable[[set[str]], None] = lambda ids: None
         self.blind = False
-        """The kernel tells nothing."""
+        """Whether file events are lost, so that only polling finds changes."""
         self._watched: dict[str, tuple[Pattern, ...]] = {}
 
     def write(self, name: str, time: int, size: int = 1) -> None:

@@ -27,7 +27,7 @@ class LimitedMind(Mind):
         self.name = name
         self.served = 0
         self.until_s: float | None = None
-        """When its limit ends, in seconds after the start; one that is over: not known."""
+        """When its limit ends, in seconds after the start; in the past: end unknown."""
 
     def run(self, request: RunSpec) -> Outcome:
         if self.until_s is not None:

@@ -58,7 +58,7 @@ class _Unsynced:
 
 @dataclass
 class MemoryDisk:
-    """An in-memory FileSystem. Not meant for speed; meant to be cruel.
+    """An in-memory FileSystem. It loses whatever a real disk may lose.
 
     crash_at: stop before the change with this number (0 is the first). None: never.
     torn: with `crash_at` on a write, how much of the data is still written (0 to 1).

@@ -1,4 +1,4 @@
-"""An engine whose every answer follows from what it is asked: the tests' own little language.
+"""A deterministic fake engine: its answer follows from the prompt, in a small test language.
 
 Teller: `plan: …` is delegated word for word · `fail…` fails · `remember …`, `backlog …` are done ·
 `wait…` calls the hook · anything else is heard. Planner: `plan: a; b` plans a task for each part ·
@@ -22,7 +22,7 @@ from mimikit.protocol.models import Role, SummaryScope, Usage
 
 PATIENCE_S = 900
 USED = Usage(input_tokens=90, cached_input_tokens=40, output_tokens=10)
-"""By each run that is not turned away."""
+"""Usage of each run that is not rate-limited."""
 
 
 class Mind:
@@ -33,10 +33,10 @@ class Mind:
     def __init__(self, runs: list[tuple[str, int]]) -> None:
         self.runs = runs
         self.resumed = list[str | None]()
-        """Of each run the session it was to go on with."""
+        """The session that each run was to resume."""
         self.waiting: str | None = None
         self.heals = False
-        """What was bad goes well from now on."""
+        """Whether `bad` prompts succeed from now on."""
         self.hook: Callable[[RunSpec], None] = lambda request: None
 
     def unavailable(self, role: Role | None = None) -> str | None:

@@ -1,4 +1,4 @@
-"""Tests of what only an ordinary user meets: the kernel refuses root nothing."""
+"""Runs tests as an ordinary user: root is refused nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOBODY = 4242
 
 @contextmanager
 def folder_of_an_ordinary_user() -> Generator[Path]:
-    """A folder that is its own, which it can reach: pytest's lie in one of root's."""
+    """A folder that an ordinary user owns and can reach; pytest's tmp_path is root's."""
     path = Path(tempfile.mkdtemp(prefix="mimikit-test-"))
     try:
         if os.geteuid() == 0:
@@ -30,7 +30,7 @@ def folder_of_an_ordinary_user() -> Generator[Path]:
 
 
 def as_an_ordinary_user(test: Callable[[], None]) -> None:
-    """Do it as one: here, or by root in a child process."""
+    """Run a test as an ordinary user; if this is root, in a child process."""
     if os.geteuid() != 0:
         test()
         return

@@ -78,7 +78,7 @@ def shipped_prompts() -> Prompts:
 
 
 class NoisyLog(EventLog):
-    """Keeps what the product calls an error: without injected faults there must be none."""
+    """Collects errors of the log: without injected faults there must be none."""
 
     def __init__(self, files: Files, clock: FakeClock, *, quiet: bool) -> None:
         super().__init__(files, clock)
@@ -109,7 +109,7 @@ class SteppedStop(threading.Event):
 
 
 def _lock(files: Files) -> Lock:
-    """That of the consumer: it lies there, but nobody else is to be kept out."""
+    """A consumer lock that is always free."""
     files.create(paths.CONSUMER_LOCK, b"")
     found = files.stat(paths.CONSUMER_LOCK)
     assert found is not None
@@ -131,7 +131,7 @@ def _crash(reason: str) -> NoReturn:
 
 
 class PoolInPlace:
-    """What is known of the queues; `Product.pool` claims from them, when a test has it work."""
+    """The queues, without Huey: `Product.pool` claims from them when a test asks for it."""
 
     def __init__(self, consumer: WiredConsumer) -> None:
         self._files = consumer.state.files
@@ -168,7 +168,7 @@ class Product:
         caps: HistoryCaps | None = None,
         search: MemorySearch | None = None,
     ) -> None:
-        """Nothing is recovered before `start`."""
+        """Wires the product; `start` recovers."""
         self.files, self.clock = files, clock
         self.mind: Any = engine
         """The engine given: tests change how it behaves."""

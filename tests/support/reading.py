@@ -1,4 +1,4 @@
-"""What a test wants to know of a state folder, in one call each."""
+"""Readers of a state folder for assertions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of engines that start programs need: real folders, and a look at who lives."""
+"""Helpers for tests that start programs: real folders, living processes, open files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def ground(root: Path) -> Ground:
 
 
 def tag() -> str:
-    """A number of seconds that no other process sleeps for."""
+    """A unique number of seconds to `sleep`, by which a process is found."""
     return f"86400.{secrets.randbelow(10**12):012}"
 
 
@@ -71,7 +71,7 @@ def alive(tag: str) -> list[int]:
 
 
 def zombies() -> list[int]:
-    """Children of this process that have ended and were not taken note of."""
+    """Children of this process that have ended and were not waited for."""
     found: list[int] = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -81,7 +81,7 @@ def zombies() -> list[int]:
 
 
 def open_files() -> set[tuple[str, str]]:
-    """Descriptors, each with what it leads to: those that came since an earlier look are a leak."""
+    """Open descriptors with their targets; compare two calls to find a leak."""
     gc.collect()
     found: set[tuple[str, str]] = set()
     for path in Path("/proc/self/fd").iterdir():

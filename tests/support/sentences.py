@@ -1,4 +1,4 @@
-"""The way back from an intent to a sentence, for tests that read it again."""
+"""Renders an intent as a sentence, for round-trip tests of the parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A state folder in memory, and a whole consumer over it in one thread with a client in front."""
+"""Fixtures: a state folder in memory, and a client of a whole consumer over it in one thread."""
 
 from __future__ import annotations
 

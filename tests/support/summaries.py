@@ -1,4 +1,4 @@
-"""What tests counted, summed up at the end by the process that reports, for all of them.
+"""Sums up the figures of tests at the end of a run, in the reporting process.
 
 A test hands its figures over as properties: `crash states` and `crash line` in tests/crash,
 `figures` and `measured` in tests/process. `--table FILE` writes one row per suite as Markdown.

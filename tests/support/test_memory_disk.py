@@ -1,4 +1,4 @@
-"""The disk in memory is as cruel as it claims: a careless protocol is caught, a careful not."""
+"""MemoryDisk shows what a crash or power cut leaves: careless writes are caught."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tests run when: the gate (`make test`) in process and in minutes, the rest by night.
+"""Test tiers: the gate (`make test`) runs in process, the rest in `make nightly`.
 
 A test outside the smokes that starts a process, forks or sleeps fails and says where it belongs.
 """
@@ -58,7 +58,6 @@ NIGHTLY = (
     "tests/cli/test_chat.py::test_a_conversation_shows_questions_and_what_is_told_later",
     "tests/cli/test_chat.py::test_json_has_the_whole_reply_and_nothing_else",
     "tests/cli/test_chat.py::test_waiting_tells_what_came_of_work_that_is_over_at_once",
-    "tests/cli/test_doctor.py::test_doctor_starts_the_app_server_of_codex",
     "tests/cli/test_engines.py::test_it_is_tried_and_written_with_the_key_apart",
     "tests/cli/test_errors.py::test_a_reader_that_leaves_early_is_no_error",
     "tests/cli/test_errors.py::test_settings_that_are_no_file_of_text_are_one_line",
@@ -91,16 +90,16 @@ NIGHTLY = (
     "tests/web/test_shown.py::test_what_waits_for_a_mind_is_shown_and_another_may_be_used",
     "tests/web/test_markdown.py::test_hard_texts_do_not_take_for_ever",
 )
-"""Beginnings of node ids: real processes and programs, long runs, durations, CPU and memory."""
+"""Node id prefixes of tests with real processes or programs, long runs, durations, CPU, memory."""
 
 MAX_SLEEP_S = 0.5
-"""What one test of the gate may sleep in all: polling for an event is no wait for time to pass."""
+"""Total sleep allowed in a test of the gate: enough to poll for an event."""
 SMOKES = "tests/smoke/"
 MAX_UNSTEADY = 2
 RETRY_S = 180
 _STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen"}
 _seen: dict[str, float] = {}
-"""What the running test has started, and how long it has slept in all, in seconds."""
+"""What the running test has started, and its total sleep in seconds."""
 
 
 def is_nightly(nodeid: str) -> bool:
@@ -109,7 +108,7 @@ def is_nightly(nodeid: str) -> bool:
 
 
 def watch_processes_and_sleeps() -> None:
-    """From now on note what is started and slept; for the life of this process."""
+    """Record started processes and sleeps from now on, for the life of this process."""
 
     def noted(event: str, arguments: tuple[object, ...]) -> None:
         if event in _STARTS:
@@ -129,7 +128,7 @@ def watch_processes_and_sleeps() -> None:
 
 
 def fault_of_place(seen: dict[str, float]) -> str | None:
-    """Why a test of the gate that did this does not belong there."""
+    """Why a test that did this does not belong in the gate; None if it does."""
     faults = [name for name in seen if name != "time.sleep"]
     if (slept := seen.get("time.sleep", 0.0)) > MAX_SLEEP_S:
         faults.append(f"time.sleep of {slept:g} s in all")

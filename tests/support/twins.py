@@ -1,4 +1,4 @@
-"""Twins for tests: an engine that plays a script, a clock, the Teller in place.
+"""Fakes: an engine that plays a script, a clock, a synchronous Teller.
 
 A script is a list of steps for every run; or, by role, such a list or a list of such lists (one a
 run, the last of them again and again); or a callable that makes the steps of a request. In JSON:
@@ -153,17 +153,17 @@ class FakeClock:
         self._monotonic += seconds
 
     def sleep(self, seconds: float) -> None:
-        """Suspend the machine: wall time goes on, the steady time of processes does not."""
+        """Suspend the machine: wall time goes on, the monotonic time of processes does not."""
         self._now += timedelta(seconds=seconds)
         self._slept += seconds
 
     def jump(self, to: datetime) -> None:
-        """Set the wall clock, as a user or NTP would; steady time is untouched."""
+        """Set the wall clock, as a user or NTP would; monotonic time is untouched."""
         self._now = to.astimezone(UTC)
 
 
 class TellerInPlace:
-    """Takes a turn at once: what it changes is there when `start` returns."""
+    """Runs a turn synchronously: its outcome is there when `start` returns."""
 
     def __init__(self, context: RunContext, ring: Callable[[], None]) -> None:
         self._context = context

@@ -115,7 +115,7 @@ def test_over_the_door_the_model_is_told_the_same() -> None:
         token = server.register(here.specs(), here.call)
         turn = next(iter(server._turns.values()))
         with disk.refusing(errno.EIO):
-            reply = turn.call("update_backlog", cast("Any", {"action": "list"}), None)
+            reply = turn.call("update_backlog", cast("Any", {"action": "list"}))
         server.unregister(token)
     assert not reply.ok
     assert "could not be looked up" in reply.text
