@@ -80,7 +80,7 @@ class Prompts:
         where = f"prompts/{name}.md (shipped)"
         if not shipped.is_file():
             raise BadSettings(
-                f"{where}: expected a prompt template, got none; reinstall the package"
+                f"{where}: expected a prompt template, got none; install again"
             )
         return _checked(where, name, shipped.read_text("utf-8"))
 
