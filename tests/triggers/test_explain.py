@@ -92,7 +92,7 @@ def at(seconds: float) -> datetime:
          "Cooling down until 17:30:50", "冷却中，到 17:30:50"),
         (waiting(cooldown=60), {"last_triggered_at": at(-61), "initialized": True}, None, "waits",
          "Waits until", "等待"),
-        (waiting(), {"last_verdict": "overlap"}, None, "running", "kept until", "等上一次执行结束"),
+        (waiting(), {"last_verdict": "overlap"}, None, "running", "previous", "等上一次执行结束"),
         (None, {}, "line 1: bad", "broken", "never good: line 1: bad", "从未有过可用版本"),
         (None, {}, None, "unknown", "No trigger of this id", "没有这个编号"),
     ],
