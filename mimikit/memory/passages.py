@@ -82,7 +82,6 @@ class Scope(NamedTuple):
 
     passage: str
     file: str
-    """Of whole files."""
 
 
 NOTES = Scope("notes", "")
@@ -91,7 +90,6 @@ MEMORY = Scope("memory", "memory-files")
 """Days of messages, free text in their files, and summaries."""
 DOCS = Scope("docs", "docs-files")
 TRANSCRIPT = Scope("transcript", "transcript-files")
-"""The transcript."""
 RESULTS = Scope("results", "results-files")
 NEAR, FAR = (NOTES, MEMORY, DOCS), (TRANSCRIPT, RESULTS)
 """What a turn is given; what a user's search covers too."""
@@ -105,7 +103,6 @@ def is_near(path: str) -> bool:
 
 
 def scope_of(path: str, passage: Passage | None = None) -> Scope:
-    """Of a file, or of one of its passages."""
     if path.startswith(paths.MEMORY) or (passage is not None and passage.is_note):
         return NOTES
     return _BY_KIND[kind_of(path)]
@@ -132,15 +129,12 @@ class FilePart(NamedTuple):
     """A file, or a part of a long transcript."""
 
     path: str
-    """Of the file."""
     offset: int = 0
-    """In bytes."""
     lines: int = 0
     """Before the part."""
 
     @property
     def name(self) -> str:
-        """The path under which it is searched."""
         return f"{self.path}@{self.offset}+{self.lines}" if self.offset else self.path
 
 
@@ -284,7 +278,6 @@ def _fitting(text: str) -> Iterator[str]:
 def _paragraphs(text: str, line: int) -> Iterator[Passage]:
     """Paragraphs of a document under its headings. `line`: of the file, where the text begins."""
     headings: list[tuple[int, str]] = []
-    """Level and words."""
     # HTML comments make no heading and no passage, and end no paragraph.
     closed, mark, rest = text.rpartition("-->")
     bare = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), closed + mark) + rest
@@ -356,8 +349,6 @@ def from_bytes(data: bytes) -> Passage:
 
 
 class ScopeTerms(NamedTuple):
-    """The passages of one file in one scope, in order, with their terms."""
-
     scope: Scope
     passages: list[Passage]
     each: list[list[str]]
