@@ -119,7 +119,7 @@ class Parts:
 
 
 def build(parts: Parts) -> WiredConsumer:
-    """Wire a consumer of these; nothing runs, and nothing is recovered, before it is told to."""
+    """Wire a consumer; nothing runs or is recovered yet."""
     return WiredConsumer(parts)
 
 
@@ -332,7 +332,7 @@ class ConsumerApp:
         """Recover and serve until stopped; gives the exit code. `say` prints to the terminal."""
         from mimikit.engines.process_marks import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
-        from mimikit.runner.crash import end_with_threads
+        from mimikit.runner.consumer import end_with_threads
 
         end_with_threads(self._crash)
         state, store, core = self.state, self.store, self.core
@@ -385,7 +385,7 @@ class ConsumerApp:
             say(f"{reason.capitalize()}.")
 
     def _crash(self, reason: str) -> NoReturn:
-        from mimikit.runner.crash import end_process
+        from mimikit.runner.consumer import end_process
 
         end_process(reason, lambda why: self.state.log.write("error", "crashed", reason=why))
 

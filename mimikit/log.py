@@ -34,7 +34,7 @@ class EventLog:
         """Also logs what `files` quarantines."""
         self._files, self._clock, self._rotate_bytes = files, clock, rotate_bytes
         self._day = ""
-        """The day of the file's first line, once it was looked at."""
+        """The day of the file's first line, once known."""
         self.secrets: list[str] = []
         """Values that are masked wherever they would appear."""
         files.on_event(lambda event, facts: self.write("audit", event, **facts))

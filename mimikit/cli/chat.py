@@ -44,7 +44,7 @@ def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None
     if text is None and (wait or as_json):
         raise click.UsageError("expected TEXT with --wait or --json, got none")
     state = frame.open()
-    with client.Watcher(state, _WATCHED) as watcher:
+    with client.StateWatch(state, _WATCHED) as watcher:
         session = ChatSession(state, watcher, quiet=as_json)
         if text is None:
             session.converse()
@@ -55,7 +55,7 @@ def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None
 
 class ChatSession:
     def __init__(
-        self, state: ReadOnlyState, watcher: client.Watcher, *, quiet: bool = False
+        self, state: ReadOnlyState, watcher: client.StateWatch, *, quiet: bool = False
     ) -> None:
         self._state, self._watcher = state, watcher
         self._client = client.ConversationClient(state)

@@ -123,7 +123,7 @@ def situation(state: ReadOnlyState, consumer: Consumer | None = None) -> Explana
     return status.situation(state.files, consumer, now=now, zone=zone)
 
 
-class Watcher:
+class StateWatch:
     def __init__(self, state: State, folders: Iterable[str]) -> None:
         """Watch from now on: what is looked at after this, no change of it is missed."""
         from mimikit.protocol.watch import FolderWatch, WakeBell  # few commands wait for anything

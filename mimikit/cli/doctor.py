@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ import socket
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -249,3 +250,52 @@ def box(state: State) -> Iterator[Finding]:
 
 
 EVERY = (disk, folders, corrupt, consumer, page, prompts, engines, programs, box)
+
+
+# ---- the report
+
+_MARKS = {
+    "ok": ("✓", "green"),
+    "note": ("·", None),
+    "warning": ("!", "yellow"),
+    "broken": ("✗", "red"),
+}
+_TABLE_WIDTH = 20
+
+
+@render.render.register
+def _(view: DoctorReport, _context: terminal.RenderContext) -> Iterable[str]:
+    yield from _settings(view)
+    yield terminal.bold("Findings")
+    for found in view.findings:
+        mark, colour = _MARKS[found.level]
+        lead = f"  {click.style(mark, fg=colour)} {terminal.heading(found.area)}"
+        yield from terminal.hanging(lead, terminal.one_line(found.text))
+        if found.mend:
+            mend = found.mend + (" (`mimikit doctor --fix` does it)" if found.fixable else "")
+            yield from terminal.hanging(f"    {terminal.heading('')}{terminal.dim('→')} ", mend)
+    levels = [found.level for found in view.findings]
+    told: list[str] = []
+    if number := levels.count("broken"):
+        told.append("1 thing is broken" if number == 1 else f"{number} things are broken")
+    if number := levels.count("warning"):
+        told.append(terminal.plural(number, "warning"))
+    yield f"\n{', '.join(told) or 'All is well'}."
+
+
+def _settings(view: DoctorReport) -> Iterator[str]:
+    """By table, wrapped; what is not a default is bold and names its origin."""
+    if not view.settings:
+        return
+    yield terminal.bold("Settings") + terminal.dim("  plain ones are defaults")
+    for table, members in itertools.groupby(view.settings, lambda it: it.key.rpartition(".")[0]):
+        texts: list[str] = []
+        for setting in members:
+            value, name = setting.value, setting.key.rpartition(".")[2]
+            text = f"{name} = {'none' if value is None else json.dumps(value, ensure_ascii=False)}"
+            is_default = setting.origin == "default"
+            texts.append(text if is_default else terminal.bold(f"{text} ({setting.origin})"))
+        yield from terminal.hanging(
+            f"  {terminal.dim((table or 'general').ljust(_TABLE_WIDTH))}", "  ".join(texts)
+        )
+    yield ""

@@ -11,7 +11,7 @@ import click
 
 from mimikit.cli import client, render, terminal
 from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json, pass_state_and_json
-from mimikit.cli.options import NumberRange, blame, check_length, parse_past
+from mimikit.cli.options import NumberRange, check_length, errors_for, parse_past
 from mimikit.errors import BadInput, NotFound
 from mimikit.memory import notes
 from mimikit.memory.notes import Action
@@ -139,7 +139,7 @@ def _library(state: ReadOnlyState) -> views.MemoryReader:
 
 
 def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | None:
-    with blame(option):
+    with errors_for(option):
         now, zone = state.clock.now(), state.settings.zone
         return None if given is None else parse_past(given, now, zone)
 

@@ -262,11 +262,11 @@ class TimingOptions:
         result = TriggerFields()
         zone = self.zone() if self.clock else None
         if self.at is not None:
-            with blame("--at"):
+            with errors_for("--at"):
                 here = requests.zone_named(zone) if zone else state.settings.zone
                 result["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
         elif self.clock:
-            with blame(self.clock[0]):
+            with errors_for(self.clock[0]):
                 if self.cron is not None:
                     schedule.check_cron(self.cron)
                 result["schedule"] = triggers.Schedule(
@@ -274,11 +274,11 @@ class TimingOptions:
                 )
         parts: list[triggers.Condition] = []
         if self.when_changed is not None:
-            with blame("--when-changed"):
+            with errors_for("--when-changed"):
                 changed = triggers.FileChangedParameters(path=_pattern(self.when_changed))
                 parts.append(triggers.FileChanged(params=changed))
         if self.when_exists is not None:
-            with blame("--when-exists"):
+            with errors_for("--when-exists"):
                 there = triggers.FileExistsParameters(path=_pattern(self.when_exists))
                 parts.append(triggers.FileExists(params=there))
         ids = dict.fromkeys(client.find_task_or_trigger(state.files, given) for given in self.after)
@@ -293,7 +293,7 @@ class TimingOptions:
 
     def zone(self) -> str | None:
         """The zone given, if any; BadInput for an unknown one."""
-        with blame("--tz"):
+        with errors_for("--tz"):
             return requests.zone_named(self.tz).key if self.tz is not None else None
 
 
@@ -305,7 +305,7 @@ def _pattern(path: str) -> str:
 
 
 @contextlib.contextmanager
-def blame(option: str) -> Generator[None]:
+def errors_for(option: str) -> Generator[None]:
     """Errors in here name the option, not the field that it sets."""
     try:
         yield

@@ -106,7 +106,7 @@ class ProcessGroup:
             return self._events.get(timeout=timeout_s)
         return None
 
-    def tend(self) -> None:
+    def supervise(self) -> None:
         """Restart what dies until told to stop."""
         while True:
             self._start_due()

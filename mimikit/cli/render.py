@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from functools import singledispatch
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import click
 from pydantic import BaseModel
 
 from mimikit import __version__
@@ -38,7 +35,6 @@ from mimikit.triggers.explain import Explanation
 from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
-from mimikit.views.doctor import DoctorReport
 from mimikit.views.memory import (
     IndexReport,
     MemoryFiles,
@@ -213,7 +209,7 @@ def usage_words(counts: UsageTodayView) -> str:
     return f"{tokens:,}{of} tokens today in {plural(counts.runs, 'run')}{cost}"
 
 
-def held_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
+def budget_wait_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
     """What waits for tokens, and until when; None: nothing."""
     what = terminal.waiting_words(budget.messages, budget.tasks)
     if budget.until is None or not what:
@@ -225,7 +221,7 @@ def held_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
 @render.register
 def _(view: UsageReport, context: RenderContext) -> Iterable[str]:
     yield usage_words(UsageTodayView.of(view.today, budget=view.budget))
-    if held := held_words(view.budget, context.zone):
+    if held := budget_wait_words(view.budget, context.zone):
         yield held
     caps = {"a task": view.budget.per_task_tokens}
     caps["a trigger's day"] = view.budget.per_trigger_daily_tokens
@@ -305,7 +301,7 @@ def _status_facts(seen: StateOverview, context: RenderContext) -> Iterator[tuple
         for text in terminal.waiting_lines(current.minds, context.now, context.zone):
             yield terminal.state("waiting"), text
     yield "usage", usage_words(seen.usage)
-    if held := held_words(seen.usage.budget, context.zone):
+    if held := budget_wait_words(seen.usage.budget, context.zone):
         yield terminal.state("waiting"), held
     if question := seen.question:
         yield "question", one_line(question.question)
@@ -396,50 +392,3 @@ def _(view: TurnPromptView, context: RenderContext) -> Iterable[str]:
     ])  # fmt: skip
     for head, text in (("Instructions", view.instructions), ("Prompt", view.prompt)):
         yield from ("", bold(head), *plain(text).splitlines())
-
-
-# ---- doctor
-
-_MARKS = {
-    "ok": ("✓", "green"),
-    "note": ("·", None),
-    "warning": ("!", "yellow"),
-    "broken": ("✗", "red"),
-}
-_TABLE_WIDTH = 20
-
-
-@render.register
-def _(view: DoctorReport, _context: RenderContext) -> Iterable[str]:
-    yield from _settings(view)
-    yield bold("Findings")
-    for found in view.findings:
-        mark, colour = _MARKS[found.level]
-        lead = f"  {click.style(mark, fg=colour)} {terminal.heading(found.area)}"
-        yield from hanging(lead, one_line(found.text))
-        if found.mend:
-            mend = found.mend + (" (`mimikit doctor --fix` does it)" if found.fixable else "")
-            yield from hanging(f"    {terminal.heading('')}{dim('→')} ", mend)
-    levels = [found.level for found in view.findings]
-    told: list[str] = []
-    if number := levels.count("broken"):
-        told.append("1 thing is broken" if number == 1 else f"{number} things are broken")
-    if number := levels.count("warning"):
-        told.append(plural(number, "warning"))
-    yield f"\n{', '.join(told) or 'All is well'}."
-
-
-def _settings(view: DoctorReport) -> Iterator[str]:
-    """By table, wrapped; what is not a default is bold and names its origin."""
-    if not view.settings:
-        return
-    yield bold("Settings") + dim("  plain ones are defaults")
-    for table, members in itertools.groupby(view.settings, lambda it: it.key.rpartition(".")[0]):
-        texts: list[str] = []
-        for setting in members:
-            value, name = setting.value, setting.key.rpartition(".")[2]
-            text = f"{name} = {'none' if value is None else json.dumps(value, ensure_ascii=False)}"
-            is_default = setting.origin == "default"
-            texts.append(text if is_default else bold(f"{text} ({setting.origin})"))
-        yield from hanging(f"  {dim((table or 'general').ljust(_TABLE_WIDTH))}", "  ".join(texts))
-    yield ""

@@ -71,7 +71,7 @@ def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_j
             else:
                 terminal.out(_line_text(line, state.clock.now(), state.settings.zone))
 
-    with client.Watcher(state, [paths.ROOT]) as watcher:
+    with client.StateWatch(state, [paths.ROOT]) as watcher:
         stat = files.stat(paths.LOG)
         offset = stat.size if stat else 0
         for line in _last_lines(files, lines, type_):

@@ -137,7 +137,7 @@ def _task_facts(
         "retry of ": task.retry_of,
     }
     yield "from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)
-    yield "queued", context.both(task.created_at)
+    yield "queued", context.when(task.created_at)
     if task.state == "queued":
         if tokens_of := held_for(task.waits_for):
             yield "waits for", f"tokens: it {phrases.say(f'fact_waits_{tokens_of}', 'en')}"
@@ -262,16 +262,22 @@ def _trigger_facts(trigger: TriggerView, context: RenderContext) -> Iterator[tup
     yield "now", trigger.headline["en"]
     if trigger.profile != REMINDER:
         yield "profile", trigger.profile
-    yield "made", context.both(trigger.created_at or context.now)  # only a broken one does not tell
-    yield "last run", context.both(trigger.last_run_at) if trigger.last_run_at else "never"
+    yield (
+        "made",
+        context.when(trigger.created_at or context.now),
+    )  # a broken one has none
+    yield (
+        "last run",
+        context.when(trigger.last_run_at) if trigger.last_run_at else "never",
+    )
     if trigger.last:
-        yield "how it went", trigger.last["en"]
+        yield "result", trigger.last["en"]
     if trigger.next_run_at and trigger.enabled:
-        yield "next run", context.both(trigger.next_run_at)
+        yield "next run", context.when(trigger.next_run_at)
     if trigger.cooldown:
         yield "cooldown", span(trigger.cooldown)
     yield "runs", str(trigger.fire_count)
-    yield "told", trigger.told["en"]
+    yield "notify", trigger.told["en"]
     if trigger.failure_streak:
         alike = " alike" if trigger.failure_streak > 1 else ""
         yield "failing", f"the last {trigger.failure_streak} failed{alike}"

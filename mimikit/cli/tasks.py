@@ -131,7 +131,7 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
     """
     name = f"task {terminal.short_id(task.id)}"
     guard = client.WaitGuard(state, f"{name} is kept until then")
-    with client.Watcher(state, ["worker/results", "worker/ended"]) as watcher:
+    with client.StateWatch(state, ["worker/results", "worker/ended"]) as watcher:
         while (view := task_views.find_view(state.files, task.id)) is None or not view.completed_at:
             if failure := guard.check(task.profile, queued=True):
                 raise failure
@@ -197,7 +197,7 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
     printer = terminal.StreamPrinter()
     offset, told = 0, False
     folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
-    with client.Watcher(state, folders) as watcher, contextlib.ExitStack() as at_last:
+    with client.StateWatch(state, folders) as watcher, contextlib.ExitStack() as at_last:
         at_last.callback(printer.end)
         while True:
             # Checked before reading: what a run wrote before its end is then read.

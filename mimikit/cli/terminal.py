@@ -289,7 +289,7 @@ class RenderContext:
     def ago(self, when: datetime | None, otherwise: str = "-") -> str:
         return ago(when, self.now) if when else otherwise
 
-    def both(self, when: datetime) -> str:
+    def when(self, when: datetime) -> str:
         return f"{self.moment(when)}, {self.ago(when)}"
 
 

@@ -74,7 +74,7 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
         code = _until_ready(group, state, host, port)
         if code is None:
             _print_banner(state, host, port)
-            group.tend()
+            group.supervise()
             code = 0
         if code == 0:
             runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.QUEUES)

@@ -238,7 +238,7 @@ class InboxIndex:
         has_model: whether the Teller has one; without, code tells every result.
         now: what is coalesced until later is left out.
 
-        A result counts once its task's end is complete: repeated, that would enter it anew.
+        A result counts once the end of its task is applied completely, as a replay enters it again.
         """
         for item in self._oldest_first():
             is_plain = item.kind == "task_result" and not has_model
@@ -307,7 +307,7 @@ def _needs_teller(item: InboxItem) -> bool:
 
 
 def _is_coalesced(item: InboxItem, now: datetime) -> bool:
-    """Whether a result is told later; never much later, whatever the clock did."""
+    """Whether a result is reported later; never much later, whatever the clock did."""
     return item.not_before is not None and now < item.not_before <= now + _MOST_COALESCED
 
 

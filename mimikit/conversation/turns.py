@@ -94,7 +94,7 @@ def unapplied(files: Files) -> list[TurnRecord]:
 
 
 def mark_applied(files: Files, id_: str) -> None:
-    """The last step of applying: after it a turn is never looked at again."""
+    """The last step of applying a turn."""
     files.move(paths.turn_new(id_), paths.turn_done(id_))
     drop_marks(files, id_)
 

@@ -148,18 +148,6 @@ class EngineRegistry:
         engine = self._engines.get(CODE)
         return engine if isinstance(engine, CodeEngine) else None
 
-    def named(self) -> dict[str, str]:
-        """Roles and profiles that have an engine of their own in the settings."""
-        roles, profiles = self._settings.roles, self._settings.profiles
-        seats = {"teller": roles.teller, "planner": roles.planner}
-        seats |= {name: getattr(profiles, name) for name in type(profiles).model_fields}
-        engines = {name: seat.order for name, seat in seats.items()}
-        return {
-            n: ", ".join(order)
-            for n, order in engines.items()
-            if order not in (["auto"], ["command"])
-        }
-
     # ---- the status of each engine
 
     def engine_status(self) -> dict[str, EngineStatus]:

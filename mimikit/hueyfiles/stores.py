@@ -14,6 +14,7 @@ import os
 import secrets
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -32,8 +33,9 @@ from mimikit.protocol.records import MAX_RECORD_BYTES
 
 _TAKEN = ".taken"
 _TAKEN_AGE_S = 60.0
-# Two changes within one tick of the file system's clock share one mtime: a listing is cached only
-# when the folder's last change is older than this.
+_CHECK_EVERY_S = 5.0
+# Two changes within one tick of the file system's clock share one mtime: what was seen of a folder
+# is remembered only when its last change is older than this.
 _TRUSTED_AFTER_S = 0.1
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - Huey's times carry no zone; only their order matters
@@ -72,6 +74,8 @@ class FolderStorage(BaseStorage):
         self._namer = MessageNamer(clock)
         self._reader = _Reader()
         self._schedule_seen: tuple[int, list[str]] | None = None
+        self._no_values_at: int | None = None
+        self._check_values_at = 0.0
 
     def owner_token(self) -> str:
         """The token under which due messages are taken."""
@@ -92,6 +96,8 @@ class FolderStorage(BaseStorage):
 
     def peek_many(self, keys: Iterable[str | bytes]) -> dict[str | bytes, bytes]:
         found: dict[str | bytes, bytes] = {}
+        if self._has_no_values():
+            return found
         for key in keys:
             if (value := self._load(_path(self._value_folder, key), _value)) is not None:
                 found[key] = value
@@ -108,7 +114,7 @@ class FolderStorage(BaseStorage):
         return EmptyData if value is None else value
 
     def delete_data(self, key: str | bytes) -> bool:
-        return self._files.remove(_path(self._value_folder, key))
+        return not self._has_no_values() and self._files.remove(_path(self._value_folder, key))
 
     def has_data_for_key(self, key: str | bytes) -> bool:
         return self._files.fs.stat(_path(self._value_folder, key)) is not None
@@ -144,6 +150,27 @@ class FolderStorage(BaseStorage):
 
     def flush_counters(self) -> None:
         self._empty(self._counter_folder)
+
+    def _has_no_values(self) -> bool:
+        """Whether the folder is certainly empty: it was, and its mtime has not changed since.
+
+        Huey asks for three keys around every task: this saves a third of a task's time.
+        """
+        found = self._files.fs.stat(self._value_folder)
+        mtime_ns = found.mtime_ns if found else 0
+        if mtime_ns == self._no_values_at:
+            return True
+        if time.monotonic() < self._check_values_at:
+            return False
+        self._check_values_at = time.monotonic() + _CHECK_EVERY_S
+        empty = self._is_settled(mtime_ns) and not self._files.names(self._value_folder, suffix="")
+        self._no_values_at = mtime_ns if empty else None
+        return empty
+
+    def _is_settled(self, mtime_ns: int) -> bool:
+        """Whether no further change of a folder can have this mtime."""
+        age_s = self._clock.now().timestamp() - mtime_ns / 1e9
+        return mtime_ns != 0 and age_s > _TRUSTED_AFTER_S
 
     def _load(self, path: str, parse: Callable[[bytes], _T]) -> _T | None:
         """Read and parse a file; None when there is none, or a bad one, which is quarantined."""
@@ -213,9 +240,7 @@ class FolderStorage(BaseStorage):
         if self._schedule_seen is not None and self._schedule_seen[0] == mtime_ns:
             return self._schedule_seen[1]
         names = self._files.names(self._scheduled)
-        age_s = self._clock.now().timestamp() - mtime_ns / 1e9
-        is_settled = mtime_ns != 0 and age_s > _TRUSTED_AFTER_S
-        self._schedule_seen = (mtime_ns, names) if is_settled else None
+        self._schedule_seen = (mtime_ns, names) if self._is_settled(mtime_ns) else None
         return names
 
     # ---- any folder -----------------------------------------------------------------------

@@ -55,7 +55,7 @@ class WakeBell:
 
 
 class CriticalThread:
-    """A daemon thread whose death ends the process (see `runner.crash`)."""
+    """A daemon thread whose death ends the process (see `runner.consumer`)."""
 
     def __init__(self, name: str) -> None:
         self._name = name

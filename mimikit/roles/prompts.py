@@ -79,7 +79,9 @@ class Prompts:
             self.skipped.append(f"{why}; the shipped one is used")
         where = f"prompts/{name}.md (shipped)"
         if not shipped.is_file():
-            raise BadSettings(f"{where}: expected a prompt template, got none; reinstall mimikit")
+            raise BadSettings(
+                f"{where}: expected a prompt template, got none; install again"
+            )
         return _checked(where, name, shipped.read_text("utf-8"))
 
 

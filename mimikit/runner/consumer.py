@@ -12,12 +12,13 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import logging
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from huey.consumer import Consumer, ConsumerStopped, Worker
 
@@ -26,7 +27,6 @@ from mimikit.errors import shortage_of
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName, Task
 from mimikit.protocol.watch import CriticalThread, FolderWatch
-from mimikit.runner.crash import end_process
 from mimikit.runner.queues import TaskHuey, TaskStorage, open_queue
 
 _logger = logging.getLogger(__name__)
@@ -39,6 +39,43 @@ _DUMP_S = 10
 _STDERR = 2
 _DEQUEUE_WAIT_S = 30.0
 _SUPERVISOR_JOIN_S = 10.0
+
+
+# ---- crash-only: what the consumer cannot live through ends it with one line
+
+CRASH_EXIT = 70
+"""The exit code: EX_SOFTWARE."""
+_LOG_S = 5
+
+
+def end_process(reason: str, log: Callable[[str], object] = lambda _reason: None) -> NoReturn:
+    """End this process as a kill would, after one line; `log` gets a few seconds to keep it."""
+    try:
+        signal.alarm(_LOG_S)  # what hangs may hold any lock, that of the log or the terminal too
+        with contextlib.suppress(OSError):
+            os.write(_STDERR, f"mimikit ends, to be started again: {reason}\n".encode())
+        with contextlib.suppress(Exception):
+            log(reason)
+    finally:
+        os._exit(CRASH_EXIT)
+
+
+def end_with_threads(end: Callable[[str], object]) -> None:
+    """Call `end(reason)` when a CriticalThread dies, or any thread of a shortage."""
+    otherwise = threading.excepthook
+
+    def thread_died(args: threading.ExceptHookArgs) -> None:
+        try:
+            shortage, thread = shortage_of(args.exc_value), args.thread
+            if shortage is not None:
+                end(shortage)
+            otherwise(args)
+            if CriticalThread.is_one(thread):
+                end(f"the {thread.name if thread else ''} thread died: {args.exc_value!r}")
+        except MemoryError:  # none is left to say so
+            os._exit(CRASH_EXIT)
+
+    threading.excepthook = thread_died
 
 
 class PooledConsumer(Consumer):
@@ -179,7 +216,7 @@ class PooledConsumer(Consumer):
         return name in self.storages[queue].claimed
 
     def set_paused(self, paused: bool) -> None:
-        """Claim nothing, or go on; waiting threads look at once."""
+        """Claim nothing, or go on at once."""
         for storage in self.storages.values():
             storage.paused = paused
             storage.wake()

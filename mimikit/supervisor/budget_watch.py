@@ -38,7 +38,7 @@ class BudgetWatch:
         self._store, self._book, self._inputs, self._commit = store, book, inputs, commit
         self._config: tuple[int, int] | None = self._config_mark()
         self._note: BudgetNote | None = None
-        """The day and caps under which runs were held or let go last."""
+        """The day and caps of the last step."""
 
     @property
     def holds_teller(self) -> bool:
@@ -46,10 +46,10 @@ class BudgetWatch:
         return any(task is None for _, task in self._book.held.values())
 
     def step(self, now: datetime, *, teller_waits: bool) -> None:
-        """Let go on what may, and tell what is to be told.
+        """End waits that are over, and tell the user what waits, once.
 
-        Crash: that something is held is kept before it is told, which happens once by an id. The
-        note stays until waits are ended; a wait that is ended twice only begins anew.
+        Crash: the note is saved before the user is told, under an id, and stays until the waits are
+        ended; ending a wait twice is harmless.
         """
         day = day_of(now, self._store.settings.zone)
         self._read_settings()

@@ -176,7 +176,7 @@ class CommitApplier:
         with self._files.carried_out(paths.result("planner", plan.id)):
             self._apply_plan(plan, found.task if found else None)
             return
-        if found and found.where == "running":  # who asked for it is told
+        if found and found.where == "running":  # its failure is reported
             end = TaskEnd("failed", "error", plan.attempts)
             error = f"its plan cannot be carried out, and is kept in {paths.CORRUPT}/"
             self.end_without_engine(found.task, end, plan.completed_at, error=error)

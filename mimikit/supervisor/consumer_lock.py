@@ -98,7 +98,7 @@ def in_place_of_consumer(state: State) -> Generator[None]:
 class StateGuard:
     """Ends the consumer when its lock, the state folder or a folder in it is another than before.
 
-    Somebody may replace them while it runs, as to restore a backup: the start reads all anew.
+    Somebody may replace them while it runs, as to restore a backup: the next start rereads all.
     """
 
     def __init__(self, store: Store, lock: Lock, end: Callable[[str], object]) -> None:

@@ -46,17 +46,17 @@ class EngineWatch:
 
         awaited: the engine that messages wait for.
 
-        Crash: a wait is told under an id that follows from its beginning, which is kept first; its
-        end is told before it is kept. Both are committed once.
+        Crash: an outage is reported under an id made from its beginning, which is saved first; its
+        end is reported before it is saved. Both are committed once.
         """
         if self._is_new:
             self._find_tasks()
             self._is_new = False
         self._look_at_tasks()
         serves = False
-        minds = self._engines.engine_status()
-        self._forget_removed(set(minds))
-        for name, found in minds.items():
+        statuses = self._engines.engine_status()
+        self._forget_removed(set(statuses))
+        for name, found in statuses.items():
             messages = self._inputs.for_teller if name == awaited else 0
             serves = self._look_at(found.but(messages=messages), now) or serves
         self._end_waits(awaited)
@@ -124,7 +124,7 @@ class EngineWatch:
             over.append(key)
         if over or self._store.held:
             queue.end_waits(self._store.files, self._store.held, over)
-        self._released |= {key: waits[key] for key in over}  # what the disk refused is let go again
+        self._released |= {key: waits[key] for key in over}  # what the disk refused is retried
 
     def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
         if before is not None and _is_alike(status, before):

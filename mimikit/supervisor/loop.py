@@ -103,7 +103,7 @@ class Supervisor:
         ]
 
     def start(self) -> None:
-        """Recover, then read the triggers. Before it nothing else may look at the state."""
+        """Recover, then read the triggers. Nothing else may read the state before."""
         now = self.store.clock.now()
         last_seen = recovery.last_seen(self.store)
         recovery.recover(self.store, self._applier, now)

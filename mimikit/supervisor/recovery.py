@@ -72,15 +72,15 @@ class StrayTasks:
 
     def step(self, _now: datetime) -> bool:
         """Requeue what has been a stray for a while; gives False. Crash: one rename."""
-        steady = self._store.clock.monotonic()
-        if steady >= self._look_at:
-            self._look_at = steady + LOOK_EVERY_S
+        monotonic = self._store.clock.monotonic()
+        if monotonic >= self._look_at:
+            self._look_at = monotonic + LOOK_EVERY_S
             known, self._since = self._since, {}
             for seat in paths.QUEUES:
                 for name in self._strays(seat):
-                    self._since[seat, name] = known.get((seat, name), steady)
+                    self._since[seat, name] = known.get((seat, name), monotonic)
             for (seat, name), since in list(self._since.items()):
-                if steady - since >= STRAY_AFTER_S:
+                if monotonic - since >= STRAY_AFTER_S:
                     self._put_back(seat, name)
         return False
 

@@ -1,4 +1,4 @@
-"""What the end of a run comes to: who is told and when, and the circuit breaker of a trigger.
+"""What follows from the end of a run: who reports it and when, and the circuit breaker of triggers.
 
 For a trigger's run it is written into the trigger's state before anything follows from it, so that
 an end which is applied again after a crash counts no failure twice and tells what it told.

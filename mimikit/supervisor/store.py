@@ -25,7 +25,7 @@ from mimikit.tasks.ledger import Ledger
 T = TypeVar("T")
 
 SLICE_S = 0.05
-"""The longest that runs are ended, or triggers looked at, in one pass, however many there are."""
+"""Time limit of one pass for ending runs, or for evaluating triggers."""
 
 
 class EventQueue(Generic[T]):

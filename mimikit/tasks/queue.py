@@ -248,11 +248,11 @@ def recent(
 # ---- reminders: no pool takes them
 
 LATE = timedelta(minutes=1)
-"""A reminder that comes so long after its time is told with the time it was meant for."""
+"""A reminder that is later than this names the time it was meant for."""
 
 
 def end_reminder(files: Files, task: Task, planned_at: datetime | None, missed: int = 0) -> bool:
-    """Bring a reminder to its end, which is its text: no pool takes it. False: it had come there.
+    """End a reminder: its result is its text. False: it was ended before.
 
     planned_at: when it was to be told; missed: how many later times of it have passed since.
 

@@ -237,10 +237,10 @@ def _named(trigger: Trigger) -> list[tuple[str, str]]:
 
 def steps_of(chain: Chain, centre: str | None = None) -> list[ChainStep]:
     """A chain in order, around the step `centre`, else around its newest task."""
-    chain = _with_few_runs(chain, centre)
-    every = sorted({**chain.triggers, **chain.tasks}, key=lambda id_: _made(chain, id_))
+    chain = _limit_runs(chain, centre)
+    every = sorted({**chain.triggers, **chain.tasks}, key=lambda id_: _created(chain, id_))
     if centre is None or centre not in every:
-        centre = max(chain.tasks, key=lambda id_: _made(chain, id_), default=None)
+        centre = max(chain.tasks, key=lambda id_: _created(chain, id_), default=None)
     edges = _edges(chain)
     depths = _depths(every, edges)
     listed = [*depths]
@@ -293,10 +293,10 @@ def _depths(every: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str,
     return depths
 
 
-def _with_few_runs(chain: Chain, centre: str | None) -> Chain:
+def _limit_runs(chain: Chain, centre: str | None) -> Chain:
     """Only the last runs of each trigger, and `centre`."""
     runs: defaultdict[str, list[str]] = defaultdict(list)
-    for task in sorted(chain.tasks.values(), key=lambda task: _made(chain, task.id)):
+    for task in sorted(chain.tasks.values(), key=lambda task: _created(chain, task.id)):
         if task.source_trigger_id:
             runs[task.source_trigger_id].append(task.id)
     left_out = {id_ for ids in runs.values() for id_ in ids[:-MAX_RUNS]} - {centre}
@@ -311,26 +311,26 @@ def _edges(chain: Chain) -> dict[tuple[str, str], str]:
         if known.trigger is None:
             continue
         for subject, kind in _named(known.trigger):
-            for start in _standing_for(chain, subject):
+            for start in _steps_for(chain, subject):
                 edges.setdefault((start, known.id), kind)
         parent = known.trigger.parent_task_id
         if parent in chain.tasks and not any(end == known.id for _, end in edges):
             edges[parent, known.id] = "planned"
     for task in chain.tasks.values():
-        for start, key in _leading_to(chain, task):
+        for start, key in _causes_of(chain, task):
             if start != task.id:
                 edges.setdefault((start, task.id), key)
     return edges
 
 
-def _standing_for(chain: Chain, subject: str) -> list[str]:
+def _steps_for(chain: Chain, subject: str) -> list[str]:
     """The steps of an id that a condition names; of a removed trigger, its runs."""
     if subject in chain.triggers or subject in chain.tasks:
         return [subject]
     return [task.id for task in chain.tasks.values() if task.source_trigger_id == subject]
 
 
-def _leading_to(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
+def _causes_of(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
     """The steps that lead to a task, each with the key of its words."""
     retried = task.retry_of
     if retried in chain.tasks:
@@ -340,7 +340,7 @@ def _leading_to(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
     if source is not None:
         waited_for: set[str] = set()
         for subject, _ in _named(source.trigger) if source.trigger else ():
-            waited_for.update(_standing_for(chain, subject))
+            waited_for.update(_steps_for(chain, subject))
         results = [id_ for id_ in task.upstream if id_ in parents and id_ not in waited_for]
         return [(source.id, "runs"), *((id_, "result") for id_ in results)]
     links: list[tuple[str, str]] = []
@@ -372,7 +372,7 @@ def _state(chain: Chain, id_: str) -> str:
     return "blocked" if known.state.blocked_by else "waiting"
 
 
-def _made(chain: Chain, id_: str) -> tuple[str, str]:
+def _created(chain: Chain, id_: str) -> tuple[str, str]:
     """Sort key: when it was made."""
     known = chain.triggers.get(id_)
     source = chain.tasks[id_] if known is None else known.trigger

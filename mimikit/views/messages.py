@@ -142,7 +142,7 @@ class ReplyReport(View):
     question: Question | None
 
 
-def in_lines(messages: Sequence[Message]) -> list[list[Message]]:
+def group_by_trigger(messages: Sequence[Message]) -> list[list[Message]]:
     """Group messages: those about runs of one trigger are one line, at the newest of them.
 
     A message of the user's starts new groups. The page does the same with later messages.
@@ -169,7 +169,7 @@ class ConversationReader:
 
     def page(self, before: str | None, limit: int) -> MessagesPage:
         history_page = history.page(self._files, before, limit)
-        lines = [self._view(*group) for group in in_lines(history_page.messages)]
+        lines = [self._view(*group) for group in group_by_trigger(history_page.messages)]
         return MessagesPage(messages=lines, before=history_page.before)
 
     def find(self, message_id: str) -> MessageView | None:
@@ -242,7 +242,7 @@ def open_question(files: Files) -> QuestionView | None:
     return question and QuestionView.of(question)
 
 
-def mark_of(text: str, quote: Json) -> int:
+def message_hash(text: str, quote: Json) -> int:
     """Tells in this process whether a message is the same; takes little memory."""
     return hash((text, str(quote or "")))
 
@@ -257,8 +257,8 @@ class KnownIds:
         self._read: dict[str, int] = {}
         self._ids: dict[str, dict[str, int]] = {}
 
-    def mark(self, message_id: str, now: datetime) -> int | None:
-        """The mark of what the transcript holds under this id; None: nothing."""
+    def hash_of(self, message_id: str, now: datetime) -> int | None:
+        """The hash of what the transcript holds under this id; None: nothing."""
         oldest = (now - self._days).date().isoformat()
         names = self._files.names(paths.TRANSCRIPT, suffix=".jsonl")
         with self._lock:
@@ -279,7 +279,7 @@ class KnownIds:
             ids, offset = self._ids[name], self._read[name] = {}, 0
         if stat is not None and stat.size > offset:
             for end, line in self._files.lines(path, offset=offset):
-                ids[str(line.get("id"))] = mark_of(str(line.get("text")), line.get("quote"))
+                ids[str(line.get("id"))] = message_hash(str(line.get("text")), line.get("quote"))
                 self._read[name] = end
 
 

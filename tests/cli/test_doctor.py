@@ -330,7 +330,7 @@ def test_what_is_no_template_keeps_no_consumer_from_its_start(
     told = findings(cli, "prompts")
     assert [finding["level"] for finding in told] == ["ok", "warning"]
     assert "prompts/teller.md" in told[1]["text"]
-    assert "the shipped one serves" in told[1]["text"]
+    assert "the shipped one is used" in told[1]["text"]
     assert "broken" not in {finding["level"] for finding in findings(cli, "consumer")}
 
 
@@ -450,5 +450,6 @@ def test_doctor_starts_the_app_server_of_codex(
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CODEX_API_KEY", "canary-key")
     monkeypatch.delenv("MIMIKIT_CODEX__PATH")
+    cli("init")
     (found,) = findings(cli, "codex")
     assert (found["level"], "its app-server starts" in found["text"]) == ("ok", True)

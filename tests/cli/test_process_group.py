@@ -62,7 +62,7 @@ def test_a_signal_ends_every_process() -> None:
     group.start()
     processes = living(group, "a", "b")
     os.kill(os.getpid(), signal.SIGHUP)
-    group.tend()
+    group.supervise()
     group.end(grace_s=20)
     assert all_end(processes, within_s=5)
     assert said == []
@@ -79,7 +79,7 @@ def test_what_dies_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert event == ProcessEvent("died", "a", -signal.SIGKILL)
     group._events.put(ProcessEvent("died", "a", -signal.SIGKILL))
     group._events.put(ProcessEvent("stop"))
-    group.tend()
+    group.supervise()
     group._until_next_start()
     assert said == ["The a was ended by SIGKILL; it is started again in 0.01 s."]
     while pid_of(group, "a") is None:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import click
 import pytest
 
-from mimikit.cli import render, terminal
+from mimikit.cli import doctor, render, terminal
 from mimikit.views.backlog import BacklogItem, BacklogView
 from mimikit.views.base import View
 from mimikit.views.doctor import DoctorReport, SettingView, broken, warning
@@ -41,7 +41,7 @@ def test_an_empty_list_says_so() -> None:
 def test_findings_are_counted_and_settings_named_with_their_origin() -> None:
     setting = SettingView(key="web.port", value=9000, origin="config.toml")
     report = DoctorReport(settings=[setting], findings=[broken("a", "b"), warning("c", "d")])
-    text = click.unstyle("\n".join(render.render(report, CONTEXT)))
+    text = click.unstyle("\n".join(doctor.render.render(report, CONTEXT)))
     assert "port = 9000 (config.toml)" in text
     assert text.endswith("1 thing is broken, 1 warning.")
 

@@ -179,7 +179,7 @@ def test_the_owner_may_do_without_the_box_and_is_told_so(
         assert engine.unavailable("worker") is None
         outcome = engine.run(here.ask("do it", desk))
     assert outcome.status == "done"
-    assert "without the box" in desk.events[0][1]
+    assert "without the sandbox" in desk.events[0][1]
 
 
 # ---- what goes wrong ---------------------------------------------------------------------------

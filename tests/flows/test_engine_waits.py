@@ -44,7 +44,7 @@ def test_what_needs_an_engine_waits_for_it_and_goes_on_by_itself(world: World) -
         (
             "how are you, my friend?",
             "codex is logged out. Waiting for it: 1 message.",
-            "serve again",
+            "is available again",
         ),
         ("你今天过得怎么样？", "codex 已退出登录，有 1 条消息在等它。", "又可以用了"),
     ],
@@ -153,7 +153,7 @@ def test_a_limit_is_told_with_its_end_and_not_again(world: World) -> None:
     world.mind.until_s = None
     world.live_through(5)
     assert ("agent", "heard how are you?") in world.said
-    assert len(world.told("serve again")) == 1
+    assert len(world.told("is available again")) == 1
 
 
 def test_a_limit_outlives_the_consumer_and_is_told_once(world: World) -> None:
@@ -170,7 +170,7 @@ def test_a_limit_outlives_the_consumer_and_is_told_once(world: World) -> None:
     world.clock.advance(3600)
     world.mind.until_s = None
     world.live_through(10)
-    assert len(world.told("serve again")) == 1
+    assert len(world.told("is available again")) == 1
     assert results(world.files) == {"t1": "done"}
 
 
@@ -184,7 +184,7 @@ def test_what_is_canceled_is_waited_for_no_longer(world: World) -> None:
     world.live_through(5)
     shown = world.product.teller.engines.shown["codex"]
     assert (shown.state, shown.tasks) == ("ready", 0)
-    assert world.told("serve again") == []
+    assert world.told("is available again") == []
 
 
 def test_a_stop_of_the_consumer_is_no_end_of_a_limit(world: World) -> None:
@@ -194,7 +194,7 @@ def test_a_stop_of_the_consumer_is_no_end_of_a_limit(world: World) -> None:
     world.live_through(5)
     world.product.context.engines.record_outcome("codex", "teller", "t", stop_outcome("killed"))
     world.live_through(5)
-    assert world.told("serve again") == []
+    assert world.told("is available again") == []
 
 
 def test_a_trouble_of_a_moment_is_not_told(world: World) -> None:
@@ -219,7 +219,7 @@ def test_the_owner_may_go_on_without_it(world: World) -> None:
     assert world.files.read(paths.CONFIG) == (
         b'engine = "builtin"\n# mine\ntimezone = "UTC"\n\n[web]\nport = 9000\n'
     )
-    assert world.told("serve again") == []
+    assert world.told("is available again") == []
     world.client.order("o2", "engine_use", "auto")
     world.mind.until_s = None
     world.client.say("m2", "and now?")
@@ -280,7 +280,7 @@ def test_fifty_tasks_that_wait_try_it_one_at_a_time_and_all_go_on_at_its_end(
     world.live_through(80)
     assert set(results(world.files).values()) == {"done"}
     assert len(begun) == 54
-    assert len(world.told("serve again")) == 1
+    assert len(world.told("is available again")) == 1
     assert {attempt for _, attempt in world.oracle.runs} == {1}
 
 
@@ -297,7 +297,7 @@ def test_whoever_has_mended_it_has_it_tried_at_once(world: World, name: str) -> 
     done = loaded(world.files, paths.command_done("o1"))
     assert (done["ok"], done["message"]) == (True, "trying codex now")
     assert results(world.files) == {"t1": "done"}
-    assert len(world.told("serve again")) == 1
+    assert len(world.told("is available again")) == 1
 
 
 def test_a_new_message_tries_it_at_once(world: World) -> None:
@@ -331,10 +331,10 @@ def test_an_answer_halfway_lets_others_go_and_is_told_as_its_end_once_a_run_is_d
         shown = world.product.teller.engines.shown["codex"]
         task = loaded(world.files, paths.queued("worker", "t2"))
         seen.append((shown.state, task.get("notBefore") is None))
-        assert world.told("serve again") == []
+        assert world.told("is available again") == []
 
     world.mind.hook, world.mind.until_s = look, None
     world.live_through(10)
     assert seen == [("ready", True)]
-    assert len(world.told("serve again")) == 1
+    assert len(world.told("is available again")) == 1
     assert set(results(world.files).values()) == {"done"}

@@ -9,8 +9,11 @@ MESSAGES, TASKS, QUEUED = 30_000, 6_000, 8_700
 
 
 def test_much_of_everything_takes_little_memory() -> None:
-    """So many messages that some are archived, and all that is known of the day is needed."""
+    """With so many messages that some are archived; the limits of docs/performance.md.
+
+    The page's has some room: it is measured beside other work.
+    """
     found = measure(60, 0.0, messages=MESSAGES, tasks=TASKS, queued=QUEUED)
-    assert found["rss_mb"] <= 94
-    assert found["peak_mb"] <= 106
+    assert found["rss_mb"] <= 120
+    assert found["peak_mb"] <= 120
     assert found["page_mb"] <= 84

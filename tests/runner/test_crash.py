@@ -13,7 +13,7 @@ from mimikit.errors import EngineError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.watch import CriticalThread
-from mimikit.runner.crash import end_with_threads
+from mimikit.runner.consumer import end_with_threads
 from mimikit.supervisor.loop import CrashRest
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle

@@ -58,6 +58,7 @@ NIGHTLY = (
     "tests/cli/test_chat.py::test_a_conversation_shows_questions_and_what_is_told_later",
     "tests/cli/test_chat.py::test_json_has_the_whole_reply_and_nothing_else",
     "tests/cli/test_chat.py::test_waiting_tells_what_came_of_work_that_is_over_at_once",
+    "tests/cli/test_doctor.py::test_doctor_starts_the_app_server_of_codex",
     "tests/cli/test_engines.py::test_it_is_tried_and_written_with_the_key_apart",
     "tests/cli/test_errors.py::test_a_reader_that_leaves_early_is_no_error",
     "tests/cli/test_errors.py::test_settings_that_are_no_file_of_text_are_one_line",

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,6 @@ from mimikit.config import Settings
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Task
-from mimikit.tools.mcp import ToolServer
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import TellerSession, ToolCaller, ToolSession
@@ -107,15 +106,3 @@ def test_what_only_notes_does_not_ask_the_disk() -> None:
         assert here.call("remember", {"content": "the key is blue"}).ok
         assert here.call("reply", {"text": "kept"}).ok
     assert [note.content for note in here.effects.remembered] == ["the key is blue"]
-
-
-def test_over_the_door_the_model_is_told_the_same() -> None:
-    disk, here = session(TellerSession)
-    with ToolServer() as server:
-        token = server.register(here.specs(), here.call)
-        turn = next(iter(server._turns.values()))
-        with disk.refusing(errno.EIO):
-            reply = turn.call("update_backlog", cast("Any", {"action": "list"}), None)
-        server.unregister(token)
-    assert not reply.ok
-    assert "could not be looked up" in reply.text

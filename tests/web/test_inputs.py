@@ -178,7 +178,7 @@ def test_of_many_texts_at_once_under_one_id_one_is_taken(
 def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(make_web) -> None:
     web = make_web()
     looking, go_on = threading.Event(), threading.Event()
-    mark = web.site.known_ids.mark
+    mark = web.site.known_ids.hash_of
 
     def slow_once(message_id: str, now: Any) -> int | None:
         found = mark(message_id, now)
@@ -187,7 +187,7 @@ def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(mak
             go_on.wait(10)
         return found
 
-    web.site.known_ids.mark = slow_once  # pyright: ignore[reportAttributeAccessIssue]
+    web.site.known_ids.hash_of = slow_once  # pyright: ignore[reportAttributeAccessIssue]
     send = [threading.Thread(target=web.ask, args=("POST", "/api/input", GOOD_INPUT)) for _ in "ab"]
     send[0].start()
     assert looking.wait(10)

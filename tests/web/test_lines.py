@@ -7,7 +7,7 @@ from typing import Any
 
 from mimikit.conversation.history import HistoryStore
 from mimikit.protocol.models import Message
-from mimikit.views.messages import in_lines
+from mimikit.views.messages import group_by_trigger
 from tests.support.product import START
 
 
@@ -17,7 +17,7 @@ def message(id_: str, trigger: str | None = None, role: Any = "system") -> Messa
 
 
 def ids(*messages: Message) -> list[list[str]]:
-    return [[one.id for one in line] for line in in_lines(messages)]
+    return [[one.id for one in line] for line in group_by_trigger(messages)]
 
 
 def test_messages_of_one_trigger_are_one_line_where_the_newest_is() -> None:

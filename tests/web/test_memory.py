@@ -297,7 +297,7 @@ def test_a_failing_disk_is_told_and_the_file_stays(
 
 
 def test_a_lock_that_is_kept_is_told(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notes, "_PATIENCE_S", 0.02)
+    monkeypatch.setattr(notes, "_LOCK_TIMEOUT_S", 0.02)
     lock = web.files.lock(paths.MEMORY_LOCK)
     refused = put(web, "memory.md", "x")
     assert refused.status_code == 503

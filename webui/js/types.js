@@ -112,7 +112,7 @@
  * @typedef {object} ErrorView What went wrong and what to do.
  * @property {ErrorDetail} error
  *
- * @typedef {object} Explanation What a trigger does now and why, what it did before.
+ * @typedef {object} Explanation What a trigger does now and why, and its past slots.
  * @property {"waits" | "due" | "paused" | "blocked" | "cooling" | "running" | "broken" | "gone" | "unknown"} state
  * @property {Record<string, string>} headline
  * @property {Record<string, string>[]} lines
@@ -353,7 +353,7 @@
  * @typedef {object} Session
  * @property {true} ok
  *
- * @typedef {object} SlotExplanation One line of the ledger; a user may have had a hand in it.
+ * @typedef {object} SlotExplanation One ledger line. Times are text, as a user may have edited the file.
  * @property {string} at
  * @property {string | null} slot
  * @property {string | null} state

@@ -14,9 +14,9 @@ from mimikit.errors import BadInput, BadRecord, Conflict, NotFound, UnsafeFile
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
-from mimikit.views.messages import MessagesPage, TurnPromptView, mark_of, turn_prompt
+from mimikit.views.messages import MessagesPage, TurnPromptView, message_hash, turn_prompt
 from mimikit.views.snapshot import SnapshotView
-from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, site, taken
+from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, id_taken, site
 from mimikit.web.guard import RequestDenied
 
 area = EndpointRegistry("conversation")
@@ -152,11 +152,11 @@ def _is_repeated(here: Site, item: InboxItem) -> bool:
     known: int | None = 0
     with contextlib.suppress(BadRecord, UnsafeFile):  # a broken file still holds the id
         if waiting := inbox.read(here.files, item.id):
-            known = mark_of(waiting.text, waiting.quote)
+            known = message_hash(waiting.text, waiting.quote)
         else:
-            known = here.known_ids.mark(item.id, item.created_at)
-    if known not in (None, mark_of(item.text, item.quote)):
-        raise taken(item.id, "message")
+            known = here.known_ids.hash_of(item.id, item.created_at)
+    if known not in (None, message_hash(item.text, item.quote)):
+        raise id_taken(item.id, "message")
     return known is not None
 
 

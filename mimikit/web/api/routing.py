@@ -203,7 +203,7 @@ def read_query(model: type[I]) -> I:
     return _checked(model, values, strict=False)
 
 
-def taken(id_: str, kind: str) -> Conflict:
+def id_taken(id_: str, kind: str) -> Conflict:
     text = f"id: expected a free one, got {id_!r}, which is another {kind}'s; take a new one"
     return Conflict(text, field="id")
 

@@ -22,7 +22,7 @@ from mimikit.views.base import View
 from mimikit.views.chains import TaskDetail, TraceView
 from mimikit.views.diffs import DiffView
 from mimikit.views.tasks import OutputView, TaskList
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, site, taken
+from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, id_taken, site
 
 area = EndpointRegistry("tasks")
 
@@ -109,7 +109,7 @@ def create(body: TaskInput) -> CreatedView:
     if not queue.submit(here.files, task):
         known = queue.find(here.files, task.id, seats=(task.role,))
         if known is None or any(getattr(known.task, f) != getattr(task, f) for f in _COMPARED):
-            raise taken(task.id, "task")
+            raise id_taken(task.id, "task")
     return CreatedView(id=task.id)
 
 
@@ -239,7 +239,7 @@ def give_command(
         here.files.peek(paths.command(command.id), Command) if result is None else result.command
     )
     if existing is not None and _meaning(existing) != _meaning(command):
-        raise taken(command.id, "command")
+        raise id_taken(command.id, "command")
     if outcome is None:
         return CommandWaiting(command=command.id), 202
     return CommandOutcome.of(outcome)

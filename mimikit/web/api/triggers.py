@@ -33,8 +33,8 @@ from mimikit.web.api.routing import (
     Input,
     Site,
     bad_value,
+    id_taken,
     site,
-    taken,
 )
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
 
@@ -297,7 +297,7 @@ def _repeated(here: Site, body: NewTriggerInput) -> str | None:
         is_same = run is not None and (run.prompt, run.title, run.profile) == asked
     if is_same:
         return body.id
-    raise taken(body.id, "trigger")
+    raise id_taken(body.id, "trigger")
 
 
 def _meaning(trigger: Trigger) -> dict[str, object]:
