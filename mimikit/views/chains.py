@@ -226,9 +226,9 @@ def _named(trigger: Trigger) -> list[tuple[str, str]]:
     if trigger.condition is None:
         return []
     return [
-        (leaf.condition.params.task_id, leaf.condition.type)
-        for leaf in conditions.walk(trigger.condition)
-        if isinstance(leaf.condition, (TaskDone, TaskFailed))
+        (leaf.params.task_id, leaf.type)
+        for _, leaf in conditions.walk(trigger.condition)
+        if isinstance(leaf, (TaskDone, TaskFailed))
     ]
 
 
