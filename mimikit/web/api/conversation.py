@@ -1,4 +1,4 @@
-"""The conversation: snapshot, older messages, sending, answering, prompts of turns."""
+"""The conversation: snapshot, messages, sending, answering, and prompts of turns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mimikit.errors import BadInput, BadRecord, Conflict, NotFound, UnsafeFile
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
-from mimikit.views.messages import MessagesPage, TurnPromptView, message_hash, turn_prompt
+from mimikit.views.messages import MessagesPage, TurnPromptView, sent_message, turn_prompt
 from mimikit.views.snapshot import SnapshotView
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, id_taken, site
 from mimikit.web.guard import RequestDenied
@@ -29,16 +29,16 @@ Locale = Annotated[str, StringConstraints(max_length=35, pattern=r"^[A-Za-z0-9_-
 
 
 class MessagesQuery(Input):
-    """Which messages: those before a cursor that an earlier page gave."""
+    """A page of messages: those before the cursor of another page."""
 
     before: Annotated[str, StringConstraints(max_length=60)] | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 class MessageInput(Input):
-    """A message of the user's; sent twice under one id it is one message.
+    """A user's message; idempotent by id.
 
-    Another text under that id is refused (409) while the first waits, and 14 days after.
+    Another text under the same id is refused (409), until 14 days after the first was read.
     """
 
     id: MessageId | None = None
@@ -55,33 +55,31 @@ class AnswerInput(Input):
 
 
 class AcceptedView(View):
-    """The message lies in the inbox."""
-
     id: str
     state: str = "queued"
 
 
 @area.route("GET", "/api/snapshot", SnapshotView)
 def snapshot() -> SnapshotView:
-    """All a page needs at its start."""
+    """Everything that the page shows first."""
     return site().state.snapshot()
 
 
 @area.route("GET", "/api/messages", MessagesPage, query=MessagesQuery)
 def messages(query: MessagesQuery) -> MessagesPage:
-    """A page of the conversation, going back."""
+    """A page of the conversation."""
     return site().state.conversation.page(query.before, query.limit)
 
 
 @area.route("POST", "/api/input", {202: AcceptedView}, body=MessageInput)
 def send(body: MessageInput) -> AcceptedView:
-    """Take a message; it is on disk before this answers."""
+    """Send a message; it is on disk before the answer."""
     here = site()
     now = here.clock.now()
     try:
         zone = str(ZoneInfo(body.timezone)) if body.timezone else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        zone = None  # a message is not refused for a zone this machine does not know
+        zone = None  # an unknown zone does not refuse the message
     item = InboxItem(
         id=body.id or new_id("msg", now),
         text=_not_blank(body.text),
@@ -96,7 +94,7 @@ def send(body: MessageInput) -> AcceptedView:
 
 @area.route("POST", "/api/answer", {202: AcceptedView}, body=AnswerInput)
 def answer_question(body: AnswerInput) -> AcceptedView:
-    """Take the answer to the question that is open now."""
+    """Answer the open question."""
     here = site()
     item = InboxItem(
         id=body.id,
@@ -111,7 +109,7 @@ def answer_question(body: AnswerInput) -> AcceptedView:
 
 @area.route("GET", "/api/turns/<turn_id>", TurnPromptView, query=Input)
 def show_turn(_: Input, turn_id: str) -> TurnPromptView:
-    """The prompt of a turn or a task's run, and the tools it called; of the last 200 runs."""
+    """The prompt of a turn or a task's run, and its tool calls; of the last 200 runs."""
     prompt = turn_prompt(site().files, turn_id)
     if prompt is None:
         raise NotFound(f"there is no prompt of {turn_id[:128]}; the last 200 are kept", field="id")
@@ -119,11 +117,11 @@ def show_turn(_: Input, turn_id: str) -> TurnPromptView:
 
 
 _LOCKS = [threading.Lock() for _ in range(64)]
-"""One request with an id at a time, so that a repeat sees what the first did."""
+"""Serialise requests with the same id."""
 
 
 def _accept(here: Site, item: InboxItem) -> AcceptedView:
-    """Put an item into the inbox unless it is, or was, there."""
+    """Put an item into the inbox, unless it is a repeat."""
     accepted = AcceptedView(id=item.id)
     with _LOCKS[hash(item.id) % len(_LOCKS)]:
         if _is_repeated(here, item):
@@ -139,25 +137,28 @@ def _accept(here: Site, item: InboxItem) -> AcceptedView:
             message = f"too many messages in a minute; try again in {int(wait) + 1} s"
             raise RequestDenied(429, message, reason="too many inputs", wait_s=wait)
         if not inbox.put(here.files, item):
-            _is_repeated(here, item)  # another page put it there at the same time
+            _is_repeated(here, item)  # a concurrent request
     return accepted
 
 
 def _is_repeated(here: Site, item: InboxItem) -> bool:
-    """Whether it is in the inbox or the transcript of the last 14 days.
+    """Whether the item is in the inbox or the transcript of the last 14 days.
 
-    An item leaves the inbox only after the transcript has it: looking in this order misses neither.
-    Raises Conflict when its id is another message's.
+    Searched in this order, as an item leaves the inbox once it is in the transcript. Raises
+    Conflict for another message with this id.
     """
-    known: int | None = 0
-    with contextlib.suppress(BadRecord, UnsafeFile):  # a broken file still holds the id
+    known: tuple[object, object] | None = (None, None)
+    with contextlib.suppress(BadRecord, UnsafeFile):  # a broken file still has the id
         if waiting := inbox.read(here.files, item.id):
-            known = message_hash(waiting.text, waiting.quote)
+            known = waiting.text, waiting.quote or ""
         else:
-            known = here.known_ids.hash_of(item.id, item.created_at)
-    if known not in (None, message_hash(item.text, item.quote)):
+            line = sent_message(here.files, item.id, item.created_at)
+            known = (line.get("text"), line.get("quote") or "") if line else None
+    if known is None:
+        return False
+    if known != (item.text, item.quote or ""):
         raise id_taken(item.id, "message")
-    return known is not None
+    return True
 
 
 def _not_blank(text: str) -> str:

@@ -25,8 +25,6 @@ Secret = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 
 class LoginInput(Input):
-    """The token, or a code for one use."""
-
     token: Secret | None = None
     code: Secret | None = None
 
@@ -36,15 +34,13 @@ class LogoutInput(Input):
 
 
 class ChangesQuery(Input):
-    """The cursor of the last known change, and the tab that asks."""
+    """The cursor of the last known change, and the browser tab."""
 
     since: Annotated[str, StringConstraints(max_length=200)] | None = None
     tab: Annotated[str, StringConstraints(max_length=64)] | None = None
 
 
 class UsageQuery(Input):
-    """By what, and from which day on."""
-
     by: UsageBy = "day"
     since: Annotated[date, Field(ge=date(2020, 1, 1))] | None = None
 
@@ -55,12 +51,12 @@ class SessionView(View):
 
 class LoginView(SessionView):
     key: str
-    """What each request of the session sends as `X-Mimikit-Session`."""
+    """To be sent with each request as `X-Mimikit-Session`."""
 
 
 @session.route("POST", "/api/login", LoginView, body=LoginInput)
 def login(body: LoginInput) -> LoginView:
-    """Begin a browser session. Scripts need none: they send the token."""
+    """Begin a browser session. Scripts send the token instead."""
     if (body.token is None) == (body.code is None):
         raise BadInput("expected a token or a code, one of them", field="token")
     return LoginView(key=site().guard.log_in(token=body.token, code=body.code))
@@ -81,9 +77,9 @@ def status(_: Input) -> StatusView:
 
 @status_area.route("GET", "/api/usage", UsageReport, query=UsageQuery)
 def usage(query: UsageQuery) -> UsageReport:
-    """Token usage by day, engine, model, role, trigger, task or message, and what it cost.
+    """Token usage and costs by day, engine, model, role, trigger, task or message.
 
-    Without `since` of the last 30 days; single runs are known as long as `retention.days`.
+    By default of the last 30 days; single runs are stored for `retention.days`.
     """
     return site().state.usage_report(query.by, query.since)
 
@@ -91,7 +87,7 @@ def usage(query: UsageQuery) -> UsageReport:
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})
 def healthz() -> tuple[HealthzView, int]:
     """Whether web and consumer work; needs no login."""
-    state = site().state.consumer().on_page
+    state = site().state.consumer().page_state
     ok = state == "ok"
     return HealthzView(ok=ok, consumer=state), 200 if ok else 503
 
@@ -104,10 +100,10 @@ def describe(_: Input) -> Response:
 
 @feed.route("GET", "/api/events", {200: None}, query=ChangesQuery)
 def events(query: ChangesQuery) -> Response:
-    """Changes as they happen, as server-sent events, for some minutes.
+    """Changes as server-sent events, for some minutes.
 
-    `change` has one change as `/api/changes` lists them, `reset` asks to load a new snapshot.
-    `Last-Event-ID` says where to go on.
+    `change` has a change as in `/api/changes`, `reset` asks to load a new snapshot.
+    `Last-Event-ID` is the cursor to continue at.
     """
     here = site()
     is_allowed = here.guard.still_valid(g.key)
@@ -130,7 +126,7 @@ def events(query: ChangesQuery) -> Response:
 
 @feed.route("GET", "/api/changes", ChangeList, query=ChangesQuery)
 def changes(query: ChangesQuery) -> ChangeList:
-    """What changed since a cursor, for a page without a stream; always with the status."""
+    """Changes since a cursor, for a page without a stream; always with the status."""
     here = site()
     batch = here.feed.read(query.since)
     events = [change for _, change in batch.changes]

@@ -1,4 +1,4 @@
-"""Tasks: lists, one with its result, live output, new ones, cancel and retry; and traces."""
+"""Tasks: list, show, output, create, cancel and retry; and traces."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Action = Literal[
 
 
 class TasksQuery(Input):
-    """Which tasks; without a state running, queued and recently ended ones."""
+    """Tasks of one state; by default running, queued and recently ended ones."""
 
     state: TaskState | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
@@ -47,7 +47,7 @@ class OutputQuery(Input):
 
 
 class TaskInput(Input):
-    """A task to be done. Units: seconds."""
+    """A new task. Units: seconds."""
 
     prompt: Prompt
     id: ClientId | None = None
@@ -57,15 +57,15 @@ class TaskInput(Input):
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
     notify: Notify | None = None
-    """Who is told of it; the usual for its kind unless given."""
+    """Who is notified of the result."""
 
 
 _COMPARED = TaskInput.model_fields.keys() - {"notify"}
-"""What makes it another task under the same id."""
+"""Fields that a repeated request must have in common with the first."""
 
 
 class CommandInput(Input):
-    """Sent twice under one id it is one command."""
+    """A command; idempotent by id."""
 
     may_be_empty = True
     id: ClientId | None = None
@@ -85,7 +85,6 @@ class CommandWaiting(View):
     """The command is stored and not applied yet."""
 
     command: str
-    """Its id."""
 
 
 COMMAND_ANSWERS = {200: CommandOutcome, 202: CommandWaiting}
@@ -101,7 +100,7 @@ def listed(query: TasksQuery) -> TaskList:
 
 @area.route("POST", "/api/tasks", {202: CreatedView}, body=TaskInput)
 def create(body: TaskInput) -> CreatedView:
-    """Queue a task; the same again under the same id is the same task."""
+    """Queue a task; idempotent by id."""
     here = site()
     request = request_of(body)
     check_request(here, request)
@@ -115,9 +114,9 @@ def create(body: TaskInput) -> CreatedView:
 
 @area.route("GET", "/api/tasks/<task_id>", TaskDetail)
 def show(task_id: str) -> TaskDetail:
-    """One task with its result, its events and the tasks it belongs with."""
+    """A task with its result, its events, and the other tasks of its trace."""
     here = site()
-    known = tasks.find_view(here.files, task_id)
+    known = tasks.find_snapshot(here.files, task_id)
     if known is None:
         raise _no_task(task_id)
     report = chains.task_report(here.files, known, here.state.consumer().live)
@@ -128,12 +127,12 @@ def show(task_id: str) -> TaskDetail:
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
 def output(query: OutputQuery, task_id: str) -> OutputView:
-    """The events of a run (a task's or a turn's), from an offset on."""
+    """The events of a task's or turn's run, from an offset on."""
     here = site()
-    known = tasks.find_view(here.files, task_id)
+    known = tasks.find_snapshot(here.files, task_id)
     if known is None and not here.files.exists(paths.run_output(task_id)):
         raise _no_task(task_id)
-    # Checked before reading: what a run wrote before its end is then read.
+    # Checked before reading, so that the last output is not missed.
     live = here.state.consumer().live
     is_over = known.completed_at is not None if known else task_id not in live
     events, offset, at_end = tasks.output(here.files, task_id, int(query.offset))
@@ -142,10 +141,10 @@ def output(query: OutputQuery, task_id: str) -> OutputView:
 
 @area.route("GET", "/api/tasks/<task_id>/diff", DiffView)
 def diff(task_id: str) -> DiffView:
-    """What a task changed in the workspace; 404 where it changed nothing."""
+    """The changes of a task in the workspace; 404 without changes."""
     here = site()
     changes = diffs.of_task(here.files, task_id)
-    if changes is None and tasks.find_view(here.files, task_id) is None:
+    if changes is None and tasks.find_snapshot(here.files, task_id) is None:
         raise _no_task(task_id)
     if changes is None:
         message = f"task {task_id} changed no file, or what it changed is no longer kept"
@@ -155,23 +154,23 @@ def diff(task_id: str) -> DiffView:
 
 @area.route("POST", "/api/tasks/<task_id>/cancel", COMMAND_ANSWERS, body=CommandInput)
 def cancel(body: CommandInput, task_id: str) -> Answer:
-    """Stop a task, or the turn that is in progress."""
+    """Cancel a task, or the turn in progress."""
     here = site()
     is_turn = task_id in here.state.consumer().live or here.files.exists(
         paths.turn_started(task_id, 1)
     )
-    if not is_turn and tasks.find_view(here.files, task_id) is None:
+    if not is_turn and tasks.find_snapshot(here.files, task_id) is None:
         raise _no_task(task_id)
-    return give_command(here, "cancel", task_id, command_id=body.id)
+    return submit_command(here, "cancel", task_id, command_id=body.id)
 
 
 @area.route("POST", "/api/tasks/<task_id>/retry", COMMAND_ANSWERS, body=CommandInput)
 def retry(body: CommandInput, task_id: str) -> Answer:
-    """Do a task again, as a new one."""
+    """Repeat a task, as a new one."""
     here = site()
-    if tasks.find_view(here.files, task_id) is None:
+    if tasks.find_snapshot(here.files, task_id) is None:
         raise _no_task(task_id)
-    return give_command(here, "retry", task_id, command_id=body.id)
+    return submit_command(here, "retry", task_id, command_id=body.id)
 
 
 @area.route("GET", "/api/traces/<trace_id>", TraceView, query=Input)
@@ -192,18 +191,10 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     )
 
 
-# ---- for triggers, too
-
-
 def check_request(
     here: Site, request: TaskRequest, profiles: Iterable[str] = ProfilesSettings.model_fields
 ) -> None:
-    """Only known profiles; commands only where nobody else can reach the page, unless allowed.
-
-    Raises:
-        BadInput: it says nothing, or there is no such profile.
-        Refused: commands are not taken here.
-    """
+    """Raise BadInput for an empty prompt or unknown profile, Refused for a forbidden command."""
     requests.check_request(request, sorted(profiles))
     permission.check_http_profile(
         request.profile, is_local=here.is_local, allow_commands=here.settings.web.allow_commands
@@ -214,7 +205,7 @@ def request_of(body: TaskInput) -> TaskRequest:
     return TaskRequest(origin="http", **body.model_dump(include={*TaskInput.model_fields}))
 
 
-def give_command(
+def submit_command(
     here: Site,
     action: Action,
     target: str,
@@ -222,7 +213,7 @@ def give_command(
     command_id: str | None,
     args: dict[str, Any] | None = None,
 ) -> Answer:
-    """Give a command: its result if that comes at once, else its id."""
+    """Submit a command: the answer is its result, or its id if that takes longer."""
     now = here.clock.now()
     command = Command(
         id=command_id or new_id("cmd", now),
@@ -233,7 +224,7 @@ def give_command(
         origin="http",
         remote=here.is_remote,
     )
-    outcome = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
+    outcome = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_up)
     result = outcome or queue.command_result(here.files, command.id)
     existing = (
         here.files.peek(paths.command(command.id), Command) if result is None else result.command
@@ -246,7 +237,7 @@ def give_command(
 
 
 def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
-    """What makes it the same command; the same words give another schedule later."""
+    """The fields of an identical command; a schedule in words differs by the time."""
     args = {key: key if key == "schedule" else value for key, value in command.args.items()}
     return command.action, command.target, args
 

@@ -1,4 +1,4 @@
-"""Triggers: list, show, preview, create, edit, pause, resume, run now, remove; snooze."""
+"""Triggers: list, show, preview, create, edit, pause, resume, run, remove; snooze."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _COMPARED = (
     *("prompt", "title", "profile", "priority", "schedule", "condition", "cooldown", "once"),
     *("overlap", "notify", "timeout", "max_attempts"),
 )
-"""What makes it another trigger under the same id; it may have been paused since."""
+"""Fields that a repeated request must have in common with the first."""
 
 _VIEW_KEYS = frozenset(field.alias for field in views.TriggerView.model_fields.values())
 
 
 class ScheduleInput(Input):
-    """Times: one of interval, cron, runAt. Units: seconds."""
+    """One of interval, cron, runAt. Units: seconds."""
 
     interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
     cron: Annotated[str, StringConstraints(max_length=200)] | None = None
@@ -73,7 +73,7 @@ class TimingInput(Input):
 
 
 class TriggerQuery(Input):
-    """The zone of the times in words; the workspace's unless given."""
+    """The zone of times in words; by default the workspace's."""
 
     timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
 
@@ -84,29 +84,28 @@ class TriggerInput(tasks.TaskInput, TimingInput):
 
 
 class NewTriggerInput(TriggerInput):
-    """A new trigger; what `GET` gives may be posted again."""
+    """A new trigger; the JSON of `GET` is accepted, too."""
 
     enabled: bool = True
     notify_given: bool | None = None
-    """Whether `notify` was chosen, as `GET` gives it; else it was where `notify` is given."""
+    """Whether `notify` was chosen; by default it was if there is one."""
 
     @model_validator(mode="before")
     @classmethod
     def _of_view(cls, given: dict[str, Json]) -> dict[str, Json]:
-        """Without what only a view has: when it ran, why it waits, its origin."""
         asked = {field.alias for field in cls.model_fields.values()}
         return {key: value for key, value in given.items() if key in asked or key not in _VIEW_KEYS}
 
 
 class TriggerChanges(TriggerInput):
-    """The fields to change; the others stay. `id` is the command's."""
+    """The fields to change. `id` is the command's."""
 
     prompt: tasks.Prompt = ""
     profile: tasks.ProfileName = ""
 
 
 class SnoozeInput(Input):
-    """When a reminder comes again, in plain words; `id` is the new trigger's."""
+    """When to repeat a reminder, in words; `id` is the new trigger's."""
 
     may_be_empty = True
     when: Annotated[str, StringConstraints(min_length=1, max_length=500)] = "in 10 minutes"
@@ -127,18 +126,17 @@ class TriggerPreview(View):
 class CreatedTrigger(View):
     id: str
     told: Words | None
-    """Who is told of its runs."""
     notes: list[Words]
-    """Costs, and what keeps it from running."""
+    """Warnings about its costs, and about why it cannot run."""
 
 
-def given_timing(body: TimingInput) -> list[str]:
+def timing_fields(body: TimingInput) -> list[str]:
     return [name for name in WHEN if getattr(body, name) is not None]
 
 
 def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
-    """The schedule or the condition a request asks for; BadInput unless it is one of them."""
-    present = given_timing(body)
+    """The schedule or condition of a request; BadInput unless there is exactly one."""
+    present = timing_fields(body)
     if len(present) != 1:
         got = " and ".join(present) or "none"
         raise BadInput(
@@ -185,9 +183,6 @@ def _schedule(body: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Sche
     )
 
 
-# ---- looking
-
-
 @area.route("GET", "/api/triggers", views.TriggerList, query=Input)
 def listed(_: Input) -> views.TriggerList:
     """Every trigger."""
@@ -197,7 +192,7 @@ def listed(_: Input) -> views.TriggerList:
 
 @area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=TriggerQuery)
 def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
-    """One trigger: why it waits, what it did, and its chain; also one that was removed."""
+    """A trigger, why it waits, its runs and its chain; also a removed one."""
     here = site()
     consumer = here.state.consumer()
     zone = requests.zone_named(query.timezone) if query.timezone else here.settings.zone
@@ -212,7 +207,7 @@ def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
 
 @area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)
 def preview(body: TimingInput) -> TriggerPreview:
-    """A timing in words, its next times, and its costs. Nothing is stored."""
+    """Describe a timing in words, with its next times and costs; nothing is stored."""
     here = site()
     now = here.clock.now()
     chosen = timing(body, now=now, zone=here.settings.zone)
@@ -232,20 +227,17 @@ def preview(body: TimingInput) -> TriggerPreview:
     )
 
 
-# ---- making
-
-
 @area.route("POST", "/api/triggers", {202: CreatedTrigger}, body=NewTriggerInput)
 def create(body: NewTriggerInput) -> CreatedTrigger:
-    """Make a trigger; the same again under the same id is the same trigger."""
+    """Create a trigger; idempotent by id."""
     here = site()
     tasks.check_request(here, tasks.request_of(body), requests.TRIGGER_PROFILES)
     id_ = _repeated(here, body)
     if id_ is None:
-        new = _asked_for(here, body, here.clock.now())
+        new = _trigger_of(here, body, here.clock.now())
         id_ = new.id
         if not registry.create(here.files, new):
-            _repeated(here, body)  # made by another request, at the same time
+            _repeated(here, body)  # a concurrent request
     trigger, _ = views.active(here.files, id_)
     every_s, around = here.settings.triggers.llm_eval_interval_s, here.state.situation()
     notes = views.notes(trigger, around, asked_every_s=every_s) if trigger else []
@@ -270,8 +262,8 @@ def snooze(body: SnoozeInput, task_id: str) -> CreatedTrigger:
     return create(again)
 
 
-def _asked_for(here: Site, body: NewTriggerInput, now: datetime) -> Trigger:
-    """The trigger that a request asks for, if it comes at `now`."""
+def _trigger_of(here: Site, body: NewTriggerInput, now: datetime) -> Trigger:
+    """The trigger of a request at `now`."""
     fields = timing(body, now=now, zone=here.settings.zone)
     fields.update(overlap=body.overlap, once=body.once, enabled=body.enabled)
     with bad_value():
@@ -280,15 +272,15 @@ def _asked_for(here: Site, body: NewTriggerInput, now: datetime) -> Trigger:
 
 
 def _repeated(here: Site, body: NewTriggerInput) -> str | None:
-    """The id of the trigger that this request made before; None: it is new.
+    """The id of the trigger that this request created before, if any.
 
-    Raises Conflict when the id is another trigger's.
+    Raises Conflict for another trigger with this id.
     """
     if body.id is None:
         return None
     existing, broken = views.active(here.files, body.id)
     if existing is not None and broken is None:
-        is_same = _meaning(_asked_for(here, body, existing.created_at)) == _meaning(existing)
+        is_same = _meaning(_trigger_of(here, body, existing.created_at)) == _meaning(existing)
     else:
         run = _last_run_of_removed(here, body.id)
         if run is None and broken is None:
@@ -301,7 +293,6 @@ def _repeated(here: Site, body: NewTriggerInput) -> str | None:
 
 
 def _meaning(trigger: Trigger) -> dict[str, object]:
-    """What it does and when, with defaults filled in."""
     shown = trigger.but(
         title=plain(views.title(trigger)),
         cooldown=views.cooldown_of(trigger),
@@ -311,21 +302,17 @@ def _meaning(trigger: Trigger) -> dict[str, object]:
 
 
 def _last_run_of_removed(here: Site, trigger_id: str) -> Task | None:
-    """The last run of a trigger that fired and was removed, if known."""
     lines = ledger.slots_of(here.files, trigger_id, 1)
     ran = lines[-1].get("taskId") if lines and lines[-1].get("event") == "slot" else None
     found = queue.find(here.files, ran) if isinstance(ran, str) and is_id(ran) else None
     return found.task if found else None
 
 
-# ---- changing
-
-
 @area.route("PATCH", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=TriggerChanges)
 def edit(body: TriggerChanges, trigger_id: str) -> Answer:
-    """Change it. Invalid changes are refused at once; the rest is a command."""
+    """Change a trigger by a command; invalid changes are refused first."""
     here = site()
-    _check_there(here, trigger_id)
+    _check_exists(here, trigger_id)
     trigger, broken = views.active(here.files, trigger_id)
     if trigger is None or broken is not None:
         raise Conflict(f"its file is broken: {broken}; fix it there, or remove the trigger")
@@ -338,19 +325,18 @@ def edit(body: TriggerChanges, trigger_id: str) -> Answer:
     if new.condition is not None and new.condition != trigger.condition:
         with bad_value():
             requests.check_known(here.files, new.condition)
-    return tasks.give_command(here, "trigger_edit", trigger_id, command_id=body.id, args=changes)
+    return tasks.submit_command(here, "trigger_edit", trigger_id, command_id=body.id, args=changes)
 
 
 def _changes(here: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, Any]:
-    """The fields to be replaced, by their names on disk."""
     changes = body.model_dump(
         by_alias=True, mode="json", exclude_unset=True, exclude={"id", "timezone", *WHEN}
     )
-    if given_timing(body):
+    if timing_fields(body):
         chosen = timing(body, now=here.clock.now(), zone=here.settings.zone)
         changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
-            changes.setdefault("once", False)  # it belonged to the condition
+            changes.setdefault("once", False)  # it applies to conditions
     elif body.timezone is not None:
         zone = requests.zone_named(body.timezone).key
         if trigger.schedule is None or trigger.schedule.interval is not None:
@@ -366,34 +352,34 @@ def _changes(here: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, An
 
 @area.route("POST", "/api/triggers/<trigger_id>/pause", COMMAND_ANSWERS, body=CommandInput)
 def pause(body: CommandInput, trigger_id: str) -> Answer:
-    """Pause it."""
+    """Pause a trigger."""
     return _command("trigger_pause", trigger_id, body)
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/resume", COMMAND_ANSWERS, body=CommandInput)
 def resume(body: CommandInput, trigger_id: str) -> Answer:
-    """Resume it."""
+    """Resume a trigger."""
     return _command("trigger_resume", trigger_id, body)
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/run", COMMAND_ANSWERS, body=CommandInput)
 def run(body: CommandInput, trigger_id: str) -> Answer:
-    """Run it once, now."""
+    """Run a trigger now."""
     return _command("trigger_run", trigger_id, body)
 
 
 @area.route("DELETE", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=CommandInput)
 def remove(body: CommandInput, trigger_id: str) -> Answer:
-    """Remove it."""
+    """Remove a trigger."""
     return _command("trigger_remove", trigger_id, body)
 
 
 def _command(action: tasks.Action, trigger_id: str, body: CommandInput) -> Answer:
     here = site()
-    _check_there(here, trigger_id)
-    return tasks.give_command(here, action, trigger_id, command_id=body.id)
+    _check_exists(here, trigger_id)
+    return tasks.submit_command(here, action, trigger_id, command_id=body.id)
 
 
-def _check_there(here: Site, trigger_id: str) -> None:
+def _check_exists(here: Site, trigger_id: str) -> None:
     if not here.files.exists(paths.trigger(trigger_id)):
         raise NotFound(f"there is no trigger {trigger_id}", field="id")
