@@ -259,8 +259,8 @@ def check_engines(key: str, names: Sequence[str], endpoints: Collection[str]) ->
         known.remove("command")  # for shell commands only
     for name in names or [""]:
         if name not in known and name != TEST_ENGINE:
-            near = _did_you_mean(name, known, "")
-            raise ValueError(f"{key}: expected one of {', '.join(known)}; got {name[:60]!r}{near}")
+            hint = _did_you_mean(name, known, "")
+            raise ValueError(f"{key}: expected one of {', '.join(known)}; got {name[:60]!r}{hint}")
 
 
 def load(state: Path) -> Settings:
@@ -283,8 +283,8 @@ def parsed(text: str, path: Path) -> Settings:
     sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in keys}
     for name in os.environ:
         if name.startswith("MIMIKIT_") and name not in known | sections | _STATE_ONLY:
-            near = _did_you_mean(name, sorted(known))
-            raise BadSettings(f"environment: {name} is not a setting{near}")
+            hint = _did_you_mean(name, sorted(known))
+            raise BadSettings(f"environment: {name} is not a setting{hint}")
     try:
         return Settings(**values)
     except ValidationError as error:
@@ -343,8 +343,8 @@ def known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]
 def _did_you_mean(
     name: str, known: list[str], otherwise: str = "; `mimikit doctor` lists them all"
 ) -> str:
-    near = difflib.get_close_matches(name, known, 1, 0.6)
-    return f"; did you mean {near[0]}?" if near else otherwise
+    hint = difflib.get_close_matches(name, known, 1, 0.6)
+    return f"; did you mean {hint[0]}?" if hint else otherwise
 
 
 @functools.cache

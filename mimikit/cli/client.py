@@ -38,19 +38,19 @@ class RequestFailed(MimikitError):
 # ---- ids: each find_… raises NotFound, or BadInput when several ids have that suffix
 
 
-def find_task(files: Files, given: str) -> str:
-    check_id(given)
-    if queue.find(files, given) is not None:
-        return given
-    return _by_suffix(given, _task_ids(files), "task")
+def find_task(files: Files, suffix: str) -> str:
+    check_id(suffix)
+    if queue.find(files, suffix) is not None:
+        return suffix
+    return _by_suffix(suffix, _task_ids(files), "task")
 
 
-def find_prompt(files: Files, given: str | None) -> str:
+def find_prompt(files: Files, suffix: str | None) -> str:
     """The newest stored prompt whose id has the suffix `given`, or the newest of all."""
     ids = turn_prompts.newest(files)
-    match = next((id_ for id_ in ids if id_.endswith(check_id(given) if given else "")), None)
+    match = next((id_ for id_ in ids if id_.endswith(check_id(suffix) if suffix else "")), None)
     if match is None:
-        got = f"got {given!r}" if given else "there is none yet"
+        got = f"got {suffix!r}" if suffix else "there is none yet"
         raise NotFound(
             f"expected the id of a turn or task, or its end, {got}; "
             "prompts of the last 200 runs of a model are kept"
@@ -58,24 +58,24 @@ def find_prompt(files: Files, given: str | None) -> str:
     return match
 
 
-def find_trigger(files: Files, given: str, *, removed: bool = False) -> str:
+def find_trigger(files: Files, suffix: str, *, removed: bool = False) -> str:
     """`removed`: removed ones, too. A broken file is found by its full name."""
     ids = registry.ids(files)
-    if given in ids:
-        return given
-    check_id(given)
-    if removed and ledger.slots_of(files, given, 1):
-        return given
-    return _by_suffix(given, [*ids, *(ledger.trigger_ids(files) if removed else ())], "trigger")
+    if suffix in ids:
+        return suffix
+    check_id(suffix)
+    if removed and ledger.slots_of(files, suffix, 1):
+        return suffix
+    return _by_suffix(suffix, [*ids, *(ledger.trigger_ids(files) if removed else ())], "trigger")
 
 
-def find_task_or_trigger(files: Files, given: str) -> str:
-    check_id(given)
-    is_known = files.exists(paths.trigger(given)) or queue.find(files, given) is not None
-    if is_known or ledger.slots_of(files, given, 1):
-        return given
+def find_task_or_trigger(files: Files, suffix: str) -> str:
+    check_id(suffix)
+    is_known = files.exists(paths.trigger(suffix)) or queue.find(files, suffix) is not None
+    if is_known or ledger.slots_of(files, suffix, 1):
+        return suffix
     known = [*registry.ids(files), *_task_ids(files), *ledger.trigger_ids(files)]
-    return _by_suffix(given, known, "task or trigger")
+    return _by_suffix(suffix, known, "task or trigger")
 
 
 def _task_ids(files: Files) -> Iterator[str]:
@@ -84,19 +84,19 @@ def _task_ids(files: Files) -> Iterator[str]:
             yield name.removesuffix(".json")
 
 
-def _by_suffix(given: str, ids: Iterable[str], kind: str) -> str:
-    is_long = len(given) >= _MIN_SUFFIX
-    matches = sorted({id_ for id_ in ids if id_.endswith(given)}) if is_long else []
+def _by_suffix(suffix: str, ids: Iterable[str], kind: str) -> str:
+    is_long = len(suffix) >= _MIN_SUFFIX
+    matches = sorted({id_ for id_ in ids if id_.endswith(suffix)}) if is_long else []
     if not matches:
         where = " and ".join(f"`mimikit {one}s list`" for one in kind.split(" or "))
         verb = "show" if " or " in kind else "shows"
         raise NotFound(
             f"expected the id of a {kind}, or its last {terminal.SHORT_ID} characters, "
-            f"got {given!r}; {where} {verb} them"
+            f"got {suffix!r}; {where} {verb} them"
         )
     if len(matches) > 1:
         some = ", ".join(matches[:_MAX_LISTED]) + (", …" if len(matches) > _MAX_LISTED else "")
-        raise BadInput(f"expected the end of one {kind}'s id, got {given!r}, which fits {some}")
+        raise BadInput(f"expected the end of one {kind}'s id, got {suffix!r}, which fits {some}")
     return matches[0]
 
 

@@ -58,25 +58,27 @@ def add(
     first: bool,
     **more: str | float | None,
 ) -> None:
-    """Set up the endpoint NAME, or change it: any that speaks OpenAI's protocol.
+    """Set up or change the endpoint NAME, with any server of OpenAI's protocol.
 
-    What is not given is asked for. The key is stored in secrets/, or stays in a variable.
+    Prompts for missing options. The key is stored in secrets/, or stays in a variable.
     """
     state = cli.open_writable(create=True)
     used = state.settings.engine_order
-    asks = sys.stdin.isatty() and not key_stdin
-    name = setup.checked_name(name or _prompt("Name", asks, "deepseek", "NAME"))
+    interactive = sys.stdin.isatty() and not key_stdin
+    name = setup.checked_name(name or _prompt("Name", interactive, "deepseek", "NAME"))
     known = state.settings.engines.get(name)
     base_url = (
-        base_url or (known and known.base_url) or _prompt("Address", asks, _URL, "--base-url")
+        base_url
+        or (known and known.base_url)
+        or _prompt("Address", interactive, _URL, "--base-url")
     )
-    key = _key_to_store(key_env, key_stdin, asks, known)
+    key = _key_to_store(key_env, key_stdin, interactive, known)
     facts: Facts = {"type": kind, "base_url": base_url}
     facts |= setup.key_facts(name, base_url, key, key_env, known)
     facts |= _price(more.pop("price_in"), more.pop("price_out"))
     facts |= {fact: value for fact, value in more.items() if value is not None}
     trial = setup.EndpointTrial(name, facts, key, state.path)
-    chosen = model or _chosen_model(trial, known.model if known else None, asks)
+    chosen = model or _chosen_model(trial, known.model if known else None, interactive)
     facts["model"] = trial.facts["model"] = chosen
     setup.with_endpoint(setup.settings_text(state.files), name, facts)  # raises what is wrong
     if not no_test:
@@ -203,14 +205,14 @@ def try_(state: ReadOnlyState, name: str, as_json: bool) -> None:
 # ---- what `add` asks for
 
 
-def _prompt(what: str, asks: bool, such_as: str, option: str) -> str:
-    if not asks:
+def _prompt(what: str, interactive: bool, such_as: str, option: str) -> str:
+    if not interactive:
         raise BadInput(f"expected {option} (such as {such_as}), got nothing")
     return str(click.prompt(what, default=such_as)).strip()
 
 
 def _key_to_store(
-    variable: str | None, from_stdin: bool, asks: bool, known: EndpointSettings | None
+    variable: str | None, from_stdin: bool, interactive: bool, known: EndpointSettings | None
 ) -> str | None:
     """The key to store; None for none, and to keep the stored one."""
     if variable and from_stdin:
@@ -221,7 +223,7 @@ def _key_to_store(
         return None
     if from_stdin:
         key = sys.stdin.read(_KEY_BYTES).strip()
-    elif asks:
+    elif interactive:
         label = "Key (empty: none is needed)" if known is None else "Key (empty: as it is)"
         key = str(click.prompt(label, default="", hide_input=True, show_default=False)).strip()
         if not key:
@@ -231,11 +233,11 @@ def _key_to_store(
     return setup.checked_key(key)
 
 
-def _chosen_model(trial: setup.EndpointTrial, known: str | None, asks: bool) -> str:
-    if known and not asks:
+def _chosen_model(trial: setup.EndpointTrial, known: str | None, interactive: bool) -> str:
+    if known and not interactive:
         return known
     listed = trial.models()
-    if not asks:
+    if not interactive:
         raise BadInput(f"expected --model, got none; it has {_model_list(listed)}")
     terminal.out(f"Models: {_model_list(listed)}")
     default = known or (listed[0] if listed else None)

@@ -73,13 +73,13 @@ def status(cli: CliContext, as_json: bool) -> None:
     place, _ = cli.folders()
     folder, local_engine = weights.folder_of_user(), LocalEngine(config.load(place), place)
     reason = local_engine.unavailable()
-    there = [one for one in weights.KNOWN if weights.is_whole(one, folder)]
+    present = [one for one in weights.KNOWN if weights.is_whole(one, folder)]
     title = None if reason else local_engine.title()
     if as_json:
         facts = {"serves": title, "reason": reason, "folder": str(folder)}
-        terminal.print_json(facts | {"weights": [one.size for one in there]})
+        terminal.print_json(facts | {"weights": [one.size for one in present]})
         return
-    for one in there:
+    for one in present:
         path, size = folder / one.file, _megabytes(one.bytes)
         terminal.out(f"{terminal.heading(one.size)} {one.title}, {size}  {terminal.dim(str(path))}")
     terminal.out(f"{title} can be used, in basic mode." if title else f"Not usable: {reason}.")

@@ -260,42 +260,42 @@ def _(view: StateOverview, context: RenderContext) -> Iterable[str]:
             yield from terminal.hanging(f"  {terminal.heading('')}" if number else lead, part)
 
 
-def _status_facts(seen: StateOverview, context: RenderContext) -> Iterator[tuple[str, str]]:
+def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[tuple[str, str]]:
     """Headings and texts; an empty heading continues the previous fact."""
-    current = seen.consumer.current
-    yield "consumer", _consumer_words(seen.consumer, context.now)
-    if seen.consumer.is_up:
-        yield from _runs(seen, context.now)
+    current = overview.consumer.current
+    yield "consumer", _consumer_words(overview.consumer, context.now)
+    if overview.consumer.is_up:
+        yield from _runs(overview, context.now)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
-    counts = ", ".join(f"{seat} {seen.queues.get(seat, 0)}" for seat in paths.QUEUES)
-    yield "queues", counts + (paused if seen.paused else "")
-    if seen.unanswered:
-        yield "inbox", f"{plural(seen.unanswered, 'message')} not answered yet"
-    if seen.orders_waiting:
-        yield "commands", f"{plural(seen.orders_waiting, 'command')} not carried out yet"
-    yield "triggers", _trigger_words(seen.listed, context.now)
+    counts = ", ".join(f"{seat} {overview.queues.get(seat, 0)}" for seat in paths.QUEUES)
+    yield "queues", counts + (paused if overview.paused else "")
+    if overview.unanswered:
+        yield "inbox", f"{plural(overview.unanswered, 'message')} not answered yet"
+    if overview.orders_waiting:
+        yield "commands", f"{plural(overview.orders_waiting, 'command')} not carried out yet"
+    yield "triggers", _trigger_words(overview.listed, context.now)
     if current is not None:
         yield "engines", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
         for text in terminal.waiting_lines(current.minds, context.now, context.zone):
             yield terminal.state("waiting"), text
-    yield "usage", usage_words(seen.usage)
-    if wait := budget_wait_words(seen.usage.budget, context.zone):
+    yield "usage", usage_words(overview.usage)
+    if wait := budget_wait_words(overview.usage.budget, context.zone):
         yield terminal.state("waiting"), wait
-    if question := seen.question:
+    if question := overview.question:
         yield "question", one_line(question.question)
         options = enumerate(map(one_line, question.options), 1)
         if question.options:
             yield "", "  ".join(f"[{number}] {text}" for number, text in options)
         yield "", dim(f"`mimikit chat` answers it; {without_answer(question, context.now)}")
-    if seen.quarantined:
-        number = plural(seen.quarantined, "file")
+    if overview.quarantined:
+        number = plural(overview.quarantined, "file")
         yield terminal.state("corrupt"), f"{number} quarantined as unreadable: see `mimikit doctor`"
-    for number, task in enumerate(seen.failed):
+    for number, task in enumerate(overview.failed):
         when = terminal.ago(task.completed_at, context.now) if task.completed_at else ""
         error = one_line(task.error or task.failure_reason or "")
         text = f"{short_id(task.id)}  {when}  {one_line(task.title)}: {error}"
         yield "" if number else "failed", text
-    for number, line in enumerate(seen.errors):
+    for number, line in enumerate(overview.errors):
         when = terminal.ago(datetime.fromisoformat(str(line["timestamp"])), context.now)
         details = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
         what = one_line(" ".join(map(str, details.values())))
@@ -315,13 +315,13 @@ def _consumer_words(consumer: Consumer, now: datetime) -> str:
     return text + (f"; trouble: {one_line(health.degraded)}" if health.degraded else "")
 
 
-def _runs(seen: StateOverview, now: datetime) -> Iterator[tuple[str, str]]:
-    live = seen.consumer.live.values()
+def _runs(overview: StateOverview, now: datetime) -> Iterator[tuple[str, str]]:
+    live = overview.consumer.live.values()
     for role in ("teller", "planner"):
         run = next((run for run in live if run.role == role), None)
         yield role, _run_words(run, now) if run else "idle"
     workers = [run for run in live if run.role == "worker"]
-    seats = seen.consumer.health.worker_seats if seen.consumer.health else 0
+    seats = overview.consumer.health.worker_seats if overview.consumer.health else 0
     yield "workers", f"{len(workers)} of {seats} busy"
     yield from (("", f"{short_id(run.id)}  {_run_words(run, now)}") for run in workers)
 

@@ -54,7 +54,7 @@ def prompt(state: ReadOnlyState, turn: str | None, as_json: bool) -> None:
 
 
 @click.command(cls=LeafCommand)
-@click.option("-f", "--follow", is_flag=True, help="Go on printing what happens.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines.")
 @click.option("--type", "type_", metavar="T", help="Lines of one type: task, audit, error…")
 @click.option(
     "-n", "--lines", type=NumberRange(0, 100_000), default=30, help="How many to begin with."

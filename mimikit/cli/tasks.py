@@ -46,7 +46,10 @@ Examples:
 @click.option("--priority", type=options.NumberRange(0, 10), default=5, help="Higher first (5).")
 @click.option("--timeout", type=options.Duration(), help="End it after this long: 90s, 10m, 2h.")
 @click.option(
-    "--max-attempts", type=options.NumberRange(1, 100), default=1, help="Tries before it fails (1)."
+    "--max-attempts",
+    type=options.NumberRange(1, 100),
+    default=1,
+    help="Attempts before it fails (1).",
 )
 @click.option("--title", default="", help="A short name for lists.")
 @options.notify_option
@@ -70,7 +73,7 @@ def enqueue(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Put a task into the queue; PROMPT says what to do, `-` reads it from the input."""
+    """Queue a task; PROMPT says what to do, `-` reads it from standard input."""
     times = options.TimingOptions.take(values)
     times.check()
     if is_command and profile not in (None, COMMAND_PROFILE):
@@ -80,7 +83,7 @@ def enqueue(
             f"expected {given[0]} or --wait, got both: --wait is for tasks that start now"
         )
     state = cli.open()
-    wanted = TaskRequest(
+    request = TaskRequest(
         prompt=sys.stdin.read() if prompt == "-" else prompt,
         origin="cli",
         title=title,
@@ -91,10 +94,10 @@ def enqueue(
         notify=notify,
     )
     if times.clock or times.events:
-        create_trigger(state, wanted, times, as_json=as_json)
+        create_trigger(state, request, times, as_json=as_json)
         return
-    requests.check_request(wanted, ProfilesSettings.model_fields)
-    task = requests.new_task(wanted, state.clock.now())
+    requests.check_request(request, ProfilesSettings.model_fields)
+    task = requests.new_task(request, state.clock.now())
     queue.submit(state.files, task)
     if wait:
         _wait(state, task, as_json=as_json)
@@ -168,7 +171,7 @@ def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> 
 
 @tasks.command()
 @click.argument("task_id", metavar="ID")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the task has ended.")
 @frame.pass_state_and_json
 def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> None:
     """Print the output of a task's run; with -f as it comes."""

@@ -104,8 +104,8 @@ def edit(cli: CliContext, trigger_id: str, as_json: bool, **values: Any) -> None
     if not changes:
         raise click.UsageError("expected an option that says what to change, got none")
     new = registry.edited(trigger, changes)
-    wanted = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
-    requests.check_request(wanted, requests.TRIGGER_PROFILES)
+    request = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
+    requests.check_request(request, requests.TRIGGER_PROFILES)
     registry.check_new(state.files, new)
     render.show(client.submit_command(state, "trigger_edit", id_, changes), state, as_json=as_json)
     if not as_json:
@@ -174,16 +174,16 @@ def remind(cli: CliContext, text: str, as_json: bool, **values: Any) -> None:
         raise click.UsageError("expected one of --at, --every, --cron; got none of them")
     state = cli.open()
     prompt = sys.stdin.read().strip("\n") if text == "-" else text
-    wanted = TaskRequest(prompt=prompt, origin="cli", profile=REMINDER)
-    create_trigger(state, wanted, times, as_json=as_json)
+    request = TaskRequest(prompt=prompt, origin="cli", profile=REMINDER)
+    create_trigger(state, request, times, as_json=as_json)
 
 
 def create_trigger(
-    state: ReadOnlyState, wanted: TaskRequest, times: options.TimingOptions, *, as_json: bool
+    state: ReadOnlyState, request: TaskRequest, times: options.TimingOptions, *, as_json: bool
 ) -> None:
-    requests.check_request(wanted, requests.TRIGGER_PROFILES)
+    requests.check_request(request, requests.TRIGGER_PROFILES)
     now = state.clock.now()
-    trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
+    trigger = requests.new_trigger(state.files, request, times.build(state, now), now)
     registry.create(state.files, trigger)
     print_new(state, trigger, trigger_notes(state, trigger), as_json=as_json)
 
@@ -202,22 +202,22 @@ def print_new(
 
 
 def trigger_notes(state: ReadOnlyState, trigger: Trigger) -> list[str]:
-    here = client.situation(state)
+    context = client.situation(state)
     is_reminder = trigger.profile == REMINDER
     verb = "reminds you" if is_reminder else "runs"
-    what = f"{verb} {trigger_words(trigger, here.title_of)['en']}"
+    what = f"{verb} {trigger_words(trigger, context.title_of)['en']}"
     plan = trigger.schedule
-    times = schedule.upcoming(plan, now=here.now, zone=here.zone) if plan else []
+    times = schedule.upcoming(plan, now=context.now, zone=context.zone) if plan else []
     if times:
-        wait = terminal.span((times[0] - here.now).total_seconds())
+        wait = terminal.span((times[0] - context.now).total_seconds())
         what += f", first in {wait}" if plan and plan.run_at is None else f", in {wait}"
     notes = [what]
     if len(times) > 1:
-        moments = [terminal.moment(time, here.now, here.zone) for time in times]
+        moments = [terminal.moment(time, context.now, context.zone) for time in times]
         notes.append(f"the next times: {', '.join(moments)}")
     if not is_reminder:
         notes.append(notify_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
     return notes + [
-        note["en"] for note in trigger_views.notes(trigger, here, asked_every_s=every_s)
+        note["en"] for note in trigger_views.notes(trigger, context, asked_every_s=every_s)
     ]

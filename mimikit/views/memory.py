@@ -152,10 +152,10 @@ class MemoryReader:
 
     def listed(self) -> list[MemoryFile]:
         """Every file: long-term notes, then by day, newest first, then documents."""
-        known = [MemoryPath(paths.MEMORY, "longTerm", "memory")]
+        found = [MemoryPath(paths.MEMORY, "longTerm", "memory")]
         for folder in (paths.MEMORY_FOLDER, _SUMMARIES):
-            known += [it for name in self._names(folder) if (it := parse_path(f"{folder}/{name}"))]
-        existing = [(it, stat) for it in known if (stat := self._stat(it.path))]
+            found += [it for name in self._names(folder) if (it := parse_path(f"{folder}/{name}"))]
+        existing = [(it, stat) for it in found if (stat := self._stat(it.path))]
         months = {it.title for it, _ in existing if it.kind == "month"}
         entries = [
             _entry(it, *stat, hidden=it.kind == "day" and f"{it.day}"[:7] in months)
@@ -169,29 +169,29 @@ class MemoryReader:
                 entries.append(_entry(it, document.size, document.mtime_ns))
         return entries
 
-    def read(self, known: MemoryPath) -> NoteView | None:
-        if known.kind == "docs":
-            document = self._documents.read(known.path, MAX_SHOWN_BYTES)
+    def read(self, target: MemoryPath) -> NoteView | None:
+        if target.kind == "docs":
+            document = self._documents.read(target.path, MAX_SHOWN_BYTES)
             if document is None:
                 return None
             data, size, mtime_ns = document[0], document[1].size, document[1].mtime_ns
         else:
-            stat = self._stat(known.path)
+            stat = self._stat(target.path)
             if stat is None:
                 return None
             size, mtime_ns = stat
-            data = self._files.part(known.path, 0, MAX_SHOWN_BYTES)
+            data = self._files.part(target.path, 0, MAX_SHOWN_BYTES)
             if len(data) < MAX_SHOWN_BYTES:
                 size = len(data)  # replaced since its stat
         is_cut = len(data) < size
         if is_cut:
             data = data[: data.rfind(b"\n") + 1] or data
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-        return self._note(known, text, content_hash(text), size, mtime_ns, is_cut=is_cut)
+        return self._note(target, text, content_hash(text), size, mtime_ns, is_cut=is_cut)
 
-    def view(self, known: MemoryPath, note: Note) -> NoteView:
+    def view(self, target: MemoryPath, note: Note) -> NoteView:
         size, mtime_ns = self._stat(note.path) or (len(note.text.encode()), 0)
-        return self._note(known, note.text, note.hash, size, mtime_ns, is_cut=False)
+        return self._note(target, note.text, note.hash, size, mtime_ns, is_cut=False)
 
     def size(self, path: str) -> int | None:
         """The size of a file; None when there is none, UnsafeFile when it is not a plain file."""
@@ -210,29 +210,29 @@ class MemoryReader:
         return (stat.size, stat.mtime_ns) if stat is not None and stat.kind == "file" else None
 
     def _note(
-        self, known: MemoryPath, text: str, hash_: str, size: int, mtime_ns: int, *, is_cut: bool
+        self, target: MemoryPath, text: str, hash_: str, size: int, mtime_ns: int, *, is_cut: bool
     ) -> NoteView:
         return NoteView.of(
-            _entry(known, size, mtime_ns),
+            _entry(target, size, mtime_ns),
             text=text,
-            html=html(text, self._render, has_marks=known.kind != "docs"),
+            html=html(text, self._render, has_marks=target.kind != "docs"),
             hash=hash_,
             cut=is_cut,
         )
 
 
-def _entry(known: MemoryPath, size: int, mtime_ns: int, *, hidden: bool = False) -> MemoryFile:
+def _entry(target: MemoryPath, size: int, mtime_ns: int, *, hidden: bool = False) -> MemoryFile:
     modified_at = None
     with contextlib.suppress(OverflowError, ValueError):  # an invalid time
         modified_at = to_utc(_EPOCH + timedelta(microseconds=mtime_ns // 1000))
     return MemoryFile(
-        path=known.path,
-        kind=known.kind,
-        title=known.title,
-        day=known.day,
+        path=target.path,
+        kind=target.kind,
+        title=target.title,
+        day=target.day,
         size=size,
         modified_at=modified_at,
-        editable=known.kind != "docs" and size <= MAX_EDITED_BYTES,
+        editable=target.kind != "docs" and size <= MAX_EDITED_BYTES,
         hidden=hidden,
     )
 

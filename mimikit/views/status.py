@@ -67,8 +67,8 @@ class Consumer(View):
     def who(self) -> str:
         if self.holder is None:
             return "another process"
-        here = self.holder.host == socket.gethostname()
-        return f"process {self.holder.pid} on {'this machine' if here else self.holder.host}"
+        is_local = self.holder.host == socket.gethostname()
+        return f"process {self.holder.pid} on {'this machine' if is_local else self.holder.host}"
 
     @property
     def current(self) -> Health | None:
@@ -253,13 +253,13 @@ class StateOverview(View):
 def overview(
     files: ReadOnlyFiles,
     consumer: Consumer,
-    here: ExplanationContext,
+    context: ExplanationContext,
     *,
     workspace: str,
     settings: Settings,
 ) -> StateOverview:
-    listed = triggers.listed(files, here)
-    recent = here.now - _RECENT
+    listed = triggers.listed(files, context)
+    recent = context.now - _RECENT
     errors = [
         line
         for lines in reversed([*islice(log_tails(files, _LOG_TAIL_BYTES), _LOG_FILES)])
@@ -285,5 +285,5 @@ def overview(
         errors=errors[-_ERRORS_SHOWN:],
         failed=[it for it in failed if it and it.completed_at and it.completed_at >= recent],
         listed=listed,
-        usage=UsageReader(files, settings).today(here.now, consumer.current),
+        usage=UsageReader(files, settings).today(context.now, consumer.current),
     )

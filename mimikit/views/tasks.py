@@ -111,9 +111,9 @@ class OutputView(View):
     ended: bool
 
 
-def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun]) -> TaskView:
-    task, outcome = known.task, known.outcome
-    is_running = known.state == "running"
+def task_view(files: ReadOnlyFiles, snapshot: TaskSnapshot, live: dict[str, LiveRun]) -> TaskView:
+    task, outcome = snapshot.task, snapshot.outcome
+    is_running = snapshot.state == "running"
     run = live.get(task.id) if is_running else None
     started = None
     if outcome is not None:
@@ -122,11 +122,11 @@ def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun
         started = run.started_at
     elif is_running:
         started = _first_output_at(files, task.id)
-    ended = outcome.completed_at if outcome and known.state in ledger.ENDED else None
+    ended = outcome.completed_at if outcome and snapshot.state in ledger.ENDED else None
     return TaskView.of(
         task,
-        seat=known.seat,
-        state=known.state,
+        seat=snapshot.seat,
+        state=snapshot.state,
         title=task.title or first_line(task.prompt),
         started_at=started,
         completed_at=ended,
@@ -140,8 +140,8 @@ def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun
 
 
 def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> TaskView | None:
-    known = find_snapshot(files, task_id)
-    return known and task_view(files, known, live)
+    snapshot = find_snapshot(files, task_id)
+    return snapshot and task_view(files, snapshot, live)
 
 
 def find_snapshot(files: ReadOnlyFiles, task_id: str) -> TaskSnapshot | None:
@@ -156,14 +156,14 @@ def listed(
     wanted = {state} if state else LIVE | ledger.ENDED
     snapshots: list[TaskSnapshot] = []
     if wanted & LIVE:
-        snapshots = [known for known in live_snapshots(files) if known.state in wanted]
+        snapshots = [it for it in live_snapshots(files) if it.state in wanted]
         snapshots = snapshots[: limit or MAX_LIVE]
     if wanted & ledger.ENDED:
         ids = ledger.ended_ids(files, limit or MAX_ENDED, wanted)
         ended = [it for id_ in ids if (it := find_snapshot(files, id_)) and it.state in wanted]
-        over = {known.task.id for known in ended}  # it may have ended since it was seen running
-        snapshots = [known for known in snapshots if known.task.id not in over] + ended
-    return [task_view(files, known, live) for known in snapshots]
+        over = {it.task.id for it in ended}  # it may have ended since it was seen running
+        snapshots = [it for it in snapshots if it.task.id not in over] + ended
+    return [task_view(files, snapshot, live) for snapshot in snapshots]
 
 
 def live_snapshots(files: ReadOnlyFiles) -> list[TaskSnapshot]:
@@ -184,9 +184,9 @@ def live_snapshots(files: ReadOnlyFiles) -> list[TaskSnapshot]:
                     by_id[task.id] = TaskSnapshot(task, seat, state)
     # A plan with an open question is in no queue.
     for name in files.names("planner/results")[:MAX_LIVE]:
-        known = queue.show(files, name.removesuffix(".json"))
-        if known is not None and known.state == "asking":
-            by_id[known.task.id] = known
+        snapshot = queue.show(files, name.removesuffix(".json"))
+        if snapshot is not None and snapshot.state == "asking":
+            by_id[snapshot.task.id] = snapshot
     return sorted(by_id.values(), key=lambda v: (v.state == "queued", *queue.order_of(v.task)))
 
 
@@ -213,9 +213,9 @@ def events_of(files: ReadOnlyFiles, task: Task) -> list[LedgerEvent]:
     ]
 
 
-def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
+def task_outcome(snapshot: TaskSnapshot) -> TaskOutcome | None:
     """None until the task has ended."""
-    outcome = known.outcome
+    outcome = snapshot.outcome
     if outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
@@ -229,14 +229,14 @@ def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
     )
 
 
-def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
+def result_of(snapshot: TaskSnapshot, render: Render) -> ResultView | None:
     """None until the task has ended."""
-    base, outcome = task_outcome(known), known.outcome
+    base, outcome = task_outcome(snapshot), snapshot.outcome
     if base is None or outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
     text = plain(base.text) if is_run else base.text or base.error or ""
-    is_output = known.task.profile == "command" and known.seat == "worker"
+    is_output = snapshot.task.profile == "command" and snapshot.seat == "worker"
     return ResultView.of(
         base,
         text=text,

@@ -88,29 +88,29 @@ def model_missing(engines: dict[str, EngineStatus]) -> str | None:
     return _NO_MODEL if engine.engine == "builtin" else None
 
 
-def listed(files: ReadOnlyFiles, here: ExplanationContext) -> list[TriggerView]:
+def listed(files: ReadOnlyFiles, context: ExplanationContext) -> list[TriggerView]:
     """At most MAX_LISTED triggers, newest first."""
     ids = registry.ids(files)[-MAX_LISTED:]
-    views = [trigger for id_ in ids if (trigger := find(files, id_, here))]
+    views = [trigger for id_ in ids if (trigger := find(files, id_, context))]
     never = datetime.min.replace(tzinfo=UTC)
     return sorted(views, key=lambda trigger: trigger.created_at or never, reverse=True)
 
 
-def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> TriggerView | None:
+def find(files: ReadOnlyFiles, trigger_id: str, context: ExplanationContext) -> TriggerView | None:
     """None when there is no such trigger; a broken one has its reason in `broken`."""
     trigger, broken = active(files, trigger_id)
     if trigger is None and broken is None:
         return None
     state = registry.state(files, trigger_id)
-    known: dict[str, object] = {**vars(state), "broken": broken, "last": None}
+    fields: dict[str, object] = {**vars(state), "broken": broken, "last": None}
     if trigger is None:
-        _, headline = explain.headline(trigger, state, broken, here)
+        _, headline = explain.headline(trigger, state, broken, context)
         named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)
-        return TriggerView.model_validate(_BROKEN | known | named | {"headline": headline})
-    current = explain.report(trigger, state, broken, here)
+        return TriggerView.model_validate(_BROKEN | fields | named | {"headline": headline})
+    current = explain.report(trigger, state, broken, context)
     return TriggerView.of(
         trigger,
-        **known
+        **fields
         | {
             "next_run_at": current.next_at,
             "headline": current.headline,
@@ -131,21 +131,21 @@ def cooldown_of(trigger: Trigger) -> float:
     return conditions.cooldown_of(trigger.condition, trigger.cooldown)
 
 
-def explained(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Explanation:
+def explained(files: ReadOnlyFiles, trigger_id: str, context: ExplanationContext) -> Explanation:
     """Why a trigger did or did not fire; also for a removed one."""
     trigger, broken = active(files, trigger_id)
     lines = ledger.slots_of(files, trigger_id, explain.MAX_SLOTS)
-    there = dataclasses.replace(here, slots=[line for line in lines if _is_valid(line)])
-    return explain.explain(trigger, registry.state(files, trigger_id), broken, there)
+    with_slots = dataclasses.replace(context, slots=[line for line in lines if _is_valid(line)])
+    return explain.explain(trigger, registry.state(files, trigger_id), broken, with_slots)
 
 
-def notes(trigger: Trigger, here: ExplanationContext, *, asked_every_s: float) -> list[Words]:
+def notes(trigger: Trigger, context: ExplanationContext, *, asked_every_s: float) -> list[Words]:
     """Warnings about the costs of a trigger, and about why it cannot run."""
     result = explain.notes(trigger, asked_every_s=asked_every_s)
-    if result and here.model_missing:
-        result.append(say_both("trigger_nobody_to_ask_now", why=here.model_missing))
+    if result and context.model_missing:
+        result.append(say_both("trigger_nobody_to_ask_now", why=context.model_missing))
     plan = trigger.schedule
-    if plan is not None and plan.run_at is not None and plan.run_at <= here.now:
+    if plan is not None and plan.run_at is not None and plan.run_at <= context.now:
         result.append(say_both("trigger_time_passed"))
     return result
 

@@ -27,7 +27,7 @@ from mimikit.views.documents import Documents
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
-from mimikit.web.api.routing import EXTENSION, Site, Trial, error_answer, site
+from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import render_cached
@@ -186,14 +186,14 @@ def _on_error(error: Exception) -> Response:
         return response
     if isinstance(error.__cause__, FileNotFoundError):  # the next request will find the folder
         with contextlib.suppress(StorageError):
-            site().files.make_folders()
+            current_site().files.make_folders()
     if isinstance(error, MimikitError):
         field = error.field if isinstance(error, BadInput) else None
         return error_answer(_status_of(error), str(error), field)
     # A bug: the details are for the log.
     trace = "".join(traceback.format_exception(error, limit=-8))
-    site().log.write("error", "web_failed", path=request.path[:200], method=request.method)
-    site().log.write("error", "web_trace", trace=trace)
+    current_site().log.write("error", "web_failed", path=request.path[:200], method=request.method)
+    current_site().log.write("error", "web_trace", trace=trace)
     return error_answer(503, "something went wrong here; the log has the details; try again")
 
 
@@ -238,7 +238,7 @@ def page_routes(assets: Assets) -> Blueprint:
 
     @routes.get("/")
     def index() -> Response:
-        if page := site().guard.canonical_url():
+        if page := current_site().guard.canonical_url():
             return Response(status=307, headers={"Location": page, "Cache-Control": "no-store"})
         response = Response(assets.index, mimetype="text/html")
         response.headers["Cache-Control"] = "no-cache"

@@ -1,7 +1,6 @@
 """Server-sent events: every stream reads `events.jsonl` from its own cursor.
 
-While a stream is open, one thread polls the file ten times a second. The object of an event is
-looked up once for all streams.
+A stream polls the file ten times a second. The object of an event is looked up once for all.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mimikit.clock import Clock
 from mimikit.errors import MimikitError, StorageError
@@ -43,7 +42,7 @@ class StreamsFull(MimikitError):
 @dataclass(eq=False, slots=True)
 class StreamSlot:
     tab: str | None
-    over: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
     last_state: str | None = None
 
 
@@ -70,11 +69,9 @@ class Feed:
         self._max = max_streams
         self._cached: OrderedDict[str, Change | None] = OrderedDict()
         self._cache_lock = threading.Lock()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._slots: list[StreamSlot] = []
-        self._poller: threading.Thread | None = None
         self._stopped = False
-        self.generation = 0
 
     def read(self, since: str | None) -> Batch:
         """The changes after a cursor; an unknown cursor gives a reset."""
@@ -100,25 +97,22 @@ class Feed:
 
     def enter(self, tab: str | None) -> StreamSlot:
         """Register a stream and end the tab's old one; StreamsFull when there are too many."""
-        with self._changed:
+        with self._lock:
             for old in [t for t in self._slots if tab is not None and t.tab == tab]:
                 self._drop(old)
             if self._stopped or len(self._slots) >= self._max:
                 raise StreamsFull(f"{self._max} streams are open already; poll /api/changes")
-            if self._poller is None:
-                self._poller = threading.Thread(target=self._poll, name="feed", daemon=True)
-                self._poller.start()
             slot = StreamSlot(tab)
             self._slots.append(slot)
             return slot
 
     def leave(self, slot: StreamSlot) -> None:
         """Unregister a stream; does nothing the second time."""
-        with self._changed:
+        with self._lock:
             self._drop(slot)
 
     def stop(self) -> None:
-        with self._changed:
+        with self._lock:
             self._stopped = True
             for slot in list(self._slots):
                 self._drop(slot)
@@ -137,8 +131,8 @@ class Feed:
         yield f"retry: {RETRY_MS}\n\n"
         beat = clock.monotonic()
         cursor, end = since, beat + life_s
-        while not slot.over:
-            generation = self.generation
+        while not slot.ended.is_set():
+            stat = self._stat()
             text, cursor = self._next_text(slot, cursor)
             now = clock.monotonic()
             if not text and now - beat >= HEARTBEAT_S:
@@ -152,11 +146,18 @@ class Feed:
             with contextlib.suppress(StorageError):
                 if not is_allowed():
                     return
-            self._wait(slot, generation)
+            self._wait(slot, stat)
 
-    def _wait(self, slot: StreamSlot, generation: int) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: slot.over or self.generation != generation, RECHECK_S)
+    def _wait(self, slot: StreamSlot, stat: FileStat | None) -> None:
+        """Sleep until the file changes or the slot ends, for at most RECHECK_S."""
+        for _ in range(round(RECHECK_S / POLL_S)):
+            if slot.ended.wait(POLL_S) or self._stat() != stat:
+                return
+
+    def _stat(self) -> FileStat | None:
+        with contextlib.suppress(StorageError):
+            return self._files.stat(paths.EVENTS)
+        return None
 
     def _next_text(self, slot: StreamSlot, cursor: str | None) -> tuple[str, str | None]:
         """The text to send now, and the next cursor; nothing while the disk fails."""
@@ -176,28 +177,9 @@ class Feed:
         return "".join(parts), batch.cursor
 
     def _drop(self, slot: StreamSlot) -> None:
-        slot.over = True
+        slot.ended.set()
         if slot in self._slots:
             self._slots.remove(slot)
-        self._changed.notify_all()
-
-    def _poll(self) -> None:
-        last: FileStat | None = None
-        first = True
-        while True:
-            try:
-                stat = self._files.stat(paths.EVENTS)
-            except StorageError:
-                stat = last
-            with self._changed:
-                if not self._slots:
-                    self._poller = None
-                    return
-                if stat != last or first:
-                    self.generation += 1
-                    self._changed.notify_all()
-                last, first = stat, False
-                self._changed.wait_for(lambda: not self._slots, POLL_S)
 
 
 def _frame(name: str, data: bytes, id_: str | None = None) -> str:

@@ -389,21 +389,6 @@ def test_a_disk_that_does_not_answer_only_delays(make_web, monkeypatch) -> None:
     stream.close()
 
 
-def test_nobody_looks_at_the_file_while_no_stream_is_open(web) -> None:
-    stream = open_stream(web)
-    stream.take(1, status=True)
-    poller = web.site.feed._poller
-    assert poller is not None
-    stream.close()
-    poller.join(timeout=5)
-    assert not poller.is_alive()
-    assert web.site.feed._poller is None
-    again = open_stream(web, since=cursor(web))
-    web.feed.tell("delta", turnId="t", text="x")
-    assert texts(again.take(1)) == ["x"]
-    again.close()
-
-
 def test_a_closed_connection_is_noticed_on_its_socket() -> None:
     import socket
 

@@ -16,7 +16,7 @@ from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage, TurnPromptView, sent_message, turn_prompt
 from mimikit.views.snapshot import SnapshotView
-from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, id_taken, site
+from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, current_site, id_taken
 from mimikit.web.guard import RequestDenied
 
 area = EndpointRegistry("conversation")
@@ -62,20 +62,20 @@ class AcceptedView(View):
 @area.route("GET", "/api/snapshot", SnapshotView)
 def snapshot() -> SnapshotView:
     """Everything that the page shows first."""
-    return site().state.snapshot()
+    return current_site().state.snapshot()
 
 
 @area.route("GET", "/api/messages", MessagesPage, query=MessagesQuery)
 def messages(query: MessagesQuery) -> MessagesPage:
     """A page of the conversation."""
-    return site().state.conversation.page(query.before, query.limit)
+    return current_site().state.conversation.page(query.before, query.limit)
 
 
 @area.route("POST", "/api/input", {202: AcceptedView}, body=MessageInput)
 def send(body: MessageInput) -> AcceptedView:
     """Send a message; it is on disk before the answer."""
-    here = site()
-    now = here.clock.now()
+    site = current_site()
+    now = site.clock.now()
     try:
         zone = str(ZoneInfo(body.timezone)) if body.timezone else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -87,30 +87,30 @@ def send(body: MessageInput) -> AcceptedView:
         timezone=zone,
         locale=body.locale or None,
         quote=body.quote,
-        remote=here.is_remote,
+        remote=site.is_remote,
     )
-    return _accept(here, item)
+    return _accept(site, item)
 
 
 @area.route("POST", "/api/answer", {202: AcceptedView}, body=AnswerInput)
 def answer_question(body: AnswerInput) -> AcceptedView:
     """Answer the open question."""
-    here = site()
+    site = current_site()
     item = InboxItem(
         id=body.id,
         kind="answer",
         text=_not_blank(body.text),
-        created_at=here.clock.now(),
+        created_at=site.clock.now(),
         question_id=body.question_id,
-        remote=here.is_remote,
+        remote=site.is_remote,
     )
-    return _accept(here, item)
+    return _accept(site, item)
 
 
 @area.route("GET", "/api/turns/<turn_id>", TurnPromptView, query=Input)
 def show_turn(_: Input, turn_id: str) -> TurnPromptView:
     """The prompt of a turn or a task's run, and its tool calls; of the last 200 runs."""
-    prompt = turn_prompt(site().files, turn_id)
+    prompt = turn_prompt(current_site().files, turn_id)
     if prompt is None:
         raise NotFound(f"there is no prompt of {turn_id[:128]}; the last 200 are kept", field="id")
     return prompt
@@ -120,28 +120,28 @@ _LOCKS = [threading.Lock() for _ in range(64)]
 """Serialise requests with the same id."""
 
 
-def _accept(here: Site, item: InboxItem) -> AcceptedView:
+def _accept(site: Site, item: InboxItem) -> AcceptedView:
     """Put an item into the inbox, unless it is a repeat."""
     accepted = AcceptedView(id=item.id)
     with _LOCKS[hash(item.id) % len(_LOCKS)]:
-        if _is_repeated(here, item):
+        if _is_repeated(site, item):
             return accepted
         if item.kind == "answer":
-            question = inbox.pending_question(here.files)
+            question = inbox.pending_question(site.files)
             if question is None or question.question_id != item.question_id:
                 raise Conflict("that question is no longer open", field="questionId")
             if inbox.is_expired(question, item.created_at):
                 raise Conflict("the time to answer that question is over", field="questionId")
-        if not here.inputs.take():
-            wait = here.inputs.wait_s()
+        if not site.inputs.take():
+            wait = site.inputs.wait_s()
             message = f"too many messages in a minute; try again in {int(wait) + 1} s"
             raise RequestDenied(429, message, reason="too many inputs", wait_s=wait)
-        if not inbox.put(here.files, item):
-            _is_repeated(here, item)  # a concurrent request
+        if not inbox.put(site.files, item):
+            _is_repeated(site, item)  # a concurrent request
     return accepted
 
 
-def _is_repeated(here: Site, item: InboxItem) -> bool:
+def _is_repeated(site: Site, item: InboxItem) -> bool:
     """Whether the item is in the inbox or the transcript of the last 14 days.
 
     Searched in this order, as an item leaves the inbox once it is in the transcript. Raises
@@ -149,10 +149,10 @@ def _is_repeated(here: Site, item: InboxItem) -> bool:
     """
     known: tuple[object, object] | None = (None, None)
     with contextlib.suppress(BadRecord, UnsafeFile):  # a broken file still has the id
-        if waiting := inbox.read(here.files, item.id):
+        if waiting := inbox.read(site.files, item.id):
             known = waiting.text, waiting.quote or ""
         else:
-            line = sent_message(here.files, item.id, item.created_at)
+            line = sent_message(site.files, item.id, item.created_at)
             known = (line.get("text"), line.get("quote") or "") if line else None
     if known is None:
         return False

@@ -20,7 +20,15 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, EngineWant, Instant
 from mimikit.protocol.records import bad_record
 from mimikit.views.base import View
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, bad_value, site
+from mimikit.web.api.routing import (
+    Answer,
+    ClientId,
+    EndpointRegistry,
+    Input,
+    Site,
+    bad_value,
+    current_site,
+)
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput, submit_command
 
 area = EndpointRegistry("engines")
@@ -121,10 +129,10 @@ class EngineList(View):
 @area.route("GET", "/api/engines", EngineList, query=Input)
 def listed(_: Input) -> EngineList:
     """Every engine that is set up, its state, and its uses."""
-    here = site()
-    status = here.state.status()
+    site = current_site()
+    status = site.state.status()
     seats = status.engines if status.consumer == "ok" else {}
-    settings, known = _settings(here), status.minds
+    settings, known = _settings(site), status.minds
     orders = setup.orders(settings)
     ordered = {name for order in orders.values() for name in order}
     names = ["codex", "opencode", *settings.engines, "local", "builtin"]
@@ -141,30 +149,30 @@ def listed(_: Input) -> EngineList:
 @area.route("POST", "/api/engines", COMMAND_ANSWERS, body=UseInput)
 def use(body: UseInput) -> Answer:
     """Set the order of engines, by default or for one role or profile."""
-    here = site()
+    site = current_site()
     names = body.use.split()
     with bad_value("use"):
         if not names:
             raise BadInput("expected the name of an engine, got blanks")
         setup.check_seat(body.seat)
-        setup.with_order(_text(here), names, body.seat)
+        setup.with_order(_text(site), names, body.seat)
     args = {"seat": body.seat} if body.seat else None
-    return submit_command(here, "engine_use", " ".join(names), command_id=body.id, args=args)
+    return submit_command(site, "engine_use", " ".join(names), command_id=body.id, args=args)
 
 
 @area.route("POST", "/api/engines/try", COMMAND_ANSWERS, body=EngineTryInput)
 def try_now(body: EngineTryInput) -> Answer:
     """Retry an engine without waiting for its back-off."""
-    return submit_command(site(), "engine_try", body.engine or "", command_id=body.id)
+    return submit_command(current_site(), "engine_try", body.engine or "", command_id=body.id)
 
 
 @area.route("POST", "/api/engines/trial", TrialView, body=TrialInput)
 def try_out(body: TrialInput) -> TrialView:
     """Test an endpoint: list its models and, with a model, run a turn; nothing is stored."""
-    here = site()
-    facts, key = _facts(here, setup.checked_name(body.name), body)
+    site = current_site()
+    facts, key = _facts(site, setup.checked_name(body.name), body)
     request = TrialRequest(name=body.name, facts=facts, key=key)
-    report = here.trial(request, Path(here.files.fs.root))
+    report = site.trial(request, Path(site.files.fs.root))
     test = report.test
     return TrialView(
         ok=not report.message,
@@ -184,34 +192,34 @@ def keep(body: EndpointInput, name: str) -> Answer:
 
     Crash: a stored key without an endpoint is replaced the next time.
     """
-    here = site()
-    facts, key = _facts(here, setup.checked_name(name), body)
+    site = current_site()
+    facts, key = _facts(site, setup.checked_name(name), body)
     if "model" not in facts:
         raise BadInput("expected the name of a model, got nothing", field="model")
     with bad_value():
-        setup.with_endpoint(_text(here), name, facts)
+        setup.with_endpoint(_text(site), name, facts)
     if key is not None:
-        here.files.write(f"{paths.SECRETS}/{setup.key_file(name)}", f"{key}\n".encode())
-    return submit_command(here, "engine_set", name, command_id=body.id, args=dict(facts))
+        site.files.write(f"{paths.SECRETS}/{setup.key_file(name)}", f"{key}\n".encode())
+    return submit_command(site, "engine_set", name, command_id=body.id, args=dict(facts))
 
 
 @area.route("DELETE", "/api/engines/<name>", COMMAND_ANSWERS, body=CommandInput)
 def remove(body: CommandInput, name: str) -> Answer:
     """Remove an endpoint and its key."""
-    here = site()
-    if name not in _settings(here).engines:
+    site = current_site()
+    if name not in _settings(site).engines:
         raise NotFound(f"there is no endpoint {name}", field="name")
     with bad_value("name"):
-        setup.without_endpoint(_text(here), name)
-    return submit_command(here, "engine_remove", name, command_id=body.id)
+        setup.without_endpoint(_text(site), name)
+    return submit_command(site, "engine_remove", name, command_id=body.id)
 
 
-def _facts(here: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str | None]:
-    known = _settings(here).engines.get(name)
+def _facts(site: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str | None]:
+    known = _settings(site).engines.get(name)
     key = setup.checked_key(body.key) if body.key else None
     if key and body.key_env:
         raise BadInput("expected a key or the name of its variable, got both", field="key")
-    if body.key_env and (refusal := permission.variable_refusal(remote=here.is_remote)):
+    if body.key_env and (refusal := permission.variable_refusal(remote=site.is_remote)):
         raise BadInput(refusal, field="keyEnv")
     facts: setup.Facts = {"base_url": body.base_url}
     if body.model:
@@ -227,17 +235,17 @@ def _facts(here: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str
     return facts, key
 
 
-def _settings(here: Site) -> Settings:
+def _settings(site: Site) -> Settings:
     """The current settings; those of the start may be outdated."""
     try:
-        return config.parsed(_text(here), Path(paths.CONFIG))
+        return config.parsed(_text(site), Path(paths.CONFIG))
     except BadSettings as error:
         raise Conflict(f"the settings cannot be read: {error}") from None
 
 
-def _text(here: Site) -> str:
+def _text(site: Site) -> str:
     try:
-        return setup.settings_text(here.files)
+        return setup.settings_text(site.files)
     except BadSettings as error:
         raise Conflict(f"the settings cannot be read: {error}") from None
 

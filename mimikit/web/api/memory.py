@@ -15,7 +15,14 @@ from mimikit.views import memory as views
 from mimikit.views.backlog import BacklogView, backlog_view
 from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api import routing
-from mimikit.web.api.routing import Answer, EndpointRegistry, ErrorDetail, Input, bad_value, site
+from mimikit.web.api.routing import (
+    Answer,
+    EndpointRegistry,
+    ErrorDetail,
+    Input,
+    bad_value,
+    current_site,
+)
 from mimikit.web.guard import RequestDenied
 
 memory = EndpointRegistry("memory")
@@ -70,14 +77,14 @@ class BacklogConflict(routing.ErrorView):
 @memory.route("GET", "/api/memory", views.MemoryList, query=Input)
 def listed(_: Input) -> views.MemoryList:
     """Every memory file and document, and the state of the search index."""
-    here = site()
-    return views.MemoryList(files=here.library.listed(), index=views.index_view(here.search()))
+    site = current_site()
+    return views.MemoryList(files=site.library.listed(), index=views.index_view(site.search()))
 
 
 @memory.route("GET", "/api/memory/<path:path>", views.NoteView, query=Input)
 def show(_: Input, path: str) -> views.NoteView:
     """A file as text and HTML."""
-    note = site().library.read(_memory_path(path))
+    note = current_site().library.read(_memory_path(path))
     if note is None:
         raise _no_file(path)
     return note
@@ -92,8 +99,8 @@ def show(_: Input, path: str) -> views.NoteView:
 )
 def save(note: NoteInput, path: str) -> Answer:
     """Replace a file's text, or create a file; refused if it changed meanwhile."""
-    known, here = _memory_path(path), site()
-    if known.kind == "docs":
+    target, site = _memory_path(path), current_site()
+    if target.kind == "docs":
         raise Refused(f"{path}: the workspace's docs are only shown here; edit them in place")
     if (size := len(note.text.encode())) > views.MAX_EDITED_BYTES:
         message = (
@@ -103,43 +110,43 @@ def save(note: NoteInput, path: str) -> Answer:
         raise RequestDenied(413, message, reason="too large", field="text")
     if "\x00" in note.text:
         raise BadInput("text: expected text, got a NUL character in it", field="text")
-    if note.hash is None and not known.may_be_created:
+    if note.hash is None and not target.may_be_created:
         raise BadInput(
             "path: expected memory.md or memory/YYYY-MM-DD-a-name.md for a new file, "
             f"got {path[:80]!r}",
             field="path",
         )
-    size = here.library.size(known.path)
+    size = site.library.size(target.path)
     if size is not None and size > views.MAX_EDITED_BYTES:
         raise Refused(
-            f"{known.path}: at {size // 1024} KiB it is too large to be edited here; "
+            f"{target.path}: at {size // 1024} KiB it is too large to be edited here; "
             "use an editor on the machine"
         )
     try:
-        saved = notes.replace(here.files, known.path, note.text, note.hash)
+        saved = notes.replace(site.files, target.path, note.text, note.hash)
     except Conflict as error:
-        current = here.library.read(known)
+        current = site.library.read(target)
         if current is not None and current.text == note.text:
             return current  # a repeated request is no conflict
         detail = ErrorDetail.of(error, message=str(error))
         return NoteConflict(error=detail, current=current), 409
-    return here.library.view(known, saved)
+    return site.library.view(target, saved)
 
 
 @memory.route("GET", "/api/turns/<turn_id>/memory", TurnHitList, query=Input)
 def of_turn(_: Input, turn_id: str) -> TurnHitList:
     """The memory hits in a turn's prompt."""
-    hits = turn_hits(site().files, turn_id)
+    hits = turn_hits(current_site().files, turn_id)
     if hits is None:
         raise NotFound(f"there is no record of turn {turn_id[:128]}", field="id")
     return TurnHitList(hits=hits)
 
 
 def _memory_path(path: str) -> views.MemoryPath:
-    known = views.parse_path(path)
-    if known is None:
+    target = views.parse_path(path)
+    if target is None:
         raise _no_file(path)
-    return known
+    return target
 
 
 def _no_file(path: str) -> NotFound:
@@ -152,12 +159,12 @@ def _no_file(path: str) -> NotFound:
 @searching.route("GET", "/api/search", views.SearchAnswer, query=SearchQuery)
 def search(query: SearchQuery) -> views.SearchAnswer:
     """Search the memory; the best hits first."""
-    here = site()
+    site = current_site()
     if not query.q.strip():
         raise BadInput("q: expected something to search for, got only blanks", field="q")
-    zone = here.settings.zone
+    zone = site.settings.zone
     after, before = _time(query.after, "after", zone), _time(query.before, "before", zone)
-    began, engine = time.monotonic(), here.search()
+    began, engine = time.monotonic(), site.search()
     hits = engine.find(
         query.q, limit=query.limit, after=after, before=before, everywhere=query.scope == "all"
     )
@@ -194,13 +201,13 @@ def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
 @backlog.route("GET", "/api/backlog", BacklogView, query=Input)
 def items(_: Input) -> BacklogView:
     """Every item, in the file's order."""
-    return backlog_view(notes.load_backlog(site().files))
+    return backlog_view(notes.load_backlog(current_site().files))
 
 
 @backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
 def change(body: BacklogInput) -> Answer:
     """Add, tick, reopen or remove an item."""
-    files = site().files
+    files = current_site().files
     if not notes.plain_item(body.item):
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:

@@ -151,7 +151,7 @@ class Site:
         return not self.is_local and not self.settings.web.allow_commands
 
 
-def site() -> Site:
+def current_site() -> Site:
     return cast("Site", current_app.extensions[EXTENSION])
 
 

@@ -22,7 +22,15 @@ from mimikit.views.base import View
 from mimikit.views.chains import TaskDetail, TraceView
 from mimikit.views.diffs import DiffView
 from mimikit.views.tasks import OutputView, TaskList
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, id_taken, site
+from mimikit.web.api.routing import (
+    Answer,
+    ClientId,
+    EndpointRegistry,
+    Input,
+    Site,
+    current_site,
+    id_taken,
+)
 
 area = EndpointRegistry("tasks")
 
@@ -93,20 +101,20 @@ COMMAND_ANSWERS = {200: CommandOutcome, 202: CommandWaiting}
 @area.route("GET", "/api/tasks", TaskList, query=TasksQuery)
 def listed(query: TasksQuery) -> TaskList:
     """Running, queued and recently ended tasks."""
-    here = site()
-    live = here.state.consumer().live
-    return TaskList(tasks=tasks.listed(here.files, live, query.state, query.limit))
+    site = current_site()
+    live = site.state.consumer().live
+    return TaskList(tasks=tasks.listed(site.files, live, query.state, query.limit))
 
 
 @area.route("POST", "/api/tasks", {202: CreatedView}, body=TaskInput)
 def create(body: TaskInput) -> CreatedView:
     """Queue a task; idempotent by id."""
-    here = site()
+    site = current_site()
     request = request_of(body)
-    check_request(here, request)
-    task = requests.new_task(request, here.clock.now())
-    if not queue.submit(here.files, task):
-        known = queue.find(here.files, task.id, seats=(task.role,))
+    check_request(site, request)
+    task = requests.new_task(request, site.clock.now())
+    if not queue.submit(site.files, task):
+        known = queue.find(site.files, task.id, seats=(task.role,))
         if known is None or any(getattr(known.task, f) != getattr(task, f) for f in _COMPARED):
             raise id_taken(task.id, "task")
     return CreatedView(id=task.id)
@@ -115,36 +123,36 @@ def create(body: TaskInput) -> CreatedView:
 @area.route("GET", "/api/tasks/<task_id>", TaskDetail)
 def show(task_id: str) -> TaskDetail:
     """A task with its result, its events, and the other tasks of its trace."""
-    here = site()
-    known = tasks.find_snapshot(here.files, task_id)
+    site = current_site()
+    known = tasks.find_snapshot(site.files, task_id)
     if known is None:
         raise _no_task(task_id)
-    report = chains.task_report(here.files, known, here.state.consumer().live)
-    result = tasks.result_of(known, here.state.render)
-    usage = here.state.usage.of_task(task_id, known.task.created_at)
+    report = chains.task_report(site.files, known, site.state.consumer().live)
+    result = tasks.result_of(known, site.state.render)
+    usage = site.state.usage.of_task(task_id, known.task.created_at)
     return TaskDetail.of(report, result=result, usage=usage)
 
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
 def output(query: OutputQuery, task_id: str) -> OutputView:
     """The events of a task's or turn's run, from an offset on."""
-    here = site()
-    known = tasks.find_snapshot(here.files, task_id)
-    if known is None and not here.files.exists(paths.run_output(task_id)):
+    site = current_site()
+    known = tasks.find_snapshot(site.files, task_id)
+    if known is None and not site.files.exists(paths.run_output(task_id)):
         raise _no_task(task_id)
     # Checked before reading, so that the last output is not missed.
-    live = here.state.consumer().live
+    live = site.state.consumer().live
     is_over = known.completed_at is not None if known else task_id not in live
-    events, offset, at_end = tasks.output(here.files, task_id, int(query.offset))
+    events, offset, at_end = tasks.output(site.files, task_id, int(query.offset))
     return OutputView(events=events, offset=str(offset), ended=is_over and at_end)
 
 
 @area.route("GET", "/api/tasks/<task_id>/diff", DiffView)
 def diff(task_id: str) -> DiffView:
     """The changes of a task in the workspace; 404 without changes."""
-    here = site()
-    changes = diffs.of_task(here.files, task_id)
-    if changes is None and tasks.find_snapshot(here.files, task_id) is None:
+    site = current_site()
+    changes = diffs.of_task(site.files, task_id)
+    if changes is None and tasks.find_snapshot(site.files, task_id) is None:
         raise _no_task(task_id)
     if changes is None:
         message = f"task {task_id} changed no file, or what it changed is no longer kept"
@@ -155,35 +163,35 @@ def diff(task_id: str) -> DiffView:
 @area.route("POST", "/api/tasks/<task_id>/cancel", COMMAND_ANSWERS, body=CommandInput)
 def cancel(body: CommandInput, task_id: str) -> Answer:
     """Cancel a task, or the turn in progress."""
-    here = site()
-    is_turn = task_id in here.state.consumer().live or here.files.exists(
+    site = current_site()
+    is_turn = task_id in site.state.consumer().live or site.files.exists(
         paths.turn_started(task_id, 1)
     )
-    if not is_turn and tasks.find_snapshot(here.files, task_id) is None:
+    if not is_turn and tasks.find_snapshot(site.files, task_id) is None:
         raise _no_task(task_id)
-    return submit_command(here, "cancel", task_id, command_id=body.id)
+    return submit_command(site, "cancel", task_id, command_id=body.id)
 
 
 @area.route("POST", "/api/tasks/<task_id>/retry", COMMAND_ANSWERS, body=CommandInput)
 def retry(body: CommandInput, task_id: str) -> Answer:
     """Repeat a task, as a new one."""
-    here = site()
-    if tasks.find_snapshot(here.files, task_id) is None:
+    site = current_site()
+    if tasks.find_snapshot(site.files, task_id) is None:
         raise _no_task(task_id)
-    return submit_command(here, "retry", task_id, command_id=body.id)
+    return submit_command(site, "retry", task_id, command_id=body.id)
 
 
 @area.route("GET", "/api/traces/<trace_id>", TraceView, query=Input)
 def show_trace(_: Input, trace_id: str) -> TraceView:
     """The tasks and triggers of one trace."""
-    here = site()
-    consumer = here.state.consumer()
-    traced = tasks.in_trace(here.files, trace_id, consumer.live)
-    chain = chains.around(here.files, trace_id, traced, consumer.live)
+    site = current_site()
+    consumer = site.state.consumer()
+    traced = tasks.in_trace(site.files, trace_id, consumer.live)
+    chain = chains.around(site.files, trace_id, traced, consumer.live)
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
-    around = here.state.situation(consumer)
-    shown = [triggers.find(here.files, id_, around) for id_ in chain.triggers]
+    around = site.state.situation(consumer)
+    shown = [triggers.find(site.files, id_, around) for id_ in chain.triggers]
     return TraceView(
         tasks=traced,
         triggers=[trigger for trigger in shown if trigger],
@@ -192,12 +200,12 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
 
 
 def check_request(
-    here: Site, request: TaskRequest, profiles: Iterable[str] = ProfilesSettings.model_fields
+    site: Site, request: TaskRequest, profiles: Iterable[str] = ProfilesSettings.model_fields
 ) -> None:
     """Raise BadInput for an empty prompt or unknown profile, Refused for a forbidden command."""
     requests.check_request(request, sorted(profiles))
     permission.check_http_profile(
-        request.profile, is_local=here.is_local, allow_commands=here.settings.web.allow_commands
+        request.profile, is_local=site.is_local, allow_commands=site.settings.web.allow_commands
     )
 
 
@@ -206,7 +214,7 @@ def request_of(body: TaskInput) -> TaskRequest:
 
 
 def submit_command(
-    here: Site,
+    site: Site,
     action: Action,
     target: str,
     *,
@@ -214,7 +222,7 @@ def submit_command(
     args: dict[str, Any] | None = None,
 ) -> Answer:
     """Submit a command: the answer is its result, or its id if that takes longer."""
-    now = here.clock.now()
+    now = site.clock.now()
     command = Command(
         id=command_id or new_id("cmd", now),
         action=action,
@@ -222,12 +230,12 @@ def submit_command(
         args=args or {},
         created_at=now,
         origin="http",
-        remote=here.is_remote,
+        remote=site.is_remote,
     )
-    outcome = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_up)
-    result = outcome or queue.command_result(here.files, command.id)
+    outcome = queue.give_and_wait(site.files, command, is_served=site.state.consumer().is_up)
+    result = outcome or queue.command_result(site.files, command.id)
     existing = (
-        here.files.peek(paths.command(command.id), Command) if result is None else result.command
+        site.files.peek(paths.command(command.id), Command) if result is None else result.command
     )
     if existing is not None and _meaning(existing) != _meaning(command):
         raise id_taken(command.id, "command")

@@ -33,8 +33,8 @@ from mimikit.web.api.routing import (
     Input,
     Site,
     bad_value,
+    current_site,
     id_taken,
-    site,
 )
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
 
@@ -186,43 +186,43 @@ def _schedule(body: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Sche
 @area.route("GET", "/api/triggers", views.TriggerList, query=Input)
 def listed(_: Input) -> views.TriggerList:
     """Every trigger."""
-    here = site()
-    return views.TriggerList(triggers=views.listed(here.files, here.state.situation()))
+    site = current_site()
+    return views.TriggerList(triggers=views.listed(site.files, site.state.situation()))
 
 
 @area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=TriggerQuery)
 def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
     """A trigger, why it waits, its runs and its chain; also a removed one."""
-    here = site()
-    consumer = here.state.consumer()
-    zone = requests.zone_named(query.timezone) if query.timezone else here.settings.zone
+    site = current_site()
+    consumer = site.state.consumer()
+    zone = requests.zone_named(query.timezone) if query.timezone else site.settings.zone
     detail = chains.trigger_detail(
-        here.files, trigger_id, here.state.situation(consumer), consumer.live, zone
+        site.files, trigger_id, site.state.situation(consumer), consumer.live, zone
     )
     if detail is None:
         raise NotFound(f"there is no trigger {trigger_id}", field="id")
-    used = here.state.usage.of_trigger(trigger_id, here.clock.now())
+    used = site.state.usage.of_trigger(trigger_id, site.clock.now())
     return detail.model_copy(update={"usage": used})
 
 
 @area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)
 def preview(body: TimingInput) -> TriggerPreview:
     """Describe a timing in words, with its next times and costs; nothing is stored."""
-    here = site()
-    now = here.clock.now()
-    chosen = timing(body, now=now, zone=here.settings.zone)
+    site = current_site()
+    now = site.clock.now()
+    chosen = timing(body, now=now, zone=site.settings.zone)
     with bad_value():
         request = TaskRequest(prompt="preview", origin="http")
-        trigger = requests.new_trigger(here.files, request, chosen, now)
-    around, plan = here.state.situation(), trigger.schedule
-    every_s = here.settings.triggers.llm_eval_interval_s
+        trigger = requests.new_trigger(site.files, request, chosen, now)
+    around, plan = site.state.situation(), trigger.schedule
+    every_s = site.settings.triggers.llm_eval_interval_s
     return TriggerPreview(
         type=trigger.type,
         schedule=plan,
         condition=trigger.condition,
         cooldown=views.cooldown_of(trigger),
         words=trigger_words(trigger, around.title_of),
-        next=schedule.upcoming(plan, now=now, zone=here.settings.zone) if plan else [],
+        next=schedule.upcoming(plan, now=now, zone=site.settings.zone) if plan else [],
         notes=views.notes(trigger, around, asked_every_s=every_s),
     )
 
@@ -230,16 +230,16 @@ def preview(body: TimingInput) -> TriggerPreview:
 @area.route("POST", "/api/triggers", {202: CreatedTrigger}, body=NewTriggerInput)
 def create(body: NewTriggerInput) -> CreatedTrigger:
     """Create a trigger; idempotent by id."""
-    here = site()
-    tasks.check_request(here, tasks.request_of(body), requests.TRIGGER_PROFILES)
-    id_ = _repeated(here, body)
+    site = current_site()
+    tasks.check_request(site, tasks.request_of(body), requests.TRIGGER_PROFILES)
+    id_ = _repeated(site, body)
     if id_ is None:
-        new = _trigger_of(here, body, here.clock.now())
+        new = _trigger_of(site, body, site.clock.now())
         id_ = new.id
-        if not registry.create(here.files, new):
-            _repeated(here, body)  # a concurrent request
-    trigger, _ = views.active(here.files, id_)
-    every_s, around = here.settings.triggers.llm_eval_interval_s, here.state.situation()
+        if not registry.create(site.files, new):
+            _repeated(site, body)  # a concurrent request
+    trigger, _ = views.active(site.files, id_)
+    every_s, around = site.settings.triggers.llm_eval_interval_s, site.state.situation()
     notes = views.notes(trigger, around, asked_every_s=every_s) if trigger else []
     told = notify_words(trigger) if trigger else None
     return CreatedTrigger(id=id_, told=told, notes=notes)
@@ -248,41 +248,41 @@ def create(body: NewTriggerInput) -> CreatedTrigger:
 @area.route("POST", "/api/tasks/<task_id>/snooze", {202: CreatedTrigger}, body=SnoozeInput)
 def snooze(body: SnoozeInput, task_id: str) -> CreatedTrigger:
     """Repeat a reminder once, at another time."""
-    here = site()
-    location = queue.find(here.files, task_id, seats=("worker",))
+    site = current_site()
+    location = queue.find(site.files, task_id, seats=("worker",))
     if location is None or location.task.profile != REMINDER:
         raise NotFound(f"there is no reminder {task_id[:128]}", field="id")
     reminder = location.task
     again = NewTriggerInput(
         prompt=reminder.prompt, title=reminder.title, profile=REMINDER, **dict(body)
     )
-    plan = timing(again, now=here.clock.now(), zone=here.settings.zone).get("schedule")
+    plan = timing(again, now=site.clock.now(), zone=site.settings.zone).get("schedule")
     if plan is None or plan.run_at is None:
         raise BadInput(f"when: expected one time, got {body.when[:60]!r}", field="when")
     return create(again)
 
 
-def _trigger_of(here: Site, body: NewTriggerInput, now: datetime) -> Trigger:
+def _trigger_of(site: Site, body: NewTriggerInput, now: datetime) -> Trigger:
     """The trigger of a request at `now`."""
-    fields = timing(body, now=now, zone=here.settings.zone)
+    fields = timing(body, now=now, zone=site.settings.zone)
     fields.update(overlap=body.overlap, once=body.once, enabled=body.enabled)
     with bad_value():
-        trigger = requests.new_trigger(here.files, tasks.request_of(body), fields, now)
+        trigger = requests.new_trigger(site.files, tasks.request_of(body), fields, now)
     return trigger if body.notify_given is None else trigger.but(notify_given=body.notify_given)
 
 
-def _repeated(here: Site, body: NewTriggerInput) -> str | None:
+def _repeated(site: Site, body: NewTriggerInput) -> str | None:
     """The id of the trigger that this request created before, if any.
 
     Raises Conflict for another trigger with this id.
     """
     if body.id is None:
         return None
-    existing, broken = views.active(here.files, body.id)
+    existing, broken = views.active(site.files, body.id)
     if existing is not None and broken is None:
-        is_same = _meaning(_trigger_of(here, body, existing.created_at)) == _meaning(existing)
+        is_same = _meaning(_trigger_of(site, body, existing.created_at)) == _meaning(existing)
     else:
-        run = _last_run_of_removed(here, body.id)
+        run = _last_run_of_removed(site, body.id)
         if run is None and broken is None:
             return None
         asked = (body.prompt, body.title, body.profile)
@@ -301,39 +301,39 @@ def _meaning(trigger: Trigger) -> dict[str, object]:
     return shown.model_dump(include={*_COMPARED})
 
 
-def _last_run_of_removed(here: Site, trigger_id: str) -> Task | None:
-    lines = ledger.slots_of(here.files, trigger_id, 1)
+def _last_run_of_removed(site: Site, trigger_id: str) -> Task | None:
+    lines = ledger.slots_of(site.files, trigger_id, 1)
     ran = lines[-1].get("taskId") if lines and lines[-1].get("event") == "slot" else None
-    found = queue.find(here.files, ran) if isinstance(ran, str) and is_id(ran) else None
+    found = queue.find(site.files, ran) if isinstance(ran, str) and is_id(ran) else None
     return found.task if found else None
 
 
 @area.route("PATCH", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=TriggerChanges)
 def edit(body: TriggerChanges, trigger_id: str) -> Answer:
     """Change a trigger by a command; invalid changes are refused first."""
-    here = site()
-    _check_exists(here, trigger_id)
-    trigger, broken = views.active(here.files, trigger_id)
+    site = current_site()
+    _check_exists(site, trigger_id)
+    trigger, broken = views.active(site.files, trigger_id)
     if trigger is None or broken is not None:
         raise Conflict(f"its file is broken: {broken}; fix it there, or remove the trigger")
-    changes = _changes(here, trigger, body)
+    changes = _changes(site, trigger, body)
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
         request = TaskRequest(prompt=new.prompt, origin="http", profile=new.profile)
-        tasks.check_request(here, request, requests.TRIGGER_PROFILES)
-    registry.check_new(here.files, new)
+        tasks.check_request(site, request, requests.TRIGGER_PROFILES)
+    registry.check_new(site.files, new)
     if new.condition is not None and new.condition != trigger.condition:
         with bad_value():
-            requests.check_known(here.files, new.condition)
-    return tasks.submit_command(here, "trigger_edit", trigger_id, command_id=body.id, args=changes)
+            requests.check_known(site.files, new.condition)
+    return tasks.submit_command(site, "trigger_edit", trigger_id, command_id=body.id, args=changes)
 
 
-def _changes(here: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, Any]:
+def _changes(site: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, Any]:
     changes = body.model_dump(
         by_alias=True, mode="json", exclude_unset=True, exclude={"id", "timezone", *WHEN}
     )
     if timing_fields(body):
-        chosen = timing(body, now=here.clock.now(), zone=here.settings.zone)
+        chosen = timing(body, now=site.clock.now(), zone=site.settings.zone)
         changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it applies to conditions
@@ -375,11 +375,11 @@ def remove(body: CommandInput, trigger_id: str) -> Answer:
 
 
 def _command(action: tasks.Action, trigger_id: str, body: CommandInput) -> Answer:
-    here = site()
-    _check_exists(here, trigger_id)
-    return tasks.submit_command(here, action, trigger_id, command_id=body.id)
+    site = current_site()
+    _check_exists(site, trigger_id)
+    return tasks.submit_command(site, action, trigger_id, command_id=body.id)
 
 
-def _check_exists(here: Site, trigger_id: str) -> None:
-    if not here.files.exists(paths.trigger(trigger_id)):
+def _check_exists(site: Site, trigger_id: str) -> None:
+    if not site.files.exists(paths.trigger(trigger_id)):
         raise NotFound(f"there is no trigger {trigger_id}", field="id")
