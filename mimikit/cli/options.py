@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from mimikit.cli import client
 from mimikit.errors import BadInput
+from mimikit.language.time_vocabulary import fold, span_at
 from mimikit.protocol import triggers
 from mimikit.protocol.models import Notify
 from mimikit.protocol.records import bad_record
@@ -24,19 +25,6 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TriggerFields
 from mimikit.triggers import conditions, patterns, schedule
 
-_UNITS = {
-    word: seconds
-    for seconds, words in {
-        1: "s sec secs second seconds",
-        60: "m min mins minute minutes",
-        3600: "h hr hrs hour hours",
-        86400: "d day days",
-        604800: "w week weeks",
-    }.items()
-    for word in words.split()
-}
-_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([a-z]+)[\s,]*")
-_PLAIN_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 _DAY = re.compile(r"(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d\d))?")
 _MONTH = re.compile(r"(\d{4})-(\d\d)")
 _MAX_AGE_S = 100 * 366 * 86400
@@ -45,16 +33,12 @@ _FIELD = re.compile(r"^(when|cron|timezone): ")
 
 def parse_duration(text: str) -> float:
     """Seconds of `90s`, `10m`, `1h30m`, `2 days` or `45`; BadInput for anything else, and zero."""
-    folded = text.strip().lower()
-    parts = _PART.findall(folded)
-    if _PLAIN_NUMBER.fullmatch(folded):
-        parts = [(folded, "s")]
-    elif _PART.sub("", folded) or any(unit not in _UNITS for _, unit in parts):
-        parts = []
-    seconds = sum(float(count) * _UNITS[unit] for count, unit in parts)
-    if not seconds:
+    plain = fold(text).strip()
+    plain = f"{plain}s" if plain.isdecimal() else plain
+    interval = span_at(plain, 0)
+    if interval is None or interval.end < len(plain) or not interval.seconds:
         raise BadInput(f"expected a duration such as 90s, 10m, 2h or 1d, got {text[:40]!r}")
-    return seconds
+    return interval.seconds
 
 
 def parse_past(text: str, now: datetime, zone: tzinfo) -> datetime:

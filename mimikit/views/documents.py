@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
@@ -16,7 +15,10 @@ ROOT = "docs"
 MAX_FILES = 2_000
 MAX_ENTRIES = 20_000
 MAX_DEPTH = 16
-_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL)
+_MISSING = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP),
+    *(errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL),
+)
 _CONTROL = re.compile(r"[/\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -45,7 +47,20 @@ class Documents:
         self._state = Path(os.path.realpath(state))
 
     def listed(self) -> list[Document]:
-        return sorted(self._walk(), key=lambda document: document.path)
+        """At most MAX_FILES documents, by path."""
+        top, entries = self._workspace / ROOT, 0
+        documents: list[Document] = []
+        for place, folders, names in os.walk(top) if self._is_readable(top) else ():
+            folder = Path(place)
+            entries += len(folders) + len(names)
+            is_deepest = len(folder.relative_to(top).parts) >= MAX_DEPTH
+            inner = [name for name in sorted(folders) if is_name(name) and not is_deepest]
+            folders[:] = [name for name in inner if self._is_readable(folder / name)]
+            found = (self._document(folder / name) for name in sorted(names))
+            documents += [document for document in found if document]
+            if entries > MAX_ENTRIES or len(documents) >= MAX_FILES:
+                break
+        return sorted(documents[:MAX_FILES], key=lambda document: document.path)
 
     def read(self, path: str, limit: int) -> tuple[bytes, Document] | None:
         """At most `limit` bytes of a document; None when there is none.
@@ -69,26 +84,6 @@ class Documents:
             if error.errno in _MISSING:
                 return None
             raise StorageError(f"{path}: {error.strerror or error}") from error
-
-    def _walk(self) -> Iterator[Document]:
-        entries = files = 0
-        top = self._workspace / ROOT
-        if not self._is_readable(top):
-            return
-        for place, folders, names in os.walk(top):
-            folder = Path(place)
-            entries += len(folders) + len(names)
-            is_deepest = len(folder.relative_to(top).parts) >= MAX_DEPTH
-            inner = [name for name in sorted(folders) if is_name(name)]
-            folders[:] = [n for n in inner if not is_deepest and self._is_readable(folder / n)]
-            for name in sorted(names):
-                if document := self._document(folder / name):
-                    files += 1
-                    yield document
-                if files >= MAX_FILES:
-                    return
-            if entries > MAX_ENTRIES:
-                return
 
     def _document(self, file: Path) -> Document | None:
         if file.suffix != ".md" or not is_name(file.name):

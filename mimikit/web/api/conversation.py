@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, StringConstraints
 
 from mimikit.conversation import inbox
 from mimikit.errors import BadInput, BadRecord, Conflict, NotFound, UnsafeFile
+from mimikit.language.phrases import named_zone
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
@@ -76,15 +76,12 @@ def send(body: MessageInput) -> AcceptedView:
     """Send a message; it is on disk before the answer."""
     site = current_site()
     now = site.clock.now()
-    try:
-        zone = str(ZoneInfo(body.timezone)) if body.timezone else None
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        zone = None  # an unknown zone does not refuse the message
+    zone = named_zone(body.timezone)  # an unknown zone does not refuse the message
     item = InboxItem(
         id=body.id or new_id("msg", now),
         text=_not_blank(body.text),
         created_at=now,
-        timezone=zone,
+        timezone=zone and zone.key,
         locale=body.locale or None,
         quote=body.quote,
         remote=site.is_remote,
