@@ -112,7 +112,7 @@
  * @typedef {object} ErrorView
  * @property {ErrorDetail} error
  *
- * @typedef {object} Explanation What a trigger does now and why, and its past slots.
+ * @typedef {object} Explanation The current state of a trigger with its reasons, and its past slots.
  * @property {"waits" | "due" | "paused" | "blocked" | "cooling" | "running" | "broken" | "gone" | "unknown"} state
  * @property {Record<string, string>} headline
  * @property {Record<string, string>[]} lines
@@ -257,7 +257,7 @@
  * @property {Message[]} messages
  * @property {string | null} before
  *
- * @typedef {object} NodeExplanation One node of a condition with its last verdict.
+ * @typedef {object} NodeExplanation
  * @property {string} path
  * @property {number} depth
  * @property {string} type
@@ -353,7 +353,7 @@
  * @typedef {object} Session
  * @property {true} ok
  *
- * @typedef {object} SlotExplanation One ledger line. Times are text, as a user may have edited the file.
+ * @typedef {object} SlotExplanation A past slot, from the ledger. Times are unparsed: a user may have edited the file.
  * @property {string} at
  * @property {string | null} slot
  * @property {string | null} state
