@@ -344,16 +344,8 @@ class SummaryScheduler:
                 pieces = list[SummaryInput]()
                 with self.skip_unreadable(target.name):
                     pieces = self._lacking(target)
-<<<<<<< HEAD
-                except (UnsafeFile, ValueError) as error:  # skipped until a file changes
-                    facts = {"summary": target.name, "error": str(error)}
-                    self._store.log.write("audit", "archive_failed", **facts)
-                for pack in archive.packed(pieces):
-                    self._submit_if_due(target, pack, now)
-=======
                     for pack in archive.packed(pieces):
                         self._submit_if_due(target, pack, now)
->>>>>>> sup
                 if not pieces:
                     self._settled[name] = state
             self._targets.popleft()

@@ -65,7 +65,7 @@ def limited(after_s: float) -> Outcome:
     return Failed.unavailable("limited", "429", retry_at=START + timedelta(seconds=after_s))
 
 
-def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
+def test_the_retry_delay_doubles_and_no_run_starts_meanwhile() -> None:
     bench, rests = Bench(), list[float]()
     for _ in range(9):
         assert bench.run(BROKEN)
@@ -79,7 +79,7 @@ def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
     assert bench.rest_s() == 5
 
 
-def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
+def test_one_run_at_a_time_probes_an_engine_until_it_answers() -> None:
     bench = Bench()
     bench.run(BROKEN)
     bench.clock.advance(5)
@@ -97,7 +97,7 @@ def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
     assert not bench.registry.circuits.is_doubted("codex")
 
 
-def test_a_run_that_is_stopped_says_nothing_and_the_next_tries_it() -> None:
+def test_a_canceled_probe_leaves_the_circuit_open() -> None:
     bench = Bench()
     bench.run(BROKEN)
     bench.clock.advance(5)
@@ -107,7 +107,7 @@ def test_a_run_that_is_stopped_says_nothing_and_the_next_tries_it() -> None:
     assert bench.status().state == "ready"
 
 
-def test_somebody_may_have_it_tried_now_which_makes_no_rest_longer() -> None:
+def test_a_retry_on_request_does_not_extend_the_delay() -> None:
     bench = Bench()
     bench.run(limited(3600))
     for _ in range(3):
@@ -119,7 +119,7 @@ def test_somebody_may_have_it_tried_now_which_makes_no_rest_longer() -> None:
         bench.registry.try_now("gemini")
 
 
-def test_a_trouble_of_this_machine_is_that_of_one_role() -> None:
+def test_a_missing_sandbox_affects_one_role() -> None:
     bench = Bench()
     bench.run(Failed.unavailable("unready", "no sandbox"))
     assert bench.registry.for_role("worker").waiting == "no sandbox"
@@ -128,7 +128,7 @@ def test_a_trouble_of_this_machine_is_that_of_one_role() -> None:
     assert bench.registry.for_role("worker").waiting == "no sandbox"
 
 
-def test_what_can_be_seen_of_it_needs_no_rest() -> None:
+def test_a_reason_that_can_be_checked_needs_no_delay() -> None:
     bench = Bench()
     bench.mind.reason_unavailable = "logged out"
     bench.run(Failed("engine_unavailable", "logged out"))
@@ -137,7 +137,7 @@ def test_what_can_be_seen_of_it_needs_no_rest() -> None:
     assert bench.run(DONE)
 
 
-def test_a_limit_outlives_the_process_anything_else_is_tried_with_what_comes() -> None:
+def test_only_a_rate_limit_survives_a_restart() -> None:
     bench = Bench()
     bench.run(limited(3600))
     again = Bench({"codex": bench.status()})
@@ -161,7 +161,7 @@ def looked(bench: Bench, times: int) -> None:
         bench.clock.advance(2)
 
 
-def test_what_was_gone_and_is_back_is_tried_at_once() -> None:
+def test_an_engine_that_is_back_is_tried_immediately() -> None:
     bench = Bench()
     bench.run(limited(3600))
     looked(bench, 3)
@@ -172,7 +172,7 @@ def test_what_was_gone_and_is_back_is_tried_at_once() -> None:
     assert bench.run(DONE)
 
 
-def test_what_looks_well_all_the_time_is_no_sign() -> None:
+def test_an_engine_that_always_looks_available_is_not_retried_early() -> None:
     bench = Bench()
     bench.mind.is_there = True
     bench.run(limited(3600))
