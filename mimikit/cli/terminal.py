@@ -309,11 +309,11 @@ def engine_lines(engines: Mapping[str, EngineStatus]) -> dict[str, bool]:
 
 def waiting_reason(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
     """Why an engine is waited for, in a few words."""
-    from mimikit.engines.registry import want_words
+    from mimikit.engines.registry import problem_words
 
     is_plain = engine.want in ("limited", "unreachable", "broken")  # the reason is for the log
     if is_plain or not engine.reason:
-        return one_line(want_words(engine, now, zone)["en"])
+        return one_line(problem_words(engine, now, zone)["en"])
     return one_line(engine.reason)
 
 
@@ -321,12 +321,12 @@ def waiting_lines(
     engines: Mapping[str, EngineStatus], now: datetime, zone: ZoneInfo
 ) -> Iterator[str]:
     """The engines that something waits for: why, what waits, and what may be done."""
-    from mimikit.engines.registry import want_words
+    from mimikit.engines.registry import problem_words
 
     for engine in engines.values():
         what = waiting_words(engine.messages, engine.tasks)
         if engine.state == "waiting" and what:
-            why = one_line(want_words(engine, now, zone)["en"])
+            why = one_line(problem_words(engine, now, zone)["en"])
             retry = f"`mimikit engine try {engine.engine}` tries it now"
             yield f"{why}; {what}; {retry}; `mimikit engine use builtin` goes on without it"
 

@@ -20,7 +20,7 @@ from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
-from mimikit.engines.setup import tried_apart
+from mimikit.engines.setup import test_in_child
 from mimikit.errors import (
     BadInput,
     Conflict,
@@ -107,7 +107,7 @@ def build_web(
     search: Callable[[], MemorySearch],
     is_local: bool = True,
     assets: Assets | None = None,
-    trial: Trial = tried_apart,
+    trial: Trial = test_in_child,
 ) -> Flask:
     """The app of one web process.
 

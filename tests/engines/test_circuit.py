@@ -66,12 +66,12 @@ def test_a_run_that_started_before_it_was_opened_neither_closes_nor_prolongs_it(
 
 
 def test_a_probe_that_ends_without_a_word_makes_room_for_the_next() -> None:
-    it = probed(opened()).left("t1")
+    it = probed(opened()).released("t1")
     assert it.may_start(it.probe_at)
 
 
 def test_a_probe_that_somebody_asked_for_starts_at_once_and_does_not_double_the_rest() -> None:
-    it = opened(retry_in_s=3600).probe_now(NOW, asked=True)
+    it = opened(retry_in_s=3600).probe_now(NOW, manual=True)
     assert it.may_start(NOW)
     again = opened(it.started("t1"))
     assert again.failures == it.failures

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from mimikit.engines.base import Failed, Outcome
 from mimikit.engines.limits import retry_at
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import EngineWant
+from mimikit.protocol.models import EngineProblem
 
 _TOO_LONG = re.compile(r"room in the model's context window|context_length_exceeded")
-_WORDS: dict[EngineWant, re.Pattern[str]] = {
+_WORDS: dict[EngineProblem, re.Pattern[str]] = {
     "limited": re.compile(
         r"\b429\b|too many requests|rate limit|usage limit|quota exceeded|insufficient_quota"
         r"|at capacity|\b503\b|overloaded",
@@ -33,7 +33,7 @@ _WORDS: dict[EngineWant, re.Pattern[str]] = {
         r"high demand|status:? 5\d\d\b|stream disconnected|stream closed", re.IGNORECASE
     ),
 }
-_KINDS: dict[str, EngineWant] = {
+_KINDS: dict[str, EngineProblem] = {
     "usageLimitExceeded": "limited",
     "rateLimitExceeded": "limited",
     "serverOverloaded": "limited",
@@ -46,7 +46,7 @@ _KINDS: dict[str, EngineWant] = {
     "responseTooManyFailedAttempts": "broken",
 }
 """The `codexErrorInfo` that mean that codex is unavailable."""
-_STATUSES: dict[int, EngineWant] = {401: "logged_out", 403: "logged_out", 429: "limited"}
+_STATUSES: dict[int, EngineProblem] = {401: "logged_out", 403: "logged_out", 429: "limited"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class EngineFailure:
     """Why a turn failed."""
 
     message: str
-    want: EngineWant | None = None
+    want: EngineProblem | None = None
     """Why codex is unavailable; None: the work itself failed."""
     too_long: bool = False
     """The prompt does not fit the model's context."""
@@ -77,7 +77,7 @@ def failure_of_message(message: str, now: datetime) -> EngineFailure:
     """A failure by its message alone."""
     if is_context_overflow(message):
         return EngineFailure(message, too_long=True)
-    wants: list[EngineWant] = [want for want, words in _WORDS.items() if words.search(message)]
+    wants: list[EngineProblem] = [want for want, words in _WORDS.items() if words.search(message)]
     want = wants[0] if wants else None
     return EngineFailure(
         message, want, retry_at=retry_at(message, now) if want == "limited" else None

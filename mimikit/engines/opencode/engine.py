@@ -20,12 +20,12 @@ from mimikit.engines import process
 from mimikit.engines.base import (
     FAULTS,
     Done,
-    EngineAbsence,
     Failed,
     Outcome,
     RunSpec,
     ToolReply,
     ToolSpec,
+    UnavailableReason,
     ends_turn,
     fault_outcome,
     stop_outcome,
@@ -86,7 +86,7 @@ class OpencodeEngine(ProgramEngine):
             return stop_outcome(request.cancel.reason)
         place = cli.find(self._opencode)
         if (reason := self.unavailable(request.role)) or place is None:
-            want = reason.want if isinstance(reason, EngineAbsence) else "unready"
+            want = reason.want if isinstance(reason, UnavailableReason) else "unready"
             return Failed.unavailable(want, reason or "opencode is gone")
         try:
             model = cli.model_of(request.model)
@@ -132,7 +132,7 @@ class OpencodeEngine(ProgramEngine):
             self._limits,
             network=network,
             left_s=lambda: max(0.0, until - time.monotonic()),
-            most_s=MOST_CALL_S,
+            max_call_s=MOST_CALL_S,
         )
 
 

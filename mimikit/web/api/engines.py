@@ -17,7 +17,7 @@ from mimikit.engines import setup
 from mimikit.engines.setup import TrialRequest
 from mimikit.errors import BadInput, BadSettings, Conflict, NotFound
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, EngineWant, Instant
+from mimikit.protocol.models import EngineProblem, EngineStatus, Instant
 from mimikit.protocol.records import bad_record
 from mimikit.views.base import View
 from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, bad_value, site
@@ -106,7 +106,7 @@ class EngineView(View):
     """The variable that holds the key."""
     state: Literal["ready", "waiting", "unknown"]
     """Unknown while no consumer runs, and for an engine that was never used."""
-    want: EngineWant | None
+    want: EngineProblem | None
     reason: str | None
     until: Instant | None
     tasks: int

@@ -144,7 +144,7 @@ def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields
         raise BadInput(
             f"schedule: expected one of schedule, condition, when; got {got}", field="schedule"
         )
-    zone = requests.zone_named(body.timezone) if body.timezone else zone
+    zone = requests.time_zone(body.timezone) if body.timezone else zone
     fields = TriggerFields()
     if body.cooldown is not None:
         fields["cooldown"] = body.cooldown
@@ -164,7 +164,7 @@ def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields
 def _schedule(body: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
     if body.timezone:
         with bad_value("schedule.timezone"):
-            zone = requests.zone_named(body.timezone)
+            zone = requests.time_zone(body.timezone)
     run_at = None
     if body.run_at is not None:
         try:
@@ -200,7 +200,7 @@ def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
     """One trigger: why it waits, what it did, and its chain; also one that was removed."""
     here = site()
     consumer = here.state.consumer()
-    zone = requests.zone_named(query.timezone) if query.timezone else here.settings.zone
+    zone = requests.time_zone(query.timezone) if query.timezone else here.settings.zone
     detail = chains.trigger_detail(
         here.files, trigger_id, here.state.situation(consumer), consumer.live, zone
     )
@@ -335,7 +335,7 @@ def edit(body: TriggerChanges, trigger_id: str) -> Answer:
     registry.check_new(here.files, new)
     if new.condition is not None and new.condition != trigger.condition:
         with bad_value():
-            requests.check_known(here.files, new.condition)
+            requests.check_subjects(here.files, new.condition)
     return tasks.give_command(here, "trigger_edit", trigger_id, command_id=body.id, args=changes)
 
 
@@ -349,7 +349,7 @@ def _changes(here: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, An
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it belonged to the condition
     elif body.timezone is not None:
-        zone = requests.zone_named(body.timezone).key
+        zone = requests.time_zone(body.timezone).key
         if trigger.schedule is None or trigger.schedule.interval is not None:
             raise BadInput(
                 "timezone: expected it for a trigger with a time of day, got one without",
