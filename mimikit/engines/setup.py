@@ -330,7 +330,7 @@ class TrialReport(BaseModel):
     field: str | None = None
 
 
-def test_in_child(request: TrialRequest, state: Path) -> TrialReport:
+def run_test_in_child(request: TrialRequest, state: Path) -> TrialReport:
     """Test it in a child process. Raises Conflict while another test is running."""
     if not _test_lock.acquire(blocking=False):
         raise Conflict("another endpoint is being tested; wait for it")

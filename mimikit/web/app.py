@@ -20,15 +20,8 @@ from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
-from mimikit.engines.setup import test_in_child
-from mimikit.errors import (
-    BadInput,
-    Conflict,
-    MimikitError,
-    NotFound,
-    Refused,
-    StorageError,
-)
+from mimikit.engines.setup import run_test_in_child
+from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
 from mimikit.views.documents import Documents
@@ -107,7 +100,7 @@ def build_web(
     search: Callable[[], MemorySearch],
     is_local: bool = True,
     assets: Assets | None = None,
-    trial: Trial = test_in_child,
+    trial: Trial = run_test_in_child,
 ) -> Flask:
     """The app of one web process.
 
