@@ -322,7 +322,7 @@ def fault_outcome(name: str, request: RunSpec, error: Exception, want: EnginePro
     return Failed("error", message)
 
 
-class UnavailableReason(str):
+class EngineOutage(str):
     """Why an engine is unavailable: a message with its kind and known end."""
 
     want: EngineProblem

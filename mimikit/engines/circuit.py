@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from mimikit.clock import Clock
-from mimikit.engines.base import Failed, Outcome, ProbedEngine, UnavailableReason
+from mimikit.engines.base import EngineOutage, Failed, Outcome, ProbedEngine
 from mimikit.protocol.models import EngineProblem, EngineStatus, Role
 
 MIN_REST_S, MAX_REST_S = 5.0, 300.0
@@ -96,12 +96,12 @@ class Circuits:
             known.want or "unready", known.reason or "", now, until or now, known.until
         )
 
-    def reason(self, engine: str, role: Role) -> UnavailableReason | None:
+    def reason(self, engine: str, role: Role) -> EngineOutage | None:
         """Why no run may start now; None if one may."""
         with self._lock:
             return self._reason(engine, role)
 
-    def begin(self, engine: str, role: Role, run_id: str) -> UnavailableReason | None:
+    def begin(self, engine: str, role: Role, run_id: str) -> EngineOutage | None:
         """Register a run; or why it may not start."""
         with self._lock:
             if (reason := self._reason(engine, role)) is not None:
@@ -183,11 +183,11 @@ class Circuits:
             if key[0] == engine and (role is None or key[1] in (None, role))
         ]
 
-    def _reason(self, engine: str, role: Role) -> UnavailableReason | None:
+    def _reason(self, engine: str, role: Role) -> EngineOutage | None:
         now = self._clock.now()
         for it in (self._circuits[key] for key in self._keys(engine, role)):
             if not it.may_start(now):
-                return UnavailableReason(it.reason, it.want, it.until)
+                return EngineOutage(it.reason, it.want, it.until)
         return None
 
 

@@ -15,10 +15,10 @@ from mimikit.config import OWN_ENGINES, ProfileSettings, Settings
 from mimikit.engines.base import (
     CodeEngine,
     Engine,
+    EngineOutage,
     Failed,
     Outcome,
     ProbedEngine,
-    UnavailableReason,
     WarmEngine,
 )
 from mimikit.engines.circuit import Circuits, HealthCheck, is_conclusive, is_rejection
@@ -222,11 +222,11 @@ class EngineRegistry:
         with self._lock:
             return dict(self._tasks)
 
-    def wait_reason(self, engine: str, role: Role) -> UnavailableReason | None:
+    def wait_reason(self, engine: str, role: Role) -> EngineOutage | None:
         """Why no run of that role can start now; None if one can."""
         reason = self._engines[engine].unavailable(role) if engine in self._engines else None
         if reason is not None:
-            return reason if isinstance(reason, UnavailableReason) else UnavailableReason(reason)
+            return reason if isinstance(reason, EngineOutage) else EngineOutage(reason)
         return self.circuits.reason(engine, role)
 
     # ---- the choice
@@ -235,14 +235,11 @@ class EngineRegistry:
         return [CODEX, OPENCODE, *self._settings.engines, LOCAL]
 
     def _choose(self, seat: ProfileSettings, role: Role, by_code: bool) -> EngineChoice:
-        used = self._settings.engine_order
-        order = [name for given in seat.order for name in (used if given == "auto" else [given])]
+        order = _expand_auto(seat.order, self._settings.engine_order)
         code, has_code = self._engines.get(CODE), not {"auto", LOCAL}.isdisjoint(order)
         if by_code and has_code and code is not None:
             return EngineChoice(code, seat)
-        names = [
-            name for given in order for name in (self._auto_order() if given == "auto" else [given])
-        ]
+        names = _expand_auto(order, self._auto_order())
         if role == "worker" or (role == "planner" and self._has_other(names, order)):
             names = [name for name in names if name != LOCAL]
         reasons: dict[str, str] = {}
@@ -284,10 +281,14 @@ class EngineRegistry:
         return name in order or (name in self._used and not is_gone)
 
 
+def _expand_auto(names: list[str], engines: list[str]) -> list[str]:
+    return [one for name in names for one in (engines if name == "auto" else [name])]
+
+
 def problem_of(reason: str | None) -> EngineProblem | None:
     if reason is None:
         return None
-    return reason.want if isinstance(reason, UnavailableReason) else "unready"
+    return reason.want if isinstance(reason, EngineOutage) else "unready"
 
 
 def problem_words(status: EngineStatus, now: datetime, zone: ZoneInfo) -> Words:

@@ -37,7 +37,7 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
     def on_event(kind: EventKind, text: str, data: dict[str, object]) -> None:
         if kind == "usage" and meter is not None:
             with contextlib.suppress(ValidationError):
-                meter.told = Usage.model_validate(data, strict=False)
+                meter.reported = Usage.model_validate(data, strict=False)
             if meter.is_over:
                 cancel.cancel("budget")
         else:
@@ -50,7 +50,7 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
         if meter is not None:
             _settle(context, meter, settled, cancel)
     if meter is not None and outcome.status != "done":
-        outcome = replace(outcome, usage=outcome.usage if outcome.usage.tokens else meter.told)
+        outcome = replace(outcome, usage=outcome.usage if outcome.usage.tokens else meter.reported)
         if cancel.reason == "budget":
             message = hold_message(BudgetHold("task", meter.cap, meter.cap))
             outcome = Failed(
@@ -87,11 +87,11 @@ def used_by(
 ) -> tuple[Usage | None, bool]:
     """The usage of a run, and whether it is estimated. Pure."""
     if outcome is None:
-        return (meter.told, True) if meter.told.tokens else (None, False)
+        return (meter.reported, True) if meter.reported.tokens else (None, False)
     if outcome.usage.tokens:
         return outcome.usage, False
-    if meter.told.tokens:  # a canceled run: its last report is a lower bound
-        return meter.told, True
+    if meter.reported.tokens:  # a canceled run: its last report is a lower bound
+        return meter.reported, True
     if not has_begun or outcome.reason in _UNUSED:
         return None, False
     return Usage(input_tokens=outcome.prompt_tokens, output_tokens=tokens.count(outcome.text)), True

@@ -29,12 +29,12 @@ class RunTrail:
         self._engine, self._call = engine, call
         self._calls: list[ToolUse] = []
 
-    def call(self, name: str, given: Mapping[str, object]) -> ToolReply:
-        reply = self._call(name, given)
+    def call(self, name: str, args: Mapping[str, object]) -> ToolReply:
+        reply = self._call(name, args)
         if len(self._calls) < MOST_CALLS:
             text = ""
             with contextlib.suppress(ValueError, RecursionError):  # not expressible as JSON
-                text = as_json(dict(given))
+                text = as_json(dict(args))
             self._calls.append(
                 ToolUse(
                     name=_truncated(name, 100),

@@ -109,7 +109,7 @@ class DelegateArguments(_PlannedArguments):
     """
 
     type: Literal["oneshot", "conditional"] = "oneshot"
-    after: Annotated[Ids, Field(description="ids, or labels given before, that it waits for")] = []
+    after: Annotated[Ids, Field(description="ids or earlier labels that it waits for")] = []
     max_attempts: Annotated[int, Field(ge=1, le=10, description="1 to 10")] = 1
 
 

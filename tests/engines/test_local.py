@@ -19,11 +19,11 @@ import pytest
 from mimikit.config import Settings
 from mimikit.engines.base import (
     CancelToken,
+    EngineOutage,
     Failed,
     Outcome,
     ToolReply,
     TurnInput,
-    UnavailableReason,
     stop_outcome,
 )
 from mimikit.engines.local import dialogue, weights
@@ -310,7 +310,7 @@ def test_a_file_that_is_no_model_is_said_before_anything_runs(
     if content is not None:
         path.write_bytes(content)
     reason = make(path).unavailable("teller")
-    assert isinstance(reason, UnavailableReason)
+    assert isinstance(reason, EngineOutage)
     assert reason.want == "missing"
     assert said in reason
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import Failed, Outcome, ToolReply, ToolSpec, TurnInput, UnavailableReason
+from mimikit.engines.base import EngineOutage, Failed, Outcome, ToolReply, ToolSpec, TurnInput
 from mimikit.engines.openai.dialogue import DROPPED
 from mimikit.tools.session import TellerSession
 from tests.support.endpoint import KEY, EndpointGround, endpoint_ground
@@ -372,7 +372,7 @@ def test_without_the_package_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("mimikit.engines.openai.endpoint.PACKAGE", "openai_is_not_here")
     reason = here.engine(None).unavailable()
-    assert isinstance(reason, UnavailableReason)
+    assert isinstance(reason, EngineOutage)
     assert (reason.want, "pip install 'mimikit-assistant[openai]'" in reason) == ("missing", True)
 
 

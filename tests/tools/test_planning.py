@@ -145,7 +145,7 @@ def test_asking_a_model_says_what_it_costs() -> None:
 
 
 @pytest.mark.parametrize(("tool", "arguments", "said"), [
-    ("delegate", {"after": ["nobody"]}, "label given before"),
+    ("delegate", {"after": ["nobody"]}, "an earlier label"),
     ("delegate", {"type": "conditional"}, "condition"),
     ("delegate", {"condition": {"type": "file_exists", "params": {"path": "a"}}}, "conditional"),
     ("schedule", {}, "one of interval"),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mimikit.engine_settings import CodexSettings
 from mimikit.engines import process
-from mimikit.engines.base import RunSpec, UnavailableReason
+from mimikit.engines.base import EngineOutage, RunSpec
 from mimikit.engines.process_marks import MARK
 from mimikit.sandbox import programs
 
@@ -110,11 +110,11 @@ def unavailable(settings: CodexSettings) -> str | None:
     if place is None:
         wanted = str(Path(settings.path).expanduser()) if settings.path else "codex"
         said = f"{programs.why_missing(wanted)}; pip install 'mimikit-assistant[codex]'"
-        return UnavailableReason(said, "missing")
+        return EngineOutage(said, "missing")
     version = version_of(place.program)
     if version is None:
         said = f"expected a version from {place.program}, got none; install codex again"
-        return UnavailableReason(said, "missing")
+        return EngineOutage(said, "missing")
     if version < LEAST_VERSION:
         least, got = (".".join(map(str, v)) for v in (LEAST_VERSION, version))
         return f"expected codex {least} or newer, got {got}; update it"
@@ -124,7 +124,7 @@ def unavailable(settings: CodexSettings) -> str | None:
             "a pattern, so its login is not hidden from shells; set `codex.home` to another"
         )
     if (temporary := _temporary_around(place.home)) is not None:
-        return UnavailableReason(
+        return EngineOutage(
             f"expected a home outside of {temporary}, the folder of temporary files, got "
             f"{place.home}: codex runs no commands from there; set `codex.home` to another",
             "unready",
@@ -132,7 +132,7 @@ def unavailable(settings: CodexSettings) -> str | None:
     elsewhere = os.environ.get(_API_KEY) or "model_provider" in settings.config
     if not elsewhere and not (place.home / "auth.json").exists():
         said = f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
-        return UnavailableReason(said, "logged_out")
+        return EngineOutage(said, "logged_out")
     return None
 
 

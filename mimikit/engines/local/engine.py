@@ -18,10 +18,10 @@ from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engines.base import (
     CancelToken,
+    EngineOutage,
     Failed,
     Outcome,
     RunSpec,
-    UnavailableReason,
     stop_outcome,
 )
 from mimikit.engines.kept_server import KeptServer
@@ -66,15 +66,15 @@ class LocalEngine:
 
     def unavailable(self, role: Role | None = None) -> str | None:
         if role == "worker":
-            return UnavailableReason("it only talks and plans", "unready")
+            return EngineOutage("it only talks and plans", "unready")
         if not endpoints.is_installed():
-            return UnavailableReason(endpoints.MISSING, "missing")
+            return EngineOutage(endpoints.MISSING, "missing")
         if self._program == PROGRAM and util.find_spec(model_server.PACKAGE) is None:
-            return UnavailableReason(MISSING, "missing")
+            return EngineOutage(MISSING, "missing")
         try:
             self._model_path()
         except EngineError as error:
-            return UnavailableReason(str(error), "missing")
+            return EngineOutage(str(error), "missing")
         return None
 
     def close(self) -> None:

@@ -20,12 +20,12 @@ from mimikit.engines.base import (
     FAULTS,
     CancelToken,
     Done,
+    EngineOutage,
     Failed,
     Outcome,
     RunSpec,
     ToolReply,
     ToolSpec,
-    UnavailableReason,
     ends_turn,
     fault_outcome,
     stop_outcome,
@@ -89,11 +89,11 @@ class OpenAIEngine:
 
     def unavailable(self, role: Role | None = None) -> str | None:
         if not endpoints.is_installed():
-            return UnavailableReason(endpoints.MISSING, "missing")
+            return EngineOutage(endpoints.MISSING, "missing")
         try:
             key_of(self._name, self._settings, self._state)
         except EngineError as error:
-            return UnavailableReason(str(error), "logged_out")
+            return EngineOutage(str(error), "logged_out")
         return self._sandbox.unavailable() if role == "worker" else None
 
     def recheck(self) -> None: ...
@@ -110,7 +110,7 @@ class OpenAIEngine:
         if request.cancel.reason is not None:
             return stop_outcome(request.cancel.reason)
         if reason := self.unavailable(request.role):
-            want = reason.want if isinstance(reason, UnavailableReason) else "unready"
+            want = reason.want if isinstance(reason, EngineOutage) else "unready"
             return Failed.unavailable(want, reason)
         try:
             key = key_of(self._name, self._settings, self._state)

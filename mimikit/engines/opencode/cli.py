@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mimikit.engine_settings import OpencodeSettings
 from mimikit.engines import process
-from mimikit.engines.base import UnavailableReason
+from mimikit.engines.base import EngineOutage
 from mimikit.engines.openai.dialogue import table_of
 from mimikit.errors import EngineError
 from mimikit.protocol import paths
@@ -82,17 +82,17 @@ def unavailable(settings: OpencodeSettings) -> str | None:
     if place is None:
         wanted = str(Path(settings.path).expanduser()) if settings.path else "opencode"
         said = f"{programs.why_missing(wanted)}; install opencode (`opencode-ai` of npm)"
-        return UnavailableReason(said, "missing")
+        return EngineOutage(said, "missing")
     try:
         providers = owner_settings(place).get("provider")
         logins = _table(place.login)
     except EngineError as error:
-        return UnavailableReason(str(error), "unready")
+        return EngineOutage(str(error), "unready")
     # Without any it would use a free model of its maker's, which nobody has chosen.
     if providers or logins or settings.model or any(os.environ.get(name) for name in settings.env):
         return None
     said = f"opencode has no provider: no login in {place.login}, none in {place.config}"
-    return UnavailableReason(f"{said}; run `opencode auth login`", "logged_out")
+    return EngineOutage(f"{said}; run `opencode auth login`", "logged_out")
 
 
 def owner_settings(place: OpencodeLocation) -> dict[str, object]:

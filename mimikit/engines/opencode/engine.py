@@ -20,12 +20,12 @@ from mimikit.engines import process
 from mimikit.engines.base import (
     FAULTS,
     Done,
+    EngineOutage,
     Failed,
     Outcome,
     RunSpec,
     ToolReply,
     ToolSpec,
-    UnavailableReason,
     ends_turn,
     fault_outcome,
     stop_outcome,
@@ -86,7 +86,7 @@ class OpencodeEngine(ProgramEngine):
             return stop_outcome(request.cancel.reason)
         place = cli.find(self._opencode)
         if (reason := self.unavailable(request.role)) or place is None:
-            want = reason.want if isinstance(reason, UnavailableReason) else "unready"
+            want = reason.want if isinstance(reason, EngineOutage) else "unready"
             return Failed.unavailable(want, reason or "opencode is gone")
         try:
             model = cli.model_of(request.model)
