@@ -1,4 +1,4 @@
-"""Base of engines that are programs with their own login: codex, opencode."""
+"""Base class of engines that are programs with their own login: codex, opencode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REMEMBER_S = 5.0
 
 
 class ProgramEngine:
-    """Caches whether the program is available, and notices a new login."""
+    """Checks whether the program is installed, and whether its login has changed."""
 
     def __init__(self) -> None:
         self._logged_out: object = None
@@ -22,7 +22,7 @@ class ProgramEngine:
         self.recheck()
 
     def check_program(self) -> str | None:
-        """Why the program cannot be used; `unavailable` caches it for some seconds."""
+        """Why the program is unavailable; cached for some seconds."""
         raise NotImplementedError
 
     def login_files(self) -> list[Path]:
@@ -42,7 +42,7 @@ class ProgramEngine:
         self._check = lambda: check(time.monotonic() // _REMEMBER_S)
 
     def has_recovered(self, want: EngineProblem) -> bool:
-        """Whether the program, or a new login, is there; other problems need a run as the probe."""
+        """Whether the program was installed or its login changed; other reasons need a run."""
         self.recheck()
         if want == "logged_out" and self._logged_out == self._login():
             return False
@@ -60,7 +60,7 @@ class ProgramEngine:
 
 
 def file_stamp(path: Path) -> tuple[int, int, int] | None:
-    """Changes when the file is replaced or written."""
+    """Inode, mtime and size of a file, to notice a change."""
     with contextlib.suppress(OSError):
         found = path.stat()
         return found.st_ino, found.st_mtime_ns, found.st_size

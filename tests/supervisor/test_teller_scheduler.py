@@ -22,6 +22,8 @@ from mimikit.protocol.models import (
     TurnAttempt,
     TurnRecord,
 )
+from mimikit.protocol.results import TaskResult
+from mimikit.protocol.triggers import PlanResult
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import SLICE_S
@@ -257,7 +259,7 @@ def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     product, steps = client.product, list[str]()
-    end_run, start, apply = product.applier.end_run, product.seat.start, product.applier.apply_turn
+    end_run, start, apply = product.applier.end_run, product.seat.start, product.applier.apply
 
     def slow_end(seat: QueueName, task_id: str) -> None:
         product.clock.advance(SLICE_S / 4)
@@ -268,13 +270,14 @@ def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
         steps.append("turn")
         start(job)
 
-    def applied(record: TurnRecord) -> bool:
-        steps.append(f"applied {record.author}")
+    def applied(record: TurnRecord | PlanResult | TaskResult) -> bool:
+        if isinstance(record, TurnRecord):
+            steps.append(f"applied {record.author}")
         return apply(record)
 
     monkeypatch.setattr(product.applier, "end_run", slow_end)
     monkeypatch.setattr(product.seat, "start", begun)
-    monkeypatch.setattr(product.applier, "apply_turn", applied)
+    monkeypatch.setattr(product.applier, "apply", applied)
     ended_runs(client, 60)
     client.say("m1", "hello")
     product.idle()
