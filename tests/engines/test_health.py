@@ -10,7 +10,7 @@ from mimikit.config import Settings
 from mimikit.engines.base import Done, Failed, Outcome, stop_outcome
 from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import BadInput
-from mimikit.protocol.models import EngineStatus, EngineWant, Role
+from mimikit.protocol.models import EngineProblem, EngineStatus, Role
 from tests.support.product import START
 from tests.support.twins import FakeClock, ScriptedEngine
 
@@ -24,7 +24,7 @@ class PulledAway(ScriptedEngine):
     def recheck(self) -> None:
         self.looks += 1
 
-    def is_mended(self, want: EngineWant) -> bool:
+    def has_recovered(self, want: EngineProblem) -> bool:
         self.looks += 1
         return self.is_there
 
@@ -46,7 +46,7 @@ class Bench:
         if self.registry.begin("codex", role, run_id) is not None:
             return False
         self.registry.record_outcome("codex", role, run_id, outcome)
-        self.registry.circuits.left("codex", run_id)
+        self.registry.circuits.release("codex", run_id)
         return True
 
     def status(self) -> EngineStatus:
@@ -92,9 +92,9 @@ def test_one_run_at_a_time_probes_an_engine_until_it_answers() -> None:
     bench.registry.circuits.answered("codex", "t1")
     assert bench.registry.for_role("worker").waiting is None
     assert bench.registry.begin("codex", "teller", "turn1") is None
-    assert bench.registry.circuits.is_doubted("codex")
+    assert bench.registry.circuits.is_tripped("codex")
     bench.registry.record_outcome("codex", "worker", "t1", DONE)
-    assert not bench.registry.circuits.is_doubted("codex")
+    assert not bench.registry.circuits.is_tripped("codex")
 
 
 def test_a_canceled_probe_leaves_the_circuit_open() -> None:
@@ -155,7 +155,7 @@ def looked(bench: Bench, times: int) -> None:
     """Let it be looked at so often, each look to its end."""
     for _ in range(times):
         bench.registry.check_if_back("codex")
-        look = bench.registry._probes["codex"]
+        look = bench.registry._health_checks["codex"]
         if look._thread is not None:
             look._thread.join(20)
         bench.clock.advance(2)

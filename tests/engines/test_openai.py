@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import EngineAbsence, Failed, Outcome, ToolReply, ToolSpec
+from mimikit.engines.base import EngineOutage, Failed, Outcome, ToolReply, ToolSpec
 from mimikit.engines.openai.dialogue import DROPPED
 from mimikit.tools.session import TellerSession
 from tests.support.endpoint import KEY, EndpointGround, endpoint_ground
@@ -167,7 +167,7 @@ def test_a_model_that_never_ends_is_ended(here: EndpointGround) -> None:
         outcome = carried_out(here, llm, tools=(LOOK,))
         assert len(llm.requests) == 12
     assert outcome.status == "failed"
-    assert "12 rounds" in str(outcome.error)
+    assert "12 requests" in str(outcome.error)
 
 
 def test_the_oldest_outputs_are_dropped_when_the_context_is_full(here: EndpointGround) -> None:
@@ -201,9 +201,9 @@ def test_a_wrong_key_means_logged_out_until_the_key_changes(
         assert (outcome.reason, outcome.want) == ("engine_unavailable", "logged_out")
         assert "401" in str(outcome.error)
         assert "mimikit engine add mine" in str(outcome.error)
-        assert not engine.is_mended("logged_out")
+        assert not engine.has_recovered("logged_out")
         (here.state / "secrets/mine.key").write_text("the right key")
-        assert engine.is_mended("logged_out")
+        assert engine.has_recovered("logged_out")
         assert engine.run(here.ask()).text == "hi"
 
 
@@ -211,9 +211,9 @@ def test_a_reachable_endpoint_is_detected_again(here: EndpointGround) -> None:
     outcome = here.engine(None).run(here.ask())
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.want) == ("engine_unavailable", "unreachable")
-    assert not here.engine(None).is_mended("unreachable")
+    assert not here.engine(None).has_recovered("unreachable")
     with FakeLLM([]) as llm:
-        assert here.engine(llm).is_mended("unreachable")
+        assert here.engine(llm).has_recovered("unreachable")
         assert not llm.requests
 
 
@@ -361,7 +361,7 @@ def test_a_missing_package_is_reported_with_the_install_command(
 ) -> None:
     monkeypatch.setattr("mimikit.engines.openai.endpoint.PACKAGE", "openai_is_not_here")
     reason = here.engine(None).unavailable()
-    assert isinstance(reason, EngineAbsence)
+    assert isinstance(reason, EngineOutage)
     assert (reason.want, "pip install 'mimikit-assistant[openai]'" in reason) == ("missing", True)
 
 

@@ -64,7 +64,7 @@ def test_the_tools_read_write_edit_and_run(here: EndpointGround, work: Any) -> N
         desk=desk,
     )
     assert (here.workspace / "src/a.py").read_text() == "x = 3\ny = 2\n"
-    assert outputs[0] == "made src/a.py: 2 lines"
+    assert outputs[0] == "created src/a.py: 2 lines"
     assert outputs[1] == "changed src/a.py: 1 place"
     assert outputs[2] == "x = 3\ny = 2\n"
     assert outputs[3].startswith("exit code 3\n")

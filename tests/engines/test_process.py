@@ -289,11 +289,11 @@ def test_leftovers_of_a_killed_consumer_are_found_and_killed(
     dead.wait()
     assert alive(name)
     begun = time.monotonic()
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path))
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path))
     assert time.monotonic() - begun < 5
     assert alive(name) == []
     assert zombies() == []
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path)) == []
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path)) == []
 
 
 def test_the_runs_of_a_living_consumer_and_of_other_states_are_spared(
@@ -301,11 +301,11 @@ def test_the_runs_of_a_living_consumer_and_of_other_states_are_spared(
 ) -> None:
     name = tag()
     living = consumer(f"(setsid sleep {name} &); echo ready; exec sleep {name}")
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path)) == []
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path)) == []
     living.kill()
     living.wait()
     (tmp_path / "other").mkdir()
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path / "other")) == []
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path / "other")) == []
     assert alive(name)
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path))
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path))
     assert alive(name) == []

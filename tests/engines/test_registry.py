@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mimikit.config import Settings
-from mimikit.engines.base import EngineAbsence
+from mimikit.engines.base import EngineOutage
 from mimikit.engines.registry import EngineRegistry
 from mimikit.protocol.models import EngineStatus
 from tests.support.twins import ScriptedEngine
@@ -19,7 +19,7 @@ def engines_of(
     return EngineRegistry(list(found), settings, served)
 
 
-GONE = EngineAbsence("no weights", "missing")
+GONE = EngineOutage("no weights", "missing")
 
 
 def test_a_small_model_is_teller_and_planner_and_builtin_the_worker() -> None:

@@ -68,7 +68,7 @@ def test_a_late_outcome_of_the_first_attempt_does_not_end_the_second(judged: Cli
     judged.say("m1", "hello")
     product.tick()
     (first,) = seat.jobs
-    late = teller.take_turn(product.context, first)
+    late = teller.run_turn(product.context, first)
     seat.ready = [teller.TurnOutcome(first, None, "the stream broke", "error")]
     product.tick()
     product.tick()
@@ -77,7 +77,7 @@ def test_a_late_outcome_of_the_first_attempt_does_not_end_the_second(judged: Cli
     seat.ready = [late]
     product.tick()
     assert not judged.files.exists(paths.turn_done(first.id))
-    seat.ready = [teller.take_turn(product.context, second)]
+    seat.ready = [teller.run_turn(product.context, second)]
     product.idle()
     record = judged.files.load(paths.turn_done(first.id), TurnRecord)
     assert record is not None

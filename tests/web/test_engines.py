@@ -213,10 +213,10 @@ def test_a_trial_lists_models_and_reports_the_result_of_a_test_turn(
 
 def test_a_trial_that_never_ends_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given an address that takes a connection and says nothing."""
-    monkeypatch.setattr(setup, "LONGEST_S", 0.5)
+    monkeypatch.setattr(setup, "TEST_TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         asked = TrialRequest(name="deep", facts={"base_url": url, "model": "m1"})
-        found = setup.tried_apart(asked, tmp_path)
+        found = setup.run_test_in_child(asked, tmp_path)
     assert (found.test, found.field) == (None, "baseUrl")
-    assert "no whole answer" in found.message
+    assert "no complete answer" in found.message
