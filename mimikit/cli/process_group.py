@@ -247,23 +247,23 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
         signal.signal(number, leave)
     if with_parent:
         end_with_parent()
-    from mimikit.app import ConsumerApp
+    from mimikit.processes import ConsumerProcess
     from mimikit.supervisor.consumer_lock import take_consumer_lock
 
     # One that is started again makes no empty folder in place of one that was moved away.
     state = frame.open_writable(create=not with_parent)
     lock = take_consumer_lock(state)
     try:
-        app = ConsumerApp(state, lock)
+        consumer = ConsumerProcess(state, lock)
 
         def hurry(_number: int, _frame: FrameType | None) -> None:
             # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
-            threading.Thread(target=app.store.live.stop_all, daemon=True).start()
+            threading.Thread(target=consumer.store.live.stop_all, daemon=True).start()
 
         signal.signal(HURRY, hurry)
         if not with_parent:
             click.echo(f"The consumer of {state.path} starts; Ctrl-C ends it.", err=True)
-        code = app.run(lambda line: click.echo(line, err=True))
+        code = consumer.run(lambda line: click.echo(line, err=True))
     finally:
         lock.release()
     sys.exit(code)
