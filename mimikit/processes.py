@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def check_consumer_starts(state: State) -> None:
-    """Check what would end a starting consumer at once; nothing is written or run.
+    """Check whether a consumer could start; writes and runs nothing.
 
     Raises:
-        MimikitError: why one would end.
+        MimikitError: why it could not.
     """
     from mimikit.roles.prompts import Prompts
     from mimikit.roles.run import LiveRuns
@@ -84,7 +84,7 @@ class ConsumerProcess:
         self.supervisor = self.core.supervisor
 
     def close(self) -> None:
-        """Close port and watches; instead of `run`, or at its end."""
+        """Close port and watches."""
         self.watch.close()
         self.file_watch.close()
         self.tool_server.stop()
@@ -93,7 +93,7 @@ class ConsumerProcess:
         self.store.events.changed_files.put(trigger_ids)
 
     def _make_pool(self, core: Consumer) -> PooledConsumer:
-        """Huey's pools, and the thread of the supervisor among them."""
+        """Huey's pools, with the thread of the supervisor."""
         from mimikit.runner.consumer import PooledConsumer
 
         settings, events, supervisor = self.state.settings, core.events, core.supervisor
@@ -118,7 +118,7 @@ class ConsumerProcess:
         return self.pool
 
     def run(self, say: Callable[[str], None] = lambda _line: None) -> int:
-        """Recover and serve until stopped; gives the exit code. `say` prints to the terminal."""
+        """Recover and run until stopped; gives the exit code. `say` prints to the terminal."""
         from mimikit.engines.process_marks import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
         from mimikit.runner.consumer import end_with_threads
@@ -134,24 +134,24 @@ class ConsumerProcess:
             state.log.write("error", "prompt_passed_over", reason=reason)
             say(f"{reason}.")
         self.supervisor.start()
-        # The root folder, with the logs, is not watched: a tick finds a dropped `inbox.json`.
+        # The root folder (with the logs) is not watched: each tick looks for `inbox.json`.
         inputs = core.teller.inputs
         inputs.is_watched = self.watch.watch(paths.INBOX, inputs.notify)
         for folder in (paths.INBOX, paths.COMMANDS):
             self.watch.watch(folder, lambda _names: store.events.bell.ring())
         self.watch.watch(paths.TRIGGERS, store.events.trigger_files_changed)
-        store.events.changed_triggers.put(None)  # one may have come since they were read
+        store.events.changed_triggers.put(None)  # some may have changed since they were read
         core.apply_pause()
         self.tool_server.start()
         self.search.warm_up()
         try:
             self.pool.run()
         finally:
-            # Apply what ended meanwhile, and note that this was no crash.
+            # Apply the last results, and record a clean stop.
             self.context.live.stop_all()
             core.seat.close(timeout_s=state.settings.limits.kill_after_s + 2)
             self.context.engines.close()
-            self.supervisor.tick(passes=10)  # more work stays for the next start
+            self.supervisor.tick(passes=10)  # the rest is for the next start
             self.close()
             self.search.close()
             store.ledger.checkpoint()
@@ -165,8 +165,8 @@ class ConsumerProcess:
         end_process(reason, lambda why: self.state.log.write("error", "crashed", reason=why))
 
     def _stopping(self) -> None:
-        """Give the runs their time to end, then end them; nothing is claimed any more."""
-        # Counted in sleeps: a suspend takes no time from the runs.
+        """Let the runs end within `shutdown_timeout_s`, then stop them."""
+        # Counted in sleeps, so that a suspend does not shorten it.
         for _ in range(math.ceil(self.state.settings.limits.shutdown_timeout_s / 0.02)):
             if not self.context.live.list() or self.context.stopping.wait(0.02):
                 break
@@ -174,7 +174,7 @@ class ConsumerProcess:
         self.context.live.stop_all()
 
 
-# ---- the page's process: its address, its token, how it is served
+# ---- the page's process, its address and its token
 
 
 def serve_page(
@@ -188,10 +188,10 @@ def serve_page(
 
 
 def listen(host: str, port: int | None, settings: Settings) -> ServerSocket:
-    """Listen where the page would; `$PORT`, then the settings name the port that is not given.
+    """Bind the page's port: `port`, else `$PORT`, else that of the settings.
 
     Raises:
-        BadSettings: the address cannot be used.
+        BadSettings: the address is not available.
     """
     from mimikit.web import serve
 
@@ -199,10 +199,10 @@ def listen(host: str, port: int | None, settings: Settings) -> ServerSocket:
 
 
 def page_token(state: State, *, renew: bool = False) -> str:
-    """The token in force; `renew` replaces it, and whoever used the old one is out.
+    """The current token; `renew` replaces it and revokes the old one.
 
     Raises:
-        BadInput: it is the operator's, who alone can replace it.
+        BadInput: it is set by an environment variable.
     """
     from mimikit.web import tokens
 
@@ -214,7 +214,7 @@ def page_token(state: State, *, renew: bool = False) -> str:
 
 
 def login_link(state: State, host: str, port: int) -> str:
-    """A link that logs a browser in once, within the hour."""
+    """A link that logs in a browser, once, within an hour."""
     from mimikit.web import tokens
 
     return tokens.login_link(host, port, tokens.new_login_code(state.files, state.clock.now()))
