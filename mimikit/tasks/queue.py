@@ -35,7 +35,6 @@ from mimikit.tasks import ledger
 Where = Literal["queued", "running", "ended"]
 TaskState = Literal["queued", "running", "asking", "done", "failed", "canceled"]
 Upcoming: TypeAlias = Callable[[QueueName, int], list[str]]
-"""(queue, limit) → the names of its next files."""
 SUFFIX = ".json"
 _FILLED = ("id", "createdAt", "traceId", "origin", "notify")
 COMMAND_WAIT_S = 2.0
@@ -63,7 +62,6 @@ def _places(seat: QueueName, task_id: str) -> tuple[tuple[Where, str], ...]:
 
 
 def where(files: Files, seat: QueueName, task_id: str) -> Where | None:
-    """Where a task is; None: it was never in this queue."""
     for place, path in _places(seat, task_id):
         if place == "ended" and files.exists(paths.result(seat, task_id)):
             return place
@@ -80,7 +78,6 @@ class TaskLocation(NamedTuple):
 def find(
     files: Files, task_id: str, *, seats: tuple[QueueName, ...] = paths.QUEUES
 ) -> TaskLocation | None:
-    """A task by its id, in any folder."""
     for seat in seats:
         for place, path in _places(seat, task_id):
             if task := read(files, seat, path):
@@ -120,7 +117,6 @@ def release(files: Files, task: Task) -> None:
 
 
 def finish_release(files: Files, task: Task) -> None:
-    """The second step of `release`."""
     files.move(paths.running(task.role, task.id), paths.queued(task.role, task.id))
 
 
@@ -199,7 +195,6 @@ class TaskSnapshot:
 
 
 def show(files: Files, task_id: str) -> TaskSnapshot | None:
-    """One task with its state and outcome; None: unknown."""
     found = find(files, task_id)
     if found is None:
         return None
@@ -353,7 +348,6 @@ def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | 
 
 
 def give_command(files: Files, command: Command) -> bool:
-    """Submit a command to the supervisor; False: this id was used before."""
     is_done = files.exists(paths.command_done(command.id))
     return not is_done and files.save_new(paths.command(command.id), command)
 
@@ -386,7 +380,6 @@ def waiting_commands(files: Files, names: Iterable[str] | None = None) -> list[C
 
 
 def command_result(files: Files, command_id: str) -> CommandResult | None:
-    """The outcome of a command; None: not applied yet."""
     return files.load(paths.command_done(command_id), CommandResult)
 
 

@@ -1,14 +1,13 @@
-"""Each index keeps the same contract, and its scores are those of what is fresh, and of BM25."""
+"""The index on disk and the one in memory give the same scores, those of BM25."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 from rank_bm25 import BM25Okapi
@@ -20,8 +19,6 @@ from mimikit.memory.index import (
     Changed,
     MemoryTable,
     MemoryView,
-    PassageIndex,
-    PassageView,
     Stamp,
     TermTotals,
     idf,
@@ -36,9 +33,9 @@ from mimikit.memory.passages import (
     file_terms,
     neighbour_term,
 )
-from mimikit.memory.tantivy_index import TantivyIndex
+from mimikit.memory.tantivy_index import TantivyIndex, TantivyView
 from mimikit.state import open_state
-from tests.memory.questions import INDEXES, empty_world
+from tests.memory.questions import empty_world
 
 WORDS = [f"w{a}{b}" for a in "bcdfg" for b in "hjklm"]
 LENGTHS = 0.04
@@ -46,19 +43,10 @@ LENGTHS = 0.04
 out less than so much apart, relatively."""
 
 
-MakeIndex: TypeAlias = Callable[[], PassageIndex]
-
-
-@pytest.fixture(params=[name for name in INDEXES if name])
-def make_index(request: pytest.FixtureRequest, tmp_path: Path) -> MakeIndex:
+@pytest.fixture
+def index(tmp_path: Path) -> TantivyIndex:
     world = empty_world(tmp_path)
-
-    def make() -> PassageIndex:
-        index = INDEXES[request.param](world.files, world.path)
-        assert index is not None
-        return index
-
-    return make
+    return TantivyIndex(world.files, world.path)
 
 
 def made(number: int, *, alone: bool = True) -> list[Changed]:
@@ -77,20 +65,19 @@ def made(number: int, *, alone: bool = True) -> list[Changed]:
 
 
 def held_and_view(
-    make_index: MakeIndex, number: int, *, alone: bool = True
-) -> tuple[MemoryView, PassageView, list[Changed]]:
+    index: TantivyIndex, number: int, *, alone: bool = True
+) -> tuple[MemoryView, TantivyView | MemoryView, list[Changed]]:
     files = made(number, alone=alone)
     fresh = MemoryTable()
     fresh.put(files)
-    index = make_index()
     assert index.update(files, [])
     return fresh.view, index.view, files
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_scores_agree_with_each_other_and_with_bm25(make_index: MakeIndex, number: int) -> None:
+def test_scores_agree_with_each_other_and_with_bm25(index: TantivyIndex, number: int) -> None:
     """rank-bm25's counts and lengths with our idf: its own is negative for common words."""
-    held, view, files = held_and_view(make_index, number)
+    held, view, files = held_and_view(index, number)
     each = [
         (path, passage, terms)
         for path, _, found in files
@@ -133,8 +120,8 @@ def test_scores_agree_with_each_other_and_with_bm25(make_index: MakeIndex, numbe
         assert theirs == pytest.approx(wanted, rel=LENGTHS)
 
 
-def test_whole_files_are_scored_alike(make_index: MakeIndex) -> None:
-    held, view, files = held_and_view(make_index, 1, alone=False)
+def test_whole_files_are_scored_alike(index: TantivyIndex) -> None:
+    held, view, files = held_and_view(index, 1, alone=False)
     totals = held.totals(MEMORY)
     assert totals == view.totals(MEMORY)
     assert totals.files == len(files)
@@ -151,9 +138,9 @@ def test_whole_files_are_scored_alike(make_index: MakeIndex) -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_what_stands_beside_adds_to_a_passage_and_finds_none(
-    make_index: MakeIndex, number: int
+    index: TantivyIndex, number: int
 ) -> None:
-    held, view, files = held_and_view(make_index, number, alone=False)
+    held, view, files = held_and_view(index, number, alone=False)
     mean = held.totals(MEMORY).terms / held.totals(MEMORY).passages
     said = {(path, p.line): p.text.split() for path, _, found in files for p in found}
     is_raised = False
@@ -180,13 +167,12 @@ def test_what_stands_beside_adds_to_a_passage_and_finds_none(
     assert neighbour_term("word") != "word"
 
 
-def test_few_notes_are_measured_among_themselves(make_index: MakeIndex) -> None:
+def test_few_notes_are_measured_among_themselves(index: TantivyIndex) -> None:
     """However much was said: the same score, and the same number of notes with a word."""
     notes = [
         Passage(text, n, is_note=True) for n, text in enumerate(("otter tea", "tea", "badger"))
     ]
     much = [Passage(f"tea otter {number}", number) for number in range(500)]
-    index = make_index()
     index.update([("memory.md", Stamp(1, 1), notes)], [])
     says, before = {"otter": 1.0, "tea": 0.5}, index.view
     index.update([("history/2026-01-10.jsonl", Stamp(1, 1), much)], [])
@@ -202,8 +188,7 @@ def test_few_notes_are_measured_among_themselves(make_index: MakeIndex) -> None:
     assert both[0] == pytest.approx(both[1])
 
 
-def test_a_view_stays_as_it_was_while_the_index_goes_on(make_index: MakeIndex) -> None:
-    index = make_index()
+def test_a_view_stays_as_it_was_while_the_index_goes_on(index: TantivyIndex) -> None:
     index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
     view = index.view
     index.update([("memory.md", Stamp(2, 2), [Passage("walrus", 1)])], [])
@@ -216,13 +201,12 @@ def test_a_view_stays_as_it_was_while_the_index_goes_on(make_index: MakeIndex) -
     assert index.view.passage_count == 0
 
 
-def test_the_best_of_a_part_and_of_a_time_are_found(make_index: MakeIndex) -> None:
+def test_the_best_of_a_part_and_of_a_time_are_found(index: TantivyIndex) -> None:
     day = datetime(2026, 1, 10, tzinfo=UTC)
     said = [
         Passage(f"otter {'badger ' * n}", n, at=day + timedelta(days=n), is_note=True)
         for n in range(9)
     ]
-    index = make_index()
     index.update(
         [
             ("memory/a.md", Stamp(1, 1), [*said, Passage("otter", 10, is_note=True)]),
@@ -248,8 +232,7 @@ def test_the_best_of_a_part_and_of_a_time_are_found(make_index: MakeIndex) -> No
     assert index.view.search({}, NOTES, 1.0, 10, Window()) == []
 
 
-def test_an_index_that_was_cleared_begins_from_nothing(make_index: MakeIndex) -> None:
-    index = make_index()
+def test_an_index_that_was_cleared_begins_from_nothing(index: TantivyIndex) -> None:
     index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
     index.clear()
     assert index.view.stamps == {}
@@ -307,6 +290,6 @@ def test_an_indexed_file_is_counted_once_however_often_it_changes(tmp_path: Path
     other = TantivyIndex(state.files, state.path)
     other.refresh()
     [only] = file_terms("memory/a.md", [Passage("four", 1)], None)
-    totals = TermTotals.of(only.each, only.whole)
+    totals = TermTotals.of(only)
     assert index.view.totals(MEMORY) == other.view.totals(MEMORY) == totals
     assert index.view.totals(NOTES) == other.view.totals(NOTES) == TermTotals()

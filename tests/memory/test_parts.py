@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.memory import documents, passages
-from mimikit.memory.index import MemoryIndex
 from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -40,8 +39,8 @@ def opened() -> tuple[Files, MemoryDisk]:
     return files, disk
 
 
-def searching(files: Files, index: MemoryIndex | None = None) -> MemorySearch:
-    return MemorySearch(files, workspace=None, index=index, zone=UTC, clock=FakeClock(NOW))
+def searching(files: Files) -> MemorySearch:
+    return MemorySearch(files, workspace=None, index=None, zone=UTC, clock=FakeClock(NOW))
 
 
 def found(search: MemorySearch, query: str) -> list[tuple[str, int, str | None, str]]:
@@ -64,13 +63,13 @@ STEPS = st.lists(
 
 
 @pytest.mark.usefixtures("short_parts")
-@pytest.mark.parametrize("with_index", [False, True])
-def test_hits_are_those_of_a_search_that_is_made_anew(with_index: bool) -> None:
+@pytest.mark.parametrize("is_refreshed", [False, True])
+def test_hits_are_those_of_a_search_that_is_made_anew(is_refreshed: bool) -> None:
     @settings(max_examples=30, deadline=None)
     @given(STEPS)
     def check(steps: list[Step]) -> None:
         files, disk = opened()
-        search = searching(files, MemoryIndex() if with_index else None)
+        search = searching(files)
         number = 0
         for step, many in steps:
             data = files.read(DAY) or b""
@@ -86,8 +85,8 @@ def test_hits_are_those_of_a_search_that_is_made_anew(with_index: bool) -> None:
                 files.write(DAY, b"".join(data.splitlines(keepends=True)[many:]))
             else:
                 files.write(DAY, b"")
-            anew = searching(files, MemoryIndex() if with_index else None)
-            if with_index:
+            anew = searching(files)
+            if is_refreshed:
                 search.refresh()
                 anew.refresh()
             for query in ("walrus", "silver", "number 7"):
@@ -116,7 +115,7 @@ def test_a_message_more_costs_the_same_however_long_the_day_is(
 ) -> None:
     files, disk = opened()
     disk.append_line(DAY, b"".join(map(line, range(messages))), sync=False)
-    search = searching(files, MemoryIndex())
+    search = searching(files)
     search.refresh()
     read: list[int] = []
     cut: list[int] = []
