@@ -118,7 +118,7 @@ class ConsumerProcess:
         return self.pool
 
     def run(self, say: Callable[[str], None] = lambda _line: None) -> int:
-        """Recover and run until stopped; gives the exit code. `say` prints to the terminal."""
+        """Recover and run until stopped; returns the exit code. `say` prints to the terminal."""
         from mimikit.engines.process_marks import state_id, sweep_leftovers
         from mimikit.roles.scratch import sweep_scratch
         from mimikit.runner.consumer import end_with_threads

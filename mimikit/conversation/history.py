@@ -45,7 +45,7 @@ class HistoryStore:
         self._newest = _newest_day(files)
 
     def add(self, messages: Iterable[Message]) -> list[Message]:
-        """Append messages, to the transcript first; gives those that were new.
+        """Append messages, to the transcript first; returns those that were new.
 
         Crash: a replay of the turn finds by its id what is in the transcript already.
         """
@@ -72,7 +72,7 @@ class HistoryStore:
         return added
 
     def change(self, changes: Mapping[str, Mapping[str, object]]) -> int:
-        """Change fields of messages in the working set, by id; gives how many were found.
+        """Change fields of messages in the working set, by id; returns how many were found.
 
         Messages marked as archived may be removed, so they must be in memory before.
         Crash: all are changed, or none.
@@ -84,7 +84,7 @@ class HistoryStore:
         return count
 
     def trim(self) -> bool:
-        """Remove archived messages beyond the caps; gives whether there were any."""
+        """Remove archived messages beyond the caps; returns whether there were any."""
         kept = capped(self.messages, self.caps)
         was_over = len(kept) < len(self.messages)
         if was_over:

@@ -85,7 +85,7 @@ def remove(files: Files, item_id: str) -> None:
 
 
 def read_drop_file(files: Files, now: datetime) -> bool:
-    """Read a dropped `inbox.json` into the inbox; gives whether there was one.
+    """Read a dropped `inbox.json` into the inbox; returns whether there was one.
 
     Crash: the claimed file stays and is read again; ids derived from its name prevent duplicates.
     """
@@ -179,7 +179,7 @@ class InboxIndex:
                 self._new.update(new)
 
     def refresh(self, now: datetime) -> bool:
-        """Read new items; gives whether there are more to read."""
+        """Read new items; returns whether there are more to read."""
         with self._guard:
             new_ids, self._new = self._new, set[str]() if self.is_watched else None
         try:

@@ -69,7 +69,7 @@ class CommandApplier:
         """Each gives its outcome, or raises the reason of a refusal; None: not done yet."""
 
     def step(self, now: datetime) -> bool:
-        """Apply waiting commands; gives whether any was done, or more wait."""
+        """Apply waiting commands; returns whether any was done, or more wait."""
         names = [name for name in self._files.names(paths.COMMANDS) if name > self._resume_after]
         has_more = len(names) > MOST_AT_ONCE
         self._resume_after = names[MOST_AT_ONCE - 1] if has_more else ""

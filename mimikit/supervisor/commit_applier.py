@@ -135,7 +135,7 @@ class CommitApplier:
         return False
 
     def end_runs(self, now: datetime) -> bool:
-        """Apply the ends of finished runs, for at most SLICE_S; gives whether there are more."""
+        """Apply the ends of finished runs, for at most SLICE_S; returns whether there are more."""
         self._to_end |= dict.fromkeys(self._store.events.ended_runs.take())
         failed: Exception | None = None
         until = self._store.clock.monotonic() + SLICE_S
@@ -154,7 +154,7 @@ class CommitApplier:
         return bool(self._to_end)
 
     def apply_turns(self) -> bool:
-        """Apply all unapplied turns; gives whether there were any."""
+        """Apply all unapplied turns; returns whether there were any."""
         unapplied = turns.unapplied(self._files)
         failed: StorageError | None = None
         for record in unapplied:

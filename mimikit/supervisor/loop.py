@@ -118,7 +118,7 @@ class Supervisor:
             self.store.events.bell.wait(self._wait_s())
 
     def tick(self, stop: threading.Event | None = None, passes: int = 1000) -> bool:
-        """One pass over all operations, repeated while they find work; gives whether any did."""
+        """One pass over all operations, repeated while they find work; returns whether any did."""
         worked = False
         for _ in range(passes):
             self.last_tick = self.store.clock.monotonic()
@@ -196,7 +196,7 @@ class CrashRest:
         """Why no task starts now, for users."""
 
     def note_start(self, now: datetime) -> str | None:
-        """Record a start of the consumer; gives why tasks have to wait, if they do."""
+        """Record a start of the consumer; returns why tasks have to wait, if they do."""
         store = self._store
         wait_s = recovery.back_off(list(store.runtime.starts), now).total_seconds()
         store.save_runtime(starts=[*store.runtime.starts, now][-recovery.CRASHES :])

@@ -27,7 +27,7 @@ class QuestionScheduler:
         self._store, self._inputs, self._commit = store, inputs, commit
 
     def step(self, now: datetime, *, may_ask: bool) -> bool:
-        """Route an answer, take the default, or open the next question; gives whether it did.
+        """Route an answer, take the default, or open the next question; returns whether it did.
 
         may_ask: no turn is in progress, which could ask as well.
         """

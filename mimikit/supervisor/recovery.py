@@ -71,7 +71,7 @@ class StrayTasks:
         self._since: dict[tuple[QueueName, str], float] = {}
 
     def step(self, _now: datetime) -> bool:
-        """Requeue strays older than STRAY_AFTER_S; gives False. Crash: one rename."""
+        """Requeue strays older than STRAY_AFTER_S; returns False. Crash: one rename."""
         monotonic = self._store.clock.monotonic()
         if monotonic >= self._check_at:
             self._check_at = monotonic + CHECK_EVERY_S

@@ -102,7 +102,7 @@ class TriggerScheduler:
         return (self._store.ledger.newest_slot(trigger_id) or "").startswith(UPSTREAM)
 
     def refresh_changed(self, now: datetime) -> bool:
-        """Reread changed definitions; gives whether there are more."""
+        """Reread changed definitions; returns whether there are more."""
         self._take_changes()
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
@@ -268,7 +268,7 @@ class TriggerScheduler:
     # ---- firing
 
     def fire_due(self, now: datetime) -> bool:
-        """Evaluate everything that is due, and fire; gives whether anything was due."""
+        """Evaluate everything that is due, and fire; returns whether anything was due."""
         zone, self._zone = self._zone, self._store.settings.zone
         worked = zone is not self._zone and self.replan(now)
         failed: StorageError | None = None

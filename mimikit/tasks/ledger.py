@@ -77,7 +77,7 @@ class Ledger:
         self._must_reread = False
 
     def load(self) -> int:
-        """Read checkpoint and ledger; gives the schema version of the checkpoint."""
+        """Read checkpoint and ledger; returns the schema version of the checkpoint."""
         checkpoint = self._files.load(paths.TASK_STATUS, StatusCheckpoint) or StatusCheckpoint()
         for entry in checkpoint.entries.values():
             self._index_end(entry)
@@ -190,7 +190,7 @@ class Ledger:
         self._since_checkpoint = 0
 
     def keep_up(self, now: datetime) -> bool:
-        """Save the index from time to time, if it changed; gives False."""
+        """Save the index from time to time, if it changed; returns False."""
         last = self._checkpoint_at
         # It takes longer with its size.
         every = max(CHECKPOINT_EVERY, timedelta(milliseconds=len(self._ends)))

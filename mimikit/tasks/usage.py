@@ -147,7 +147,7 @@ def usage_of_run(files: Files, run_id: str, since: str) -> list[RunUsage]:
 
 
 def roll_up(files: Files, today: date) -> list[str]:
-    """Write the sums of past days that have none yet; gives those days.
+    """Write the sums of past days that have none yet; returns those days.
 
     Crash: a month is replaced as a whole; repeating it gives the same.
     """
