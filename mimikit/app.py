@@ -71,7 +71,6 @@ class Parts:
     """Gets what to call when a turn ended."""
     pool: Callable[[Consumer], Pool]
     crash: Callable[[str], NoReturn]
-    """Ends the process with one line."""
     tool_server: ToolServer | None = None
     git: str | None = None
     """The program; without it changes are compared in Python."""
@@ -81,7 +80,6 @@ class Parts:
 
 
 def build(parts: Parts) -> Consumer:
-    """Wire a consumer; nothing runs or is recovered yet."""
     return Consumer(parts)
 
 

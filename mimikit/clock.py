@@ -45,8 +45,6 @@ class SystemClock:
 
 
 class ClockWatch:
-    """Compares the wall clock with the monotonic one."""
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._booted_at = self._boot_time()
@@ -57,7 +55,6 @@ class ClockWatch:
         return by if abs(by) >= JUMP else timedelta()
 
     def settle(self) -> None:
-        """The jump is handled."""
         self._booted_at = self._boot_time()
 
     def _boot_time(self) -> datetime:

@@ -58,8 +58,6 @@ class NewerState(MimikitError):
 
 
 class EngineError(MimikitError):
-    """An engine could not be run."""
-
     permanent = False
 
 

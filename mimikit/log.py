@@ -167,7 +167,6 @@ def _after(files: Files, path: str, segment: str, offset: int) -> FeedChanges:
 
 
 def _segment(files: Files, path: str) -> str | None:
-    """The segment's name, in the first line of a file."""
     for _, line in files.lines(path, limit=4096):
         name = line.get("segment")
         return name if isinstance(name, str) else None

@@ -84,7 +84,6 @@ class ConsumerProcess:
         self.supervisor = self.core.supervisor
 
     def close(self) -> None:
-        """Close port and watches."""
         self.watch.close()
         self.file_watch.close()
         self.tool_server.stop()

@@ -36,7 +36,6 @@ class State:
 
     @functools.cached_property
     def search(self) -> MemorySearch:
-        """The search in memory, one per process."""
         return make_search(self)
 
     def read_only(self) -> ReadOnlyState:

@@ -92,7 +92,6 @@ class HistoryStore:
         return was_over
 
     def is_over(self) -> bool:
-        """Whether the unarchived messages exceed the hard cap."""
         caps = self.caps
         return len(self.messages) > caps.hard or _size(self.messages) > caps.hard_bytes
 

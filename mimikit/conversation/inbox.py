@@ -149,14 +149,12 @@ class InboxIndex:
     """The unanswered items, by age; of very many files some are not read yet."""
 
     def __init__(self, files: Files, conversation: HistoryStore, feed: ChangeFeed) -> None:
-        """`feed` notifies the page of new items."""
         self._files, self._conversation, self._feed = files, conversation, feed
         self._items: dict[str, InboxItem] = {}
         self._by_age: list[tuple[datetime, str]] = []
         self._unread: dict[str, None] = {}
         """Ids of files to be read later, in order."""
         self._locale = "en"
-        """Of the user's last message."""
         self.is_watched = False
         """Whether `notify` is called for new files; else each refresh lists the folder."""
         self._guard = threading.Lock()

@@ -38,11 +38,9 @@ class TurnPrompt(Record):
     attempt: int = 1
     status: EndStatus
     at: Instant
-    """When it ended."""
     instructions: str
     prompt: str
     tools: list[str] = Field(default_factory=list[str])
-    """Those it could call."""
     calls: list[ToolUse] = Field(default_factory=list[ToolUse])
     hits: list[Hit] = Field(default_factory=list[Hit])
     """Passages of memory in the prompt."""
@@ -61,7 +59,6 @@ def keep(files: Files, made: TurnPrompt) -> None:
 
 
 def newest(files: Files) -> list[str]:
-    """Ids of the saved runs, newest first."""
     stats = files.stats(paths.TURN_PROMPTS, suffix=".json")
     names = sorted(stats, key=lambda name: (stats[name].mtime_ns, name), reverse=True)
     return [name.removesuffix(".json") for name in names]

@@ -51,8 +51,6 @@ def excuse_attempt(files: Files, mark: TurnAttempt) -> None:
 
 
 class OpenTurn(NamedTuple):
-    """A turn that began and is not committed."""
-
     id: str
     inputs: list[str]
     attempts: int
@@ -93,7 +91,6 @@ def unapplied(files: Files) -> list[TurnRecord]:
 
 
 def mark_applied(files: Files, id_: str) -> None:
-    """The last step of applying a turn."""
     files.move(paths.turn_new(id_), paths.turn_done(id_))
     drop_marks(files, id_)
 

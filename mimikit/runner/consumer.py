@@ -169,7 +169,6 @@ class PooledConsumer(Consumer):
         self.stop()
 
     def start(self) -> None:
-        """Start the threads."""
         self._set_signal_handlers()
         with self._stop_guard:
             if not self._stopping:
@@ -205,21 +204,17 @@ class PooledConsumer(Consumer):
         return {queue: storage.depth for queue, storage in self.storages.items()}
 
     def upcoming(self, queue: QueueName, most: int) -> list[str]:
-        """The names of the next files in a queue."""
         return self.storages[queue].upcoming(most)
 
     def is_claimed(self, queue: QueueName, name: str) -> bool:
-        """Whether a thread has claimed that file of `running/`."""
         return name in self.storages[queue].claimed
 
     def set_paused(self, paused: bool) -> None:
-        """Pause or resume claiming."""
         for storage in self.storages.values():
             storage.paused = paused
             storage.wake()
 
     def check_worker_health(self) -> bool:
-        """End the process if a thread has died."""
         self._main_looped_at = time.monotonic()
         if self.stop_flag.is_set():
             return True

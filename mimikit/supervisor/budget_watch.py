@@ -36,7 +36,6 @@ class BudgetWatch:
         self._store, self._book, self._inputs, self._commit = store, book, inputs, commit
         self._config: tuple[int, int] | None = self._config_mark()
         self._note: BudgetNote | None = None
-        """The day and caps of the last step."""
 
     @property
     def holds_teller(self) -> bool:
@@ -78,7 +77,6 @@ class BudgetWatch:
         self._note = note
 
     def status(self, now: datetime) -> BudgetStatus:
-        """Today's budget, for the heartbeat."""
         caps, held = self._book.caps, list(self._book.held.values())
         return BudgetStatus(
             daily_tokens=caps.daily_tokens,

@@ -26,7 +26,6 @@ from mimikit.protocol.triggers import PlanResult
 
 
 def code_record(turn_id: str, now: datetime) -> TurnRecord:
-    """An empty turn by code."""
     return TurnRecord(id=turn_id, author="code", started_at=now, completed_at=now)
 
 

@@ -35,7 +35,6 @@ class _Outcome(NamedTuple):
     message: str
     ok: bool = True
     result_id: str | None = None
-    """The task that the command created."""
 
 
 class CommandApplier:
@@ -132,7 +131,6 @@ class CommandApplier:
         return _Outcome(f"canceled {target}")
 
     def _cancel_asking(self, task: Task, now: datetime) -> _Outcome:
-        """Cancel a plan that waits for an answer, and close its question."""
         path = paths.result("planner", task.id)
         if task.role != "planner" or not self._files.exists(path):
             return _Outcome(f"task {task.id} has ended", ok=False)
@@ -177,7 +175,6 @@ class CommandApplier:
         return _Outcome("the queues are paused" if paused else "the queues go on")
 
     def _change_settings(self, command: Command, now: datetime) -> _Outcome:
-        """Change the settings and apply them."""
         change = settings_writer.apply(self._files, command)
         self._engines.renew(change.settings)
         self._engines.try_now()

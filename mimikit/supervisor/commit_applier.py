@@ -289,7 +289,6 @@ class CommitApplier:
             break_circuit(self._store, run.task)
 
     def _report(self, outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
-        """Put the result into the inbox, where it stays until a committed turn reports it."""
         task, end = run.task, run.end
         if task is None or end.told is None:
             return
@@ -352,7 +351,6 @@ class CommitApplier:
         self.end_run(task.role, task.id)
 
     def end_run(self, seat: QueueName, task_id: str) -> None:
-        """Apply the end of a run, if it has a result."""
         if seat == "worker":
             record = self._files.load(paths.result("worker", task_id), TaskResult)
         else:

@@ -102,7 +102,6 @@ class StateGuard:
     """
 
     def __init__(self, store: Store, lock: Lock, end: Callable[[str], object]) -> None:
-        """`end(reason)` ends this process."""
         self._store, self._lock, self._end = store, lock, end
         self._folders = self._folder_inodes()
         self._check_at = 0.0

@@ -92,7 +92,6 @@ class EngineWatch:
         return is_over
 
     def _forget_removed(self, known: set[str]) -> None:
-        """Forget endpoints that were removed."""
         self.shown = {name: status for name, status in self.shown.items() if name in known}
         before = self._store.runtime.engines
         left = {name: one for name, one in before.items() if name in known or name in OWN_ENGINES}

@@ -40,7 +40,6 @@ class LlmEvalBatch:
         """Trigger → the scheduler's event count when it was last asked."""
 
     def step(self, now: datetime) -> bool:
-        """Ask what is due; returns whether anything was."""
         checked_at = self._checked_at
         if not self._triggers.asks or (
             checked_at is not None and abs(now - checked_at) < _CHECK_EVERY

@@ -41,8 +41,6 @@ LOG_EVERY = 300
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The last failure of an operation."""
-
     error: str
     text: str
     times: int
@@ -133,7 +131,6 @@ class Supervisor:
         return worked
 
     def _degraded(self) -> str | None:
-        """The newest failure, for users."""
         name = next(reversed(self.failures), None)
         return f"{name}: {self.failures[name].text}" if name is not None else None
 

@@ -23,7 +23,6 @@ class QuestionScheduler:
     def __init__(
         self, store: Store, inputs: InboxIndex, commit: Callable[[TurnRecord], None]
     ) -> None:
-        """`commit` commits and applies a turn."""
         self._store, self._inputs, self._commit = store, inputs, commit
 
     def step(self, now: datetime, *, may_ask: bool) -> bool:

@@ -50,7 +50,6 @@ def apply(files: Files, command: Command) -> SettingsChange:
 
 
 def apply_waiting(files: Files, now: datetime) -> None:
-    """Apply the waiting commands that change settings, oldest first."""
     for command in queue.waiting_commands(files):
         if command.action in ACTIONS and queue.command_result(files, command.id) is None:
             try:

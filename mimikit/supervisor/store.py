@@ -41,7 +41,6 @@ class EventQueue(Generic[T]):
         self._bell.ring()
 
     def take(self) -> list[T]:
-        """All events since the last call."""
         return [self._waiting.get() for _ in range(self._waiting.qsize())]
 
 
@@ -52,7 +51,6 @@ class SupervisorEvents:
         self.changed_triggers = EventQueue[str | None](self.bell)
         """Triggers whose definition may have changed; None: any."""
         self.changed_files = EventQueue[set[str]](self.bell)
-        """Triggers whose watched files have changed."""
 
     def trigger_files_changed(self, names: list[str] | None) -> None:
         """Note changed files of definitions; None: any may have changed."""

@@ -113,8 +113,6 @@ def waiting_for(state: State, engine: str, reason: str, now: datetime) -> Waitin
 
 
 class TellerScheduler:
-    """Has the items of the inbox answered or reported."""
-
     def __init__(
         self,
         store: Store,
@@ -147,7 +145,6 @@ class TellerScheduler:
 
     @property
     def not_before(self) -> datetime | None:
-        """The end of the back-off."""
         return self._wait.not_before if self._wait else None
 
     def step(self, now: datetime) -> bool:

@@ -83,7 +83,6 @@ class TriggerIndex:
         return self._heap[0][0] if self._heap else None
 
     def take(self, now: datetime) -> str | None:
-        """Pop the next due trigger."""
         due = self.next_due()
         if due is not None and due <= now:
             _, trigger_id = heapq.heappop(self._heap)

@@ -41,8 +41,6 @@ _ORPHAN_AGE_S = 86_400
 
 
 class TriggerScheduler:
-    """Evaluates triggers when the index says so, and fires those that are due."""
-
     def __init__(self, store: Store, workspace: Workspace, watch: TriggerWatch) -> None:
         self._store, self._workspace, self._watch = store, workspace, watch
         self.index = TriggerIndex()
@@ -84,7 +82,6 @@ class TriggerScheduler:
             return False
 
     def remove_orphaned_states(self, now: datetime) -> None:
-        """Remove old states without a definition."""
         files = self._store.files
         states = {name.removesuffix(".json") for name in files.names(paths.TRIGGER_STATE)}
         for trigger_id in states - set(registry.ids(files)):
@@ -360,7 +357,6 @@ class TriggerScheduler:
     def _save_outcome(
         self, trigger: Trigger, before: TriggerState, decided: Decision, now: datetime
     ) -> None:
-        """Save the outcome of a decision not to fire."""
         store, state = self._store, decided.state
         if decided.skipped is not None:
             self._write_skipped(trigger, decided.skipped, now)

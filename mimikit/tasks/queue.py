@@ -174,7 +174,6 @@ def _queued(files: Files) -> Iterator[tuple[QueueName, str]]:
 
 
 def leave_running(files: Files, seat: QueueName, task_id: str) -> None:
-    """Move a finished task to `ended/`."""
     files.move(paths.running(seat, task_id), paths.ended(seat, task_id))
 
 

@@ -22,7 +22,6 @@ class RunEnd:
     final: bool = False
     """Not to be retried, whatever the task allows."""
     interrupted: bool = False
-    """The consumer died during the run."""
 
 
 @dataclass(frozen=True, slots=True)

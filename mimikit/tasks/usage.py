@@ -96,7 +96,6 @@ def read_lines(files: Files, day: str, offset: int = 0) -> Iterator[tuple[int, R
 
 
 def runs_of_day(files: Files, day: str) -> dict[str, RunUsage]:
-    """The attempts of a day, by id."""
     return {line.id: line for _, line in read_lines(files, day)}
 
 
@@ -174,9 +173,7 @@ class RunMeter:
     """Counts the tokens of one attempt while its engine runs."""
 
     line: RunUsage
-    """Its line in the ledger, without the tokens."""
     told: Usage = field(default_factory=Usage)
-    """Reported by its engine so far."""
     left: int | None = None
     """Tokens its task may still use."""
     cap: int = 0
@@ -242,7 +239,6 @@ class UsageBook:
             self._count(line)
 
     def waits_for(self, run_id: str) -> str | None:
-        """The `waits_for` of a task that waits for tokens."""
         hold, _ = self.held.get(run_id, (None, None))
         return f"{WAITS}{hold.held_for}" if hold else None
 
