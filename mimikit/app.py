@@ -69,7 +69,7 @@ class Parts:
     file_watch: TriggerWatch
     teller: Callable[[RunContext, Callable[[], None]], TurnRunner]
     """Gets what to call when a turn ended."""
-    pool: Callable[[Consumer], Pool]
+    pool: Callable[[ConsumerCore], Pool]
     crash: Callable[[str], NoReturn]
     tool_server: ToolServer | None = None
     git: str | None = None
@@ -79,54 +79,28 @@ class Parts:
     has_heartbeat: bool = True
 
 
-def build(parts: Parts) -> Consumer:
-    return Consumer(parts)
+def build(parts: Parts) -> ConsumerCore:
+    return ConsumerCore(parts)
 
 
-class Consumer:
+class ConsumerCore:
     """A consumer without its process: what product and tests share."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts, self.state = parts, parts.state
-        files, settings, clock = parts.state.files, parts.state.settings, parts.state.clock
-        store = Store.open(files, settings, clock, live=LiveRuns(), log=parts.state.log)
+        state = parts.state
+        store = Store.open(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
         self.store, self.events = store, store.events
-
-        # What runs of the roles use.
-        engines = EngineRegistry(
-            parts.engines, settings, store.runtime.engines, parts.endpoints, clock
-        )
-        reader = RoleReader(
-            files,
-            parts.search,
-            store.ledger.trace_size,
-            lambda queue, most: self.pool.upcoming(queue, most),  # noqa: PLW0108 - made below
-            clock=clock,
-            zone=lambda: settings.zone,
-        )
-        self.context = RunContext(
-            files=files,
-            settings=settings,
-            clock=clock,
-            live=store.live,
-            engines=engines,
-            prompts=parts.prompts,
-            reader=reader,
-            feed=store.feed,
-            log=store.log,
-            workspace=parts.state.workspace,
-            state=parts.state.path,
-            tool_server=parts.tool_server,
-            stopping=parts.stopping,
-            changes=ChangeRecorder(parts.git),
-        )
+        self.context = self._run_context()
 
         # The operations of the supervisor: its thread alone writes shared state.
         triggers = TriggerScheduler(store, parts.workspace, parts.file_watch)
         self.llm_eval = LlmEvalBatch(store, triggers, self.context)
         self.archiver = Archiver(store, self.context, parts.rules)
         self.commits = CommitApplier(store, triggers, self.llm_eval, self.archiver)
-        self.commands = CommandApplier(store, self.commits, engines, pause_changed=self.apply_pause)
+        self.commands = CommandApplier(
+            store, self.commits, self.context.engines, pause_changed=self.apply_pause
+        )
         self.seat = parts.teller(self.context, self.events.bell.ring)
         self.teller = TellerScheduler(
             store, self.commits, self.context, self.seat, self._status_lines
@@ -137,7 +111,7 @@ class Consumer:
             store,
             teller=self.teller,
             queued=lambda: self.pool.queued(),  # noqa: PLW0108 - made below
-            engines=engines.status,
+            engines=self.context.engines.status,
             skipped=lambda: "; ".join(parts.prompts.skipped) or None,
         )
         self.supervisor = Supervisor(
@@ -157,6 +131,37 @@ class Consumer:
 
         # The threads that claim tasks and run them.
         self.pool = parts.pool(self)
+
+    def _run_context(self) -> RunContext:
+        """What the runs of all roles use."""
+        parts, state, store = self.parts, self.state, self.store
+        engines = EngineRegistry(
+            parts.engines, state.settings, store.runtime.engines, parts.endpoints, state.clock
+        )
+        reader = RoleReader(
+            state.files,
+            parts.search,
+            store.ledger.trace_size,
+            lambda queue, most: self.pool.upcoming(queue, most),  # noqa: PLW0108 - made later
+            clock=state.clock,
+            zone=lambda: state.settings.zone,
+        )
+        return RunContext(
+            files=state.files,
+            settings=state.settings,
+            clock=state.clock,
+            live=store.live,
+            engines=engines,
+            prompts=parts.prompts,
+            reader=reader,
+            feed=store.feed,
+            log=store.log,
+            workspace=state.workspace,
+            state=state.path,
+            tool_server=parts.tool_server,
+            stopping=parts.stopping,
+            changes=ChangeRecorder(parts.git),
+        )
 
     def run_task(self, queue: QueueName, task: Task) -> None:
         """Run a claimed task, then wake the supervisor."""

@@ -14,7 +14,7 @@ from mimikit.protocol.disk import Lock
 from mimikit.state import State, limit_malloc_arenas, make_search
 
 if TYPE_CHECKING:
-    from mimikit.app import Consumer
+    from mimikit.app import ConsumerCore
     from mimikit.engines.base import Engine
     from mimikit.runner.consumer import PooledConsumer
     from mimikit.web.serve import ServerSocket
@@ -91,7 +91,7 @@ class ConsumerProcess:
     def _files_changed(self, trigger_ids: set[str]) -> None:
         self.store.events.changed_files.put(trigger_ids)
 
-    def _make_pool(self, core: Consumer) -> PooledConsumer:
+    def _make_pool(self, core: ConsumerCore) -> PooledConsumer:
         """Huey's pools, with the thread of the supervisor."""
         from mimikit.runner.consumer import PooledConsumer
 
