@@ -189,7 +189,7 @@ class ConsumerCore:
 def engines_of(state: State) -> list[Engine]:
     """The engines of the product, with the endpoints that the settings name."""
     settings = state.settings
-    programs.refuse_below(state.workspace)
+    programs.exclude(state.workspace)
     for name in ("bwrap", "codex", "opencode", "bash"):
         programs.find(name)
     return [

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from mimikit.engines.base import Failed, Outcome, RunSpec
-from mimikit.protocol.models import EngineWant, Role
+from mimikit.protocol.models import EngineProblem, Role
 
 _REMEMBER_S = 5.0
 
@@ -41,7 +41,7 @@ class ProgramEngine:
 
         self._check = lambda: check(time.monotonic() // _REMEMBER_S)
 
-    def is_mended(self, want: EngineWant) -> bool:
+    def has_recovered(self, want: EngineProblem) -> bool:
         """Whether the program was installed or its login changed; other reasons need a run."""
         self.recheck()
         if want == "logged_out" and self._logged_out == self._login():

@@ -356,7 +356,7 @@ class CommandResult(Record):
     applied_at: Instant
 
 
-EngineWant: TypeAlias = Literal[
+EngineProblem: TypeAlias = Literal[
     "missing", "logged_out", "limited", "unreachable", "broken", "unready"
 ]
 """Why an engine is unavailable: program or package; login or key; rate limit; connection; no whole
@@ -368,7 +368,7 @@ class EngineStatus(Record):
 
     engine: str
     state: Literal["ready", "waiting"] = "ready"
-    want: EngineWant | None = None
+    want: EngineProblem | None = None
     reason: str | None = None
     """Why it is unavailable; if ready: why a better engine was skipped."""
     since: Instant | None = None

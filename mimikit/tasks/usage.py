@@ -173,7 +173,7 @@ class RunMeter:
     """Counts the tokens of one attempt while its engine runs."""
 
     line: RunUsage
-    told: Usage = field(default_factory=Usage)
+    reported: Usage = field(default_factory=Usage)
     left: int | None = None
     """Tokens its task may still use."""
     cap: int = 0
@@ -181,7 +181,7 @@ class RunMeter:
 
     @property
     def is_over(self) -> bool:
-        return self.left is not None and self.told.tokens > self.left
+        return self.left is not None and self.reported.tokens > self.left
 
 
 class UsageBook:

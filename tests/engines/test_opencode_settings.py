@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mimikit.engine_settings import OpencodeSettings
-from mimikit.engines.base import EngineAbsence, Failed
+from mimikit.engines.base import EngineOutage, Failed
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.opencode.reader import SessionReader, failed_outcome
@@ -40,14 +40,14 @@ def place(home: Path) -> OpencodeLocation:
 
 def test_where_it_is_not_installed_it_says_how(home: Path) -> None:
     reason = cli.unavailable(OpencodeSettings(path=str(home / "nowhere")))
-    assert isinstance(reason, EngineAbsence)
+    assert isinstance(reason, EngineOutage)
     assert reason.want == "missing"
     assert "opencode-ai" in reason
 
 
 def test_without_a_provider_it_takes_no_model_of_its_makers(home: Path) -> None:
     reason = cli.unavailable(settings(home))
-    assert isinstance(reason, EngineAbsence)
+    assert isinstance(reason, EngineOutage)
     assert reason.want == "logged_out"
     assert "opencode auth login" in reason
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import itertools
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -20,7 +17,6 @@ from mimikit.supervisor.retention import BATCH
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.supervisor.test_retention import DAY, left, tidied
-from tests.support.memory_disk import DiskStep, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, transcript
@@ -39,7 +35,7 @@ def product_at(files: Files, clock: FakeClock) -> Product:
 # ---- noticing a jump
 
 
-def test_a_jump_is_told_from_time_that_passes_and_from_sleep() -> None:
+def test_a_clock_jump_is_distinguished_from_passing_time_and_sleep() -> None:
     clock = FakeClock(START)
     watch = ClockWatch(clock)
     clock.advance(DAY)
@@ -62,7 +58,7 @@ def test_a_jump_is_told_from_time_that_passes_and_from_sleep() -> None:
         (timedelta(hours=-1), timedelta(hours=-1)),
     ],
 )
-def test_at_the_start_the_last_heartbeat_stands_against_the_clock(
+def test_a_jump_at_start_is_measured_from_the_last_heartbeat(
     by: timedelta, jump: timedelta
 ) -> None:
     assert jump_at_start(START, START + by) == jump
@@ -178,7 +174,7 @@ def test_a_model_is_asked_soon_after_the_clock_went_back(client: Client) -> None
     assert asked() == 2
 
 
-def test_starts_of_a_time_to_come_make_no_start_wait() -> None:
+def test_start_times_in_the_future_cause_no_back_off() -> None:
     ahead = [START + LONG] * 3
     assert recovery.back_off(ahead, START) == timedelta()
     assert recovery.back_off([START + timedelta(seconds=2)] * 3, START) == recovery.BACK_OFF
@@ -215,36 +211,3 @@ def test_a_cron_follows_a_changed_zone_at_once(
     zone = "Asia/Tokyo"
     product.tick()
     assert product.supervisor.triggers.index.next_due() == START + timedelta(hours=15)
-
-
-def test_a_wait_that_the_disk_leaves_half_shortened_goes_on(client: Client) -> None:
-    disk = client.files.fs
-    assert isinstance(disk, MemoryDisk)
-    task = Task(
-        id="t", prompt="x", created_at=START, trace_id="r", origin="cli",
-        released=True, not_before=START + timedelta(hours=2),
-    )  # fmt: skip
-    for refused in itertools.count():
-        changes = itertools.count()
-
-        def fail(
-            _number: int, _step: DiskStep, changes: Iterator[int] = changes, refused: int = refused
-        ) -> OSError | None:
-            return OSError(errno.ENOSPC, "refused") if next(changes) == refused else None
-
-        product = product_at(client.files, FakeClock(START))
-        client.files.save(paths.queued("worker", f"t{refused}"), task.but(id=f"t{refused}"))
-        product.clock.jump(START - timedelta(hours=1))
-        disk.fail = fail
-        product.tick()
-        product.clock.advance(2)
-        product.tick()
-        disk.fail = None
-        assert client.files.names("worker/running") == []
-        (again,) = product.queued("worker")
-        assert again.not_before is not None
-        assert again.not_before <= START + timedelta(hours=1)
-        client.files.remove(paths.queued("worker", again.id))
-        if next(changes) <= refused:  # every change was refused once
-            assert refused > 10
-            return

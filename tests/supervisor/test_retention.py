@@ -23,7 +23,7 @@ def tidied(product: Product, seconds: float) -> list[str]:
     return left(product)
 
 
-def test_what_ended_is_removed_after_its_time_in_batches_and_the_log_says_what(
+def test_expired_files_are_removed_in_batches_and_logged(
     client: Client,
 ) -> None:
     expired = {f"worker/results/t{number:03}.json" for number in range(BATCH + 10)}
@@ -39,7 +39,7 @@ def test_what_ended_is_removed_after_its_time_in_batches_and_the_log_says_what(
     assert expired <= {line.get("path") for line in client.product.log.audits}
 
 
-def test_what_waits_to_be_told_or_runs_is_not_removed(client: Client) -> None:
+def test_unreported_results_and_running_tasks_are_not_removed(client: Client) -> None:
     client.submit("t1", "one")
     client.product.pool("worker")  # its result is there; nobody was told of it
     client.product.store.live.start("t2", "worker", "t2", START)

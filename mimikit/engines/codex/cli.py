@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mimikit.engine_settings import CodexSettings
 from mimikit.engines import process
-from mimikit.engines.base import EngineAbsence, RunSpec
+from mimikit.engines.base import EngineOutage, RunSpec
 from mimikit.engines.process_marks import MARK
 from mimikit.sandbox import programs
 
@@ -117,11 +117,11 @@ def unavailable(settings: CodexSettings) -> str | None:
     if place is None:
         wanted = str(Path(settings.path).expanduser()) if settings.path else "codex"
         reason = f"{programs.why_missing(wanted)}; pip install 'mimikit-assistant[codex]'"
-        return EngineAbsence(reason, "missing")
+        return EngineOutage(reason, "missing")
     version = version_of(place.program)
     if version is None:
         reason = f"expected a version from {place.program}, got none; install codex again"
-        return EngineAbsence(reason, "missing")
+        return EngineOutage(reason, "missing")
     if version < MIN_VERSION:
         least, got = (".".join(map(str, v)) for v in (MIN_VERSION, version))
         return f"expected codex {least} or newer, got {got}; update it"
@@ -131,7 +131,7 @@ def unavailable(settings: CodexSettings) -> str | None:
             "pattern, so its login is not hidden from shells; set `codex.home` to another"
         )
     if (temporary := _temporary_around(place.home)) is not None:
-        return EngineAbsence(
+        return EngineOutage(
             f"expected a home outside of {temporary}, the folder of temporary files, got "
             f"{place.home}: codex runs no commands from there; set `codex.home` to another",
             "unready",
@@ -139,7 +139,7 @@ def unavailable(settings: CodexSettings) -> str | None:
     elsewhere = os.environ.get(_API_KEY) or "model_provider" in settings.config
     if not elsewhere and not (place.home / "auth.json").exists():
         reason = f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
-        return EngineAbsence(reason, "logged_out")
+        return EngineOutage(reason, "logged_out")
     return None
 
 

@@ -162,7 +162,7 @@ class CodexEngine(ProgramEngine):
         )
         env = codex_cli.environment(self._codex, place, is_talk=False)
         # In the environment that codex has: the helper of its sandbox is in its home.
-        if reason := self._sandbox.unproved(box, inner=inner, env=env):
+        if reason := self._sandbox.why_unsafe(box, inner=inner, env=env):
             raise EngineError(reason)
         mark = process_marks.mark(request.state, request.run_id)
         git_folders = self._sandbox.commits_in(request.workspace)

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from mimikit.engines.base import Failed, Outcome
 from mimikit.engines.limits import retry_at
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import EngineWant
+from mimikit.protocol.models import EngineProblem
 
 _TOO_LONG = re.compile(r"room in the model's context window|context_length_exceeded")
-_PATTERNS: dict[EngineWant, re.Pattern[str]] = {
+_PATTERNS: dict[EngineProblem, re.Pattern[str]] = {
     "limited": re.compile(
         r"\b429\b|too many requests|rate limit|usage limit|quota exceeded|insufficient_quota"
         r"|at capacity|\b503\b|overloaded",
@@ -33,7 +33,7 @@ _PATTERNS: dict[EngineWant, re.Pattern[str]] = {
         r"high demand|status:? 5\d\d\b|stream disconnected|stream closed", re.IGNORECASE
     ),
 }
-_KINDS: dict[str, EngineWant] = {
+_KINDS: dict[str, EngineProblem] = {
     "usageLimitExceeded": "limited",
     "rateLimitExceeded": "limited",
     "serverOverloaded": "limited",
@@ -46,7 +46,7 @@ _KINDS: dict[str, EngineWant] = {
     "responseTooManyFailedAttempts": "broken",
 }
 """The `codexErrorInfo` types that mean that codex is unavailable."""
-_STATUSES: dict[int, EngineWant] = {401: "logged_out", 403: "logged_out", 429: "limited"}
+_STATUSES: dict[int, EngineProblem] = {401: "logged_out", 403: "logged_out", 429: "limited"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class EngineFailure:
     """Why a turn failed."""
 
     message: str
-    want: EngineWant | None = None
+    want: EngineProblem | None = None
     """Why codex is unavailable; None: the run itself failed."""
     too_long: bool = False
     retry_at: datetime | None = None
@@ -75,7 +75,7 @@ def failure_of_message(message: str, now: datetime) -> EngineFailure:
     """Classify a failure by its message alone."""
     if is_context_overflow(message):
         return EngineFailure(message, too_long=True)
-    wants: list[EngineWant] = [
+    wants: list[EngineProblem] = [
         want for want, pattern in _PATTERNS.items() if pattern.search(message)
     ]
     want = wants[0] if wants else None

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.engines.base import CancelToken, EngineAbsence, Failed, Outcome, RunSpec, stop_outcome
+from mimikit.engines.base import (
+    CancelToken,
+    EngineOutage,
+    Failed,
+    Outcome,
+    RunSpec,
+    stop_outcome,
+)
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.local import model_server, weights
 from mimikit.engines.local.server import PROGRAM, ModelProcess, ServedModel
@@ -60,15 +67,15 @@ class LocalEngine:
 
     def unavailable(self, role: Role | None = None) -> str | None:
         if role == "worker":
-            return EngineAbsence("it only talks and plans", "unready")
+            return EngineOutage("it only talks and plans", "unready")
         if not endpoints.is_installed():
-            return EngineAbsence(endpoints.MISSING, "missing")
+            return EngineOutage(endpoints.MISSING, "missing")
         if self._program == PROGRAM and util.find_spec(model_server.PACKAGE) is None:
-            return EngineAbsence(MISSING, "missing")
+            return EngineOutage(MISSING, "missing")
         try:
             self._model_path()
         except EngineError as error:
-            return EngineAbsence(str(error), "missing")
+            return EngineOutage(str(error), "missing")
         return None
 
     def close(self) -> None:
@@ -120,11 +127,11 @@ class LocalEngine:
         with (
             self.server.use(model, start, request.cancel) as server,
             EndpointClient(server.url, server.key, idle_s=idle_s, now=now) as client,
-            client.cut_in_time(request.cancel, request.timeout_s, stop),
+            client.deadline(request.cancel, request.timeout_s, stop),
         ):
             request.cancel.has_begun = True
             events = client.stream(PATHS["chat"], {"model": LOCAL, **body})
-            answer = AnswerReader(show, set()).read("chat", events, client.told_error)
+            answer = AnswerReader(show, set()).read("chat", events, client.stream_error)
         return answer.text, answer.usage
 
     def _model_path(self) -> Path:

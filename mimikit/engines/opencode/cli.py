@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mimikit.engine_settings import OpencodeSettings
 from mimikit.engines import process
-from mimikit.engines.base import EngineAbsence
+from mimikit.engines.base import EngineOutage
 from mimikit.engines.openai.dialogue import table_of
 from mimikit.errors import EngineError
 from mimikit.protocol import paths
@@ -82,17 +82,17 @@ def unavailable(settings: OpencodeSettings) -> str | None:
     if place is None:
         path = str(Path(settings.path).expanduser()) if settings.path else "opencode"
         reason = f"{programs.why_missing(path)}; install opencode (`opencode-ai` of npm)"
-        return EngineAbsence(reason, "missing")
+        return EngineOutage(reason, "missing")
     try:
         providers = owner_settings(place).get("provider")
         logins = _table(place.login)
     except EngineError as error:
-        return EngineAbsence(str(error), "unready")
+        return EngineOutage(str(error), "unready")
     # Without a provider it would use a free model that the user has not chosen.
     if providers or logins or settings.model or any(os.environ.get(name) for name in settings.env):
         return None
     reason = f"opencode has no provider: no login in {place.login}, none in {place.config}"
-    return EngineAbsence(f"{reason}; run `opencode auth login`", "logged_out")
+    return EngineOutage(f"{reason}; run `opencode auth login`", "logged_out")
 
 
 def owner_settings(place: OpencodeLocation) -> dict[str, object]:

@@ -20,7 +20,7 @@ from mimikit.engines import process
 from mimikit.engines.base import (
     FAULTS,
     Done,
-    EngineAbsence,
+    EngineOutage,
     Failed,
     Outcome,
     RunSpec,
@@ -86,7 +86,7 @@ class OpencodeEngine(ProgramEngine):
             return stop_outcome(request.cancel.reason)
         place = cli.find(self._opencode)
         if (reason := self.unavailable(request.role)) or place is None:
-            want = reason.want if isinstance(reason, EngineAbsence) else "unready"
+            want = reason.want if isinstance(reason, EngineOutage) else "unready"
             return Failed.unavailable(want, reason or "opencode is not installed")
         try:
             model = cli.model_of(request.model)
@@ -130,7 +130,7 @@ class OpencodeEngine(ProgramEngine):
             self._limits,
             network=network,
             left_s=lambda: max(0.0, until - time.monotonic()),
-            most_s=MAX_CALL_S,
+            max_call_s=MAX_CALL_S,
         )
 
 

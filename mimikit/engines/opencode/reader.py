@@ -12,7 +12,7 @@ from mimikit.engines.limits import retry_at
 from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.opencode.cli import AGENT
 from mimikit.language.plain_text import plain
-from mimikit.protocol.models import EngineWant, Usage
+from mimikit.protocol.models import EngineProblem, Usage
 
 MAX_RETRIES = 3
 """opencode retries after 2, 4, 8 … seconds; after so many failures the session is ended."""
@@ -216,7 +216,7 @@ def failed_outcome(reader: SessionReader, failure: SessionFailure) -> Failed:
     message, status, text = failure.message, failure.status, reader.text
     if failure.name == "ContextOverflowError" or _TOO_LONG.search(message):
         return Failed("error", message, text, too_long=not reader.acted)
-    want: EngineWant | None = None
+    want: EngineProblem | None = None
     if failure.again_at or status in (402, 429) or _LIMITED.search(message):
         want = "limited"
     elif (
