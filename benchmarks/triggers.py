@@ -18,7 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.consumer import process, wait_for
-from mimikit.app import ConsumerApp
+from mimikit.processes import ConsumerProcess
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
@@ -49,7 +49,7 @@ def trigger(number: int, now: object, **fields: object) -> Trigger:
     )
 
 
-def idle_consumer(folder: Path, count: int) -> ConsumerApp:
+def idle_consumer(folder: Path, count: int) -> ConsumerProcess:
     """A consumer that has looked at so many triggers, none of which is due."""
     state = open_state(folder / ".mimikit", folder)
     fast = Files(RealDisk(state.path), durable=False)  # the set-up need not be flushed
@@ -62,7 +62,7 @@ def idle_consumer(folder: Path, count: int) -> ConsumerApp:
             {"condition": condition("file_changed", path=f"src/{number}/*.py")},
         )
         registry.create(fast, trigger(number, now, **kinds[number % 4]))
-    app = ConsumerApp(state, take_consumer_lock(state))
+    app = ConsumerProcess(state, take_consumer_lock(state))
     app.supervisor.start()
     app.supervisor.tick()
     return app

@@ -1,6 +1,6 @@
-"""The only place that asks the machine for the time, and that notices when its clock jumps.
+"""Access to the machine's clocks, and detection of clock jumps.
 
-Deciders take `now`; whoever needs the time is given a Clock.
+Pure functions take `now`; all other code gets a Clock.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Protocol
 JUMP = timedelta(minutes=1)
 """Smaller steps of the wall clock are ordinary corrections (NTP)."""
 JUMP_AT_START = timedelta(days=7)
-"""The same while no consumer ran, forwards: a shorter gap is taken for time spent switched off."""
+"""Smallest jump forwards while no consumer ran; a shorter gap counts as switched off."""
 DELETE_PAUSE = timedelta(days=1)
-"""Nothing is deleted until this long after a clock jump."""
+"""After a clock jump, nothing is deleted for this long."""
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -45,8 +45,6 @@ class SystemClock:
 
 
 class ClockWatch:
-    """Compares the wall clock with the monotonic one."""
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._booted_at = self._boot_time()
@@ -57,7 +55,6 @@ class ClockWatch:
         return by if abs(by) >= JUMP else timedelta()
 
     def settle(self) -> None:
-        """What followed from the jump is done."""
         self._booted_at = self._boot_time()
 
     def _boot_time(self) -> datetime:

@@ -34,13 +34,13 @@ class Refused(MimikitError):
 
 
 class StorageError(MimikitError):
-    """The disk could not do it (full, read-only, failing); what was on it is unchanged."""
+    """The disk failed (full, read-only, I/O error); its contents are unchanged."""
 
     permanent = False
 
 
 class UnsafeFile(StorageError):
-    """Not one of our files: a link, fifo, device or folder, an unreadable or too large file."""
+    """A link, fifo, device or folder, or an unreadable or too large file."""
 
     permanent = True
 
@@ -58,13 +58,11 @@ class NewerState(MimikitError):
 
 
 class EngineError(MimikitError):
-    """An engine could not be run."""
-
     permanent = False
 
 
 class ProgramLost(MimikitError):
-    """A program had begun, and could not be followed to its end."""
+    """A program was started, and its end could not be observed."""
 
 
 _SHORT = {
@@ -76,7 +74,7 @@ _SHORT = {
 
 
 def shortage_of(error: BaseException | None) -> str | None:
-    """Which lack of memory, threads or descriptors caused an error; None: another cause."""
+    """The lack of memory, threads or descriptors that caused an error; None: another cause."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _SHORT:
             return _SHORT[error.errno]

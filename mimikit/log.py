@@ -28,19 +28,19 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class EventLog:
-    """Appends to `log.jsonl`; a disk that refuses never stops the caller."""
+    """Appends to `log.jsonl`; ignores storage errors."""
 
     def __init__(self, files: Files, clock: Clock, *, rotate_bytes: int = 10 * 2**20) -> None:
         """Also logs what `files` quarantines."""
         self._files, self._clock, self._rotate_bytes = files, clock, rotate_bytes
         self._day = ""
-        """The day of the file's first line, once known."""
+        """The day of the file's first line; "": unknown."""
         self.secrets: list[str] = []
-        """Values that are masked wherever they would appear."""
+        """Values masked in every line."""
         files.on_event(lambda event, facts: self.write("audit", event, **facts))
 
     def write(self, type_: str, event: str, **facts: object) -> None:
-        """One line: when, what kind (task, audit, error…), what, and its facts."""
+        """Write one line: timestamp, type (task, audit, error…), event, and its facts."""
         now = self._clock.now()
         line: dict[str, object] = {"timestamp": time_text(now), "type": type_, "event": event}
         line |= {key: self._clean(value) for key, value in facts.items() if value is not None}
@@ -52,7 +52,7 @@ class EventLog:
     def _rotate(self, today: str) -> None:
         """Begin a new file each day (UTC) and at `rotate_bytes`.
 
-        Several processes write this log: whoever gets the lock rotates.
+        Several processes write this log; the one that gets the lock rotates it.
         """
         stat = self._files.stat(paths.LOG)
         if stat is None or (self._day == today and stat.size <= self._rotate_bytes):
@@ -109,11 +109,11 @@ class FeedChanges:
     cursor: str
     events: list[dict[str, object]]
     reset: bool = False
-    """The cursor is unknown: the reader must reload everything."""
+    """The cursor is unknown: reload everything."""
 
 
 class ChangeFeed:
-    """Writes `events.jsonl`: hints to every open page."""
+    """Writes `events.jsonl`: change events for open pages."""
 
     def __init__(self, files: Files, clock: Clock) -> None:
         self._files, self._clock = files, clock
@@ -121,7 +121,7 @@ class ChangeFeed:
         self._lock = threading.Lock()
 
     def tell(self, kind: str, **facts: object) -> None:
-        """One hint: the kind of thing that changed, its id, a few facts."""
+        """Write a change event: the kind of thing that changed, its id, a few facts."""
         with self._lock, contextlib.suppress(StorageError):
             if self._size == 0 or self._size > SEGMENT_BYTES:
                 stat = self._files.stat(paths.EVENTS)
@@ -136,7 +136,7 @@ class ChangeFeed:
 
 
 def read_changes(files: Files, cursor: str | None) -> FeedChanges:
-    """The events after `cursor`; None gives the present end without events."""
+    """The events after `cursor`; None: only the current end."""
     name = _segment(files, paths.EVENTS)
     if name is None:
         return FeedChanges("", [], reset=bool(cursor))
@@ -167,7 +167,6 @@ def _after(files: Files, path: str, segment: str, offset: int) -> FeedChanges:
 
 
 def _segment(files: Files, path: str) -> str | None:
-    """The segment name in the first line of a file."""
     for _, line in files.lines(path, limit=4096):
         name = line.get("segment")
         return name if isinstance(name, str) else None

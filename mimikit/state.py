@@ -1,4 +1,4 @@
-"""An opened state folder: where it lies, its files and settings, and the search in its memory."""
+"""An opened state folder: its path, files, settings, and the search in its memory."""
 
 from __future__ import annotations
 
@@ -36,27 +36,26 @@ class State:
 
     @functools.cached_property
     def search(self) -> MemorySearch:
-        """The search in memory; one for the whole process."""
         return make_search(self)
 
     def read_only(self) -> ReadOnlyState:
-        """For every process but the consumer; its log still writes."""
+        """For every process but the consumer; its log is writable."""
         files = ReadOnlyFiles(self.files)
         return ReadOnlyState(self.path, self.workspace, files, self.settings, self.clock, self.log)
 
 
 @dataclass(frozen=True)
 class ReadOnlyState(State):
-    """A state whose broken files stay where they are."""
+    """A state that quarantines nothing."""
 
     files: ReadOnlyFiles
 
 
 def make_folders(files: Files) -> None:
-    """Make the folders of a state that are missing.
+    """Create the missing folders of a state.
 
     Raises:
-        BadInput: something else stands where one should.
+        BadInput: something else is in the place of a folder.
     """
     for folder in paths.FOLDERS:  # parents come first
         found = files.stat(folder)
@@ -71,7 +70,7 @@ def make_folders(files: Files) -> None:
 def make_search(state: State, *, words: bool = True, stays: bool = False) -> MemorySearch:
     """A search over a state folder and its workspace.
 
-    words: use the dictionary of Chinese words. stays: for a process that lives long.
+    words: use the dictionary of Chinese words. stays: for a long-lived process.
     """
     from mimikit.memory.search import MemorySearch, open_index
     from mimikit.memory.terms import ChineseDictionary
@@ -90,9 +89,7 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Mem
 
 
 def find_state(state: Path | None = None, workspace: Path | None = None) -> tuple[Path, Path]:
-    """State folder and workspace: as given, from the environment, or the current folder's.
-
-    Both as real paths.
+    """State folder and workspace, as real paths: arguments, else environment, else here.
 
     Raises:
         BadInput: a link in the workspace leads to the state folder.
@@ -100,7 +97,7 @@ def find_state(state: Path | None = None, workspace: Path | None = None) -> tupl
     env_workspace, env_state = os.environ.get("MIMIKIT_WORKSPACE"), os.environ.get("MIMIKIT_STATE")
     work = workspace or (Path(env_workspace) if env_workspace else Path.cwd())
     found = (state or (Path(env_state) if env_state else work / paths.STATE_FOLDER)).absolute()
-    top, real = _real(work), _real(found.parent) / found.name  # a link in its own place is refused
+    top, real = _real(work), _real(found.parent) / found.name  # it must not be a link itself
     for link in _links_on_the_way(found.parent):
         if link.is_relative_to(top):
             raise BadInput(
@@ -128,11 +125,11 @@ def _real(path: Path) -> Path:
 
 
 def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
-    """Open a state folder, making it when it is missing.
+    """Open a state folder; creates a missing one.
 
     Raises:
-        BadInput: it does not exist and is not to be made, or is not a folder of yours.
-        BadSettings: its settings cannot be used.
+        BadInput: it does not exist (without `create`), or is not your folder.
+        BadSettings: its settings are not valid.
     """
     if not workspace.is_dir():
         raise BadInput(f"workspace: expected a folder, got {workspace}")
@@ -153,7 +150,7 @@ def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
 
 
 def limit_malloc_arenas() -> None:
-    """Have glibc return freed memory: by default each thread gets an arena of its own."""
+    """Have glibc return freed memory to the system: one malloc arena instead of one per thread."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_THRESHOLD, 2**17)

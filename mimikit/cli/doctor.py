@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias, cast
 import click
 from pydantic import Field, computed_field
 
-from mimikit import __version__, app, config
+from mimikit import __version__, config, processes
 from mimikit.cli import render, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_cli_and_json
 from mimikit.clock import SystemClock
@@ -204,7 +204,7 @@ def consumer(state: State) -> Iterator[Finding]:
         yield ok("consumer", f"{seen.state}: {seen.who} holds the lock")
     else:
         try:
-            app.check_consumer_starts(state)
+            processes.check_consumer_starts(state)
             yield note("consumer", "none is running", "`mimikit up` starts one")
         except Exception as error:  # noqa: BLE001 - it would end the consumer, too
             kind = "" if isinstance(error, MimikitError) else f"{type(error).__name__}: "
@@ -239,6 +239,8 @@ def prompts(state: State) -> Iterator[Finding]:
 
 
 def engines(state: State) -> Iterator[Finding]:
+    from mimikit import app
+
     runtime = state.files.peek(paths.RUNTIME, RuntimeState)
     known = runtime.engines if runtime else {}
     status = EngineRegistry(app.engines_of(state), state.settings, known).status()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mimikit import app
 from mimikit.cli import client, render, terminal
 from mimikit.cli.frame import CliContext, PlainGroup, pass_cli, pass_state_and_json
 from mimikit.config import Settings
@@ -108,6 +107,8 @@ _URL = "http://127.0.0.1:11434/v1"
 @pass_state_and_json
 def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List the engines that are set up, their state, and the order they are used in."""
+    from mimikit import app
+
     engines = {one.name: one for one in app.engines_of(state)}
     ordered = ("codex", "opencode", *state.settings.engines, "local", "builtin")
     names = [name for name in ordered if name in engines]

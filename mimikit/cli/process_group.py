@@ -239,23 +239,23 @@ def consumer(cli: CliContext, workers_only: bool, with_parent: bool) -> None:
         signal.signal(number, leave)
     if with_parent:
         end_with_parent()
-    from mimikit.app import ConsumerApp
+    from mimikit.processes import ConsumerProcess
     from mimikit.supervisor.consumer_lock import take_consumer_lock
 
     # A restarted consumer must not create an empty folder in place of one that was moved away.
     state = cli.open_writable(create=not with_parent)
     lock = take_consumer_lock(state)
     try:
-        app = ConsumerApp(state, lock)
+        consumer = ConsumerProcess(state, lock)
 
         def stop_runs(_number: int, _frame: FrameType | None) -> None:
             # In a thread: a handler must not wait for a lock that the interrupted thread may hold.
-            threading.Thread(target=app.store.live.stop_all, daemon=True).start()
+            threading.Thread(target=consumer.store.live.stop_all, daemon=True).start()
 
         signal.signal(FAST_SHUTDOWN, stop_runs)
         if not with_parent:
             click.echo(f"The consumer of {state.path} starts; Ctrl-C ends it.", err=True)
-        code = app.run(lambda line: click.echo(line, err=True))
+        code = consumer.run(lambda line: click.echo(line, err=True))
     finally:
         lock.release()
     sys.exit(code)

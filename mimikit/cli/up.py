@@ -10,7 +10,7 @@ from operator import attrgetter
 
 import click
 
-from mimikit import __version__, app
+from mimikit import __version__, processes
 from mimikit.cli import client, process_group, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_cli, pass_cli_and_json
 from mimikit.cli.options import PORT
@@ -52,7 +52,7 @@ def up(cli: CliContext, host: str | None, port: int | None) -> None:
             "page alone with `mimikit web`"
         )
     # A bad address is reported before anything starts.
-    bound = app.listen(host, port, state.settings)
+    bound = processes.listen(host, port, state.settings)
     try:
         bound.check_exposure(state.settings)
     finally:
@@ -118,7 +118,7 @@ def _exit_code(group: ProcessGroup, timeout_s: float) -> int | None:
 
 
 def _print_banner(state: State, host: str, port: int) -> None:
-    link = app.login_link(state, host, port)
+    link = processes.login_link(state, host, port)
     page = link.partition("#")[0]
     elsewhere = "" if port == state.settings.web.port else f" --port {port}"
     another = f"mimikit token --link{elsewhere}"
@@ -157,7 +157,7 @@ def web(cli: CliContext, host: str | None, port: int | None, with_parent: bool) 
     state = cli.open_writable(create=not with_parent)
 
     def ready(at_host: str, at_port: int) -> None:
-        link = app.login_link(state, at_host, at_port)
+        link = processes.login_link(state, at_host, at_port)
         terminal.out(f"Page     {link.partition('#')[0]}")
         terminal.out(f"Log in   {link}")
         if not client.read_consumer(state).is_up:
@@ -165,7 +165,7 @@ def web(cli: CliContext, host: str | None, port: int | None, with_parent: bool) 
 
     if with_parent:
         process_group.end_with_parent()
-    app.serve_page(state, host, port, None if with_parent else ready)
+    processes.serve_page(state, host, port, None if with_parent else ready)
 
 
 # ---- the state folder and its token
@@ -205,14 +205,14 @@ def token(
     result: dict[str, str] = {}
     if renew or not link:
         try:
-            secret = app.page_token(state, renew=renew)
+            secret = processes.page_token(state, renew=renew)
         except BadInput as error:
             raise click.UsageError(f"--renew: {error}") from None
         result = {} if link else {"token": secret}
     if link or (sys.stdout.isatty() and not as_json):
         web = state.settings.web
         at_port = web.port if port is None else port
-        result["link"] = app.login_link(state, host or web.host, at_port)
+        result["link"] = processes.login_link(state, host or web.host, at_port)
     if as_json:
         terminal.print_json(result)
     elif len(result) == 1:

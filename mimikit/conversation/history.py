@@ -1,4 +1,4 @@
-"""The conversation: the complete transcript, and the working set beside it."""
+"""The conversation: the complete transcript, and the working set of recent messages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mimikit.protocol.models import History, Message
 SOFT_CAP = 200
 _CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
 _RECORD_BYTES = 450
-"""Of a message in history.json, without its text."""
+"""Of a message in history.json, without its text; an upper estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryCaps:
-    """Limits of the working set; only archived messages are ever removed from it."""
+    """Limits of the working set, from which only archived messages are removed."""
 
     soft: int = SOFT_CAP
     hard: int = 300
@@ -34,7 +34,7 @@ class HistoryCaps:
 
 
 class HistoryStore:
-    """Writes the conversation; used by the supervisor's thread only."""
+    """Writes the conversation. Not thread-safe: for the supervisor's thread only."""
 
     def __init__(self, files: Files) -> None:
         self._files, self.caps = files, HistoryCaps()
@@ -45,25 +45,24 @@ class HistoryStore:
         self._newest = _newest_day(files)
 
     def add(self, messages: Iterable[Message]) -> list[Message]:
-        """Append new messages, to the transcript first; gives the new ones.
+        """Append messages, to the transcript first; returns those that were new.
 
-        Crash: a message is in the transcript, in both, or (its turn not being applied) in neither;
-        a replay of the turn finds it by its id.
+        Crash: a replay of the turn finds by its id what is in the transcript already.
         """
         fresh, added = list(messages), list[Message]()
         for message in fresh:
-            # In order of arrival, whatever the clock said.
-            said_on = message.created_at.date()
-            day = max(said_on, self._newest)
-            if any(self._stands(message.id, d) for d in {day, said_on}):
+            # In order of arrival, even when the clock was set back.
+            sent_on = message.created_at.date()
+            day = max(sent_on, self._newest)
+            if any(self._is_in_transcript(message.id, d) for d in {day, sent_on}):
                 continue
             try:
                 self._files.append(paths.transcript(day), message.to_dict())
             except StorageError:
-                # The line may be there all the same (its flush failed).
+                # The line may be there nevertheless (only its flush failed).
                 self._days.pop(day, None)
                 raise
-            self._day(day).add(message.id)
+            self._ids_of_day(day).add(message.id)
             self._newest = day
             added.append(message)
         have = {message.id for message in self.messages}
@@ -73,9 +72,9 @@ class HistoryStore:
         return added
 
     def change(self, changes: Mapping[str, Mapping[str, object]]) -> int:
-        """Change fields of messages in the working set, by id; gives how many it has.
+        """Change fields of messages in the working set, by id; returns how many were found.
 
-        Archived messages may leave the working set at once, so they must be in memory by now.
+        Messages marked as archived may be removed, so they must be in memory before.
         Crash: all are changed, or none.
         """
         count = sum(message.id in changes for message in self.messages)
@@ -85,7 +84,7 @@ class HistoryStore:
         return count
 
     def trim(self) -> bool:
-        """Remove archived messages beyond the caps; gives whether there were any."""
+        """Remove archived messages beyond the caps; returns whether there were any."""
         kept = capped(self.messages, self.caps)
         was_over = len(kept) < len(self.messages)
         if was_over:
@@ -93,7 +92,6 @@ class HistoryStore:
         return was_over
 
     def is_over(self) -> bool:
-        """Whether the unarchived messages exceed the hard cap."""
         caps = self.caps
         return len(self.messages) > caps.hard or _size(self.messages) > caps.hard_bytes
 
@@ -101,21 +99,21 @@ class HistoryStore:
         kept = capped(messages, self.caps)
         try:
             self._files.save(paths.HISTORY, History(messages=kept))
-        except BadRecord as error:  # no fault of the turn, which is to be applied again
+        except BadRecord as error:  # not an error of the turn, which is retried
             raise StorageError(f"{paths.HISTORY}: {error}") from None
         self.messages = kept
 
     def has(self, message_id: str, day: date) -> bool:
-        """Whether it is in the working set, or in the transcript of that day or the one before."""
+        """Whether it is in the working set, or in the transcript around that day."""
         is_recent = any(message.id == message_id for message in self.messages)
         days = {day, day - timedelta(days=1), max(day, self._newest)}
-        return is_recent or any(self._stands(message_id, d) for d in days)
+        return is_recent or any(self._is_in_transcript(message_id, d) for d in days)
 
-    def _stands(self, message_id: str, day: date) -> bool:
-        return message_id in self._day(day)
+    def _is_in_transcript(self, message_id: str, day: date) -> bool:
+        return message_id in self._ids_of_day(day)
 
-    def _day(self, day: date) -> set[str]:
-        """The ids in a day's transcript; those of a few days are kept."""
+    def _ids_of_day(self, day: date) -> set[str]:
+        """The ids in a day's transcript; cached for a few days."""
         if day not in self._days:
             lines = self._files.lines_back(paths.transcript(day))
             self._days[day] = {str(line.get("id")) for _, line in lines}
@@ -125,13 +123,12 @@ class HistoryStore:
 
 
 def _newest_day(files: Files) -> date:
-    """The day of the newest transcript."""
     names = files.names(paths.TRANSCRIPT, suffix=".jsonl")
     return date.fromisoformat(names[-1].removesuffix(".jsonl")) if names else date.min
 
 
 def capped(messages: list[Message], caps: HistoryCaps) -> list[Message]:
-    """Without the oldest archived messages beyond the caps; an unarchived one is never dropped."""
+    """The messages without the oldest archived ones beyond the caps."""
     surplus, bytes_ = len(messages) - caps.soft, _size(messages) - caps.hard_bytes
     if surplus <= 0 and bytes_ <= 0:
         return messages
@@ -146,7 +143,7 @@ def capped(messages: list[Message], caps: HistoryCaps) -> list[Message]:
 
 
 def _size(messages: Iterable[Message]) -> int:
-    """An upper estimate of their bytes in history.json."""
+    """Their bytes in history.json, an upper estimate."""
     return sum(
         _RECORD_BYTES + len(message.text) * (1 if message.text.isascii() else 3)
         for message in messages
@@ -154,7 +151,7 @@ def _size(messages: Iterable[Message]) -> int:
 
 
 class HistoryPage(NamedTuple):
-    """Some messages, oldest first, and the cursor of those before them."""
+    """Messages, oldest first, and the cursor of the page before."""
 
     messages: list[Message]
     before: str | None
@@ -164,7 +161,7 @@ def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPag
     """The messages before a cursor, or the newest.
 
     Raises:
-        BadInput: the cursor is not one of ours.
+        BadInput: the cursor is not valid.
     """
     upto_day, upto_offset = "", 0
     if before is not None:
@@ -179,7 +176,7 @@ def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPag
 
 
 def _newest_first(files: Files, upto_day: str, upto_offset: int) -> Iterator[tuple[str, Message]]:
-    """The messages before an offset in a day's transcript, or all, each with its own cursor."""
+    """The messages before an offset in a day's transcript, or all; each with its cursor."""
     for name in reversed(files.names(paths.TRANSCRIPT, suffix=".jsonl")):
         day = name.removesuffix(".jsonl")
         if upto_day and day > upto_day:

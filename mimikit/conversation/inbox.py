@@ -1,7 +1,7 @@
-"""The inbox: one file for each input or result that is not answered, created exclusively.
+"""The inbox: one file for each unanswered input or unreported result, created exclusively.
 
-Also the drop file for people and programs (`inbox.json`, claimed by rename, read once, removed) and
-the one question that waits for the user.
+Also the drop file of people and programs (`inbox.json`, claimed by rename, read once, removed) and
+the one open question to the user.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from mimikit.protocol.models import InboxItem, Question, time_text
 from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_bytes, written_at
 
 SETTLE_S = 2.0
-"""A file that does not parse may still be being written: it is judged once unchanged this long."""
+"""An invalid file may still be being written: it is quarantined after this long unchanged."""
 MOST_AT_ONCE = 300
-"""Files that one refresh reads."""
+"""Files read per refresh."""
 _MOST_COALESCED = timedelta(minutes=1)
 _TAKING = ".taking.json"
 
 
 def put(files: Files, item: InboxItem) -> bool:
-    """Accept an item; False when it is there already. Once this returns it is on disk."""
+    """Accept an item; False: it is there already. It is on disk when this returns."""
     return files.save_new(paths.inbox(item.id), item)
 
 
 def read(files: Files, item_id: str) -> InboxItem | None:
-    """One item; what a hand-made one (`{"text": "hello"}`) leaves out follows from its file.
+    """One item, with defaults for what a hand-made one (`{"text": "hello"}`) leaves out.
 
     Raises:
-        BadRecord: it is none. UnsafeFile: it is not a plain file.
+        BadRecord: not an item. UnsafeFile: not a plain file.
     """
     path = paths.inbox(item_id)
     stat, data = files.stat(path), files.read(path, most=most_bytes(InboxItem))
@@ -63,12 +63,12 @@ def read(files: Files, item_id: str) -> InboxItem | None:
 
 
 def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
-    """One item; None when it is gone, incomplete, or was set aside with the reason."""
+    """One item; None: it is gone, incomplete, or was quarantined."""
     try:
         return read(files, item_id)
     except (BadRecord, UnsafeFile) as error:
         path = paths.inbox(item_id)
-        # What is no JSON (the error names no field) may be half written.
+        # What is not JSON (the error names no field) may be incomplete.
         is_half = isinstance(error, BadRecord) and error.field is None
         if not is_half or _is_settled(files.stat(path), now):
             files.set_aside(path, str(error))
@@ -76,20 +76,18 @@ def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
 
 
 def _is_settled(stat: FileStat | None, now: datetime) -> bool:
-    """Whether a file is unchanged for a while; a time in the future says nothing."""
+    """Whether a file is unchanged for a while; a time in the future counts as that."""
     return stat is None or not 0 <= now.timestamp() - stat.mtime_ns / 1e9 < SETTLE_S
 
 
 def remove(files: Files, item_id: str) -> None:
-    """Remove an item whose turn is committed and applied."""
     files.remove(paths.inbox(item_id))
 
 
 def read_drop_file(files: Files, now: datetime) -> bool:
-    """Read a dropped `inbox.json` into the inbox; gives whether there was one.
+    """Read a dropped `inbox.json` into the inbox; returns whether there was one.
 
-    Crash: the claimed file stays; the ids of its entries follow from its name, so reading it again
-    adds none twice.
+    Crash: the claimed file stays and is read again; ids derived from its name prevent duplicates.
     """
     if _is_ready(files, now):
         files.move(paths.DROPPED_INBOX, new_id("inbox", now) + _TAKING)
@@ -106,7 +104,7 @@ def read_drop_file(files: Files, now: datetime) -> bool:
 
 
 def _is_ready(files: Files, now: datetime) -> bool:
-    """Whether there is a complete `inbox.json`; what is no list yet is given time."""
+    """Whether there is a complete `inbox.json`; an incomplete one gets time."""
     path = paths.DROPPED_INBOX
     stat = files.stat(path)
     if stat is None:
@@ -148,24 +146,22 @@ def _items(data: bytes, name: str, now: datetime) -> list[InboxItem]:
 
 
 class InboxIndex:
-    """What is unanswered, by age; of very many files some are not read yet."""
+    """The unanswered items, by age; of very many files some are not read yet."""
 
     def __init__(self, files: Files, conversation: HistoryStore, feed: ChangeFeed) -> None:
-        """`feed` tells the page of new arrivals."""
         self._files, self._conversation, self._feed = files, conversation, feed
         self._items: dict[str, InboxItem] = {}
         self._by_age: list[tuple[datetime, str]] = []
         self._unread: dict[str, None] = {}
-        """Ids of files there was no time to read, in the order they are read in."""
+        """Ids of files to be read later, in order."""
         self._locale = "en"
-        """Of the user's last message."""
         self.is_watched = False
-        """Whether `notify` is called for what comes: then the folder is not listed each time."""
+        """Whether `notify` is called for new files; else each refresh lists the folder."""
         self._guard = threading.Lock()
         self._new: set[str] | None = None
-        """Ids of what came since the last refresh; None: the folder is to be listed."""
+        """Ids of files since the last refresh; None: list the folder."""
         self._picked: dict[str, bool] = {}
-        """By id: whether `pick` wants it; each is judged once."""
+        """Results of `pick`, by id; each item is checked once."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -174,14 +170,14 @@ class InboxIndex:
         """Note new files; None: anything may have changed. Called on a FolderWatch's thread."""
         new = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]
         with self._guard:
-            # A name that is no id is set aside by listing the folder.
+            # A name that is no id is quarantined by listing the folder.
             if names is None or not all(map(is_id, new)):
                 self._new = None
             elif self._new is not None:
                 self._new.update(new)
 
     def refresh(self, now: datetime) -> bool:
-        """Read what came; gives whether more is to be read, for which there was no time."""
+        """Read new items; returns whether there are more to read."""
         with self._guard:
             new_ids, self._new = self._new, set[str]() if self.is_watched else None
         try:
@@ -191,7 +187,7 @@ class InboxIndex:
                     self._drop(gone)
                 self._unread.clear()
             new = sorted(new_ids - self._items.keys())
-            self._unread = dict.fromkeys([*new, *self._unread])  # what just came goes first
+            self._unread = dict.fromkeys([*new, *self._unread])  # the newest files first
             for item_id in list(islice(self._unread, MOST_AT_ONCE)):
                 self._read(item_id, now)
                 del self._unread[item_id]
@@ -202,12 +198,12 @@ class InboxIndex:
 
     def _read(self, item_id: str, now: datetime) -> None:
         if (item := load(self._files, item_id, now)) is None:
-            if self._files.exists(paths.inbox(item_id)):  # not whole yet
+            if self._files.exists(paths.inbox(item_id)):  # incomplete
                 self.notify([f"{item_id}.json"])
             return
         is_result = item.kind == "task_result"
         if not is_result and self._conversation.has(item_id, item.created_at.date()):
-            remove(self._files, item_id)  # a client repeated it, not knowing of the first
+            remove(self._files, item_id)  # a repeated request of a client
             return
         self._keep(item)
         self._locale = item.locale or self._locale
@@ -233,25 +229,22 @@ class InboxIndex:
     def waiting(
         self, *, for_teller: bool, has_model: bool = True, now: datetime | None = None
     ) -> Iterator[InboxItem]:
-        """What the Teller is to answer, or what code tells without it; oldest first.
+        """What the Teller answers, or what code reports without a model; oldest first.
 
-        has_model: whether the Teller has one; without, code tells every result.
-        now: what is coalesced until later is left out.
+        has_model: whether the Teller has one; without, code reports every result.
+        now: leave out what is coalesced until later.
 
-        A result counts once the end of its task is applied completely, as a replay enters it again.
+        A result counts once the end of its task is applied, as a replay would add it again.
         """
         for item in self._oldest_first():
             is_plain = item.kind == "task_result" and not has_model
             needs_teller = _needs_teller(item) and not is_plain
             is_later = now is not None and _is_coalesced(item, now)
-            if needs_teller == for_teller and not is_later and _is_over(self._files, item):
+            if needs_teller == for_teller and not is_later and _is_end_applied(self._files, item):
                 yield item
 
     def pick(self, is_wanted: Callable[[str], bool]) -> tuple[list[InboxItem], bool]:
-        """What the user said that is wanted by its text, oldest first.
-
-        And whether more is to be judged, for which there was no time.
-        """
+        """The user's inputs that match, oldest first; and whether there are more to check."""
         new = [item for item in self._oldest_first() if item.id not in self._picked]
         for item in new[:MOST_AT_ONCE]:
             self._picked[item.id] = item.kind == "user_input" and is_wanted(item.text)
@@ -260,17 +253,17 @@ class InboxIndex:
 
     @property
     def for_teller(self) -> int:
-        """How many messages and results wait for the Teller, with what is not read yet."""
+        """How many items wait for the Teller, including those not read yet."""
         return sum(map(_needs_teller, self._items.values())) + len(self._unread)
 
     @property
     def newest(self) -> str:
-        """The id of what a user said last, "" where nothing is."""
-        said = (item.id for item in self._newest_first() if item.kind != "task_result")
-        return next(said, "")
+        """The id of the user's newest input, else ""."""
+        inputs = (item.id for item in self._newest_first() if item.kind != "task_result")
+        return next(inputs, "")
 
     def of(self, ids: Sequence[str]) -> list[InboxItem]:
-        """These, oldest first; none when one of them is gone."""
+        """These items, oldest first; none if one of them is gone."""
         for id_ in ids:
             with contextlib.suppress(BadRecord, UnsafeFile):
                 if id_ not in self._items and (item := read(self._files, id_)) is not None:
@@ -279,22 +272,20 @@ class InboxIndex:
         return sorted(found, key=_age) if len(found) == len(ids) else []
 
     def answers_to(self, question_id: str) -> list[InboxItem]:
-        """Oldest first."""
         answers = (item for item in self._oldest_first() if item.kind == "answer")
         return [item for item in answers if item.question_id == question_id]
 
     def remove(self, ids: Iterable[str]) -> None:
-        """These are answered."""
         for id_ in ids:
             remove(self._files, id_)
             self._drop(id_)
 
     def language(self, text: str | None = None) -> Language:
-        """The language of a text, or of what the user said last."""
+        """The language of a text, or of the user's newest input."""
         if text is None:
             waiting = (item.text for item in self._newest_first() if item.kind == "user_input")
-            said = (m.text for m in reversed(self._conversation.messages) if m.role == "user")
-            text = next(chain(waiting, said), "")
+            sent = (m.text for m in reversed(self._conversation.messages) if m.role == "user")
+            text = next(chain(waiting, sent), "")
         return phrases.language(text, self._locale)
 
 
@@ -307,11 +298,11 @@ def _needs_teller(item: InboxItem) -> bool:
 
 
 def _is_coalesced(item: InboxItem, now: datetime) -> bool:
-    """Whether a result is reported later; never much later, whatever the clock did."""
+    """Whether a result is reported later; a clock jump never delays it further."""
     return item.not_before is not None and now < item.not_before <= now + _MOST_COALESCED
 
 
-def _is_over(files: Files, item: InboxItem) -> bool:
+def _is_end_applied(files: Files, item: InboxItem) -> bool:
     if item.task_id is None or item.seat is None:
         return True
     left = [paths.running(item.seat, item.task_id)]

@@ -1,7 +1,4 @@
-"""The full prompts and tool calls of the last runs: for who asks why a reply says that.
-
-For inspection only: a disk that refuses one fails nothing.
-"""
+"""The full prompts and tool calls of the last runs, for inspection; storage errors are ignored."""
 
 from __future__ import annotations
 
@@ -18,14 +15,12 @@ MOST_KEPT = 200
 MOST_CALLS = 200
 """Of one run."""
 MOST_CHARACTERS = 500_000
-"""Of instructions and of a prompt."""
+"""Of instructions, and of a prompt."""
 MOST_CALL_CHARACTERS = 2000
-"""Of what a tool was given, and of what it replied."""
+"""Of a tool's arguments, and of its reply."""
 
 
 class ToolUse(Record):
-    """One call of a tool, in the order they were made."""
-
     name: str
     ok: bool
     arguments: str = ""
@@ -34,7 +29,7 @@ class ToolUse(Record):
 
 
 class TurnPrompt(Record):
-    """`side/prompts/{turn or task}.json`: what a run was told, its last attempt."""
+    """`side/prompts/{turn or task}.json`: the last attempt of a run."""
 
     id: Id
     role: Role
@@ -43,21 +38,19 @@ class TurnPrompt(Record):
     attempt: int = 1
     status: EndStatus
     at: Instant
-    """When it ended."""
     instructions: str
     prompt: str
     tools: list[str] = Field(default_factory=list[str])
-    """Those it was offered."""
     calls: list[ToolUse] = Field(default_factory=list[ToolUse])
     hits: list[Hit] = Field(default_factory=list[Hit])
-    """What of memory is in it."""
+    """Passages of memory in the prompt."""
     requests: int | None = None
-    """How often a model was asked, where the engine counts it."""
+    """Requests to a model, if the engine counts them."""
     usage: Usage = Usage()
 
 
 def keep(files: Files, made: TurnPrompt) -> None:
-    """Write one, and remove the oldest beyond MOST_KEPT. Crash: the next run removes the rest."""
+    """Save one, and remove the oldest beyond MOST_KEPT."""
     with contextlib.suppress(StorageError):
         files.write(paths.turn_prompt(made.id), made.to_json(), sync=False)
         if len(files.names(paths.TURN_PROMPTS)) > MOST_KEPT:
@@ -66,7 +59,6 @@ def keep(files: Files, made: TurnPrompt) -> None:
 
 
 def newest(files: Files) -> list[str]:
-    """The ids of the runs whose prompts are kept, newest first."""
     stats = files.stats(paths.TURN_PROMPTS, suffix=".json")
     names = sorted(stats, key=lambda name: (stats[name].mtime_ns, name), reverse=True)
     return [name.removesuffix(".json") for name in names]

@@ -1,6 +1,6 @@
-"""The commit record of a turn: attempts that began, turns committed, turns applied.
+"""The commit record of a turn: attempts, committed turns, applied turns.
 
-Applying one is not done here (`supervisor/commit_applier.py` is the only place).
+Turns are applied by `supervisor/commit_applier.py`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ MAX_ATTEMPTS = 2
 
 
 def turn_id(input_ids: list[str]) -> str:
-    """The id that follows from the inputs a turn freezes."""
+    """The id of a turn, derived from its inputs."""
     return derived_id("turn", *sorted(input_ids))
 
 
 def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime) -> TurnAttempt:
-    """Mark that attempt `attempt` begins, before any engine does.
+    """Record that an attempt begins, before its engine does.
 
-    Crash: the mark stays, so an attempt is never forgotten and a poison input never loops.
+    Crash: the mark stays, so that a poison input is not retried forever.
     """
     mark = TurnAttempt(
         turn_id=id_,
@@ -41,18 +41,16 @@ def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime
 
 
 def forget_attempt(files: Files, mark: TurnAttempt) -> None:
-    """Remove a mark: nothing was tried (engine missing, rate-limited), so no attempt counts."""
+    """Remove the mark of an attempt that did not start (engine unavailable or rate-limited)."""
     files.remove(paths.turn_started(mark.turn_id, mark.attempt))
 
 
 def excuse_attempt(files: Files, mark: TurnAttempt) -> None:
-    """The consumer stops: the attempt's number is used, but it does not count."""
+    """Mark an attempt interrupted by a stop: its number is used, but does not count."""
     files.save(paths.turn_started(mark.turn_id, mark.attempt), mark.but(stopped=True))
 
 
 class OpenTurn(NamedTuple):
-    """A turn that began and was not committed: its frozen inputs and the attempts made."""
-
     id: str
     inputs: list[str]
     attempts: int
@@ -61,7 +59,7 @@ class OpenTurn(NamedTuple):
 
 
 def open_turns(files: Files) -> list[OpenTurn]:
-    """Turns with marks and no commit, oldest first; marks of committed ones are removed."""
+    """Uncommitted turns, oldest first; marks of committed ones are removed."""
     marks = files.load_all(paths.TURNS, TurnAttempt, files.names(paths.TURNS, suffix=".started"))
     by_turn: dict[str, list[TurnAttempt]] = {}
     for mark in sorted(marks, key=lambda m: m.started_at):
@@ -77,13 +75,12 @@ def open_turns(files: Files) -> list[OpenTurn]:
 
 
 def commit(files: Files, record: TurnRecord) -> bool:
-    """Write the turn, all of it, once; False when it is committed already."""
+    """Write the record of a turn, once; False: it is committed already."""
     is_applied = files.exists(paths.turn_done(record.id))
     return not is_applied and files.save_new(paths.turn_new(record.id), record)
 
 
 def is_committed(files: Files, id_: str) -> bool:
-    """Whether a turn's record exists, applied or not."""
     return files.exists(paths.turn_new(id_)) or files.exists(paths.turn_done(id_))
 
 
@@ -94,13 +91,11 @@ def unapplied(files: Files) -> list[TurnRecord]:
 
 
 def mark_applied(files: Files, id_: str) -> None:
-    """The last step of applying a turn."""
     files.move(paths.turn_new(id_), paths.turn_done(id_))
     drop_marks(files, id_)
 
 
 def drop_marks(files: Files, id_: str) -> None:
-    """Remove the marks of a committed turn."""
     for name in files.names(paths.TURNS, suffix=".started"):
         if name.removesuffix(".started").rpartition(".")[0] == id_:
             files.remove(f"{paths.TURNS}/{name}")

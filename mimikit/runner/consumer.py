@@ -1,9 +1,9 @@
-"""Huey's consumer with two pools, the supervisor's thread, and bells for periodic jobs.
+"""Huey's consumer with two pools, the supervisor's thread, and periodic jobs.
 
 One process, threads only; each pool's threads are Huey workers on that queue's own Huey.
 """
 
-# Huey carries no types: what comes from it is unknown to the checker.
+# Huey has no type annotations.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
@@ -32,8 +32,8 @@ from mimikit.runner.queues import TaskHuey, TaskStorage, open_queue
 _logger = logging.getLogger(__name__)
 
 _HEALTH_EVERY_S = 1
-_LOOP_EVERY_S = 0.25  # Huey looks ten times a second; an idle machine feels that
-_SCHEDULER_EVERY_S = 20  # it only rings, by the minute
+_LOOP_EVERY_S = 0.25  # Huey's default, 0.1, costs too much while idle
+_SCHEDULER_EVERY_S = 20  # periodic jobs have a resolution of a minute
 _END_AFTER_S = 120.0
 _DUMP_S = 10
 _STDERR = 2
@@ -41,7 +41,7 @@ _DEQUEUE_WAIT_S = 30.0
 _SUPERVISOR_JOIN_S = 10.0
 
 
-# ---- crash-only: what the consumer cannot live through ends it with one line
+# ---- crash-only: a fatal error ends the process with one line
 
 CRASH_EXIT = 70
 """The exit code: EX_SOFTWARE."""
@@ -49,9 +49,9 @@ _LOG_S = 5
 
 
 def end_process(reason: str, log: Callable[[str], object] = lambda _reason: None) -> NoReturn:
-    """End this process as a kill would, after one line; `log` gets a few seconds to keep it."""
+    """Exit immediately, after one line on stderr; `log` gets a few seconds to write it."""
     try:
-        signal.alarm(_LOG_S)  # what hangs may hold any lock, that of the log or the terminal too
+        signal.alarm(_LOG_S)  # a hung thread may hold a lock of the log
         with contextlib.suppress(OSError):
             os.write(_STDERR, f"mimikit ends, to be started again: {reason}\n".encode())
         with contextlib.suppress(Exception):
@@ -61,7 +61,7 @@ def end_process(reason: str, log: Callable[[str], object] = lambda _reason: None
 
 
 def end_with_threads(end: Callable[[str], object]) -> None:
-    """Call `end(reason)` when a CriticalThread dies, or any thread of a shortage."""
+    """Call `end(reason)` when a CriticalThread dies, or any thread for lack of a resource."""
     otherwise = threading.excepthook
 
     def thread_died(args: threading.ExceptHookArgs) -> None:
@@ -72,7 +72,7 @@ def end_with_threads(end: Callable[[str], object]) -> None:
             otherwise(args)
             if CriticalThread.is_one(thread):
                 end(f"the {thread.name if thread else ''} thread died: {args.exc_value!r}")
-        except MemoryError:  # none is left to say so
+        except MemoryError:
             os._exit(CRASH_EXIT)
 
     threading.excepthook = thread_died
@@ -82,17 +82,17 @@ class PooledConsumer(Consumer):
     """Huey's consumer with a pool of threads for each queue of one state folder.
 
     The caller holds the folder's lock. Order of a stop: claim nothing more, `on_stopping`, wait for
-    the workers, then for the supervisor, which so sees the outcome of the last run. Units: seconds.
+    the workers, then for the supervisor, which applies the last results. Units: seconds.
 
-    watch: tells of new files in the queues; None: the folders are listed every 50 ms.
+    watch: notifies of new files in the queues; None: the folders are listed every 50 ms.
     run_task: runs on a pool thread and writes the result; it never raises.
     supervise: runs on its own thread until its event is set; `wake_supervisor` is called then.
-    periodic: name → (cron, ring): five cron fields in UTC. Minutes may be missed or come twice:
-        whoever is rung decides from files whether work is due.
-    on_stopping: let the runs end. May wait; the workers are then given `shutdown_timeout_s` more.
+    periodic: name → (cron, ring): five cron fields in UTC. Minutes may be skipped or repeated: the
+        callee decides from files whether work is due.
+    on_stopping: ends the runs. May wait; the workers then get `shutdown_timeout_s` more.
     last_step: the monotonic time at which the supervisor's last operation began.
     crash: ends the process: a thread died, or the supervisor or main thread hung for 120 s.
-    is_known_id: whether an id was used before. Asked for every file: it must be quick.
+    is_known_id: whether an id was used before. Called for every file: must be fast.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class PooledConsumer(Consumer):
         first = next(iter(self.hueys.values()))
         for name, (cron, ring) in (periodic or {}).items():
             first.ring_at(name, cron, ring)
-        # Huey's __init__ makes the workers: which queue each serves must be known before.
+        # Before Huey's __init__, which creates the workers.
         queues: list[QueueName] = [q for q, count in threads.items() for _ in range(count)]
         self._next_queue = iter(queues)
         self._supervise = supervise
@@ -139,7 +139,7 @@ class PooledConsumer(Consumer):
         self._on_stopping = on_stopping
         self._last_step = last_step
         self._crash = crash
-        self._looked_at = time.monotonic()
+        self._main_looped_at = time.monotonic()
         self._handle_signals = handle_signals
         self._started = self._stopping = False
         self._stop_guard = threading.RLock()
@@ -154,13 +154,13 @@ class PooledConsumer(Consumer):
             scheduler_interval=_SCHEDULER_EVERY_S,
         )
         self._stop_flag_timeout = _LOOP_EVERY_S
-        # All are graceful, none restarts the program.
+        # All stop gracefully; Huey would restart on SIGHUP.
         self._signal_actions = dict.fromkeys(
             (signal.SIGTERM, signal.SIGINT, signal.SIGHUP), (False, True)
         )
 
     def run(self) -> None:
-        """Serve until `stop` is called or a signal comes; returns when everything has ended."""
+        """Run until `stop` is called or a signal comes; returns when all threads have ended."""
         self.start()
         checked_at = time.monotonic()
         with contextlib.suppress(ConsumerStopped):
@@ -169,21 +169,17 @@ class PooledConsumer(Consumer):
         self.stop()
 
     def start(self) -> None:
-        """Start the threads; signals are taken from the first moment on."""
         self._set_signal_handlers()
         with self._stop_guard:
             if not self._stopping:
-                self._looked_at = time.monotonic()
-                self._watchdog.begin(self._watch_over)
+                self._main_looped_at = time.monotonic()
+                self._watchdog.begin(self._run_watchdog)
                 self._supervisor.begin(self._run_supervisor)
                 super().start()
                 self._started = True
 
     def stop(self, graceful: bool = True) -> None:
-        """Stop claiming, let the runs end, wait for every thread; from any thread.
-
-        It happens once; whoever comes second waits for the first.
-        """
+        """Stop claiming, let the runs end, wait for every thread. Thread-safe; happens once."""
         with self._stop_guard:
             if self._stopping:
                 return
@@ -194,7 +190,7 @@ class PooledConsumer(Consumer):
             try:
                 self._on_stopping()
             except Exception:
-                _logger.exception("the runs could not be told to end")
+                _logger.exception("the runs could not be stopped")
             if self._started and not self._join_workers():
                 _logger.warning("not every run ended within %s s", self.shutdown_timeout)
             self._supervisor_stop.set()
@@ -204,26 +200,22 @@ class PooledConsumer(Consumer):
                 storage.close()
 
     def queued(self) -> dict[str, int]:
-        """How many wait in each queue, as far as known: free of cost."""
+        """The length of each queue, from memory."""
         return {queue: storage.depth for queue, storage in self.storages.items()}
 
     def upcoming(self, queue: QueueName, most: int) -> list[str]:
-        """The names of the files that are next in a queue: as cheap however many there are."""
         return self.storages[queue].upcoming(most)
 
     def is_claimed(self, queue: QueueName, name: str) -> bool:
-        """Whether a thread has that file of `running/`."""
         return name in self.storages[queue].claimed
 
     def set_paused(self, paused: bool) -> None:
-        """Claim nothing, or go on at once."""
         for storage in self.storages.values():
             storage.paused = paused
             storage.wake()
 
     def check_worker_health(self) -> bool:
-        """End the process when one of the threads has died."""
-        self._looked_at = time.monotonic()
+        self._main_looped_at = time.monotonic()
         if self.stop_flag.is_set():
             return True
         threads: list[Any] = [*(thread for _, thread in self.worker_threads), self.scheduler]
@@ -254,7 +246,7 @@ class PooledConsumer(Consumer):
     def _handle_signal(self, signum: int, frame: FrameType | None) -> None:
         self._signum = signum
         for storage in self.storages.values():
-            storage.halt()  # at once; the rest is done by `loop` within 0.25 s
+            storage.halt()  # `loop` does the rest within 0.25 s
 
     # ---- the supervisor ---------------------------------------------------------------------
 
@@ -265,21 +257,21 @@ class PooledConsumer(Consumer):
             _logger.exception("the supervisor failed")
             self._crash(shortage_of(error) or f"the supervisor failed: {error!r}")
 
-    def _watch_over(self) -> None:
-        """End this process when the supervisor or the main thread hangs.
+    def _run_watchdog(self) -> None:
+        """End the process when the supervisor or the main thread hangs.
 
-        It counts its own sleeps, so a SIGSTOP or a suspend counts as one second.
+        Time is counted in sleeps, so that a SIGSTOP or a suspend counts as one second.
         """
-        step_at = looked_at = 0.0
+        step_at = main_looped_at = 0.0
         hung_s = unseen_s = 0
         while not self.stop_flag.is_set():
             time.sleep(1)
-            step = self._last_step() if self._last_step else self._looked_at
+            step = self._last_step() if self._last_step else self._main_looped_at
             hung_s = hung_s + 1 if step == step_at else 0
-            unseen_s = unseen_s + 1 if looked_at == self._looked_at else 0
-            step_at, looked_at = step, self._looked_at
+            unseen_s = unseen_s + 1 if main_looped_at == self._main_looped_at else 0
+            step_at, main_looped_at = step, self._main_looped_at
             if max(hung_s, unseen_s) > _END_AFTER_S and not self.stop_flag.is_set():
-                signal.alarm(_DUMP_S)  # should even this wait, as for a terminal that is held
+                signal.alarm(_DUMP_S)  # in case stderr blocks
                 faulthandler.dump_traceback(_STDERR, all_threads=True)
                 who = "supervisor" if hung_s > _END_AFTER_S else "main"
                 self._crash(f"the {who} thread hung for {_END_AFTER_S:g} s")

@@ -1,10 +1,10 @@
-"""The product's two queues on Huey: a waiting file is the protocol's Task, a claim its renaming.
+"""The two queues on Huey: a waiting file is a Task of the protocol, claimed by a rename.
 
-Each is a `TaskHuey` on a `TaskStorage`. Its one registered function runs the task, and Huey adds
-nothing of its own (no results, retries, revocations, schedule).
+Each is a `TaskHuey` on a `TaskStorage`, with one registered function that runs the task; Huey's own
+results, retries, revocations and schedule are not used.
 """
 
-# Huey carries no types: what comes from it is unknown to the checker.
+# Huey has no type annotations.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
@@ -34,7 +34,7 @@ _REFUSED_S = 0.2
 
 
 class FileBytes(bytes):
-    """The bytes of a file that know its name, and when it was first seen."""
+    """The bytes of a file, with its name and when it was first seen."""
 
     name: str
     seen_at: datetime
@@ -47,24 +47,23 @@ class FileBytes(bytes):
 
 
 class TaskClaims(Claims):
-    """A task's file is renamed from `queue/` to `running/`, once.
+    """Claims a task by renaming its file from `queue/` to `running/`.
 
-    The storage forgets a claim: it ends when the task does, or goes back for its next attempt. One
-    consumer holds the lock of the state folder, so a claim needs no owner in its name.
+    A claim has no owner in its name, as one consumer holds the lock of the state folder.
     """
 
     def __init__(self, files: Files, folder: QueueFolder, running: str, claimed: set[str]) -> None:
-        """`claimed`: here stands each name from before its rename until its run is over."""
+        """`claimed` has each name from before its rename until its run is over."""
         self._files = files
         self._folder = folder
         self._running = running
         self._claimed = claimed
 
     def claim(self, waiting: WaitingFile) -> FileBytes | None:
-        """Read and validate, rename, and check that what was renamed is what was read.
+        """Read and validate, rename, and check that the file is still what was read.
 
-        Crash: before the rename it waits; after it the run is counted, whether it began or not. A
-        file that lacked fields lies in `running/` without them for a moment.
+        Crash: before the rename it waits; after it the attempt counts, whether it began or not. A
+        hand-made file is in `running/` without defaults for a moment.
         """
         name = waiting.name
         source, target = f"{self._folder.path}/{name}", f"{self._running}/{name}"
@@ -73,7 +72,7 @@ class TaskClaims(Claims):
             return None
         entry = self._folder.inspect(name, data, waiting.seen_at)
         if entry[:2] != waiting.entry[:2]:
-            self._folder.refresh([name])  # it changed: back to its new place in the order
+            self._folder.refresh([name])  # it changed, perhaps its order too
             return None
         self._claimed.add(name)
         try:
@@ -86,7 +85,7 @@ class TaskClaims(Claims):
                 self._folder.refresh([name])
                 return None
             if entry.fill is not None:
-                # Not flushed: what is missing can be filled in again at any time.
+                # Not flushed: the defaults can be filled in again.
                 self._files.write(target, entry.fill, sync=False)
                 data = entry.fill
         except StorageError:
@@ -99,10 +98,10 @@ class TaskClaims(Claims):
 
 
 class TaskStorage(ClaimStorage):
-    """The files of one queue of the protocol: each is a message, claimed as `FileBytes`.
+    """The files of one queue as messages, claimed as `FileBytes`.
 
     `inspect(name, data, seen_at)` gives a file's QueueEntry (its order) or raises BadRecord;
-    `glance(name, data)` gives it faster for a file as our programs write it, else None.
+    `glance(name, data)` is a faster version for files of our programs, else None.
     """
 
     def __init__(
@@ -114,10 +113,9 @@ class TaskStorage(ClaimStorage):
         glance: Glance | None = None,
         **options: Any,
     ) -> None:
-        """Take the options of `ClaimStorage` besides."""
         self._inspect, self._glance = inspect, glance
         self.claimed = set[str]()
-        """The names that a thread has in `running/`, from before they are there."""
+        """Names claimed by a thread, from before their rename."""
         super().__init__(
             queue,
             files=files,
@@ -128,7 +126,7 @@ class TaskStorage(ClaimStorage):
         )
 
     def dequeue(self) -> bytes | None:
-        """None as well where the disk refuses to be begun with: the supervisor tells of that."""
+        """The next message; None: there is none, or a storage error."""
         try:
             return super().dequeue()
         except StorageError:
@@ -150,21 +148,21 @@ class TaskStorage(ClaimStorage):
 
 
 class TaskHuey(Huey):
-    """One queue of the product as a Huey: a message is the protocol's Task, nothing else."""
+    """One queue as a Huey whose messages are Tasks of the protocol."""
 
     storage: TaskStorage
 
     def __init__(
         self, queue: QueueName, storage: TaskStorage, run: Callable[[QueueName, Task], None]
     ) -> None:
-        """Run each task by `run`, which writes the outcome itself and never raises."""
+        """`run` runs a task, writes its outcome and never raises."""
         self._given_storage = storage
         super().__init__(queue, results=False, serializer=JsonSerializer())
         self.queue: QueueName = queue
 
         def run_task(task: Task) -> None:
             run(queue, task)
-            storage.claimed.discard(f"{task.id}.json")  # one that broke off is the start's
+            storage.claimed.discard(f"{task.id}.json")  # not after an error: recovery handles it
 
         self._wrapper = self.task(name="run")(run_task)
 
@@ -172,37 +170,36 @@ class TaskHuey(Huey):
         return self._given_storage
 
     def task_of(self, task: Task) -> HueyTask:
-        """The protocol's task as one of Huey's."""
         return self._wrapper.task_class((task,), {}, id=task.id, priority=task.priority)
 
     def deserialize_task(self, data: bytes) -> HueyTask:
-        """Huey's task for a claimed file; the storage has validated it."""
+        """Huey's task for a claimed, validated file."""
         if not isinstance(data, FileBytes):
             raise TypeError(f"expected a claimed file, got {type(data).__name__}")
         task, _ = task_queue.parse_task(data.name, data, self.queue, data.seen_at)
         return self.task_of(task)
 
     def is_revoked(self, task: Any, timestamp: datetime | None = None, peek: bool = True) -> bool:
-        """Never: tasks are canceled by the product, not revoked by Huey."""
+        """Never: tasks are canceled by commands, not revoked by Huey."""
         return False
 
     def delete(self, key: str) -> bool:
-        """Nothing to delete: Huey would look for a revocation after every task."""
+        """Nothing: Huey would look for a revocation after every task."""
         return False
 
     def read_schedule(self, timestamp: datetime | None = None) -> list[HueyTask]:
-        """Nothing: a task that must wait has `notBefore` and waits in its queue."""
+        """Nothing: a delayed task has `notBefore` and waits in its queue."""
         return []
 
     def enqueue(self, task: HueyTask) -> Any:
-        """A periodic task only rings; all others come as files."""
+        """Run a periodic task here; all others come as files."""
         return task.execute()
 
     def ring_at(self, name: str, cron: str, ring: Callable[[], None]) -> None:
-        """Call `ring` in each minute that fits `cron` (five fields, UTC).
+        """Call `ring` in each minute that matches `cron` (five fields, UTC).
 
         Raises:
-            BadSettings: it is not five fields that Huey's crontab knows.
+            BadSettings: `cron` is not valid.
         """
         names = ("minute", "hour", "day", "month", "day_of_week")
         try:
@@ -219,10 +216,9 @@ def open_queue(
     is_known_id: Callable[[str], bool],
     **options: Any,
 ) -> TaskHuey:
-    """The queue of one folder; takes the options of `ClaimStorage` besides.
+    """Open a queue; `options` are those of `ClaimStorage`.
 
-    is_known_id: a file that uses such an id, or that of a task that runs or whose definition is
-        kept, is quarantined.
+    is_known_id: whether an id was used before; a file with such an id is quarantined.
     """
 
     def inspect(name: str, data: bytes, seen_at: datetime) -> QueueEntry:

@@ -1,4 +1,4 @@
-"""The token budget: lets waiting runs go on, tells the user once, sums up past days."""
+"""The token budget: ends waits for tokens, notifies the user once, sums up past days."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ from mimikit.tasks import queue
 from mimikit.tasks.usage import BudgetHold, UsageBook, day_end, day_of, roll_up
 from mimikit.triggers import registry
 
-_MOST_LOOKED_AT = 100
+_MAX_CHECKED = 100
 
 
 class BudgetWatch:
-    """What waits for tokens, by the caps in force and the user's day."""
-
     def __init__(
         self,
         store: Store,
@@ -38,38 +36,36 @@ class BudgetWatch:
         self._store, self._book, self._inputs, self._commit = store, book, inputs, commit
         self._config: tuple[int, int] | None = self._config_mark()
         self._note: BudgetNote | None = None
-        """The day and caps of the last step."""
 
     @property
     def holds_teller(self) -> bool:
-        """Whether messages wait for tokens."""
         return any(task is None for _, task in self._book.held.values())
 
     def step(self, now: datetime, *, teller_waits: bool) -> None:
-        """End waits that are over, and tell the user what waits, once.
+        """End waits that are over; notify the user of new ones, once.
 
-        Crash: the note is saved before the user is told, under an id, and stays until the waits are
-        ended; ending a wait twice is harmless.
+        Crash: the note is saved before the notification, which has a derived id, and stays until
+        the waits are ended; ending a wait twice is harmless.
         """
         day = day_of(now, self._store.settings.zone)
         self._read_settings()
         note = BudgetNote(day=day.isoformat(), caps=self._book.caps.model_dump())
         if note != self._note:
-            self._renew(note, day)
-        self._forget_gone(teller_waits=teller_waits)
+            self._start_window(note, day)
+        self._forget_canceled(teller_waits=teller_waits)
         held = list(self._book.held.values())
         if held and self._store.runtime.budget != note:
             self._store.save_runtime(budget=note)
             self._store.log.write("audit", "budget_holds", day=note.day)
             self._store.feed.tell("status")
         if any(hold.held_for == "day" for hold, _ in held):
-            self._tell_day(now)
+            self._notify_day_cap(now)
         for hold, task in held:
             if hold.held_for == "trigger" and task is not None:
-                self._tell_trigger(hold, task, now)
+                self._notify_trigger_cap(hold, task, now)
 
-    def _renew(self, note: BudgetNote, day: date) -> None:
-        """At the start, on a new day or under other caps: what waits tries again."""
+    def _start_window(self, note: BudgetNote, day: date) -> None:
+        """At the start, on a new day or under new caps: end all waits."""
         if self._note is None or note.day != self._note.day:
             roll_up(self._store.files, day)
         if self._store.runtime.budget is not None:
@@ -81,7 +77,6 @@ class BudgetWatch:
         self._note = note
 
     def status(self, now: datetime) -> BudgetStatus:
-        """How the budget of today stands, for the heartbeat."""
         caps, held = self._book.caps, list(self._book.held.values())
         return BudgetStatus(
             daily_tokens=caps.daily_tokens,
@@ -93,7 +88,7 @@ class BudgetWatch:
             tasks=sum(task is not None for _, task in held),
         )
 
-    def _tell_day(self, now: datetime) -> None:
+    def _notify_day_cap(self, now: datetime) -> None:
         status, language = self.status(now), self._inputs.language()
         words = phrases.say(
             "budget_day",
@@ -103,9 +98,9 @@ class BudgetWatch:
             what=waiting_counts(status.messages, status.tasks, language),
             until=self._until(now),
         )
-        self._tell_once(words, now, str(status.daily_tokens or 0))
+        self._notify_once(words, now, str(status.daily_tokens or 0))
 
-    def _tell_trigger(self, hold: BudgetHold, task: Task, now: datetime) -> None:
+    def _notify_trigger_cap(self, hold: BudgetHold, task: Task, now: datetime) -> None:
         trigger_id = task.source_trigger_id or ""
         trigger, _ = registry.active(self._store.files, trigger_id)
         words = phrases.say(
@@ -115,14 +110,13 @@ class BudgetWatch:
             cap=f"{hold.cap:,}",
             until=self._until(now),
         )
-        self._tell_once(words, now, trigger_id, str(hold.cap))
+        self._notify_once(words, now, trigger_id, str(hold.cap))
 
     def _until(self, now: datetime) -> str:
         zone = self._store.settings.zone
         return f"{local_time(day_end(now, zone), zone):%Y-%m-%d %H:%M} ({zone.key})"
 
-    def _tell_once(self, text: str, now: datetime, *what: str) -> None:
-        """Once a day for each cap."""
+    def _notify_once(self, text: str, now: datetime, *what: str) -> None:
         day = day_of(now, self._store.settings.zone).isoformat()
         turn_id = derived_id("turn", "budget", day, *what)
         if not turns.is_committed(self._store.files, turn_id):
@@ -136,7 +130,7 @@ class BudgetWatch:
         return (stat.mtime_ns, stat.size) if stat else None
 
     def _read_settings(self) -> None:
-        """Take the caps of a `config.toml` that was changed; one that is wrong changes nothing."""
+        """Reload the caps when `config.toml` has changed, if it is valid."""
         mark = self._config_mark()
         if mark == self._config:
             return
@@ -148,9 +142,9 @@ class BudgetWatch:
             self._store.log.write("error", "settings_not_read", error=str(error))
         self._store.feed.tell("status")
 
-    def _forget_gone(self, *, teller_waits: bool) -> None:
-        """Some of those that wait may have been canceled or taken away."""
-        for run_id, (_, task) in [*self._book.held.items()][:_MOST_LOOKED_AT]:
-            place = task and queue.where(self._store.files, task.role, run_id)
-            if not teller_waits if task is None else place in (None, "ended"):
+    def _forget_canceled(self, *, teller_waits: bool) -> None:
+        """Forget waiting runs that were canceled or removed."""
+        for run_id, (_, task) in [*self._book.held.items()][:_MAX_CHECKED]:
+            where = task and queue.where(self._store.files, task.role, run_id)
+            if not teller_waits if task is None else where in (None, "ended"):
                 self._book.forget(run_id)

@@ -1,4 +1,4 @@
-"""The turns that code takes by itself. Pure: who commits them stands elsewhere."""
+"""Turns made by code, without a model. Pure; the schedulers commit them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ from mimikit.protocol.triggers import PlanResult
 
 
 def code_record(turn_id: str, now: datetime) -> TurnRecord:
-    """A turn by code, still empty."""
     return TurnRecord(id=turn_id, author="code", started_at=now, completed_at=now)
 
 
 def text_turn(turn_id: str, text: str, now: datetime) -> TurnRecord:
-    """A turn in which code says something to the user."""
+    """A turn with one message of code to the user."""
     base = code_record(turn_id, now)
     return base.but(messages=[system_message(base, text, task_ids=[])])
 
@@ -48,7 +47,6 @@ def waiting_counts(messages: int, tasks: int, language: Language) -> str:
 
 
 def question_message(question: Question, record: TurnRecord) -> Message:
-    """The question as a message of the transcript."""
     return Message(
         id=derived_id("msg", record.id, "question"),
         role="agent",
@@ -59,7 +57,7 @@ def question_message(question: Question, record: TurnRecord) -> Message:
 
 
 def engine_waits(status: EngineStatus, language: Language, now: datetime, zone: ZoneInfo) -> str:
-    """Why an engine is waited for, how much waits, and what the user can do."""
+    """Why an engine is unavailable, how much waits for it, and what the user can do."""
     own = "zh" if language == "zh" else "en"
     mend = f"engine_mend_{status.want}"
     if status.want == "logged_out" and status.engine != CODEX:
@@ -83,9 +81,9 @@ def status_facts(
     now: datetime,
     zone: ZoneInfo,
 ) -> tuple[Words, ...]:
-    """What runs and waits, and which engine is used for which roles and profiles, or why they wait.
+    """What runs and waits, and the engine of each role and profile, or why it is unavailable.
 
-    roles: of the runs in progress. seats: of Workers.
+    roles: of the runs in progress. seats: the number of Workers.
     """
     served: dict[tuple[str, str], list[str]] = {}
     for name, status in engines.items():
@@ -109,8 +107,8 @@ def status_facts(
     return tuple(found)
 
 
-def told_result(task: Task, outcome: TaskResult | PlanResult) -> ResultNotice:
-    """A result with its request, for an input or a message."""
+def result_notice(task: Task, outcome: TaskResult | PlanResult) -> ResultNotice:
+    """A result with its request, for a prompt or a message."""
     is_plan = isinstance(outcome, PlanResult)
     return ResultNotice(
         title=task.title or task.prompt[:60],
@@ -122,12 +120,12 @@ def told_result(task: Task, outcome: TaskResult | PlanResult) -> ResultNotice:
         failure_reason=outcome.failure_reason,
         task_id=task.id,
         trigger_id=task.source_trigger_id,
-        reminder=None if is_plan else _told_reminder(task, outcome),
+        reminder=None if is_plan else _reminder_notice(task, outcome),
     )
 
 
-def _told_reminder(task: Task, result: TaskResult) -> ReminderNotice | None:
-    """The lateness of a reminder; None: it is none, or it did not come to its time."""
+def _reminder_notice(task: Task, result: TaskResult) -> ReminderNotice | None:
+    """The lateness of a reminder; None: not a reminder, or it did not end as done."""
     if task.profile != REMINDER or result.status != "done":
         return None
     planned, missed = result.result.get("plannedAt"), result.result.get("missed")
@@ -140,23 +138,23 @@ def _told_reminder(task: Task, result: TaskResult) -> ReminderNotice | None:
 
 def message_turn(
     items: Sequence[InboxItem],
-    told: Sequence[ResultNotice],
+    notices: Sequence[ResultNotice],
     language: Language,
     record_base: TurnRecord,
     zone: ZoneInfo,
 ) -> TurnRecord:
-    """The turn by which code reports results, without a model, and consumes their entries.
+    """The turn that reports results without a model, and consumes their inbox items.
 
-    One message for all results, one for those of each trigger, and one for each reminder, in the
-    language of its words.
+    One message for the results of each trigger, one for all others, and one for each reminder, in
+    its own language.
     """
     groups: dict[str | None, list[ResultNotice]] = {}
-    for result in told:
+    for result in notices:
         if result.reminder is None:
             groups.setdefault(result.trigger_id, []).append(result)
     messages = [
         reminder_message(record_base, result, result.reminder, language, zone)
-        for result in told
+        for result in notices
         if result.reminder is not None
     ]
     for trigger_id, results in groups.items():
@@ -171,13 +169,17 @@ def message_turn(
 
 
 def reminder_message(
-    record: TurnRecord, told: ResultNotice, how: ReminderNotice, language: Language, zone: ZoneInfo
+    record: TurnRecord,
+    notice: ResultNotice,
+    lateness: ReminderNotice,
+    language: Language,
+    zone: ZoneInfo,
 ) -> Message:
-    """A reminder in the chat; the same one has the same id, whoever writes it."""
-    own = phrases.language(told.prompt, language)
-    text = phrases.reminder(told.prompt, how, own, zone)
-    return system_message(record, text, task_ids=[told.task_id]).but(
-        id=derived_id("msg", "reminder", told.task_id), reminder=told.prompt
+    """A reminder as a message; its id follows from its task."""
+    own = phrases.language(notice.prompt, language)
+    text = phrases.reminder(notice.prompt, lateness, own, zone)
+    return system_message(record, text, task_ids=[notice.task_id]).but(
+        id=derived_id("msg", "reminder", notice.task_id), reminder=notice.prompt
     )
 
 

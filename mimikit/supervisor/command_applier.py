@@ -1,7 +1,7 @@
 """Applies commands: cancel, retry, pause, triggers, settings.
 
-A command stays in `commands/` until what it asks for is true on disk, so that a crash loses none:
-a canceled run keeps its command until the result says `canceled`.
+A command stays in `commands/` until its effect is on disk, so that a crash loses none: that of a
+canceled run until the result says `canceled`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from mimikit.triggers.decide import make_run
 
 _WITHOUT_ID = frozenset({"pause", "resume", "engine_try", *settings_writer.ACTIONS})
 MOST_AT_ONCE = 50
-"""Commands that one step handles."""
+"""Commands handled per step."""
 
 
 class _Outcome(NamedTuple):
     message: str
     ok: bool = True
     result_id: str | None = None
-    """The task that the command made."""
 
 
 class CommandApplier:
@@ -47,13 +46,12 @@ class CommandApplier:
         *,
         pause_changed: Callable[[], None],
     ) -> None:
-        """`pause_changed` is called when the queues are paused or resumed."""
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
         self._engines = engines
-        self._upto = ""
-        """The last file of the previous step, where there were more than MOST_AT_ONCE."""
+        self._resume_after = ""
+        """The last file of the previous step, if there were more."""
         self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
             "cancel": self._cancel,
             "retry": self._retry,
@@ -67,13 +65,13 @@ class CommandApplier:
             "engine_try": self._engine_try,
             **dict.fromkeys(settings_writer.ACTIONS, self._change_settings),
         }
-        """Each gives its outcome, or raises why it cannot be done; None: not yet."""
+        """Each gives its outcome, or raises the reason of a refusal; None: not done yet."""
 
     def step(self, now: datetime) -> bool:
-        """Apply waiting commands; gives whether any was settled, or more wait."""
-        names = [name for name in self._files.names(paths.COMMANDS) if name > self._upto]
+        """Apply waiting commands; returns whether any was done, or more wait."""
+        names = [name for name in self._files.names(paths.COMMANDS) if name > self._resume_after]
         has_more = len(names) > MOST_AT_ONCE
-        self._upto = names[MOST_AT_ONCE - 1] if has_more else ""
+        self._resume_after = names[MOST_AT_ONCE - 1] if has_more else ""
         settled = has_more
         for command in queue.waiting_commands(self._files, names[:MOST_AT_ONCE]):
             if queue.command_result(self._files, command.id) is not None:
@@ -98,10 +96,10 @@ class CommandApplier:
         return settled
 
     def _cancel(self, command: Command, now: datetime) -> _Outcome | None:
-        """Cancel a task, a turn in progress, or remove a trigger. None: wait for the run to end."""
+        """Cancel a task or turn, or remove a trigger. None: until its run ends."""
         target = command.target
         if target in self._store.canceling:
-            return self._cancel_again(target, now)
+            return self._finish_cancel(target, now)
         if (end := self._ledger.end_of(target)) is not None:
             return _Outcome(f"task {target} ended as {end.status}", ok=end.status == "canceled")
         if turns.is_committed(self._files, target):
@@ -117,13 +115,13 @@ class CommandApplier:
             canceled = self._applier.cancel_queued(found.task, now)
             return _Outcome(f"canceled {target}") if canceled else None
         if found.where == "running":
-            # Claimed, not entered yet, or ending: it will see this as it enters; look again then.
+            # Starting or ending: a starting run will see this.
             self._store.live.cancel(target, early=True)
             return None
         return self._cancel_asking(found.task, now)
 
-    def _cancel_again(self, target: str, now: datetime) -> _Outcome:
-        """Repeat a cancel that the disk cut short: every step is idempotent."""
+    def _finish_cancel(self, target: str, now: datetime) -> _Outcome:
+        """Repeat a cancel that a storage error interrupted. Idempotent."""
         found = queue.find(self._files, target)
         if found is not None and found.where == "ended":
             self._cancel_asking(found.task, now)
@@ -133,11 +131,10 @@ class CommandApplier:
         return _Outcome(f"canceled {target}")
 
     def _cancel_asking(self, task: Task, now: datetime) -> _Outcome:
-        """Cancel a plan that waits for an answer, and close its question."""
         path = paths.result("planner", task.id)
         if task.role != "planner" or not self._files.exists(path):
             return _Outcome(f"task {task.id} has ended", ok=False)
-        # The question goes first: once the plan has ended, this command is settled.
+        # The question first: once the plan has ended, this command counts as done.
         question = inbox.pending_question(self._files)
         if question is not None and question.planner_task_id == task.id:
             inbox.close_question(self._files, question.question_id)
@@ -178,7 +175,6 @@ class CommandApplier:
         return _Outcome("the queues are paused" if paused else "the queues go on")
 
     def _change_settings(self, command: Command, now: datetime) -> _Outcome:
-        """Change the settings, and use them from now on."""
         change = settings_writer.apply(self._files, command)
         self._engines.reload(change.settings)
         self._engines.try_now()
@@ -187,10 +183,7 @@ class CommandApplier:
         return _Outcome(change.message)
 
     def _engine_try(self, command: Command, now: datetime) -> _Outcome:
-        """End the back-off of an engine, or of all.
-
-        Crash: that is written before the command is settled; the next start tries it then.
-        """
+        """End the back-off of an engine, or of all. Crash: saved before the command is done."""
         tried = self._engines.try_now(command.target or None)
         known = self._store.runtime.engines
         woken = {name: known[name].but(until=None) for name in tried if name in known}
@@ -209,7 +202,7 @@ class CommandApplier:
         trigger_id = command.target
         if not registry.exists(self._files, trigger_id):
             raise BadInput(f"no trigger {trigger_id}")
-        self._ledger.write("trigger_removed", trigger_id, now)  # a line too many harms nobody
+        self._ledger.write("trigger_removed", trigger_id, now)  # may be repeated
         registry.remove(self._files, trigger_id)
         self._store.trigger_changed(trigger_id)
         return _Outcome(f"removed {trigger_id}")
@@ -240,7 +233,7 @@ class CommandApplier:
         return _Outcome(f"changed {trigger.id}")
 
     def _valid_trigger(self, trigger_id: str) -> Trigger:
-        """The definition in its file: a broken one cannot be edited."""
+        """A definition that can be edited, as its file is valid."""
         trigger, broken = registry.active(self._files, trigger_id)
         if broken:
             raise BadInput(f"its file is broken, fix it or remove the trigger: {broken}")

@@ -1,7 +1,6 @@
-"""The only place where commit records are applied: turns, plans, and the end of a run.
+"""Applies commit records: turns, plans, and results of Workers.
 
-Every step is idempotent: it finds by an id what it did before. The last step of each moves the
-record away, so that only what is not applied yet is ever applied again.
+Every step is idempotent, as ids are derived from the record. The last one moves the record away.
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ class CommitApplier:
         self._triggers, self._llm_eval, self._archiver = triggers, llm_eval, archiver
         self._to_end: dict[tuple[QueueName, str], None] = {}
         """Runs that have finished, oldest first."""
-        # What makes a record true, in this order. Every step is idempotent; the last one moves the
-        # record, or the running file, away.
+        # The steps of each kind of record, in order.
         self._turn_steps: tuple[Callable[[TurnRecord], None], ...] = (
             self._check_turn,
             self._add_messages,
@@ -99,9 +97,9 @@ class CommitApplier:
         )
 
     def apply(self, record: TurnRecord | PlanResult | TaskResult) -> bool:
-        """Make a committed record true; False when it cannot be, and is quarantined.
+        """Apply a committed record; False: it is invalid, and was quarantined.
 
-        Crash: the record stays in its place until the last step; a replay repeats what is missing.
+        Crash: the record stays in its place until the last step; a replay does what is missing.
         """
         match record:
             case TurnRecord():
@@ -121,7 +119,7 @@ class CommitApplier:
                 return True
 
     def _apply_plan(self, plan: PlanResult) -> bool:
-        """Apply a plan; one that asks only leaves its seat, and stays until it is answered."""
+        """Apply a plan; one with a question stays until it is answered."""
         found = queue.find(self._files, plan.id, seats=("planner",))
         run = FinishedRun("planner", found.task if found else None)
         asks = plan.status == "needs_input"
@@ -137,7 +135,7 @@ class CommitApplier:
         return False
 
     def end_runs(self, now: datetime) -> bool:
-        """Apply the ends of finished runs, for SLICE_S; one that fails is retried later."""
+        """Apply the ends of finished runs, for at most SLICE_S; returns whether there are more."""
         self._to_end |= dict.fromkeys(self._store.events.ended_runs.take())
         failed: Exception | None = None
         until = self._store.clock.monotonic() + SLICE_S
@@ -147,7 +145,7 @@ class CommitApplier:
                 self.end_run(seat, task_id)
                 self._feed.tell("task", id=task_id, seat=seat)
             except Exception as error:  # noqa: BLE001 - raised again below
-                self._to_end[(seat, task_id)] = None  # the others go first
+                self._to_end[(seat, task_id)] = None  # retried after the others
                 failed = error
             if self._store.clock.monotonic() > until:
                 break
@@ -156,7 +154,7 @@ class CommitApplier:
         return bool(self._to_end)
 
     def apply_turns(self) -> bool:
-        """Apply every turn that is not applied yet; gives whether there was any."""
+        """Apply all unapplied turns; returns whether there were any."""
         unapplied = turns.unapplied(self._files)
         failed: StorageError | None = None
         for record in unapplied:
@@ -184,10 +182,10 @@ class CommitApplier:
         self._give_cancels(record.id, record.cancels, record.completed_at)
 
     def _remember(self, record: TurnRecord) -> None:
-        """Write notes and backlog; a link in the way of one of them stops no other."""
+        """Write notes and backlog; an unsafe file stops only what goes into it."""
         said_at = record.completed_at.astimezone(self._store.settings.zone)
         for note in record.remembered:
-            # The day's file is better than nowhere: the user was told that it is remembered.
+            # The fallback is the day's file, as the user was promised that it is remembered.
             for place in (note, note.but(long_term=False)) if note.long_term else (note,):
                 if self._try_write(record, partial(notes.remember, self._files, place, said_at)):
                     break
@@ -264,7 +262,7 @@ class CommitApplier:
     def _settle_worker_end(self, result: TaskResult, run: FinishedRun) -> None:
         if (task := run.task) is not None:
             steps = self._triggers.steps_after(task) if not task.internal else []
-            run.end = settled_end(self._store, task, result, waited_for=bool(steps))
+            run.end = settled_end(self._store, task, result, is_inner_step=bool(steps))
             run.lost_steps = steps if result.status != "done" else []
 
     def _write_end(self, outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
@@ -291,7 +289,6 @@ class CommitApplier:
             break_circuit(self._store, run.task)
 
     def _report(self, outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
-        """Put the result into the inbox, where it stays until a committed turn reports it."""
         task, end = run.task, run.end
         if task is None or end.told is None:
             return
@@ -330,9 +327,9 @@ class CommitApplier:
     # ---- tasks
 
     def cancel_queued(self, task: Task, now: datetime) -> bool:
-        """Cancel a waiting task by claiming it; False when a pool was faster.
+        """Cancel a waiting task by claiming it; False: a pool has claimed it.
 
-        Crash: after the claim it lies in running/, and its command is still there for recovery.
+        Crash: after the claim it is in running/, and its command is still there for recovery.
         """
         seat = task.role
         if not self._files.move(paths.queued(seat, task.id), paths.running(seat, task.id)):
@@ -342,7 +339,7 @@ class CommitApplier:
         return True
 
     def finish_canceled(self, task: Task, now: datetime) -> None:
-        """Write `canceled` as the outcome of a task that no engine runs, and end it."""
+        """End a task that no engine runs as `canceled`."""
         self.end_without_engine(task, TaskEnd("canceled", "canceled", task.attempts), now)
         self._store.canceling.discard(task.id)
 
@@ -354,7 +351,6 @@ class CommitApplier:
         self.end_run(task.role, task.id)
 
     def end_run(self, seat: QueueName, task_id: str) -> None:
-        """Apply the end of a run that has a result; without one it goes on."""
         if seat == "worker":
             record = self._files.load(paths.result("worker", task_id), TaskResult)
         else:
@@ -363,16 +359,15 @@ class CommitApplier:
             self.apply(record)
 
     def submit(self, task: Task) -> None:
-        """Queue a task, once, with its line in the ledger."""
+        """Queue a task, once, and write it to the ledger."""
         if self._store.submit(task) or not self._ledger.is_known(task.id):
             facts = {"seat": task.role, "traceId": task.trace_id, "retryOf": task.retry_of}
             self._ledger.write("queued", task.id, task.created_at, **facts)
 
     def _publish(self, task: Task, now: datetime) -> None:
-        """Queue a task of a turn or plan, unless its trace has reached `tasks_per_trace`.
+        """Queue a task of a turn or plan; beyond `tasks_per_trace` it ends as refused.
 
-        Only here, one after the other, is it known how many there are.
-        Crash: a refused task has its result first; a replay finds that, and ends it again.
+        Crash: the result of a refused task is written first; a replay ends it again.
         """
         files, most = self._files, self._store.settings.limits.tasks_per_trace
         is_new = queue.where(files, task.role, task.id) is None
@@ -386,7 +381,7 @@ class CommitApplier:
             files.save(paths.running(task.role, task.id), task)
             self.end_run(task.role, task.id)
         elif task.role == "planner" or files.exists(paths.running(task.role, task.id)):
-            self.end_run(task.role, task.id)  # the disk cut its end short
+            self.end_run(task.role, task.id)  # a storage error interrupted its end
 
     def _give_cancels(self, by: str, targets: list[str], now: datetime) -> None:
         for number, target in enumerate(targets):
@@ -397,9 +392,9 @@ class CommitApplier:
             queue.give_command(self._files, command)
 
     def _route_answer(self, answer: RoutedAnswer, now: datetime) -> None:
-        """Queue a Planner task with the answer, if a plan asked; close the question.
+        """Queue a Planner task with the answer to a plan's question; close the question.
 
-        A command that a small model proposed and the user confirmed counts as the user's own.
+        A command that the local model proposed and the user confirmed counts as the user's.
         """
         question = inbox.pending_question(self._files)
         if question is None or question.question_id != answer.question_id:
@@ -437,7 +432,7 @@ class CommitApplier:
         self._feed.tell("question")
 
     def _prompt_with(self, task_id: str, prompt: str, more: str) -> str:
-        """The prompt and more text; what is too long is cut before the end, and kept in `side/`."""
+        """The prompt and more text, shortened to MAX_TEXT; then the full text is in `side/`."""
         if len(prompt) + len(more) <= MAX_TEXT:
             return prompt + more
         whole = prompt + more
@@ -446,6 +441,6 @@ class CommitApplier:
         return whole[: MAX_TEXT - len(note) - len(last)] + note + last
 
     def _settle_plan(self, plan_id: str) -> None:
-        """Move a plan whose question was answered to done."""
+        """Move a plan whose question was closed to done."""
         if self._files.move(paths.result("planner", plan_id), paths.plan_done(plan_id)):
             self._feed.tell("task", id=plan_id, seat="planner")

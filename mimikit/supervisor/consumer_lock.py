@@ -1,6 +1,6 @@
-"""The lock of the one consumer of a state folder, and the guard that ends it when the folder goes.
+"""The lock of the one consumer of a state folder, and the guard of that folder.
 
-The lock counts only while its file is still the one at its path: who finds another inode ends.
+The lock is valid only while its file is at its path: a consumer that finds another inode ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.1
 MAX_LOOKS = 30
-"""Tries before a lock held by no living consumer is given up, `LOOK_S` seconds apart."""
+"""Tries to take a lock that no living consumer holds, LOOK_S seconds apart."""
 CHECK_FOLDERS_S = 1.0
 
 
@@ -33,7 +33,7 @@ def take_consumer_lock(state: State) -> Lock:
     """Become the one consumer of this folder.
 
     Raises:
-        AlreadyRunning: another holds it; the message names who.
+        AlreadyRunning: another holds the lock; the message names its process.
     """
     lock = free_lock(state)
     holder = LockHolder(
@@ -48,7 +48,7 @@ def take_consumer_lock(state: State) -> Lock:
 
 
 def free_lock(state: State) -> Lock:
-    """The lock; `doctor` may hold it for a moment, a living consumer is not waited for."""
+    """The lock; waits briefly, as `doctor` may hold it, but not for a living consumer."""
     lock, looks = _lock(state.files), 0
     while lock is None and looks < (1 if _living_holder(state) else MAX_LOOKS):
         time.sleep(LOOK_S)
@@ -73,7 +73,7 @@ def _lock(files: Files) -> Lock | None:
 
 
 def _living_holder(state: State) -> LockHolder | None:
-    """Who says that it is the consumer, unless it has ended for certain."""
+    """The recorded consumer, unless its process has certainly ended."""
     holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
     if holder is None or holder.host != socket.gethostname():
         return holder
@@ -83,10 +83,10 @@ def _living_holder(state: State) -> LockHolder | None:
 
 @contextlib.contextmanager
 def in_place_of_consumer(state: State) -> Generator[None]:
-    """Hold the consumer's lock for a moment, to do its work where none is running.
+    """Hold the consumer's lock to do its work while none is running.
 
     Raises:
-        AlreadyRunning: one is.
+        AlreadyRunning: one is running.
     """
     lock = free_lock(state)
     try:
@@ -96,13 +96,12 @@ def in_place_of_consumer(state: State) -> Generator[None]:
 
 
 class StateGuard:
-    """Ends the consumer when its lock, the state folder or a folder in it is another than before.
+    """Ends the consumer when its lock, the state folder or a folder in it was replaced.
 
-    Somebody may replace them while it runs, as to restore a backup: the next start rereads all.
+    As when a backup is restored while it runs: the next start rereads everything.
     """
 
     def __init__(self, store: Store, lock: Lock, end: Callable[[str], object]) -> None:
-        """`end(reason)` ends this process."""
         self._store, self._lock, self._end = store, lock, end
         self._folders = self._folder_inodes()
         self._check_at = 0.0

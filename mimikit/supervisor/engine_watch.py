@@ -1,4 +1,4 @@
-"""Keeps the state of each engine; tells once that something waits for it, and once its end."""
+"""Keeps the state of each engine; notifies the user of outages and of their end."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mimikit.supervisor.code_turns import engine_waits, text_turn
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 
-TOLD_AFTER = timedelta(seconds=60)
+NOTIFY_AFTER = timedelta(seconds=60)
 """A failure of no known kind is reported once it has lasted this long."""
-_MOST_LOOKED_AT, _MOST_FOUND = 100, 1000
+_MAX_CHECKED, _MOST_FOUND = 100, 1000
 
 
 class EngineWatch:
-    """The state of the engines that served here, as `runtime.json` keeps it."""
+    """The state of each engine, saved in `runtime.json`."""
 
     def __init__(
         self,
@@ -37,62 +37,61 @@ class EngineWatch:
         self._store, self._engines, self._inputs, self._commit = store, engines, inputs, commit
         self.shown: dict[str, EngineStatus] = {}
         """Engine → its state, with how much waits for it."""
-        self._is_new = True
+        self._is_first_step = True
         self._released: dict[tuple[QueueName, str], TaskWait] = {}
         """Tasks whose wait was ended, until their runs begin."""
 
     def step(self, now: datetime, awaited: str | None) -> bool:
-        """Update their state, tell what is to be told; whether one can serve again.
+        """Update all states and notify the user; returns whether an engine is available again.
 
         awaited: the engine that messages wait for.
 
-        Crash: an outage is reported under an id made from its beginning, which is saved first; its
-        end is reported before it is saved. Both are committed once.
+        Crash: the id of a notification is derived from the beginning of the outage, which is saved
+        first; the end of an outage is saved after its notification. Both are committed once.
         """
-        if self._is_new:
-            self._find_tasks()
-            self._is_new = False
-        self._look_at_tasks()
-        serves = False
+        if self._is_first_step:
+            self._load_waiting_tasks()
+            self._is_first_step = False
+        self._forget_gone_tasks()
+        is_back = False
         statuses = self._engines.engine_status()
         self._forget_removed(set(statuses))
         for name, found in statuses.items():
             messages = self._inputs.for_teller if name == awaited else 0
-            serves = self._look_at(found.but(messages=messages), now) or serves
+            is_back = self._update(found.but(messages=messages), now) or is_back
         self._end_waits(awaited)
-        return serves
+        return is_back
 
-    def _look_at(self, status: EngineStatus, now: datetime) -> bool:
-        """Update and tell the state of one; whether it can serve again."""
+    def _update(self, status: EngineStatus, now: datetime) -> bool:
+        """Update the state of an engine; returns whether it is available again."""
         before = self._store.runtime.engines.get(status.engine)
         waits = status.messages + status.tasks
         if before is not None and status.stand_in and status.stand_in == before.stand_in:
-            status = status.but(since=before.since)  # told by that
+            status = status.but(since=before.since)  # the id of its notification
         is_over = before is not None and before.state == "waiting" and status.state == "ready"
         if is_over and self._engines.circuits.is_tripped(status.engine):
-            # It has answered, but no run is done yet: should that fail, it is the same outage.
+            # It responds, but no run has ended yet: if that fails, it is the same outage.
             self.shown[status.engine] = status
             return True
         is_learned = status.next_try_at is not None and status.stand_in is None
         if is_learned and not self._inputs.for_teller + waits + len(self._store.live.list()):
-            # Nothing waits for it any more: the next run shows how it is.
+            # Nothing needs it: the next run updates its state.
             status = EngineStatus(engine=status.engine)
         elif before is not None and status.state == before.state == "waiting":
             status = status.but(since=before.since)
         elif before is not None and is_over:
-            self._tell_end(status, before, now)
+            self._notify_end(status, before, now)
         if waits and status.state == "waiting":
             self._engines.check_if_back(status.engine)
         if status.stand_in is None:
-            self._tell_fallback(status, before, now)
-        self._keep(status, before, now)
-        self._tell_wait(self.shown[status.engine], now)
+            self._notify_fallback(status, before, now)
+        self._save(status, before, now)
+        self._notify_wait(self.shown[status.engine], now)
         if status.stand_in is not None:
-            self._tell_fallback(self.shown[status.engine], before, now)
+            self._notify_fallback(self.shown[status.engine], before, now)
         return is_over
 
     def _forget_removed(self, known: set[str]) -> None:
-        """Forget endpoints that were removed."""
         self.shown = {name: status for name, status in self.shown.items() if name in known}
         before = self._store.runtime.engines
         left = {name: one for name, one in before.items() if name in known or name in OWN_ENGINES}
@@ -101,7 +100,7 @@ class EngineWatch:
             self._store.feed.tell("status")
 
     def _end_waits(self, awaited: str | None) -> None:
-        """End the waits of tasks whose engine can serve; of a half-open one, one task at a time.
+        """End the waits of tasks whose engine is available; of a half-open one, one task at a time.
 
         Messages probe it before tasks do.
         """
@@ -124,10 +123,10 @@ class EngineWatch:
             over.append(key)
         if over or self._store.held:
             queue.end_waits(self._store.files, self._store.held, over)
-        self._released |= {key: waits[key] for key in over}  # what the disk refused is retried
+        self._released |= {key: waits[key] for key in over}  # a storage error is retried
 
-    def _keep(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
-        if before is not None and _is_alike(status, before):
+    def _save(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:
+        if before is not None and _is_same(status, before):
             self.shown[status.engine] = status.but(since=before.since)
             return
         self.shown[status.engine] = status = status.but(since=status.since or now)
@@ -138,52 +137,52 @@ class EngineWatch:
         self._store.log.write("audit", event, **facts)
         self._store.feed.tell("status")
 
-    def _tell_wait(self, status: EngineStatus, now: datetime) -> None:
-        """Say that it is waited for, once something does."""
-        is_lasting = now - (status.since or now) >= TOLD_AFTER
+    def _notify_wait(self, status: EngineStatus, now: datetime) -> None:
+        """Notify of an unavailable engine, if something waits for it."""
+        is_lasting = now - (status.since or now) >= NOTIFY_AFTER
         if not status.messages + status.tasks or (status.want == "unready" and not is_lasting):
             return
         if status.state == "waiting":
             language, zone = self._inputs.language(), self._store.settings.zone
-            self._tell_once(_turn_id(status), engine_waits(status, language, now, zone), now)
+            self._notify_once(_turn_id(status), engine_waits(status, language, now, zone), now)
 
-    def _tell_end(self, status: EngineStatus, before: EngineStatus, now: datetime) -> None:
+    def _notify_end(self, status: EngineStatus, before: EngineStatus, now: datetime) -> None:
         if not turns.is_committed(self._store.files, _turn_id(before)):
             return
         if status.engine in (role.engine for role in self._engines.status().values()):
             said = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
-            self._tell_once(_turn_id(before, "over"), said, now)
+            self._notify_once(_turn_id(before, "over"), said, now)
 
-    def _tell_fallback(
+    def _notify_fallback(
         self, status: EngineStatus, before: EngineStatus | None, now: datetime
     ) -> None:
-        """Say who serves in its place, once; and that it serves again."""
+        """Notify of the fallback in use, and of its end."""
         language = self._inputs.language()
         if status.stand_in is not None:
             why = problem_words(status, now, self._store.settings.zone)
             words = phrases.say_both("engine_stand_in", why=why, other=status.stand_in)
-            self._tell_once(_turn_id(status, "stand-in", status.stand_in), words[language], now)
+            self._notify_once(_turn_id(status, "stand-in", status.stand_in), words[language], now)
         elif before is not None and before.stand_in is not None:
             was_told = _turn_id(before, "stand-in", before.stand_in)
             if turns.is_committed(self._store.files, was_told):
                 said = phrases.say("engine_back", language, engine=status.engine)
-                self._tell_once(_turn_id(before, "stand-in over", before.stand_in), said, now)
+                self._notify_once(_turn_id(before, "stand-in over", before.stand_in), said, now)
 
-    def _tell_once(self, turn_id: str, text: str, now: datetime) -> None:
+    def _notify_once(self, turn_id: str, text: str, now: datetime) -> None:
         if not turns.is_committed(self._store.files, turn_id):
             self._commit(text_turn(turn_id, text, now))
 
-    def _find_tasks(self) -> None:
-        """Tasks that waited for an engine when the consumer ended still wait."""
+    def _load_waiting_tasks(self) -> None:
+        """Register the tasks that waited for an engine when the last consumer ended."""
         for seat in paths.QUEUES:
             for name in self._store.files.names(f"{seat}/queue")[:_MOST_FOUND]:
                 task = queue.read(self._store.files, seat, f"{seat}/queue/{name}")
                 if task is not None and task.waits_for is not None:
                     self._engines.set_waiting(seat, task.id, task.waits_for, task.profile)
 
-    def _look_at_tasks(self) -> None:
-        """Some of those that wait may have been canceled or removed."""
-        for seat, task_id in islice(self._engines.waiting_tasks(), _MOST_LOOKED_AT):
+    def _forget_gone_tasks(self) -> None:
+        """Forget waiting tasks that were canceled or removed."""
+        for seat, task_id in islice(self._engines.waiting_tasks(), _MAX_CHECKED):
             if queue.where(self._store.files, seat, task_id) != "queued":
                 self._engines.set_waiting(seat, task_id, None)
 
@@ -193,6 +192,6 @@ def _turn_id(status: EngineStatus, *more: str) -> str:
     return derived_id("turn", "engine", status.engine, since, *more)
 
 
-def _is_alike(one: EngineStatus, other: EngineStatus) -> bool:
+def _is_same(one: EngineStatus, other: EngineStatus) -> bool:
     facts = ("state", "want", "reason", "until", "next_try_at", "stand_in")
     return all(getattr(one, fact) == getattr(other, fact) for fact in facts)

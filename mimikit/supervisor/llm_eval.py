@@ -1,6 +1,6 @@
-"""Asks a model about the `llm_eval` nodes of conditions: all that are due in one internal run.
+"""Asks a model about `llm_eval` conditions: all that are due in one internal run.
 
-While the answers stay false and nothing has happened, the interval doubles.
+The interval doubles while the answers stay false and no event occurs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROFILE = "standard"
 MOST_AT_ONCE = 50
 LONGEST_PAUSE_S = 3600.0
 MOST_CHARACTERS = 150_000
-_LOOK = timedelta(seconds=5)
+_CHECK_EVERY = timedelta(seconds=5)
 _TRIES = 50
 """Brackets that are tried as the beginning of the JSON answer."""
 
@@ -35,16 +35,17 @@ _TRIES = 50
 class LlmEvalBatch:
     def __init__(self, store: Store, triggers: TriggerScheduler, context: RunContext) -> None:
         self._store, self._triggers, self._context = store, triggers, context
-        self._looked_at: datetime | None = None
-        self._happened: dict[str, int] = {}
-        """Trigger → the scheduler's count of events when it was asked last."""
+        self._checked_at: datetime | None = None
+        self._events_when_asked: dict[str, int] = {}
+        """Trigger → the scheduler's event count when it was last asked."""
 
     def step(self, now: datetime) -> bool:
-        """Ask what is due; gives whether anything was."""
-        looked_at = self._looked_at
-        if not self._triggers.asks or (looked_at is not None and abs(now - looked_at) < _LOOK):
+        checked_at = self._checked_at
+        if not self._triggers.asks or (
+            checked_at is not None and abs(now - checked_at) < _CHECK_EVERY
+        ):
             return False
-        self._looked_at = now
+        self._checked_at = now
         asking, files = self._store.runtime.asking, self._store.files
         is_asking = asking and queue.where(files, "worker", asking) in ("queued", "running")
         if is_asking or self.unavailable() is not None:
@@ -61,17 +62,15 @@ class LlmEvalBatch:
         return bool(due)
 
     def unavailable(self) -> str | None:
-        """Why no model can be asked now."""
         choice = self._context.engines.for_role("worker", PROFILE)
         if choice.waiting:
             return choice.waiting
         return "no language model is connected" if choice.engine.name == "builtin" else None
 
     def apply_answers(self, task: Task, result: TaskResult) -> None:
-        """Store the answers and have the conditions evaluated; an unusable answer counts as no.
+        """Store the answers, then have the conditions evaluated; an unusable answer counts as no.
 
-        A failed run gives no answer; it only lengthens the interval.
-        Crash: the run is ended after this; storing the same answers again changes nothing.
+        A failed run only lengthens the interval. Crash: the run ends after this, so it is repeated.
         """
         answers = parse_answers(result.text, task.prompt) if result.status == "done" else None
         if answers is None:
@@ -85,26 +84,22 @@ class LlmEvalBatch:
             trigger, _ = registry.active(files, trigger_id)
             if trigger is None or trigger.condition is None:
                 continue
-            said: dict[str, NodeAnswer] = {}
+            new: dict[str, NodeAnswer] = {}
             for path, prompt in conditions.questions(trigger.condition).items():
                 # A statement that was edited meanwhile has another id.
                 id_ = _question_id(task.created_at, trigger_id, path, prompt)
                 if result.status == "done" and id_ in task.prompt:
-                    said[path] = NodeAnswer(result=answers.get(id_, False), at=result.completed_at)
+                    new[path] = NodeAnswer(result=answers.get(id_, False), at=result.completed_at)
             state = registry.state(files, trigger_id)
-            streak = 0 if any(answer.result for answer in said.values()) else state.false_streak + 1
-            noted = state.but(answers={**state.answers, **said}, false_streak=streak)
+            streak = 0 if any(answer.result for answer in new.values()) else state.false_streak + 1
+            noted = state.but(answers={**state.answers, **new}, false_streak=streak)
             registry.save_state(files, trigger_id, noted)
-            told = ", ".join(f"{path}: {answer.result}" for path, answer in said.items())
-            self._store.log.write("audit", "llm_eval", triggerId=trigger_id, answers=told)
+            shown = ", ".join(f"{path}: {answer.result}" for path, answer in new.items())
+            self._store.log.write("audit", "llm_eval", triggerId=trigger_id, answers=shown)
             self._triggers.index.mark_due(trigger_id)
 
     def _ask(self, due: dict[str, dict[str, str]], now: datetime) -> None:
-        """Queue the run.
-
-        Crash: its id is in runtime.json first, so that no second one starts beside it; a time of
-        asking that was not written only means to ask again.
-        """
+        """Queue the run. Crash: its id is saved first, so that no second run starts beside it."""
         lines = [
             json.dumps({"id": _question_id(now, trigger_id, path, prompt), "statement": prompt})
             for trigger_id, prompts in due.items()
@@ -129,15 +124,15 @@ class LlmEvalBatch:
         for trigger_id in due:
             state = registry.state(self._store.files, trigger_id)
             registry.save_state(self._store.files, trigger_id, state.but(last_eval_at=now))
-            self._happened[trigger_id] = self._triggers.happened
+            self._events_when_asked[trigger_id] = self._triggers.event_count
         self._store.log.write("audit", "llm_eval_asked", taskId=task.id, triggers=len(due))
 
     def _is_due(self, trigger_id: str, now: datetime) -> bool:
         state = registry.state(self._store.files, trigger_id)
         if state.last_eval_at is None or state.last_eval_at > now:
             return True
-        quiet = self._happened.setdefault(trigger_id, self._triggers.happened)
-        streak = state.false_streak if quiet == self._triggers.happened else 0
+        quiet = self._events_when_asked.setdefault(trigger_id, self._triggers.event_count)
+        streak = state.false_streak if quiet == self._triggers.event_count else 0
         interval = self._store.settings.triggers.llm_eval_interval_s
         pause = min(interval * 2 ** min(streak, 20), max(interval, LONGEST_PAUSE_S))
         return now - state.last_eval_at >= timedelta(seconds=pause)

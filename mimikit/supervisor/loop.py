@@ -1,6 +1,6 @@
 """The supervisor's loop: built-in operations in order, at each event and at least every second.
 
-An operation that fails is logged and rests for a second; the others go on. The heartbeat
+An operation that fails is logged and backs off for a second; the others go on. The heartbeat
 (`health.json`) is for the page, the terminal and watchdogs.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import mimikit
-from mimikit.clock import Clock, ClockWatch, jump_at_start
+from mimikit.clock import ClockWatch, jump_at_start
 from mimikit.conversation import inbox
 from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol import paths
@@ -36,17 +36,15 @@ REST_S = 1.0
 LONGEST_WAIT_S = 1.0
 BEAT = timedelta(seconds=4.5)
 LOG_EVERY = 300
-"""An operation that keeps failing in the same way is logged at the first and each 300th time."""
+"""A repeated failure of an operation is logged the first and each 300th time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The last failure of an operation."""
-
     error: str
     text: str
     times: int
-    """In a row, in the same way."""
+    """Identical ones in a row."""
     retry_at: float
     """Monotonic."""
 
@@ -78,10 +76,10 @@ class Supervisor:
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
         self.failures: dict[str, Failure] = {}
-        """By operation, the newest last, until it succeeds."""
+        """By operation, the newest last; removed when it succeeds."""
         self.last_tick = store.clock.monotonic()
         self.last_step = self.last_tick
-        """When the last operation, or the wait for the next pass, began. Monotonic."""
+        """When the last operation, or wait for the next pass, began. Monotonic."""
         self._operations: list[tuple[str, Operation]] = [
             ("check the state folder", guard.step),
             ("back off after crashes", rest.step),
@@ -90,10 +88,8 @@ class Supervisor:
             ("apply commands", commands.step),
             ("requeue stray tasks", recovery.StrayTasks(store, is_claimed).step),
             ("read the drop file", lambda now: inbox.read_drop_file(store.files, now)),
-            (
-                "run the Teller",
-                teller.step,
-            ),  # before what may be much: the user does not wait behind it
+            # Before what may take long: the user must not wait for it.
+            ("run the Teller", teller.step),
             ("refresh triggers", triggers.refresh_changed),
             ("fire triggers", triggers.fire_due),
             ("evaluate llm conditions", llm_eval.step),
@@ -103,7 +99,7 @@ class Supervisor:
         ]
 
     def start(self) -> None:
-        """Recover, then read the triggers. Nothing else may read the state before."""
+        """Recover, then read the triggers; before anything else reads the state."""
         now = self.store.clock.now()
         last_seen = recovery.last_seen(self.store)
         recovery.recover(self.store, self._applier, now)
@@ -111,7 +107,7 @@ class Supervisor:
             self._clock_jumped(by, now)
         self.archiver.recover(now)
         self.triggers.load(now)
-        self.triggers.clear_away(now)
+        self.triggers.remove_orphaned_states(now)
 
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -120,10 +116,7 @@ class Supervisor:
             self.store.events.bell.wait(self._wait_s())
 
     def tick(self, stop: threading.Event | None = None, passes: int = 1000) -> bool:
-        """One pass over all operations, repeated while they find work; gives whether any did.
-
-        With `stop`: until that is set, however much work is left.
-        """
+        """One pass over all operations, repeated while they find work; returns whether any did."""
         worked = False
         for _ in range(passes):
             self.last_tick = self.store.clock.monotonic()
@@ -138,7 +131,6 @@ class Supervisor:
         return worked
 
     def _degraded(self) -> str | None:
-        """The newest failure, for people."""
         name = next(reversed(self.failures), None)
         return f"{name}: {self.failures[name].text}" if name is not None else None
 
@@ -149,7 +141,7 @@ class Supervisor:
         return False
 
     def _clock_jumped(self, by: timedelta, now: datetime) -> None:
-        """Log the jump, pause deletion, recompute the waits that stand on disk or in memory.
+        """Log the jump, pause deletion, recompute waits.
 
         Crash: the next start sees a jump back again; a wait that is shortened twice ends early.
         """
@@ -162,14 +154,14 @@ class Supervisor:
 
     def _wait_s(self) -> float:
         due = self.triggers.index.next_due()
-        if due is None or self._rests("fire triggers"):
+        if due is None or self._is_backing_off("fire triggers"):
             return LONGEST_WAIT_S
         until_due = (due - self.store.clock.now()).total_seconds()
         return min(max(until_due, 0.001), LONGEST_WAIT_S)
 
     def _try(self, name: str, operation: Operation, now: datetime) -> bool:
         monotonic = self.last_step = self.store.clock.monotonic()
-        if self._rests(name):
+        if self._is_backing_off(name):
             return False
         try:
             done = operation(now)
@@ -186,32 +178,42 @@ class Supervisor:
         self.failures.pop(name, None)
         return done
 
-    def _rests(self, name: str) -> bool:
+    def _is_backing_off(self, name: str) -> bool:
         failure = self.failures.get(name)
         return failure is not None and failure.retry_at > self.store.clock.monotonic()
 
 
 class CrashRest:
-    """After several crashes no task is begun for a while; messages are answered meanwhile."""
+    """After several crashes, starts no task for a while; messages are answered meanwhile."""
 
-    def __init__(self, clock: Clock, changed: Callable[[], None]) -> None:
-        """`changed` is called when dispatch may go on."""
-        self._clock, self._changed, self._until = clock, changed, float("-inf")
+    def __init__(self, store: Store, changed: Callable[[], None]) -> None:
+        """`changed` is called when tasks may start again."""
+        self._store, self._changed, self._until = store, changed, float("-inf")
         self.reason: str | None = None
-        """Why no task is begun now, for people."""
+        """Why no task starts now, for users."""
 
-    def begin(self, seconds: float, reason: str) -> None:
-        self._until, self.reason = self._clock.monotonic() + seconds, reason
+    def note_start(self, now: datetime) -> str | None:
+        """Record a start of the consumer; returns why tasks have to wait, if they do."""
+        store = self._store
+        wait_s = recovery.back_off(list(store.runtime.starts), now).total_seconds()
+        store.save_runtime(starts=[*store.runtime.starts, now][-recovery.CRASHES :])
+        if wait_s:
+            window_min = recovery.CRASH_WINDOW.total_seconds() / 60
+            crashes = f"{recovery.CRASHES} crashes within {window_min:g} minutes"
+            self.reason = f"tasks wait for {wait_s:g} s after {crashes}; messages are answered"
+            self._until = store.clock.monotonic() + wait_s
+            store.log.write("error", "tasks_rest", seconds=wait_s)
+        return self.reason
 
     def step(self, _now: datetime) -> bool:
-        if self.reason is not None and self._clock.monotonic() >= self._until:
+        if self.reason is not None and self._store.clock.monotonic() >= self._until:
             self.reason = None
             self._changed()
         return False
 
 
 class HeartbeatWriter:
-    """Writes at most every BEAT, and at once when the seats change."""
+    """Writes `health.json` every BEAT, and immediately when something changes."""
 
     def __init__(
         self,
@@ -222,7 +224,6 @@ class HeartbeatWriter:
         engines: Callable[[], dict[str, EngineStatus]],
         skipped: Callable[[], str | None],
     ) -> None:
-        """The callables give what only others know."""
         self._store, self._teller = store, teller
         self._queued, self._engines, self._skipped = queued, engines, skipped
         self._started_at = store.clock.now()
@@ -230,14 +231,13 @@ class HeartbeatWriter:
         self._shown: object = None
 
     def beat(self, now: datetime, tick_age_s: float, degraded: str | None) -> None:
-        """Write when it is time or something changed."""
         store, waits = self._store, self._teller.waiting
         degraded = degraded or self._skipped()
         live, paused = store.live.list(), store.runtime.paused
         seats = [(run.id, run.headline) for run in live]
-        minds, budget = dict(self._teller.engines.shown), self._teller.budget.status(now)
+        engines, budget = dict(self._teller.engines.shown), self._teller.budget.status(now)
         tokens = budget.but(used=0)
-        shown = (seats, paused, degraded, waits and waits.reason, minds, tokens)
+        shown = (seats, paused, degraded, waits and waits.reason, engines, tokens)
         changed = shown != self._shown
         if not changed and self._last is not None and abs(now - self._last) < BEAT:
             return
@@ -253,7 +253,7 @@ class HeartbeatWriter:
             worker_seats=store.settings.max_concurrency,
             paused=paused,
             engines=self._engines() | ({"teller": waits} if waits else {}),
-            minds=minds,
+            minds=engines,
             budget=budget,
             degraded=degraded,
         )

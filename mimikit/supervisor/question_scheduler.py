@@ -1,4 +1,4 @@
-"""The one question that waits for the user: opened, answered, or ended by its default."""
+"""The one open question to the user: asked, answered, or ended by its default."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ class QuestionScheduler:
     def __init__(
         self, store: Store, inputs: InboxIndex, commit: Callable[[TurnRecord], None]
     ) -> None:
-        """`commit` makes a turn of code's true."""
         self._store, self._inputs, self._commit = store, inputs, commit
 
     def step(self, now: datetime, *, may_ask: bool) -> bool:
-        """Route an answer, take a default, or open the next question; gives whether it did.
+        """Route an answer, take the default, or open the next question; returns whether it did.
 
-        may_ask: the Teller is not about to: there is one question at a time.
+        may_ask: no turn is in progress, which could ask as well.
         """
         question = inbox.pending_question(self._store.files)
         if question is None:
             return may_ask and self._ask_next(now)
-        # An answer that came in time goes before the default.
+        # An answer takes precedence over the default.
         answer = next(iter(self._inputs.answers_to(question.question_id)), None)
         if answer is not None and question.planner_task_id is not None:
             self._route(question, answer, now)
@@ -45,7 +44,7 @@ class QuestionScheduler:
         return True
 
     def answered_by(self, items: Iterable[InboxItem]) -> str | None:
-        """The Teller's own question, when one of these inputs answers it."""
+        """The Teller's question that one of these inputs answers."""
         question = inbox.pending_question(self._store.files)
         if question is None or question.planner_task_id is not None:
             return None
@@ -53,7 +52,7 @@ class QuestionScheduler:
         return question.question_id if answered else None
 
     def _ask_next(self, now: datetime) -> bool:
-        """Open the question of the plan that has waited longest for its answer."""
+        """Open the question of the oldest plan that has one."""
         plans = self._store.files.load_all("planner/results", PlanResult)
         asking = [plan for plan in plans if plan.status == "needs_input"]
         if not asking:
@@ -76,16 +75,16 @@ class QuestionScheduler:
         return True
 
     def _route(self, question: Question, answer: InboxItem, now: datetime) -> None:
-        """The answer to a plan's question goes by code into a new Planner task."""
+        """Queue a new Planner task with the answer to a plan's question."""
         base = code_record(derived_id("turn", "answer", answer.id), now)
-        said = [question_message(question, base), *user_messages((answer,), base.id)]
+        messages = [question_message(question, base), *user_messages((answer,), base.id)]
         routed = RoutedAnswer(
             question_id=question.question_id, text=answer.text, remote=answer.remote, by_user=True
         )
-        self._commit(base.but(consumed=[answer.id], messages=said, answers=[routed]))
+        self._commit(base.but(consumed=[answer.id], messages=messages, answers=[routed]))
 
     def _expire(self, question: Question, now: datetime) -> None:
-        """Take the default of a question whose time is over, or close it without."""
+        """Close an expired question by its default answer, if it has one."""
         id_, default = question.question_id, question.default
         base = code_record(derived_id("turn", "expired", id_), now)
         if default is None:
@@ -94,11 +93,11 @@ class QuestionScheduler:
         else:
             text = phrases.say("question_default", self._inputs.language(), default=default)
             record = base.but(answers=[RoutedAnswer(question_id=id_, text=default)])
-        said = [question_message(question, base), system_message(base, text, task_ids=[])]
-        self._commit(record.but(messages=said))
+        messages = [question_message(question, base), system_message(base, text, task_ids=[])]
+        self._commit(record.but(messages=messages))
 
     def clock_jumped(self, by: timedelta) -> None:
-        """Leave the open question the time it had."""
+        """Move the expiry of the open question by the jump."""
         question = inbox.pending_question(self._store.files)
         if question is not None:
             moved = question.but(expires_at=max(question.expires_at + by, FIRST_TIME))

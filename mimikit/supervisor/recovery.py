@@ -1,8 +1,8 @@
-"""Recovery at start, before any work: finishes what a crash left half done.
+"""Recovery at start, before any work: finishes what a crash interrupted. Idempotent.
 
-Every step is idempotent. Orphan processes and scratch folders are gone by then (app.py); some
-operations recover their own right after: summaries (`Archiver.recover`), firings
-(`TriggerScheduler.load`), turns (TellerScheduler). Source: spec 7, recovery.
+Before it, `processes.py` ends orphan processes and removes scratch folders. After it, operations
+recover their own state: summaries (`Archiver.recover`), firings (`TriggerScheduler.load`), turns
+(TellerScheduler). Source: spec 7, recovery.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run
 
-LOOK_EVERY_S, STRAY_AFTER_S = 2.0, 5.0
+CHECK_EVERY_S, STRAY_AFTER_S = 2.0, 5.0
 CRASHES = 3
 CRASH_WINDOW = timedelta(minutes=5)
 BACK_OFF = timedelta(seconds=30)
@@ -31,7 +31,7 @@ BACK_OFF = timedelta(seconds=30)
 def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     files = store.files
     for folder, records in paths.RECORDS.items():
-        files.names(folder, suffix=records.suffix)  # sets aside what can be no record
+        files.names(folder, suffix=records.suffix)  # quarantines files of other kinds
     folders = (*paths.FOLDERS, paths.ROOT)
     for folder in folders:
         files.sweep_temps(folder)
@@ -40,7 +40,7 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     newest = [f"{paths.LEDGER}/{name}" for name in files.names(paths.LEDGER, suffix=".jsonl")[-1:]]
     newest += [f"{paths.USAGE}/{name}" for name in files.names(paths.USAGE, suffix=".jsonl")[-1:]]
     files.settle(folders, [*newest, *(f"{paths.TRANSCRIPT}/{name}" for name in days)])
-    # A record that cannot be set aside is no reason not to start.
+    # A bad record that cannot be moved away must not prevent the start.
     with contextlib.suppress(UnsafeFile):
         applier.apply_turns()
     for plan in files.load_all("planner/results", PlanResult):
@@ -57,34 +57,34 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
         with contextlib.suppress(UnsafeFile), files.carried_out(path):
             if task := queue.read(files, seat, path):
                 _recover_running(store, applier, task, now, canceled=task.id in canceled)
-            else:  # not a task: into quarantine with it, with the reason
-                files.load(path, Task)
+            else:
+                files.load(path, Task)  # quarantines it, as it is not a task
 
 
 class StrayTasks:
     """Requeues files in `running/` that no thread runs."""
 
     def __init__(self, store: Store, is_claimed: Callable[[QueueName, str], bool]) -> None:
-        """`is_claimed(seat, name)`: from before a file is claimed until its run is over."""
+        """`is_claimed(queue, name)`: true from before the claim of a file until its run is over."""
         self._store, self._is_claimed = store, is_claimed
-        self._look_at = 0.0
+        self._check_at = 0.0
         self._since: dict[tuple[QueueName, str], float] = {}
 
     def step(self, _now: datetime) -> bool:
-        """Requeue what has been a stray for a while; gives False. Crash: one rename."""
+        """Requeue strays older than STRAY_AFTER_S; returns False. Crash: one rename."""
         monotonic = self._store.clock.monotonic()
-        if monotonic >= self._look_at:
-            self._look_at = monotonic + LOOK_EVERY_S
+        if monotonic >= self._check_at:
+            self._check_at = monotonic + CHECK_EVERY_S
             known, self._since = self._since, {}
             for seat in paths.QUEUES:
-                for name in self._strays(seat):
+                for name in self._unclaimed(seat):
                     self._since[seat, name] = known.get((seat, name), monotonic)
             for (seat, name), since in list(self._since.items()):
                 if monotonic - since >= STRAY_AFTER_S:
-                    self._put_back(seat, name)
+                    self._requeue(seat, name)
         return False
 
-    def _strays(self, seat: QueueName) -> list[str]:
+    def _unclaimed(self, seat: QueueName) -> list[str]:
         names, store = self._store.files.names(f"{seat}/running"), self._store
         known = {*store.canceling, *store.held, *(run.id for run in store.live.list())}
         return [
@@ -93,27 +93,27 @@ class StrayTasks:
             if name.removesuffix(".json") not in known and not self._is_claimed(seat, name)
         ]
 
-    def _put_back(self, seat: QueueName, name: str) -> None:
+    def _requeue(self, seat: QueueName, name: str) -> None:
         files, task_id = self._store.files, name.removesuffix(".json")
         path, queued = paths.running(seat, task_id), paths.queued(seat, task_id)
         if files.exists(queued) or files.exists(paths.ended(seat, task_id)):
             files.set_aside(path, "nobody runs it, and its id was used already")
         elif files.exists(paths.result(seat, task_id)):
-            pass  # the run is over; the disk refuses its end for now
+            pass  # the run is over; a storage error delays its end
         elif files.move(path, queued):
             self._store.log.write("audit", "stray_put_back", path=path)
 
 
 def last_seen(store: Store) -> datetime | None:
-    """When a consumer of this folder last ran: its heartbeat stays only when it was killed."""
+    """When a consumer of this folder last ran; only a killed one leaves its heartbeat."""
     health = store.files.peek(paths.HEALTH, Health)
     return health.beat_at if health else store.runtime.seen_at
 
 
 def back_off(starts: list[datetime], now: datetime) -> timedelta:
-    """How long to start no task, after starts that did not end cleanly. Pure.
+    """How long to start no task after these unclean starts. Pure.
 
-    Messages need no back-off: a turn that was cut short twice is ended by code.
+    Messages need no back-off: a turn has only two attempts.
     """
     recent = [start for start in starts if abs(now - start) < CRASH_WINDOW]
     return BACK_OFF if len(recent) >= CRASHES else timedelta()
@@ -130,18 +130,18 @@ def _recover_running(
     elif files.exists(paths.plan_done(task.id)):
         queue.leave_running(files, seat, task.id)
         return
-    if canceled:  # the command was accepted: no next attempt, and no failure either
+    if canceled:  # the command was accepted: no retry, and no failure
         begun = task.attempts + (not task.released)
         applier.finish_canceled(task.but(attempts=begun), now)
         return
     if task.released:
         queue.finish_release(files, task)
         return
-    if task.profile == REMINDER and seat == "worker":  # its words can be told as well now
+    if task.profile == REMINDER and seat == "worker":
         queue.end_reminder(files, task.but(created_at=now), task.not_before)
         applier.end_run(seat, task.id)
         return
-    # The consumer died under this run: a failed attempt, or the task's end.
+    # The consumer died during this run: retry it, or end the task.
     ended = RunEnd("failed", "killed", interrupted=True)
     engine_retry_s = store.settings.limits.engine_retry_s
     decision = after_run(task, ended, now, retry_delay_s=0, engine_retry_s=engine_retry_s)

@@ -1,7 +1,7 @@
-"""What follows from the end of a run: who reports it and when, and the circuit breaker of triggers.
+"""Decides what follows from the end of a run: its report, and the circuit breaker of its trigger.
 
-For a trigger's run it is written into the trigger's state before anything follows from it, so that
-an end which is applied again after a crash counts no failure twice and tells what it told.
+For a trigger's run the decision is first saved in the trigger's state, so that a replay after a
+crash counts no failure twice and reports the same.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from mimikit.triggers import registry
 
 Reporter = Literal["teller", "message"]
 BREAKS_AT = 3
-"""Equal failures in a row that pause a trigger."""
-MOST_OF_AN_ERROR = 200
-"""Characters of an error that are kept beside a trigger."""
+"""Identical failures in a row after which a trigger is paused."""
+MAX_ERROR = 200
+"""Characters of an error in a trigger's state."""
 REPORT_COALESCE_WINDOW = timedelta(minutes=1)
-"""A standing condition reports once in this time; results of one request wait this long."""
+"""A standing condition is reported once in this time; results of one request wait this long."""
 
 
 def after_end(
@@ -34,48 +34,44 @@ def after_end(
     task: Task,
     result: TaskResult,
     *,
-    waited_for: bool,
+    is_inner_step: bool,
     under_way: Container[str],
 ) -> TriggerState:
-    """The state of a trigger once a run of it has ended; its `ends` say what follows. Pure.
+    """The state of a trigger after a run; its `ends` say what follows from it. Pure.
 
-    under_way: runs whose end is not applied yet.
+    is_inner_step: other steps of a chain wait for it. under_way: runs not ended yet.
     """
-    told = reporter_of(task, result, state, waited_for=waited_for)
+    reporter = reporter_of(task, result, state, is_inner_step=is_inner_step)
     if result.status != "canceled":
         state = state.but(last_outcome=outcome_hash(result))
-    # A run that was ended from outside says nothing; the tasks of a plan that a trigger made do not
-    # count either, as they are several to a run.
+    # Not counted: runs ended from outside, and tasks of a trigger's plan (several to a run).
     counts = result.failure_reason not in ("canceled", "killed") and task.origin == "trigger"
     if counts:
         failure = _failure_hash(result) if result.status == "failed" else None
         is_again = failure is not None and failure == state.last_failure
         streak = state.failure_streak + 1 if is_again else int(failure is not None)
         state = state.but(last_failure=failure, failure_streak=streak)
-    ended = EndIntent(told=told)
+    ended = EndIntent(told=reporter)
     if counts and trigger.enabled and state.failure_streak >= BREAKS_AT:
         ended = EndIntent(told="message", trips=True)
         state = state.but(paused_by="breaker")
-    elif told and is_standing(trigger):
+    elif reporter and is_standing(trigger):
         ended, state = _coalesced(ended, state, task, result)
     kept = {id_: end for id_, end in state.ends.items() if id_ in under_way}
     return state.but(ends={**kept, task.id: ended}, last_end=last_run(result))
 
 
 def reporter_of(
-    task: Task, result: TaskResult, before: TriggerState | None, *, waited_for: bool = False
+    task: Task, result: TaskResult, before: TriggerState | None, *, is_inner_step: bool = False
 ) -> Reporter | None:
-    """Who reports this result: the Teller, a plain message, or nobody. Pure. Source: spec 0.
-
-    waited_for: it is an inner step of a chain.
-    """
+    """Who reports a result: the Teller, a plain message, or nobody. Pure. Source: spec 0."""
     if task.profile == REMINDER:
         return "message"
     if task.internal or task.notify == "none" or result.failure_reason == "upstream":
         return None
-    if waited_for and result.status == "canceled":
+    if is_inner_step and result.status == "canceled":
         return "message"
-    notify = "failure" if waited_for and not task.notify_given else task.notify
+    notify = "failure" if is_inner_step and not task.notify_given else task.notify
     if notify == "teller":
         return "message" if result.status == "canceled" else "teller"
     if notify == "failure":
@@ -83,7 +79,7 @@ def reporter_of(
     if notify == "change":
         if result.status == "canceled":
             return None
-        # No outcome yet: the first run, which is a change.
+        # The first run counts as a change.
         changed = before is None or before.last_outcome != outcome_hash(result)
         return "message" if changed or result.status == "failed" else None
     return "message"
@@ -96,19 +92,19 @@ def last_run(result: TaskResult) -> LastRun:
         status=result.status,
         at=result.completed_at,
         failure_reason=result.failure_reason,
-        error=error[:MOST_OF_AN_ERROR] or None,
+        error=error[:MAX_ERROR] or None,
     )
 
 
 def outcome_hash(result: TaskResult) -> str:
-    """What `notify: change` compares: status and text."""
+    """Hash of status and text, which `notify: change` compares."""
     return hashlib.sha256(f"{result.status}\x00{result.text}".encode()).hexdigest()[:16]
 
 
 def _coalesced(
     end: EndIntent, state: TriggerState, task: Task, result: TaskResult
 ) -> tuple[EndIntent, TriggerState]:
-    """When an edge of a standing condition is reported: at once, or at the end of the window."""
+    """Delay the report of a standing condition to the end of the window, if one is open."""
     now, last = result.completed_at, state.told_at
     if (
         task.profile == REMINDER
@@ -121,16 +117,16 @@ def _coalesced(
 
 
 def _failure_hash(result: TaskResult) -> str:
-    """Identifies equal failures; the output does not count, as it may have a time in it."""
+    """Hash of reason and error; without the output, which may contain a time."""
     return hashlib.sha256(f"{result.failure_reason}\x00{result.error}".encode()).hexdigest()[:16]
 
 
-def settled_end(store: Store, task: Task, result: TaskResult, *, waited_for: bool) -> EndIntent:
-    """What follows from the end of a run; for a trigger's run it is written to its state, once."""
+def settled_end(store: Store, task: Task, result: TaskResult, *, is_inner_step: bool) -> EndIntent:
+    """What follows from the end of a run; for a trigger's run it is saved in its state, once."""
     files, trigger_id = store.files, task.source_trigger_id
     trigger, broken = registry.active(files, trigger_id) if trigger_id else (None, None)
     if trigger is None:
-        return EndIntent(told=reporter_of(task, result, None, waited_for=waited_for))
+        return EndIntent(told=reporter_of(task, result, None, is_inner_step=is_inner_step))
     state = registry.state(files, trigger.id)
     if task.id not in state.ends:
         if broken is not None:  # a broken definition cannot be paused
@@ -140,14 +136,16 @@ def settled_end(store: Store, task: Task, result: TaskResult, *, waited_for: boo
             for id_ in state.ends
             if any(files.exists(paths.running(seat, id_)) for seat in paths.QUEUES)
         }
-        state = after_end(trigger, state, task, result, waited_for=waited_for, under_way=under_way)
+        state = after_end(
+            trigger, state, task, result, is_inner_step=is_inner_step, under_way=under_way
+        )
         registry.save_state(files, trigger.id, state)
         store.feed.tell("trigger", id=trigger.id)
     return state.ends[task.id]
 
 
 def plan_end(store: Store, task: Task, plan: PlanResult, end: EndIntent) -> EndIntent:
-    """The same for the plan of a trigger's run; one that made tasks reports through those.
+    """`settled_end` for the plan of a trigger's run; one that made tasks reports through those.
 
     end: what follows unless the trigger is to be paused.
     """
@@ -163,7 +161,7 @@ def plan_end(store: Store, task: Task, plan: PlanResult, end: EndIntent) -> EndI
         failure_reason=plan.failure_reason,
         error=plan.error,
     )
-    settled = settled_end(store, task, result, waited_for=False)
+    settled = settled_end(store, task, result, is_inner_step=False)
     return settled if settled.trips else end
 
 

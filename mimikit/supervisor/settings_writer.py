@@ -1,7 +1,7 @@
-"""The one writer of `config.toml`: applies the commands that change settings.
+"""The only writer of `config.toml`: applies the commands that change settings.
 
-The consumer applies them one after another; where none is running, the terminal does it under the
-consumer's lock. So no change undoes another.
+The consumer applies them in order; while none is running, the terminal does it under the consumer's
+lock. So no update is lost.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class SettingsChange(NamedTuple):
 
 
 def apply(files: Files, command: Command) -> SettingsChange:
-    """Carry out one command. Crash: applied again it writes the same.
+    """Apply one command. Idempotent.
 
     Raises:
-        BadInput: the command, or the settings that would come of it, are not valid.
-        Refused: it is not allowed from where it came.
+        BadInput: the command, or the resulting settings, are not valid.
+        Refused: its origin may not do this.
     """
     try:
         text = setup.settings_text(files)
@@ -50,7 +50,6 @@ def apply(files: Files, command: Command) -> SettingsChange:
 
 
 def apply_waiting(files: Files, now: datetime) -> None:
-    """Apply and settle the waiting commands of these kinds, oldest first."""
     for command in queue.waiting_commands(files):
         if command.action in ACTIONS and queue.command_result(files, command.id) is None:
             try:
@@ -62,7 +61,6 @@ def apply_waiting(files: Files, now: datetime) -> None:
 
 
 def _changed(text: str, command: Command) -> str:
-    """The settings after the command, as text."""
     target, args = command.target, command.args
     match command.action:
         case "engine_use":
@@ -78,12 +76,12 @@ def _changed(text: str, command: Command) -> str:
 
 
 def _with_order(text: str, names: list[str], seat: str | None, first: bool) -> str:
-    """`first`: put the names before the present order. Without names nothing changes."""
+    """`first`: put the names before the current order."""
     setup.check_seat(seat)
     if not names:
         return text
-    if seat is None and (given := os.environ.get("MIMIKIT_ENGINE")) is not None:
-        raise BadInput(f"expected no MIMIKIT_ENGINE, got {given!r}; change that instead")
+    if seat is None and (override := os.environ.get("MIMIKIT_ENGINE")) is not None:
+        raise BadInput(f"expected no MIMIKIT_ENGINE, got {override!r}; change that instead")
     if first:
         order = config.parsed(text, Path(paths.CONFIG)).engine_order
         names = [*names, *(name for name in order if name not in names)]

@@ -1,4 +1,4 @@
-"""The state that all operations share. One per consumer; used by the supervisor's thread only."""
+"""The state shared by all operations. Not thread-safe: for the supervisor's thread only."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mimikit.errors import NewerState
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
+from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import REMINDER, History, QueueName, Task
 from mimikit.protocol.results import StatusCheckpoint
 from mimikit.protocol.runtime import RuntimeState
@@ -25,7 +26,7 @@ from mimikit.tasks.ledger import Ledger
 T = TypeVar("T")
 
 SLICE_S = 0.05
-"""Time limit of one pass for ending runs, or for evaluating triggers."""
+"""Time limit per pass for ending runs, and for evaluating triggers."""
 
 
 class EventQueue(Generic[T]):
@@ -40,7 +41,6 @@ class EventQueue(Generic[T]):
         self._bell.ring()
 
     def take(self) -> list[T]:
-        """All events since the last call."""
         return [self._waiting.get() for _ in range(self._waiting.qsize())]
 
 
@@ -49,9 +49,17 @@ class SupervisorEvents:
         self.bell = WakeBell()
         self.ended_runs = EventQueue[tuple[QueueName, str]](self.bell)
         self.changed_triggers = EventQueue[str | None](self.bell)
-        """Definitions that changed or are to be read again; None: any may have."""
+        """Triggers whose definition may have changed; None: any."""
         self.changed_files = EventQueue[set[str]](self.bell)
-        """Triggers whose watched files have changed."""
+
+    def trigger_files_changed(self, names: list[str] | None) -> None:
+        """Note changed files of definitions; None: any may have changed."""
+        changed = [name.removesuffix(".json") for name in names or () if name.endswith(".json")]
+        # A name that is no id is set aside by reading the whole folder.
+        if names is None or not all(map(is_id, changed)):
+            self.changed_triggers.put(None)
+        for trigger_id in filter(is_id, changed):
+            self.changed_triggers.put(trigger_id)
 
 
 @dataclass
@@ -67,9 +75,9 @@ class Store:
     runtime: RuntimeState
     events: SupervisorEvents = field(default_factory=SupervisorEvents)
     held: dict[str, Task] = field(default_factory=dict[str, Task])
-    """Tasks claimed to change how long they wait, not released yet, as the disk refused."""
+    """Tasks claimed to change their wait, not released yet because of a storage error."""
     canceling: set[str] = field(default_factory=set[str])
-    """Tasks whose cancel the disk cut short: to be repeated."""
+    """Tasks whose cancel was interrupted by a storage error, to be repeated."""
 
     @classmethod
     def open(
@@ -105,7 +113,7 @@ class Store:
         )
 
     def submit(self, task: Task, *, planned_at: datetime | None = None, missed: int = 0) -> bool:
-        """Queue a task, or end a reminder at once, which needs no pool; False: it was before.
+        """Queue a task, or end a reminder, which no pool runs; False: it was submitted before.
 
         planned_at, missed: of its slot.
         """
@@ -123,6 +131,5 @@ class Store:
         self.files.save(paths.RUNTIME, self.runtime)
 
     def trigger_changed(self, trigger_id: str) -> None:
-        """A definition was written or removed."""
         self.events.changed_triggers.put(trigger_id)
         self.feed.tell("trigger", id=trigger_id)

@@ -1,6 +1,6 @@
-"""When the Teller takes a turn, and what becomes of its attempts.
+"""Decides when the Teller takes a turn; commits, retries or fails its attempts.
 
-Order: outcomes of attempts → answers and questions → a new Teller turn → what code tells itself.
+Order: outcomes of attempts → answers and questions → a new turn → reports without a model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.roles.turn_context import detect_locale
 from mimikit.supervisor.budget_watch import BudgetWatch
-from mimikit.supervisor.code_turns import code_record, message_turn, system_message, told_result
+from mimikit.supervisor.code_turns import code_record, message_turn, result_notice, system_message
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.engine_watch import EngineWatch
 from mimikit.supervisor.question_scheduler import QuestionScheduler
@@ -38,26 +38,24 @@ from mimikit.tasks.retry import WAITING
 
 MAX_RESULTS_PER_TURN = 20
 MOST_INPUTS, MOST_CHARACTERS = 100, 1_000_000
-"""Of one turn: its record must fit the size limit of records."""
+"""Of one turn, whose record has a size limit."""
 
 
 class TurnRunner(Protocol):
-    """Where a Teller's turn is taken: a thread, or in place for tests."""
+    """Runs the Teller's turns: on a thread, or in place for tests."""
 
     def start(self, job: TurnJob) -> None:
-        """Begin a turn; only when nothing is under way."""
-        ...
+        """Begin a turn; only while none is in progress."""
 
     def outcomes(self) -> list[TurnOutcome]: ...
 
     def close(self, timeout_s: float) -> None:
-        """Take no more turns; the one in progress is waited for."""
-        ...
+        """Begin no more turns, and wait for the one in progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing is to be answered."""
+    """Nothing waits for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +65,23 @@ class Waiting:
     status: EngineStatus
     for_tokens: bool = False
     not_before: datetime | None = None
-    """Back-off after a turn that was turned away; None: goes on as soon as the engine can serve."""
+    """End of the back-off after a refused turn; None: until the engine is available."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replying:
-    """A turn is in progress."""
-
     attempt: TurnAttempt
     then: Idle | Waiting
-    """The state after it: other inputs may wait while code answers a command."""
+    """The next state: other inputs may wait while code answers a command."""
 
 
 State: TypeAlias = Idle | Replying | Waiting
 
 
 def next_step(state: State, choice: EngineChoice | None, now: datetime) -> State | EngineChoice:
-    """The engine to take a turn with now, or the state in which there is none. Pure.
+    """The engine for a turn now, or the state in which none begins. Pure.
 
-    choice: the engine for the inputs that wait; None: there are none.
+    choice: the engine for the waiting inputs; None: there are none.
     """
     if isinstance(state, Replying) or is_backing_off(state, now):
         return state
@@ -101,7 +97,7 @@ def is_backing_off(state: State, now: datetime) -> bool:
 
 
 def waiting_for(state: State, engine: str, reason: str, now: datetime) -> Waiting:
-    """Waiting for that reason, since when it began. Pure."""
+    """Waiting for that reason; `since` is when it began. Pure."""
     before = state.status if isinstance(state, Waiting) else None
     since = before.since if before is not None and before.reason == reason else now
     return Waiting(
@@ -117,8 +113,6 @@ def waiting_for(state: State, engine: str, reason: str, now: datetime) -> Waitin
 
 
 class TellerScheduler:
-    """Has what is in the inbox answered."""
-
     def __init__(
         self,
         store: Store,
@@ -127,7 +121,7 @@ class TellerScheduler:
         seat: TurnRunner,
         facts: Callable[[], tuple[Words, ...]] = tuple,
     ) -> None:
-        """`facts` gives the status lines an input carries."""
+        """`facts` gives the status lines for a turn's input."""
         self._store, self._applier = store, applier
         self._context, self._seat, self._facts = context, seat, facts
         self.inputs = InboxIndex(store.files, store.conversation, store.feed)
@@ -146,29 +140,27 @@ class TellerScheduler:
 
     @property
     def waiting(self) -> EngineStatus | None:
-        """The engine that inputs wait for, and why; None when none does."""
+        """The engine that inputs wait for, and why."""
         return self._wait.status if self._wait else None
 
     @property
     def not_before(self) -> datetime | None:
-        """The end of the back-off."""
         return self._wait.not_before if self._wait else None
 
     def step(self, now: datetime) -> bool:
-        # Turns whose application the disk cut short come first: until they are applied, their
-        # inputs must not get into another turn.
+        # Committed turns first: until they are applied, their inputs must not get into another.
         done = self._applier.apply_turns()
-        done = self._take_outcomes(now) or done
+        done = self._apply_outcomes(now) or done
         done = self.inputs.refresh(now) or done
         may_ask = not isinstance(self._state, Replying)
         done = self.questions.step(now, may_ask=may_ask) or done
         self._watch_wait(now)
-        # What the user said does not wait for what code tells.
+        # Messages of the user come before reports without a model.
         done = self._start_turn(now) or done
-        return self._report_plainly(now) or done
+        return self._report_without_model(now) or done
 
     def clock_jumped(self, by: timedelta) -> None:
-        """Recompute what waits for a time: turns are tried at once."""
+        """Recompute waits: turns are retried now."""
         self._end_back_off()
         self.questions.clock_jumped(by)
 
@@ -182,7 +174,7 @@ class TellerScheduler:
                 pass
 
     def _watch_wait(self, now: datetime) -> None:
-        """End the back-off when an engine serves again, another was chosen, or tokens are there."""
+        """End the back-off when an engine is available, another was chosen, or tokens are left."""
         wait = self._wait
         for_tokens = wait is not None and wait.for_tokens
         awaited = wait.status.engine if wait and not for_tokens else None
@@ -205,10 +197,10 @@ class TellerScheduler:
             return self._answer_commands(now)
         self._state = Idle()
         items, choice = self._try_builtin_first(items, step)
-        return self._take(items, attempt, excused, choice, now)
+        return self._begin_turn(items, attempt, excused, choice, now)
 
     def _choose_engine(self) -> EngineChoice:
-        """The Teller's engine; it is tried at once when the user has said something since."""
+        """The Teller's engine; its back-off ends when the user has written since."""
         engines = self._context.engines
         choice = engines.for_role("teller")
         before, self._newest_seen = self._newest_seen, self.inputs.newest
@@ -227,7 +219,7 @@ class TellerScheduler:
     def _try_builtin_first(
         self, items: list[InboxItem], choice: EngineChoice
     ) -> tuple[list[InboxItem], EngineChoice]:
-        """Beside a small model code answers what it can; a turn has inputs of one kind."""
+        """With the local model, have code answer what it can; a turn has inputs of one kind."""
         code = self._context.engines.code
         if choice.engine.name != LOCAL or code is None:
             return items, choice
@@ -239,7 +231,7 @@ class TellerScheduler:
         return items[: len(alike)], by_code if answers[0] else choice
 
     def _answer_commands(self, now: datetime) -> bool:
-        """While an engine is waited for, code answers what is exactly a command, nothing else."""
+        """While an engine is unavailable, have code answer inputs that are exactly a command."""
         code = self._context.engines.code
         if code is None or self._wait is None:
             return False
@@ -252,9 +244,9 @@ class TellerScheduler:
         cut_short = (turn for turn in turns.open_turns(self._store.files) if turn.id == turn_id)
         attempt, excused = _attempt(next(cut_short, None))
         choice = EngineChoice(code, self._context.engines.for_role("teller").seat)
-        return self._take(items, attempt, excused, choice, now) or has_more
+        return self._begin_turn(items, attempt, excused, choice, now) or has_more
 
-    def _take(
+    def _begin_turn(
         self,
         items: list[InboxItem],
         attempt: int,
@@ -262,7 +254,7 @@ class TellerScheduler:
         choice: EngineChoice,
         now: datetime,
     ) -> bool:
-        """Start a turn, unless it is committed or was tried too often."""
+        """Begin a turn, unless it is committed or has no attempts left."""
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
@@ -279,7 +271,7 @@ class TellerScheduler:
             timezone=newest.timezone or self._context.settings.zone.key,
             locale=detect_locale(newest.text, locale) if inputs else locale,
             inputs=inputs,
-            results=tuple(self._told(item) for item in items if item.kind == "task_result"),
+            results=tuple(self._notice(item) for item in items if item.kind == "task_result"),
             question=inbox.pending_question(self._store.files),
             facts=self._facts(),
         )
@@ -287,7 +279,7 @@ class TellerScheduler:
         self._state = Replying(mark, self._wait or Idle())
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
-        # Without a model a command follows from itself alone, whatever results are beside it.
+        # Without a model a command has its own trace, not that of the results beside it.
         of = inputs if inputs and permission.is_by_user(choice.engine.name) else items
         trace = next((i.trace_id for i in of if i.trace_id), None) or new_id("trace", now)
         is_last = attempt - excused >= turns.MAX_ATTEMPTS
@@ -296,9 +288,9 @@ class TellerScheduler:
         return True
 
     def _next_inputs(self, now: datetime) -> tuple[list[InboxItem], int, int]:
-        """The inputs of the next turn, oldest first: of one that was cut short, or new ones.
+        """The inputs of the next turn, oldest first: of an interrupted one, or new ones.
 
-        With the number of its attempt, and how many before it do not count.
+        With the number of its attempt, and how many earlier ones do not count.
         """
         for turn in turns.open_turns(self._store.files):
             if items := self.inputs.of(turn.inputs):
@@ -311,12 +303,14 @@ class TellerScheduler:
             if found and (left < 0 or len(found) == most):
                 break
             found.append(item)
-        if found and all(self._is_awaited(item, now) for item in found):
+        if found and all(self._waits_for_others(item, now) for item in found):
             return [], 1, 0
-        return [*found, *self._of_their_traces(found, most - len(found), now)], *_attempt(None)
+        return [*found, *self._results_of_same_traces(found, most - len(found), now)], *_attempt(
+            None
+        )
 
-    def _is_awaited(self, item: InboxItem, now: datetime) -> bool:
-        """Whether a result waits to be reported with others of its request, which may end soon."""
+    def _waits_for_others(self, item: InboxItem, now: datetime) -> bool:
+        """Whether a result is to be reported with others of its request, which may end soon."""
         if item.kind != "task_result" or item.trigger_id or item.trace_id is None:
             return False
         if not timedelta() <= now - item.created_at < REPORT_COALESCE_WINDOW:
@@ -328,31 +322,31 @@ class TellerScheduler:
         )
         return any(place in ("queued", "running") for place in places)
 
-    def _of_their_traces(
+    def _results_of_same_traces(
         self, found: Sequence[InboxItem], most: int, now: datetime
     ) -> Iterator[InboxItem]:
-        """Results that code would report, of requests whose other results the Teller reports."""
+        """Plain results of requests whose other results the Teller reports now."""
         traces = {item.trace_id for item in found if item.kind == "task_result"}
         if traces:
             plain = self.inputs.waiting(for_teller=False, now=now)
             yield from islice((item for item in plain if item.trace_id in traces), max(0, most))
 
     def _has_model(self) -> bool:
-        """Whether a model reports results, if only later; beside a small one code does."""
+        """Whether a model reports results; with the local one, code does."""
         name = self._context.engines.for_role("teller").engine.name
         return name != LOCAL and not permission.is_by_user(name)
 
     def _most_inputs(self, engine: str | None = None) -> int:
         """The most inputs of a turn.
 
-        Without a model each may be a command, of a plan and its task, and all share the turn's
-        trace with its limit.
+        Without a model each may be a command (a plan and its task), and all share one trace, which
+        has a limit.
         """
         if self._has_model() if engine is None else not permission.is_by_user(engine):
             return MOST_INPUTS
         return min(MOST_INPUTS, max(1, self._context.settings.limits.tasks_per_trace // 2))
 
-    def _take_outcomes(self, now: datetime) -> bool:
+    def _apply_outcomes(self, now: datetime) -> bool:
         self._outcomes += self._seat.outcomes()
         had_some = bool(self._outcomes)
         while self._outcomes:
@@ -369,7 +363,7 @@ class TellerScheduler:
             try:
                 self._end_attempt(outcome, mark, now)
             except StorageError:
-                # What the engine said is kept: it is written once the disk is back.
+                # The engine's reply is written once the disk is available.
                 self._outcomes.insert(0, outcome)
                 self._state = replying
                 raise
@@ -393,7 +387,7 @@ class TellerScheduler:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
     def _back_off(self, outcome: TurnOutcome, now: datetime) -> None:
-        """A turn was turned away: wait for its engine, or for a time where that seems well."""
+        """After a refused turn: wait for its engine, or back off if that seems available."""
         used, choice = outcome.job.choice, self._context.engines.for_role("teller")
         if choice.waiting:
             wait = waiting_for(self._state, choice.engine.name, choice.waiting, now)
@@ -409,35 +403,35 @@ class TellerScheduler:
     def _end_by_code(
         self, turn_id: str, items: Sequence[InboxItem], now: datetime, *, error: str | None = None
     ) -> None:
-        """Commit a turn that says it failed or was stopped: nothing stays unanswered or loops."""
+        """Commit a turn that reports a failure or a stop, so that no input is retried forever."""
         language = self.inputs.language(" ".join(item.text for item in items))
         failed = error is not None
         text = phrases.say("turn_failed" if failed else "turn_stopped", language, error=error)
         base = code_record(turn_id, now)
-        said = user_messages(tuple(items), turn_id)
-        told = [item.task_id for item in items if item.task_id]
-        message = system_message(base, text, task_ids=told).but(
-            in_reply_to=[m.id for m in said], failed=failed
+        messages = user_messages(tuple(items), turn_id)
+        task_ids = [item.task_id for item in items if item.task_id]
+        message = system_message(base, text, task_ids=task_ids).but(
+            in_reply_to=[m.id for m in messages], failed=failed
         )
-        self.commit(base.but(consumed=[i.id for i in items], messages=[*said, message]))
+        self.commit(base.but(consumed=[i.id for i in items], messages=[*messages, message]))
 
-    def _report_plainly(self, now: datetime) -> bool:
-        """Report waiting results that need no model, together."""
+    def _report_without_model(self, now: datetime) -> bool:
+        """Report waiting results that need no model, in one turn."""
         plain = self.inputs.waiting(for_teller=False, has_model=self._has_model(), now=now)
         batch = list(islice(plain, MAX_RESULTS_PER_TURN))
         if not batch:
             return False
         base = code_record(derived_id("turn", "code", *sorted(item.id for item in batch)), now)
-        told = [self._told(item) for item in batch]
+        notices = [self._notice(item) for item in batch]
         zone = self._store.settings.zone
-        self.commit(message_turn(batch, told, self.inputs.language(), base, zone))
+        self.commit(message_turn(batch, notices, self.inputs.language(), base, zone))
         return True
 
-    def _told(self, item: InboxItem) -> ResultNotice:
+    def _notice(self, item: InboxItem) -> ResultNotice:
         view = queue.show(self._store.files, item.task_id) if item.task_id else None
         if view is not None and view.outcome is not None:
-            told = told_result(view.task, view.outcome)
-            return replace(told, steps=tuple(item.steps), paused=item.tripped)
+            notice = result_notice(view.task, view.outcome)
+            return replace(notice, steps=tuple(item.steps), paused=item.tripped)
         task_id = item.task_id or item.id
         return ResultNotice(
             title=item.text or task_id,
@@ -451,7 +445,7 @@ class TellerScheduler:
         )
 
     def commit(self, record: TurnRecord) -> None:
-        """Commit and apply a turn; of one that was committed before, remove the inputs."""
+        """Commit and apply a turn; if it was committed before, only remove its inputs."""
         files = self._store.files
         is_new = turns.commit(files, record) or files.exists(paths.turn_new(record.id))
         if is_new and not self._applier.apply(record):
@@ -460,5 +454,5 @@ class TellerScheduler:
 
 
 def _attempt(before: turns.OpenTurn | None) -> tuple[int, int]:
-    """The number of a turn's next attempt, and how many before it do not count."""
+    """The number of a turn's next attempt, and how many earlier ones do not count."""
     return (before.attempts + 1, before.excused) if before else (1, 0)

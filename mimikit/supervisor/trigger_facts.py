@@ -1,4 +1,4 @@
-"""For the trigger scheduler: the index of what is due, and the facts a decision needs."""
+"""For the trigger scheduler: the index of due triggers, and the facts for a decision."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mimikit.triggers.workspace import TriggerWatch, Workspace
 
 
 class TriggerIndex:
-    """Which triggers to evaluate when: a heap of due times, an index of events.
+    """Which triggers to evaluate when: a heap of due times, and listeners by event.
 
-    In memory only, rebuilt at each start. A tick costs what is due, however many there are.
+    In memory only, rebuilt at each start. The cost of a tick depends only on what is due.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,6 @@ class TriggerIndex:
         self._soon: set[str] = set()
 
     def set_due(self, trigger_id: str, due: datetime | None) -> None:
-        """Set the due time of a trigger; None: it has none."""
         if due is None:
             self._due.pop(trigger_id, None)
         elif self._due.get(trigger_id) != due:
@@ -50,7 +49,7 @@ class TriggerIndex:
         self._waiting[task_id].add(trigger_id)
 
     def listen(self, trigger_id: str, subjects: frozenset[str] | None) -> None:
-        """Evaluate a trigger at each event of these tasks or triggers; None: at none."""
+        """Evaluate a trigger at each event of these tasks or triggers."""
         for subject in self._subjects.pop(trigger_id, frozenset()):
             self._listeners[subject].discard(trigger_id)
             if not self._listeners[subject]:
@@ -67,25 +66,23 @@ class TriggerIndex:
         return self._listeners.get(subject, set())
 
     def notify(self, subject: str) -> None:
-        """An event of this task or trigger: its listeners are due."""
+        """Mark due the listeners of this task or trigger."""
         self._soon |= self._listeners.get(subject, set())
         self._soon |= self._waiting.pop(subject, set())
 
     def forget(self, trigger_id: str) -> None:
-        """A trigger was removed; its listeners are due."""
+        """Drop a removed trigger, and mark due its listeners."""
         self.listen(trigger_id, None)
         self.set_due(trigger_id, None)
         self._soon.discard(trigger_id)
         self.notify(trigger_id)
 
     def next_due(self) -> datetime | None:
-        """The earliest due time."""
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def take(self, now: datetime) -> str | None:
-        """Remove and give the next trigger that is due."""
         due = self.next_due()
         if due is not None and due <= now:
             _, trigger_id = heapq.heappop(self._heap)
@@ -94,7 +91,6 @@ class TriggerIndex:
         return self._soon.pop() if self._soon else None
 
     def planned(self) -> list[tuple[str, datetime]]:
-        """Every trigger that has a due time."""
         return list(self._due.items())
 
 
@@ -163,5 +159,5 @@ class FactReader:
         return self._watch.is_blind(self._trigger.id)
 
     def _may_look(self, pattern: Pattern) -> bool:
-        """A trigger made by a model learns nothing of files outside the workspace."""
+        """A trigger created by a model must not see files outside the workspace."""
         return not self._confined or self._workspace.is_inside(pattern)

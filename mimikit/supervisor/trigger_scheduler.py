@@ -1,7 +1,7 @@
-"""Fires due triggers: a run's id follows from trigger and slot, so a slot never has two runs.
+"""Fires due triggers. A run's id is derived from trigger and slot, so a slot never has two runs.
 
-A firing is decided once and written into the trigger's state (`firing`) first; then its run is
-published, its line written, the state updated. After a crash the next start does the rest.
+A firing is first saved in the trigger's state (`firing`); then its run is queued, its line written
+and the state updated. After a crash the next start does the rest.
 """
 
 from __future__ import annotations
@@ -32,77 +32,74 @@ from mimikit.triggers.decide import (
 from mimikit.triggers.workspace import TriggerWatch, Workspace
 
 UPSTREAM = "upstream "
-"""Begins the slot of a step that did not run because of the task or trigger that follows."""
+"""Prefix of the slot of a step that did not run; the failed task or trigger follows."""
 _CHEAP_S = 0.02
 _SHARE = 10
 """A condition that costs more than _CHEAP_S to evaluate gets at most 1/_SHARE of the time."""
-_KEPT_S = 86_400
-"""The state of a trigger is kept this long after its definition was taken away by hand."""
+_ORPHAN_AGE_S = 86_400
+"""How long the state of a trigger outlives its definition, which an editor may have moved."""
 
 
 class TriggerScheduler:
-    """Evaluates triggers when the index says so, and fires those that are due."""
-
     def __init__(self, store: Store, workspace: Workspace, watch: TriggerWatch) -> None:
         self._store, self._workspace, self._watch = store, workspace, watch
         self.index = TriggerIndex()
-        self._reported: dict[str, str] = {}
-        """Broken definition → its error; the last good version is in force."""
+        self._broken: dict[str, str] = {}
+        """Trigger with a broken definition → its error; the last valid one is in force."""
         self._faulted: set[str] = set()
         self._to_refresh: dict[str, None] = {}
         self._stamps: dict[str, object] = {}
-        self._rests: dict[str, datetime] = {}
-        """Triggers that are costly to evaluate → until when file changes are coalesced."""
+        self._throttled_until: dict[str, datetime] = {}
+        """Trigger that is costly to evaluate → until when changes of files are coalesced."""
         self._zone = store.settings.zone
         self.asks: dict[str, dict[str, str]] = {}
-        """Trigger → the model's questions (by node path) on which its condition depends now."""
+        """Trigger → the questions for a model (by node path) on which its condition depends."""
         self._is_loaded = False
-        self.happened = 0
-        """Counts events that may change a model's answer: ends of tasks, changes of files."""
+        self.event_count = 0
+        """Events so far that may change a model's answer: ends of tasks, changes of files."""
 
     # ---- definitions
 
     def load(self, now: datetime) -> None:
-        """Read every definition, finish the firings a crash cut short, judge every condition."""
+        """Read every definition, finish interrupted firings, evaluate every condition."""
         for trigger_id in registry.ids(self._store.files):
-            self._guarded(trigger_id, self.refresh, now)
+            self._isolated(trigger_id, self.refresh, now)
         self._is_loaded = True
 
-    def _guarded(
-        self, trigger_id: str, look: Callable[[str, datetime], bool], now: datetime
+    def _isolated(
+        self, trigger_id: str, action: Callable[[str, datetime], bool], now: datetime
     ) -> bool | StorageError:
-        """What `look` gives; a trigger that cannot be evaluated does not keep the others."""
+        """The result of `action`; its failure does not stop the other triggers."""
         try:
-            return look(trigger_id, now)
+            return action(trigger_id, now)
         except StorageError as error:
             self._store.events.changed_triggers.put(trigger_id)  # evaluated again
             return error
         except Exception as error:
             if shortage_of(error):
                 raise
-            self._fault(trigger_id, error, now)
+            self._handle_fault(trigger_id, error, now)
             return False
 
-    def clear_away(self, now: datetime) -> None:
-        """Remove the state of definitions that are gone; an editor may have moved one away."""
+    def remove_orphaned_states(self, now: datetime) -> None:
         files = self._store.files
         states = {name.removesuffix(".json") for name in files.names(paths.TRIGGER_STATE)}
         for trigger_id in states - set(registry.ids(files)):
             stat = files.stat(paths.trigger_state(trigger_id))
             age_s = now.timestamp() - stat.mtime_ns / 1e9 if stat else 0
-            is_old = age_s > _KEPT_S and may_delete(self._store.runtime.clock_jumped_at, now)
+            is_old = age_s > _ORPHAN_AGE_S and may_delete(self._store.runtime.clock_jumped_at, now)
             state = registry.state(files, trigger_id)  # sets a broken one aside
             if is_old or self._is_left_over(trigger_id, state):
                 registry.remove(files, trigger_id)
 
     def _is_left_over(self, trigger_id: str, state: TriggerState) -> bool:
-        """Whether a crash cut the removal of a definition short."""
+        """Whether a crash interrupted the removal of a trigger."""
         if state.firing is not None:
             return True
         return (self._store.ledger.newest_slot(trigger_id) or "").startswith(UPSTREAM)
 
     def refresh_changed(self, now: datetime) -> bool:
-        """Look again at definitions that have changed; gives whether there are more."""
+        """Reread changed definitions; returns whether there are more."""
         self._take_changes()
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
@@ -110,7 +107,7 @@ class TriggerScheduler:
             if self._store.clock.monotonic() > until:
                 break
             del self._to_refresh[trigger_id]
-            found = self._guarded(trigger_id, self.refresh, now)
+            found = self._isolated(trigger_id, self.refresh, now)
             if isinstance(found, StorageError):
                 failed = found
             else:
@@ -130,18 +127,18 @@ class TriggerScheduler:
             changed = (id_ for id_ in ids if found.get(f"{id_}.json") != stamps.get(id_))
             self._to_refresh |= dict.fromkeys([*changed, *sorted(stamps.keys() - set(ids))])
         for trigger_ids in events.changed_files.take():
-            self.happened += 1
+            self.event_count += 1
             for trigger_id in trigger_ids:
-                rests_until = self._rests.get(trigger_id)
+                rests_until = self._throttled_until.get(trigger_id)
                 if rests_until is not None and rests_until > self._store.clock.now():
                     self.index.set_due(trigger_id, rests_until)
                 elif self.index.listens(trigger_id):
                     self.index.mark_due(trigger_id)
 
     def refresh(self, trigger_id: str, now: datetime) -> bool:
-        """Read one definition again: made, edited, paused or removed.
+        """Reread a definition that was created, edited, paused or removed.
 
-        Crash: a firing that was cut short is applied first.
+        Crash: an interrupted firing is applied first.
         """
         files = self._store.files
         stamp = files.stat(paths.trigger(trigger_id))
@@ -157,11 +154,11 @@ class TriggerScheduler:
         elif stamp is None and self._is_left_over(trigger_id, state):
             registry.remove(files, trigger_id)
         elif trigger is not None:
-            self._take_up(trigger, state, now, is_new=is_new)
+            self._adopt(trigger, state, now, is_new=is_new)
         return True
 
     def _in_force(self, trigger_id: str, state: TriggerState) -> tuple[Trigger | None, bool]:
-        """The definition in force, and whether it is a new one. An error is logged once."""
+        """The definition in force, and whether it is new. An error is logged once."""
         files = self._store.files
         trigger, broken = registry.read(files, trigger_id)
         is_new = trigger is not None and trigger.to_dict() != state.last_good
@@ -170,14 +167,14 @@ class TriggerScheduler:
             if way is not None:
                 broken = f"condition: expected no cycle, got {' → '.join(way)}"
         if broken is None:
-            self._reported.pop(trigger_id, None)
+            self._broken.pop(trigger_id, None)
             return trigger, is_new
-        if self._reported.get(trigger_id) != broken:
+        if self._broken.get(trigger_id) != broken:
             self._store.log.write("audit", "trigger_broken", triggerId=trigger_id, reason=broken)
-        self._reported[trigger_id] = broken
+        self._broken[trigger_id] = broken
         return registry.sound(state.last_good), False
 
-    def _take_up(
+    def _adopt(
         self, trigger: Trigger, before: TriggerState, now: datetime, *, is_new: bool
     ) -> None:
         """Bring state and index in line with the definition in force."""
@@ -206,18 +203,18 @@ class TriggerScheduler:
         self._watch.set(trigger_id, ())
         self.asks.pop(trigger_id, None)
         self._stamps.pop(trigger_id, None)
-        self._rests.pop(trigger_id, None)
+        self._throttled_until.pop(trigger_id, None)
 
     def task_ended(self, task_id: str) -> None:
-        """Called when the end of a task is in the ledger: what waits for it is due."""
-        self.happened += 1
+        """Mark due what waits for a task whose end is in the ledger."""
+        self.event_count += 1
         for subject in self._store.ledger.subjects_of(task_id):
             self.index.notify(subject)
 
-    # ---- steps of a chain: each is a trigger that fires once, when what it waits for is done
+    # ---- steps of a chain: each is a trigger that fires once, after the task it waits for
 
     def steps_after(self, task: Task) -> list[str]:
-        """Titles of the steps, direct and later ones, that wait for this task to be done."""
+        """Titles of the steps that wait for this task, directly or not."""
         waiting = [task.id, *filter(None, [task.retry_of])]
         parent = task.source_trigger_id
         if parent and not registry.exists(self._store.files, parent):
@@ -231,23 +228,23 @@ class TriggerScheduler:
         return list(found.values())
 
     def _steps_of(self, subject: str) -> Iterator[Trigger]:
-        for trigger_id in sorted(self._may_wait_for(subject)):
+        for trigger_id in sorted(self._possible_dependents(subject)):
             trigger = registry.active(self._store.files, trigger_id)[0]
             if trigger and trigger.once and trigger.condition and trigger.enabled:
                 leaves = (leaf for _, leaf in conditions.walk(trigger.condition))
                 if any(isinstance(it, TaskDone) and it.params.task_id == subject for it in leaves):
                     yield trigger
 
-    def _may_wait_for(self, subject: str) -> set[str]:
+    def _possible_dependents(self, subject: str) -> set[str]:
         if not self._is_loaded:
             return set(registry.ids(self._store.files))
         self._take_changes()
         return {*self.index.listeners(subject), *self._to_refresh}
 
     def _end_step(self, trigger: Trigger, lost_to: str, now: datetime) -> None:
-        """End a step that cannot run any more: as a canceled task, reason `upstream`.
+        """End a step that cannot run: as a canceled task, reason `upstream`.
 
-        Crash: its end stands there before its definition goes, and always has the same id.
+        Crash: its end, with a derived id, is written before its definition is removed.
         """
         store, slot = self._store, f"{UPSTREAM}{lost_to}"
         before = store.ledger.results_of(lost_to)  # of a trigger, its last run
@@ -257,7 +254,6 @@ class TriggerScheduler:
         queue.finish(store.files, result_of(run, end, now, now, error=error))
         if store.ledger.end_of(run.id) is None:
             store.files.save(paths.running(run.role, run.id), run)
-        # Before the definition goes, after which nobody looks here again.
         store.events.ended_runs.put((run.role, run.id))
         self._write_slot(
             trigger, slot, now, state="skipped", missed=0, reason="upstream", taskId=run.id
@@ -269,13 +265,13 @@ class TriggerScheduler:
     # ---- firing
 
     def fire_due(self, now: datetime) -> bool:
-        """Evaluate everything that is due, and fire; gives whether anything was due."""
+        """Evaluate everything that is due, and fire; returns whether anything was due."""
         zone, self._zone = self._zone, self._store.settings.zone
         worked = zone is not self._zone and self.replan(now)
         failed: StorageError | None = None
         until = self._store.clock.monotonic() + SLICE_S
         while trigger_id := self.index.take(now):
-            found = self._guarded(trigger_id, self._fire, now)
+            found = self._isolated(trigger_id, self._fire, now)
             if isinstance(found, StorageError):
                 failed = found
             else:
@@ -287,11 +283,8 @@ class TriggerScheduler:
             raise failed
         return worked
 
-    def _fault(self, trigger_id: str, error: Exception, now: datetime) -> None:
-        """A trigger that cannot be evaluated does not keep the others.
-
-        Its state is set aside, once: most likely that is what is damaged.
-        """
+    def _handle_fault(self, trigger_id: str, error: Exception, now: datetime) -> None:
+        """Quarantine the state of a trigger that cannot be evaluated, once; then retry later."""
         store, path = self._store, paths.trigger_state(trigger_id)
         store.log.write("error", "trigger_fault", triggerId=trigger_id, error=repr(error))
         if trigger_id not in self._faulted and store.files.exists(path):
@@ -304,7 +297,7 @@ class TriggerScheduler:
     def replan(self, now: datetime) -> bool:
         """After a clock jump or a change of the zone: recompute due times that no longer fit."""
         worked, zone = False, self._zone
-        self._rests.clear()
+        self._throttled_until.clear()
         for trigger_id, due in self.index.planned():
             trigger = self._accepted(trigger_id)
             plan = trigger.schedule if trigger is not None else None
@@ -315,16 +308,15 @@ class TriggerScheduler:
         return worked
 
     def _accepted(self, trigger_id: str) -> Trigger | None:
-        """The definition in force, of a file that has not changed since."""
-        if trigger_id in self._reported:
+        """The definition in force, of an unchanged file."""
+        if trigger_id in self._broken:
             return registry.last_good(self._store.files, trigger_id)
         return registry.active(self._store.files, trigger_id)[0]
 
     def _fire(self, trigger_id: str, now: datetime) -> bool:
-        """Facts → decide → note, or write the firing → apply it. Gives whether anything changed.
+        """Facts → decide → save the outcome, or save and apply the firing; whether any changed.
 
-        Crash: before the firing is written nothing has happened, and the same is decided again;
-        after it, `_apply` runs again from what was written, and finds what it has done before.
+        Crash: before the firing is saved the same is decided again; after it, `_apply` is repeated.
         """
         store = self._store
         stamp = store.files.stat(paths.trigger(trigger_id))
@@ -340,16 +332,16 @@ class TriggerScheduler:
         began = store.clock.monotonic()
         decided = decide(trigger, state, self._facts(trigger, state, now), now)
         spent_s = store.clock.monotonic() - began
-        self._rests.pop(trigger_id, None)
+        self._throttled_until.pop(trigger_id, None)
         if spent_s > _CHEAP_S:
-            self._rests[trigger_id] = now + timedelta(seconds=spent_s * _SHARE)
+            self._throttled_until[trigger_id] = now + timedelta(seconds=spent_s * _SHARE)
         if decided.is_early:
             store.events.changed_triggers.put(trigger_id)
             return False
         if decided.lost_to is not None:
             self._end_step(trigger, decided.lost_to, now)
         elif decided.firing is None:
-            self._note(trigger, state, decided, now)
+            self._save_outcome(trigger, state, decided, now)
             return trigger.schedule is not None
         else:
             firing = decided.state.but(firing=decided.firing)
@@ -362,10 +354,9 @@ class TriggerScheduler:
     def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactReader:
         return FactReader(self._store, self._workspace, self._watch, trigger, state, now)
 
-    def _note(
+    def _save_outcome(
         self, trigger: Trigger, before: TriggerState, decided: Decision, now: datetime
     ) -> None:
-        """Save the outcome of a decision not to fire."""
         store, state = self._store, decided.state
         if decided.skipped is not None:
             self._write_skipped(trigger, decided.skipped, now)
@@ -385,10 +376,7 @@ class TriggerScheduler:
         self.index.set_due(trigger.id, decided.look_at)
 
     def _apply(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
-        """Apply a firing.
-
-        Crash: it stays in the state until the last step, and every step is idempotent.
-        """
+        """Apply a firing. Crash: it stays in the state until the last step; each is idempotent."""
         store, task, now = self._store, firing.task, firing.fired_at
         store.submit(task, planned_at=firing.planned_at, missed=firing.missed)
         self._write_slot(
@@ -417,7 +405,7 @@ class TriggerScheduler:
     def _write_slot(
         self, trigger: Trigger, slot: str, now: datetime, *, missed: int, **facts: object
     ) -> None:
-        """Write the line of one slot, once."""
+        """Write the ledger line of a slot, once."""
         if self._store.ledger.newest_slot(trigger.id) != slot:
             self._store.ledger.write(
                 "slot", trigger.id, now,

@@ -1,8 +1,8 @@
-"""The append-only ledger of task events, and the index of end states that is read from it.
+"""The append-only ledger of task events, and the index of end states built from it.
 
 `tasks/YYYY-MM.jsonl` is the truth; `task_status.json` is a checkpoint of the index and its position
-in the ledger, so that finishing a task costs one appended line. The index is bounded: it knows the
-newest ends of each trigger, and of all other tasks.
+in the ledger, so finishing a task costs one appended line. The index is bounded: it has the newest
+ends of each trigger, and of all other tasks.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _MOST_SAVED = 64_000
 ENDED: frozenset[EndStatus] = frozenset({"done", "failed", "canceled"})
 Line: TypeAlias = "dict[str, Json]"
 _OF_TRIGGERS = frozenset({"slot", "ordered", "trigger_created", "trigger_removed"})
-_NEAR_BYTES = 2**18
-"""How far back to look for a slot that a crash may have left half done."""
-_LOOK_BACK_BYTES = 4 * 2**20
-"""How far back to look for the slots of a trigger; twice as far for other ends and traces."""
+_SLOT_SCAN_BYTES = 2**18
+"""How far back to scan for a slot that a crash left half done."""
+_SCAN_BYTES = 4 * 2**20
+"""How far back to scan for the slots of a trigger; twice as far for other ends and traces."""
 
 
 class TaskStatus(NamedTuple):
@@ -51,7 +51,7 @@ class TaskStatus(NamedTuple):
 
 
 class Ledger:
-    """Appends events and indexes end states. Used by the supervisor's thread only."""
+    """Appends events and indexes end states. Not thread-safe: for the supervisor's thread only."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -64,68 +64,68 @@ class Ledger:
         """Retry → the first task of its chain of retries."""
         self._ended_for: dict[str, deque[str]] = {}
         """Trigger or retried task → the newest tasks that ended for it; "" → all others."""
-        self._at_it: dict[str, str] = {}
-        """Trigger or retried task → its newest task, until that ends."""
-        self._orders: dict[str, str] = {}
-        """Trigger → its newest run by command, among the lines read."""
+        self._running_for: dict[str, str] = {}
+        """Trigger or retried task → its newest task, until it ends."""
+        self._manual_runs: dict[str, str] = {}
+        """Trigger → its newest run started by a command, among the lines read."""
         self._slots: dict[str, str] = {}
         """Trigger → its newest slot, among the lines read."""
         self._file = ""
         self._offset = 0
         self._since_checkpoint = 0
         self._checkpoint_at: datetime | None = None
-        self._in_doubt = False
+        self._must_reread = False
 
     def load(self) -> int:
-        """Read checkpoint and ledger; gives the schema version of the checkpoint."""
+        """Read checkpoint and ledger; returns the schema version of the checkpoint."""
         checkpoint = self._files.load(paths.TASK_STATUS, StatusCheckpoint) or StatusCheckpoint()
         for entry in checkpoint.entries.values():
-            self._has_ended(entry)
-        self._at_it, self._queued = dict(checkpoint.at_it), dict(checkpoint.queued)
+            self._index_end(entry)
+        self._running_for, self._queued = dict(checkpoint.at_it), dict(checkpoint.queued)
         for trace, size in checkpoint.traces.items():
             self._count(trace, size)
         first, offset = checkpoint.ledger_file, checkpoint.ledger_offset
         unread = lines(self._files, first, offset)
         for name, offset, line in unread:
             self._file, self._offset = name, offset
-            self._learn(line)
+            self._index_line(line)
             self._since_checkpoint += 1
         return checkpoint.schema_version
 
     def end_of(self, task_id: str) -> TaskStatus | None:
-        """How a task ended; None while it has not, or is unknown."""
-        self._catch_up()
+        """How a task ended; None: not yet, or unknown."""
+        self._reread_last_line()
         return self._ends.get(task_id)
 
     def results_of(self, subject: str) -> list[str]:
         """The newest tasks that ended for a task (itself, its retries) or trigger, oldest first."""
-        self._catch_up()
+        self._reread_last_line()
         own = [subject] if subject in self._ends else []
         return [*own, *self._ended_for.get(subject, ())]
 
     def running_for(self, subject: str) -> str | None:
-        """The run of a trigger, or retry of a task, that has begun and not ended."""
-        return self._at_it.get(subject)
+        """The unfinished run of a trigger, or retry of a task."""
+        return self._running_for.get(subject)
 
     def subjects_of(self, task_id: str) -> tuple[str, ...]:
-        """The ids by which a condition may name this task: its own, its trigger's, original's."""
+        """Ids that stand for a task in conditions: its own, its trigger's, the retried task's."""
         end = self._ends.get(task_id)
         others = (end and end.source_trigger_id, self._originals.get(task_id))
         return (task_id, *filter(None, others))
 
     def newest_slot(self, trigger_id: str) -> str | None:
-        """The newest slot of a trigger; None when no recent line has one."""
-        self._catch_up()
+        """The newest slot of a trigger; None: no recent line has one."""
+        self._reread_last_line()
         if trigger_id not in self._slots:
             # It may stand before the checkpoint, from where the lines were read.
-            recent = _newest_first(self._files, _needle(trigger_id), _NEAR_BYTES)
+            recent = _newest_first(self._files, _needle(trigger_id), _SLOT_SCAN_BYTES)
             mine = (n for n in recent if (n.get("event"), n.get("id")) == ("slot", trigger_id))
             self._slots[trigger_id] = next((str(line.get("slot")) for line in mine), "")
         return self._slots[trigger_id] or None
 
     def newest_order(self, trigger_id: str) -> str | None:
-        self._catch_up()
-        return self._orders.get(trigger_id)
+        self._reread_last_line()
+        return self._manual_runs.get(trigger_id)
 
     def is_known(self, task_id: str) -> bool:
         return task_id in self._queued or self.end_of(task_id) is not None
@@ -135,41 +135,38 @@ class Ledger:
         return self._sizes.get(trace_id, 0)
 
     def open_of(self, trace_id: str) -> list[str]:
-        """Tasks of a trace that were queued and have not ended, with plans that ask."""
+        """Unfinished tasks of a trace, including plans that wait for an answer."""
         return [task_id for task_id, trace in self._queued.items() if trace == trace_id]
 
     def __len__(self) -> int:
         return len(self._ends)
 
     def write(self, event: str, task_id: str, now: datetime, **facts: object) -> None:
-        """One event of a task or a trigger's slot.
+        """Append one event of a task, or of a trigger's slot.
 
-        Crash: the whole line or a torn one, which counts as none.
+        Crash: the whole line, or a torn one, which readers skip.
         """
         line: dict[str, object] = {
             key: time_text(value) if isinstance(value, datetime) else value
             for key, value in {"at": now, "event": event, "id": task_id, **facts}.items()
             if value is not None
         }
-        self._catch_up()
-        # The position only ever grows, whatever the clock said.
+        self._reread_last_line()
+        # The position only grows, even when the clock is set back.
         self._file = max(self._file, paths.ledger(now).rpartition("/")[2])
         try:
             self._offset = self._files.append(f"{paths.LEDGER}/{self._file}", line)
         except StorageError:
-            self._in_doubt = True
+            self._must_reread = True
             raise
-        self._learn(line)
+        self._index_line(line)
         self._since_checkpoint += 1
         if self._since_checkpoint >= max(CHECKPOINT_EVENTS, len(self._ends) // 10):
-            with contextlib.suppress(BadRecord):  # too much for one file: the lines tell it all
+            with contextlib.suppress(BadRecord):  # too large for one file: the lines are enough
                 self.checkpoint()
 
     def checkpoint(self) -> None:
-        """Save the index with the position it stands for.
-
-        The position is the start of the last line written: reading that line again is harmless.
-        """
+        """Save the index and its position: the start of the last line, which is then read twice."""
         if not self._since_checkpoint:
             return
         entries = {
@@ -185,7 +182,7 @@ class Ledger:
             ledger_file=self._file,
             ledger_offset=self._offset,
             entries=entries,
-            at_it=self._at_it,
+            at_it=self._running_for,
             queued=self._queued,
             traces=self._sizes,
         )
@@ -193,7 +190,7 @@ class Ledger:
         self._since_checkpoint = 0
 
     def keep_up(self, now: datetime) -> bool:
-        """Save the index when something has ended since, but not too often; gives False."""
+        """Save the index from time to time, if it changed; returns False."""
         last = self._checkpoint_at
         # It takes longer with its size.
         every = max(CHECKPOINT_EVERY, timedelta(milliseconds=len(self._ends)))
@@ -202,14 +199,14 @@ class Ledger:
             self.checkpoint()
         return False
 
-    def _catch_up(self) -> None:
-        """Read a line whose writing failed and that is there after all (only its flush failed)."""
-        if self._in_doubt:
+    def _reread_last_line(self) -> None:
+        """Index a line that is on disk although its append failed (only the flush did)."""
+        if self._must_reread:
             for _, _, line in lines(self._files, self._file, self._offset):
-                self._learn(line)
-            self._in_doubt = False
+                self._index_line(line)
+            self._must_reread = False
 
-    def _learn(self, line: Mapping[str, object]) -> None:
+    def _index_line(self, line: Mapping[str, object]) -> None:
         match line.get("event"):
             case "queued":
                 task_id, trace = str(line.get("id")), str(line.get("traceId"))
@@ -217,19 +214,19 @@ class Ledger:
                     self._count(trace, 1)
                 self._queued[task_id] = trace
                 if isinstance(original := line.get("retryOf"), str):
-                    self._has_begun(self._originals.get(original, original), line.get("id"))
+                    self._mark_running(self._originals.get(original, original), line.get("id"))
             case "ordered":
-                self._orders[str(line.get("id"))] = str(line.get("taskId"))
-                self._has_begun(str(line.get("id")), line.get("taskId"))
+                self._manual_runs[str(line.get("id"))] = str(line.get("taskId"))
+                self._mark_running(str(line.get("id")), line.get("taskId"))
             case "slot":
                 self._slots[str(line.get("id"))] = str(line.get("slot"))
-                self._has_begun(str(line.get("id")), line.get("taskId"))
+                self._mark_running(str(line.get("id")), line.get("taskId"))
             case "ended":
                 counted = self._queued.pop(str(line.get("id")), None) is not None
                 if entry := _entry(line):
                     if entry.id not in self._ends:
                         self._count(entry.trace_id, (entry.source_trigger_id is None) - counted)
-                    self._has_ended(entry)
+                    self._index_end(entry)
             case _:
                 pass
 
@@ -243,11 +240,11 @@ class Ledger:
                 if old not in live:
                     del self._sizes[old]
 
-    def _has_begun(self, subject: str, task_id: object) -> None:
+    def _mark_running(self, subject: str, task_id: object) -> None:
         if isinstance(task_id, str) and task_id not in self._ends:
-            self._at_it[subject] = task_id
+            self._running_for[subject] = task_id
 
-    def _has_ended(self, entry: StatusEntry) -> None:
+    def _index_end(self, entry: StatusEntry) -> None:
         task_id, retry_of = entry.id, entry.retry_of
         is_new = task_id not in self._ends
         self._ends[task_id] = TaskStatus(*(getattr(entry, name) for name in TaskStatus._fields))
@@ -259,11 +256,11 @@ class Ledger:
                 ended.append(task_id)
             if len(ended) > (MOST_RESULTS if subject else MOST_ENDS):
                 self._forget(ended.popleft())
-            if self._at_it.get(subject) == task_id:
-                del self._at_it[subject]
+            if self._running_for.get(subject) == task_id:
+                del self._running_for[subject]
 
     def _forget(self, task_id: str) -> None:
-        """Drop an end from the index, unless it still counts for another subject."""
+        """Drop an end from the index, unless another subject refers to it."""
         if not any(task_id in self._ended_for[s] for s in self.subjects_of(task_id)[1:]):
             self._ends.pop(task_id, None)
             self._originals.pop(task_id, None)
@@ -272,7 +269,7 @@ class Ledger:
 def lines(
     files: Files, from_file: str = "", from_offset: int = 0
 ) -> Iterator[tuple[str, int, Line]]:
-    """Ledger lines in order: file name, end offset, line."""
+    """Lines in order, each with its file's name and its end offset."""
     for name in files.names(paths.LEDGER, suffix=".jsonl"):
         if name < from_file:
             continue
@@ -282,10 +279,10 @@ def lines(
 
 
 def ended_ids(files: Files, limit: int, states: Iterable[str] = ENDED) -> list[str]:
-    """Ids of the tasks that ended last in one of these states, newest first."""
+    """Ids of the tasks that ended in one of these states, newest first."""
     wanted = frozenset(states)
     found: dict[str, None] = {}
-    for line in _newest_first(files, b'"ended"', 2 * _LOOK_BACK_BYTES):
+    for line in _newest_first(files, b'"ended"', 2 * _SCAN_BYTES):
         if len(found) >= limit:
             break
         if line.get("event") == "ended" and line.get("status") in wanted:
@@ -294,16 +291,16 @@ def ended_ids(files: Files, limit: int, states: Iterable[str] = ENDED) -> list[s
 
 
 def trace_ids(files: Files, trace_id: str) -> Iterator[str]:
-    """Ids of the tasks of a trace, newest line first; one may come more than once."""
-    for line in _newest_first(files, trace_id.encode(), 2 * _LOOK_BACK_BYTES):
+    """Ids of the tasks of a trace, newest line first, with repeats."""
+    for line in _newest_first(files, trace_id.encode(), 2 * _SCAN_BYTES):
         id_ = str(line.get("id"))
         if line.get("traceId") == trace_id and is_id(id_):
             yield id_
 
 
 def trigger_ids(files: Files) -> Iterator[str]:
-    """Ids of triggers that fired, were made or removed, newest first; one may come twice."""
-    for line in _newest_first(files, b'"event"', 2 * _LOOK_BACK_BYTES):
+    """Ids of triggers that fired, were created or removed, newest first, with repeats."""
+    for line in _newest_first(files, b'"event"', 2 * _SCAN_BYTES):
         if line.get("event") in _OF_TRIGGERS:
             yield str(line.get("id"))
 
@@ -312,7 +309,7 @@ def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
     """The lines about one trigger since its last `limit` slots, oldest first, without repeats."""
     found: list[Line] = []
     slots = 0
-    for line in _newest_first(files, _needle(trigger_id), _LOOK_BACK_BYTES):
+    for line in _newest_first(files, _needle(trigger_id), _SCAN_BYTES):
         if slots >= limit:
             break
         is_slot = line.get("event") in ("slot", "ordered")
@@ -323,26 +320,26 @@ def slots_of(files: Files, trigger_id: str, limit: int) -> list[Line]:
 
 
 def _is_same(line: Line, other: Line) -> bool:
-    """Whether a crash had one slot written twice."""
+    """Whether both are the line of one slot, which a crash had written twice."""
     return all(line.get(key) == other.get(key) for key in ("event", "slot", "state", "taskId"))
 
 
 def _needle(id_: str) -> bytes:
-    """An id as it stands on a line about it."""
+    """The bytes of an id in the lines about it."""
     return dump_line({"id": id_})[1:-2]
 
 
 def events_of(files: Files, id_: str, *, since: datetime | None = None) -> list[Line]:
     """The lines about one task or trigger, oldest first, from the month of `since` on."""
     first = paths.ledger(since).rpartition("/")[2] if since else ""
-    told = _newest_first(files, id_.encode(), sys.maxsize, first)
-    return [line for line in told if line.get("id") == id_][::-1]
+    newest = _newest_first(files, id_.encode(), sys.maxsize, first)
+    return [line for line in newest if line.get("id") == id_][::-1]
 
 
 def _newest_first(
     files: Files, needle: bytes, most_bytes: int, first_file: str = ""
 ) -> Iterator[Line]:
-    """The lines in which `needle` stands, newest first; none further back than `first_file`."""
+    """The lines that contain `needle`, newest first, back to `first_file`."""
     names = files.names(paths.LEDGER, suffix=".jsonl")
     for name in reversed([name for name in names if name >= first_file]):
         path = f"{paths.LEDGER}/{name}"
@@ -353,7 +350,7 @@ def _newest_first(
 
 
 def _entry(line: Mapping[str, object]) -> StatusEntry | None:
-    """The end state in a line; None if it does not fit a checkpoint."""
+    """The end state in a line; None: it is not valid."""
     try:
         return StatusEntry.model_validate(
             {

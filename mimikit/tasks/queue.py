@@ -1,6 +1,6 @@
 """The task queue as files: submit, find, finish, release, show; parsing a task file; commands.
 
-Claiming is the storage's (a rename); everything here is a single step that may be repeated.
+Tasks are claimed by the storage (a rename). Every function here is idempotent.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def submit(files: Files, task: Task) -> bool:
 
 
 def _places(seat: QueueName, task_id: str) -> tuple[tuple[Where, str], ...]:
-    """Where a task may be, in the order tasks move, so that a moving one is not missed."""
+    """Where a task may be, in the order tasks move, so that none is missed while it moves."""
     queued = paths.queued(seat, task_id)
     return (
         ("queued", queued),
@@ -86,10 +86,7 @@ def find(
 
 
 def read(files: Files, seat: QueueName, path: str) -> Task | None:
-    """The task in a file, with the missing fields of a hand-made one; None when it is none.
-
-    A crash may leave a claimed file unfilled, so the files of every folder are read like this.
-    """
+    """The task in a file, with defaults for what a hand-made one leaves out; None: not a task."""
     try:
         stat, data = files.stat(path), files.read(path, most=most_bytes(Task))
         if stat is None or data is None:
@@ -100,19 +97,19 @@ def read(files: Files, seat: QueueName, path: str) -> Task | None:
 
 
 def finish(files: Files, result: TaskResult | PlanResult) -> bool:
-    """Write the result of a run; False when there is one already, which then counts."""
+    """Write the result of a run, unless there is one already."""
     path = paths.result("worker" if isinstance(result, TaskResult) else "planner", result.id)
     if files.save_new(path, result):
         return True
-    # What is there and is no result is set aside by `load`.
+    # A file there that is no result is quarantined by `load`.
     return files.load(path, type(result)) is None and files.save_new(path, result)
 
 
 def release(files: Files, task: Task) -> None:
     """Move a running task back to its queue for the next attempt; `task.released` is set.
 
-    Crash: between the two steps it lies in running/ marked released; recovery does the second
-    step without counting an attempt.
+    Crash: between the two steps it is in running/ marked released; recovery does the second step
+    without counting an attempt.
     """
     if files.exists(paths.running(task.role, task.id)):  # else it is back already
         files.save(paths.running(task.role, task.id), task)
@@ -124,37 +121,37 @@ def finish_release(files: Files, task: Task) -> None:
 
 
 def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
-    """The clock went back: retries go on as soon as they would have; a user's time stays."""
+    """After the clock was set back: shorten the waits of retries; times that a user set stay."""
 
     def shorter(task: Task) -> Task | None:
         if not task.released or task.not_before is None:
             return None
         return task.but(not_before=max(task.not_before - by, FIRST_TIME))
 
-    _wait_anew(files, shorter, held)
+    _change_waits(files, shorter, held)
 
 
 def end_waits(
     files: Files, held: dict[str, Task], tasks: Iterable[tuple[QueueName, str]] | None = None
 ) -> None:
-    """Let tasks that wait for an engine or for tokens go on now: these, or all."""
+    """End the waits of tasks for an engine or for tokens: of these, or of all."""
 
     def ended(task: Task) -> Task | None:
         is_over = task.not_before is None or not (task.released and task.waits_for)
         return None if is_over else task.but(not_before=None)
 
-    _wait_anew(files, ended, held, tasks)
+    _change_waits(files, ended, held, tasks)
 
 
-def _wait_anew(
+def _change_waits(
     files: Files,
     change: Callable[[Task], Task | None],
     held: dict[str, Task],
     tasks: Iterable[tuple[QueueName, str]] | None = None,
 ) -> None:
-    """Change how long tasks wait: each is claimed and released again, as a pool may claim it too.
+    """Change how long tasks wait. Each is claimed first, so that no pool runs it meanwhile.
 
-    held: tasks claimed and not released, as the disk refused; they are released first.
+    held: tasks claimed before and not released, because of a storage error; released first.
     """
     for task in list(held.values()):
         release(files, task)
@@ -177,7 +174,6 @@ def _queued(files: Files) -> Iterator[tuple[QueueName, str]]:
 
 
 def leave_running(files: Files, seat: QueueName, task_id: str) -> None:
-    """Move a finished task to ended/: the last step of its end."""
     files.move(paths.running(seat, task_id), paths.ended(seat, task_id))
 
 
@@ -218,7 +214,7 @@ def show(files: Files, task_id: str) -> TaskSnapshot | None:
 
 
 def live(files: Files, upcoming: Upcoming, most: int) -> list[TaskSnapshot]:
-    """Running tasks, then the next ones in order; `most` of each seat."""
+    """Running tasks, then the next in order; at most `most` of each queue and state."""
     names: dict[tuple[QueueName, TaskState, str], list[str]] = {}
     for seat in paths.QUEUES:
         names[seat, "queued", "queue"] = upcoming(seat, most)
@@ -240,19 +236,18 @@ def recent(
     return [view for id_ in ledger.ended_ids(files, limit, states) if (view := show(files, id_))]
 
 
-# ---- reminders: no pool takes them
+# ---- reminders: the supervisor ends them, no pool runs them
 
 LATE = timedelta(minutes=1)
-"""A reminder that is later than this names the time it was meant for."""
+"""A reminder later than this also reports its planned time."""
 
 
 def end_reminder(files: Files, task: Task, planned_at: datetime | None, missed: int = 0) -> bool:
-    """End a reminder: its result is its text. False: it was ended before.
+    """End a reminder: its result is its text. False: it has ended before.
 
-    planned_at: when it was to be told; missed: how many later times of it have passed since.
+    planned_at: its due time. missed: how many later due times have passed since.
 
-    Crash: the result is there first, then the definition where a run's stands: without it this is
-    done again, with it the start brings it to its end.
+    Crash: the result is written first, then the task into running/; recovery finds it there.
     """
     if files.exists(paths.ended("worker", task.id)):
         return False
@@ -265,7 +260,7 @@ def end_reminder(files: Files, task: Task, planned_at: datetime | None, missed: 
 
 
 def lateness(planned_at: datetime | None, now: datetime, missed: int = 0) -> dict[str, Json]:
-    """What the result of a reminder says beside its text; of one that is on time nothing."""
+    """The facts of a late reminder for its result; none when it is on time."""
     if planned_at is None or now - planned_at < LATE:
         return {}
     return {"plannedAt": time_text(planned_at), "missed": missed}
@@ -276,13 +271,12 @@ def lateness(planned_at: datetime | None, now: datetime, missed: int = 0) -> dic
 
 
 def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tuple[Task, bool]:
-    """The task in the file `name`; and whether it was complete.
+    """The task in the file `name`, and whether the file was complete. Deterministic.
 
-    The file's stem is the id, the folder decides the role, `seen_at` stands for a missing time of
-    creation: parsing it again gives the same task.
+    The file's stem is the id, the folder decides the role, `seen_at` is the default of `createdAt`.
 
     Raises:
-        BadRecord: it is none; the text says what was expected and what was got.
+        BadRecord: not a task.
     """
     if len(data) > most_bytes(Task):
         raise BadRecord(f"expected at most {most_bytes(Task):,} bytes, got more")
@@ -318,19 +312,19 @@ def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tu
 
 
 def order_of(task: Task) -> tuple[int, bool, str, str]:
-    """Sort key: higher priority first, then internal runs, then older ones, then by id."""
+    """Sort key: by priority, internal runs first, oldest first, then by id."""
     return (-task.priority, not task.internal, time_text(task.created_at), task.id)
 
 
 def ready_at(task: Task) -> float | None:
-    """When it may be claimed, in seconds since 1970; None: at once."""
+    """When it may be claimed, in seconds since 1970; None: now."""
     return task.not_before.timestamp() if task.not_before else None
 
 
 def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | None] | None:
-    """`order_of` and `ready_at` of a file as our programs write it, three times faster.
+    """`order_of` and `ready_at` without full validation, three times faster: for 100,000 files.
 
-    It validates only what it reads: enough to sort 100,000 files. None: use `parse_task`.
+    None: not a file as our programs write it; use `parse_task`.
     """
     try:
         given: dict[str, Any] = json.loads(data.decode())
@@ -349,7 +343,7 @@ def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | 
         return None
 
 
-# ---- commands from outside (cancel, retry, pause …): a file each, applied once by the supervisor
+# ---- commands (cancel, retry, pause …): a file each, applied once by the supervisor
 
 
 def give_command(files: Files, command: Command) -> bool:
@@ -364,10 +358,10 @@ def give_and_wait(
     is_served: bool,
     pause: Callable[[float], object] = lambda most_s: time.sleep(min(most_s, 0.02)),
 ) -> CommandResult | None:
-    """Give a command and wait up to COMMAND_WAIT_S for its outcome; None: none came in time.
+    """Submit a command and wait up to COMMAND_WAIT_S for its outcome; None: timeout.
 
-    is_served: whether a consumer is there to apply it; else nothing is waited for.
-    pause: may return as soon as something has changed.
+    is_served: whether a consumer is running; else it does not wait.
+    pause: may return early when something has changed.
     """
     give_command(files, command)
     deadline = time.monotonic() + (COMMAND_WAIT_S if is_served else 0)
@@ -379,7 +373,7 @@ def give_and_wait(
 
 
 def waiting_commands(files: Files, names: Iterable[str] | None = None) -> list[Command]:
-    """Commands not applied yet, oldest first: all, or those in these files."""
+    """Commands not applied yet, oldest first; of these files, or all."""
     found = files.load_all(paths.COMMANDS, Command, names)
     return sorted(found, key=lambda o: (o.created_at, o.id))
 

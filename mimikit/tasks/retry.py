@@ -1,7 +1,4 @@
-"""The one rule for the end of a run, whether it ended, was ended, or its consumer died.
-
-Pure: it says what is to be done; `queue` does it.
-"""
+"""Decides after a run whether the task has ended, is retried, or waits. Pure; `queue` does it."""
 
 from __future__ import annotations
 
@@ -14,25 +11,22 @@ from mimikit.protocol.triggers import PlanResult
 
 MAX_INTERRUPTIONS = 3
 WAITING: frozenset[FailureReason] = frozenset({"rate_limited", "engine_unavailable", "budget"})
-"""Reasons that cost no attempt: nothing was tried."""
+"""Reasons that count as no attempt: the run did not start."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended, as far as this rule needs to know."""
-
     status: EndStatus
     failure_reason: FailureReason | None = None
     retry_at: datetime | None = None
     final: bool = False
-    """Trying again cannot help, whatever the task allows."""
+    """Not to be retried, whatever the task allows."""
     interrupted: bool = False
-    """The consumer died under it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """Write the result: this was the last attempt."""
+    """The task has ended: this was the last attempt."""
 
     status: EndStatus
     failure_reason: FailureReason | None
@@ -42,7 +36,7 @@ class TaskEnd:
 def after_run(
     task: Task, ended: RunEnd, now: datetime, *, retry_delay_s: float, engine_retry_s: float
 ) -> TaskEnd | Task:
-    """The end, or the task as it goes back to its queue. Source: spec 2, a run's life."""
+    """The end of the task, or the task as it goes back to its queue. Source: spec 2."""
     attempts = task.attempts + 1
     if ended.status in ("done", "canceled"):
         return TaskEnd(ended.status, "canceled" if ended.status == "canceled" else None, attempts)
@@ -65,7 +59,7 @@ def after_run(
 def result_of(
     task: Task, end: TaskEnd, started_at: datetime, now: datetime, *, error: str | None = None
 ) -> TaskResult | PlanResult:
-    """The record of a task that ended without a word from an engine."""
+    """The result of a task that no engine finished: canceled, killed or refused."""
     kind = PlanResult if task.role == "planner" else TaskResult
     return kind.of(
         task,

@@ -1,7 +1,7 @@
 """The usage ledger: one line per attempt of an engine, and the sums of past days.
 
-Crash: the line is written when the engine ended, before the result of the run. An attempt that died
-with the consumer has none. A line that was written twice has one id and counts once.
+Crash: the line is written before the result of the run; an attempt that died with the consumer has
+none. A line written twice has one id and counts once.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
 
 HeldFor: TypeAlias = Literal["day", "trigger", "task"]
 WITHOUT_TOKENS = frozenset({"builtin", "command"})
-"""Engines that cost none."""
+"""Engines that use no tokens."""
 WAITS = "budget:"
-"""Prefix of `waits_for` of a task that waits for tokens; no engine has such a name."""
+"""Prefix of `waits_for` of a task that waits for tokens."""
 MOST_SUMS = 200
-"""Of a day; further triggers are summed together."""
+"""Sums kept of a day; further triggers share one."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetHold:
-    """Why a run may not start. Tokens."""
+    """The token cap for which a run may not start."""
 
     held_for: HeldFor
     cap: int
     used: int
     until: datetime | None = None
-    """When its window ends; None: never, as a task's tokens never come back."""
+    """When its window ends; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSums:
-    """What the windows of a run have used; None: it has no such window."""
+    """Tokens used in each window of a run; None: it has no such window."""
 
     day: int
     trigger: int | None = None
@@ -55,12 +55,12 @@ class WindowSums:
 
 
 def day_of(now: datetime, zone: ZoneInfo) -> date:
-    """The user's day."""
+    """The day in the user's zone."""
     return now.astimezone(zone).date()
 
 
 def day_end(now: datetime, zone: ZoneInfo) -> datetime:
-    """When the user's day is over: the first moment of the next one that there is."""
+    """When the user's day ends (midnight may not exist in a zone)."""
     begin = datetime.combine(day_of(now, zone) + timedelta(days=1), time(), zone)
     return begin.astimezone(UTC)
 
@@ -68,7 +68,7 @@ def day_end(now: datetime, zone: ZoneInfo) -> datetime:
 def hold_for(
     caps: TokenCapSettings, used: WindowSums, now: datetime, zone: ZoneInfo
 ) -> BudgetHold | None:
-    """Why a run may not start now; None when it may."""
+    """The cap for which a run may not start now; None: it may."""
     end = day_end(now, zone)
     windows: tuple[tuple[HeldFor, int | None, int | None, datetime | None], ...] = (
         ("task", caps.per_task_tokens, used.task, None),
@@ -89,14 +89,13 @@ def held_for(waits_for: str | None) -> Literal["day", "trigger"] | None:
 
 
 def read_lines(files: Files, day: str, offset: int = 0) -> Iterator[tuple[int, RunUsage]]:
-    """The lines of a day's file from an offset on, each with its end offset."""
+    """The lines of a day from an offset on, each with its end offset."""
     for end, line in files.lines(paths.usage_day(day), offset=offset):
         with contextlib.suppress(ValidationError):
             yield end, RunUsage.model_validate(line, strict=False)
 
 
 def runs_of_day(files: Files, day: str) -> dict[str, RunUsage]:
-    """The attempts of a day by the ids of their lines."""
     return {line.id: line for _, line in read_lines(files, day)}
 
 
@@ -129,7 +128,7 @@ def total_of(usages: Iterable[Usage]) -> Usage:
 
 
 def days_with_lines(files: Files) -> list[str]:
-    """The days whose lines are still there, oldest first."""
+    """Days whose lines are not deleted yet, oldest first."""
     return [name.removesuffix(".jsonl") for name in files.names(paths.USAGE, suffix=".jsonl")]
 
 
@@ -138,8 +137,8 @@ def usage_of_run(files: Files, run_id: str, since: str) -> list[RunUsage]:
     found: dict[str, RunUsage] = {}
     for day in (day for day in days_with_lines(files) if day >= since):
         needle = f'"{run_id}"'.encode()
-        told = files.lines_back(paths.usage_day(day), holding=needle)
-        for _, line in reversed([*told]):
+        lines = files.lines_back(paths.usage_day(day), holding=needle)
+        for _, line in reversed([*lines]):
             with contextlib.suppress(ValidationError):
                 run = RunUsage.model_validate(line, strict=False)
                 found |= {run.id: run} if run.run_id == run_id else {}
@@ -147,9 +146,9 @@ def usage_of_run(files: Files, run_id: str, since: str) -> list[RunUsage]:
 
 
 def roll_up(files: Files, today: date) -> list[str]:
-    """Write the sums of past days that have none yet; gives those days.
+    """Write the sums of past days that have none yet; returns those days.
 
-    Crash: a month is written whole; repeated it is the same, as the lines of its days still stand.
+    Crash: a month is replaced as a whole; repeating it gives the same.
     """
     done: list[str] = []
     open_days = [day for day in days_with_lines(files) if day < today.isoformat()]
@@ -171,15 +170,14 @@ def is_summed_up(files: Files, day: str) -> bool:
 
 @dataclass
 class RunMeter:
-    """One attempt while its engine runs. Tokens."""
+    """Counts the tokens of one attempt while its engine runs."""
 
     line: RunUsage
-    """Its line, without the tokens."""
     reported: Usage = field(default_factory=Usage)
     left: int | None = None
-    """What its task may still use."""
+    """Tokens its task may still use."""
     cap: int = 0
-    """What its task may use in all."""
+    """Tokens its task may use in all."""
 
     @property
     def is_over(self) -> bool:
@@ -187,7 +185,7 @@ class RunMeter:
 
 
 class UsageBook:
-    """Sums the windows of the caps and writes the lines. Thread-safe; one per consumer."""
+    """Sums the tokens of each cap's window; writes the lines. Thread-safe; one per consumer."""
 
     def __init__(self, files: Files, settings: Settings, clock: Clock) -> None:
         self._files, self._clock, self._zone = files, clock, settings.zone
@@ -197,12 +195,12 @@ class UsageBook:
         self._used = 0
         self._by_trigger = Counter[str]()
         self.held: dict[str, tuple[BudgetHold, Task | None]] = {}
-        """Id of a task or turn that waits for tokens → why, and the task."""
+        """Task or turn that waits for tokens → its cap, and the task."""
 
     def begin(
         self, run_id: str, attempt: int, role: Role, engine: str, model: str, task: Task | None
     ) -> RunMeter | BudgetHold | None:
-        """A meter, or why the run may not start; None: its engine costs no tokens.
+        """A meter, or the cap for which the run may not start; None: its engine uses no tokens.
 
         Raises:
             StorageError: the ledger cannot be read.
@@ -211,7 +209,7 @@ class UsageBook:
             return None
         with self._lock:
             now = self._clock.now()
-            self._turn_to(day_of(now, self._zone))
+            self._load_day(day_of(now, self._zone))
             trigger_id = task.source_trigger_id if task else None
             by_trigger = self._by_trigger[trigger_id] if trigger_id is not None else None
             of_task = self._of_task(task, now)
@@ -231,21 +229,16 @@ class UsageBook:
             return RunMeter(line, left=left, cap=cap or 0)
 
     def settle(self, meter: RunMeter, usage: Usage, *, estimated: bool = False) -> None:
-        """Write the line of an attempt, on the day it ended.
-
-        Raises:
-            StorageError: call it again.
-        """
+        """Write the line of an attempt. May be repeated after a StorageError."""
         with self._lock:
             now = self._clock.now()
-            self._turn_to(day_of(now, self._zone))
+            self._load_day(day_of(now, self._zone))
             changes = {"at": now, "usage": usage, "estimated": estimated}
             line = meter.line.model_copy(update=changes)
             self._files.append(paths.usage_day(self._day.isoformat()), line.to_dict())
             self._count(line)
 
     def waits_for(self, run_id: str) -> str | None:
-        """The `waits_for` of a task that waits for tokens."""
         hold, _ = self.held.get(run_id, (None, None))
         return f"{WAITS}{hold.held_for}" if hold else None
 
@@ -255,11 +248,11 @@ class UsageBook:
 
     def used_today(self) -> int:
         with self._lock:
-            self._turn_to(day_of(self._clock.now(), self._zone))
+            self._load_day(day_of(self._clock.now(), self._zone))
             return self._used
 
-    def _turn_to(self, day: date) -> None:
-        """Sum that day, if it is another one."""
+    def _load_day(self, day: date) -> None:
+        """Load the sums of a day, unless they are."""
         if day == self._day:
             return
         runs = runs_of_day(self._files, day.isoformat()).values()
@@ -274,7 +267,7 @@ class UsageBook:
             self._by_trigger[run.trigger_id] += run.usage.tokens
 
     def _of_task(self, task: Task | None, now: datetime) -> int | None:
-        """The tokens of a task over all its attempts; None where no cap needs them."""
+        """The tokens of all attempts of a task; None: it has no cap."""
         if task is None or self.caps.per_task_tokens is None:
             return None
         if not (task.attempts or task.interruptions or task.not_before):

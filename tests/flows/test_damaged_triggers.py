@@ -112,7 +112,7 @@ def test_an_editor_that_has_the_file_away_at_the_start_loses_nothing(judged: Cli
     assert definition is not None
     judged.files.remove(path)
     judged.product.supervisor.triggers.load(judged.now)
-    judged.product.supervisor.triggers.clear_away(judged.now)
+    judged.product.supervisor.triggers.remove_orphaned_states(judged.now)
     judged.files.write(path, definition)
     judged.product.store.events.changed_triggers.put(None)
     at(judged, 121)

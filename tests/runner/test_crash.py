@@ -116,15 +116,18 @@ def test_a_lasting_thread_that_dies_and_a_shortage_in_any_thread_end_the_process
     assert ended == ["no memory is left", "the teller thread died: ValueError('odd')"]
 
 
-def test_a_rest_after_crashes_is_told_and_ends_by_itself() -> None:
-    clock, changes = FakeClock(START), list[str | None]()
-    rest = CrashRest(clock, lambda: changes.append(rest.reason))
+def test_a_rest_after_crashes_is_told_and_ends_by_itself(client: Client) -> None:
+    store, changes = client.product.store, list[str | None]()
+    rest = CrashRest(store, lambda: changes.append(rest.reason))
+    assert rest.note_start(START) is None
     rest.step(START)
-    rest.begin(30, "tasks wait")
-    clock.advance(29)
+    store.save_runtime(starts=[START] * 3)
+    reason = "tasks wait for 30 s after 3 crashes within 5 minutes; messages are answered"
+    assert rest.note_start(START) == reason
+    client.product.clock.advance(29)
     rest.step(START)
-    assert rest.reason == "tasks wait"
-    clock.advance(1)
+    assert rest.reason == reason
+    client.product.clock.advance(1)
     rest.step(START)
     assert rest.reason is None
     assert changes == [None]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from mimikit import config
 from mimikit.clock import JUMP, ClockWatch, SystemClock, jump_at_start
-from mimikit.engines.base import Failed, Outcome, RunSpec
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Question, Task
@@ -18,12 +16,12 @@ from mimikit.supervisor import recovery
 from mimikit.supervisor.retention import BATCH
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
+from tests.supervisor.test_retention import DAY, left, tidied
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, transcript
 from tests.support.twins import FakeClock
 
-DAY = 86_400.0
 LONG = timedelta(days=40)
 
 
@@ -79,63 +77,6 @@ def test_a_killed_consumer_has_left_its_heartbeat(client: Client) -> None:
 # ---- what is deleted
 
 
-def left(client: Client | Product) -> list[str]:
-    return client.files.names("worker/results")
-
-
-def tidied(product: Product, seconds: float) -> list[str]:
-    """What is left after this time and a look of the house-keeping."""
-    product.clock.advance(seconds)
-    product.retention.ring()
-    for _ in range(3):
-        product.tick()
-    return left(product)
-
-
-def test_expired_files_are_removed_in_batches_and_logged(
-    client: Client,
-) -> None:
-    for number in range(BATCH + 10):
-        client.files.write(f"worker/results/t{number:03}.json", b"{}")
-    client.files.write("worker/queue/other.txt", b"not ours")
-    client.say("m1", "hello")
-    client.product.idle()
-    client.product.tick()
-    assert len(left(client)) == BATCH + 10
-    client.product.clock.advance(29 * DAY)
-    client.product.retention.ring()
-    client.product.tick()
-    assert len(left(client)) == BATCH + 10
-    client.product.clock.advance(2 * DAY)
-    client.product.retention.ring()
-    client.product.tick()
-    assert 0 < len(left(client)) <= BATCH + 10 - BATCH // 2
-    for _ in range(3):
-        client.product.tick()
-    assert left(client) == []
-    told = {line["path"] for line in client.product.log.audits if line["event"] == "expired"}
-    assert {f"worker/results/t{number:03}.json" for number in range(BATCH + 10)} <= told
-    assert not client.files.exists("runs/turn-x.jsonl")
-    assert transcript(client.files)[-1] == ("agent", "heard hello")
-
-
-def test_unreported_results_and_running_tasks_are_not_removed(client: Client) -> None:
-    client.submit("t1", "one")
-    client.product.pool("worker")  # its result is there; nobody was told of it
-    client.product.store.live.start("t2", "worker", "t2", START)
-    client.files.write(paths.run_output("t2"), b"{}\n")
-    client.product.clock.advance(40 * DAY)
-    retention = client.product.retention
-    inbox = {"id": "res-t1", "kind": "task_result", "createdAt": "2026-12-01T09:00:00.000Z"}
-    client.files.write(paths.inbox("res-t1"), str(inbox).replace("'", '"').encode())
-    retention.ring()
-    for _ in range(3):
-        retention.step(client.now)
-    assert left(client) == ["t1.json"]
-    assert client.files.exists(paths.run_output("t2"))
-    assert not client.files.exists(paths.run_output("t1"))
-
-
 def test_nothing_is_deleted_until_a_day_after_a_jump(client: Client) -> None:
     product = client.product
     client.files.write("worker/results/t1.json", b"{}")
@@ -148,6 +89,9 @@ def test_nothing_is_deleted_until_a_day_after_a_jump(client: Client) -> None:
     product.tick()
     assert tidied(product, DAY - 10) == ["t1.json"]
     assert tidied(product, 20) == []
+    client.files.write("worker/results/t2.json", b"{}")
+    product.clock.sleep(LONG.total_seconds())  # a suspend is no jump
+    assert tidied(product, 0) == []
 
 
 def test_a_jump_stops_a_removal_that_is_under_way(client: Client) -> None:
@@ -174,12 +118,6 @@ def test_a_jump_while_no_consumer_ran_pauses_deletion_over_restarts(client: Clie
     clock.advance(3600)
     assert tidied(product_at(client.files, clock), 3600) == ["t1.json"]
     assert tidied(product_at(client.files, clock), DAY) == []
-
-
-def test_a_machine_that_slept_goes_on_removing(client: Client) -> None:
-    client.files.write("worker/results/t1.json", b"{}")
-    client.product.clock.sleep(LONG.total_seconds())
-    assert tidied(client.product, 0) == []
 
 
 # ---- what waits
@@ -258,62 +196,18 @@ def test_a_jump_answers_no_question(client: Client, by: timedelta) -> None:
     assert client.files.load(paths.PENDING_QUESTION, Question) is None
 
 
-# ---- attempts
-
-
-def test_a_stopped_turn_uses_its_number_and_costs_no_attempt(client: Client) -> None:
-    numbers: list[int] = []
-    for _ in range(3):
-        product = Product(client.files, FakeClock(START), Mind(client.oracle.runs))
-        product.start()
-
-        def stopped(request: RunSpec, product: Product = product) -> Outcome:
-            numbers.append(request.attempt)
-            product.context.stopping.set()
-            product.store.live.stop_all()
-            return Failed("killed", "")
-
-        product.mind.run = stopped
-        if not numbers:
-            client.say("m1", "hello")
-        product.tick()
-        product.tick()
-    last = product_at(client.files, FakeClock(START))
-    last.idle()
-    assert numbers == [1, 2, 3]
-    assert transcript(client.files)[-1] == ("agent", "heard hello")
-    assert loaded(client.files, paths.HISTORY)["messages"][-1].get("failed") in (None, False)
-    assert client.files.names(paths.TURNS, suffix=".started") == []
-
-
 # ---- zones
 
 
 def test_a_cron_follows_a_changed_zone_at_once(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    zone = "UTC"
-    settings = client.product.settings
+    zone, product = "UTC", client.product
     monkeypatch.setattr(config, "system_zone", lambda: zone)
-    product = client.product
-    product.store.settings = settings.model_copy(update={"timezone": ""})
+    product.store.settings = product.settings.model_copy(update={"timezone": ""})
     client.make("g1", "tick", type="recurring", schedule={"cron": "0 9 * * *"})
     product.tick()
     assert product.supervisor.triggers.index.next_due() == START + timedelta(days=1)
     zone = "Asia/Tokyo"
     product.tick()
-    due = product.supervisor.triggers.index.next_due()
-    assert due is not None
-    assert due.astimezone(ZoneInfo(zone)).hour == 9
-    assert due == START + timedelta(hours=15)
-
-
-def test_a_line_of_a_slot_before_the_checkpoint_is_found(client: Client) -> None:
-    ledger = client.product.store.ledger
-    ledger.write("slot", "g1", START, slot="one")
-    ledger.write("slot", "g2", START, slot="two")
-    ledger.write("trigger_created", "g3", START)
-    ledger.checkpoint()
-    again = Product(client.files, FakeClock(START), Mind([])).store.ledger
-    assert again.newest_slot("g1") == "one"
-    assert again.newest_slot("g3") is None
+    assert product.supervisor.triggers.index.next_due() == START + timedelta(hours=15)

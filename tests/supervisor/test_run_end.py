@@ -39,7 +39,7 @@ def ended(
         "error": "it broke",
     } | how
     result = TaskResult(id=task.id, trace_id="r", started_at=at, completed_at=at, **facts)
-    return after_end(trigger, state, task, result, waited_for=False, under_way=())
+    return after_end(trigger, state, task, result, is_inner_step=False, under_way=())
 
 
 @pytest.mark.parametrize(

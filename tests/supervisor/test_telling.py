@@ -10,7 +10,7 @@ import pytest
 from mimikit.protocol.models import InboxItem, Task, TurnRecord
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import TriggerState
-from mimikit.supervisor.code_turns import message_turn, told_result
+from mimikit.supervisor.code_turns import message_turn, result_notice
 from mimikit.supervisor.run_end import outcome_hash, reporter_of
 from tests.support.product import START
 
@@ -71,7 +71,7 @@ def test_several_results_make_one_message_that_names_them_all() -> None:
         InboxItem(id=f"res-t{n}", kind="task_result", created_at=START, task_id=f"t{n}")
         for n in (1, 2)
     ]
-    told = [told_result(TASK.but(id=f"t{n}", title=f"job {n}"), RESULT) for n in (1, 2)]
+    told = [result_notice(TASK.but(id=f"t{n}", title=f"job {n}"), RESULT) for n in (1, 2)]
     base = TurnRecord(id="turn-x", author="code", started_at=START, completed_at=START)
     zone = ZoneInfo("UTC")
     turn = message_turn(items, told, "en", base, zone)

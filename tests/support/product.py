@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mimikit import app
-from mimikit.app import Parts, WiredConsumer
+from mimikit.app import ConsumerCore, Parts
 from mimikit.config import (
     DeferredSettings,
     LimitSettings,
@@ -133,7 +133,7 @@ def _crash(reason: str) -> NoReturn:
 class PoolInPlace:
     """The queues, without Huey: `Product.pool` claims from them when a test asks for it."""
 
-    def __init__(self, consumer: WiredConsumer) -> None:
+    def __init__(self, consumer: ConsumerCore) -> None:
         self._files = consumer.state.files
 
     def set_paused(self, paused: bool) -> None: ...

@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from mimikit import app
+from mimikit import app, processes
 from mimikit.state import find_state, open_state
 from mimikit.supervisor.consumer_lock import take_consumer_lock
 from tests.support.twins import ScriptedEngine
@@ -18,7 +18,7 @@ from tests.support.twins import ScriptedEngine
 def main(script: Path, workspace: Path) -> int:
     state = open_state(*find_state(None, workspace))
     engines = [*app.engines_of(state), ScriptedEngine(json.loads(script.read_text()))]
-    return app.ConsumerApp(state, take_consumer_lock(state), engines).run()
+    return processes.ConsumerProcess(state, take_consumer_lock(state), engines).run()
 
 
 if __name__ == "__main__":

@@ -307,6 +307,16 @@ def test_a_repetition_of_a_run_counts_for_the_trigger_only_if_it_says_so(files: 
     knows_the_same(files, book, ["g", "run", "again"])
 
 
+def test_a_slot_before_the_checkpoint_is_found(files: Files) -> None:
+    book = reopened(files)
+    book.write("slot", "g1", NOW, slot="one")
+    book.write("slot", "g2", NOW, slot="two")
+    book.write("trigger_created", "g3", NOW)
+    book.checkpoint()
+    assert reopened(files).newest_slot("g1") == "one"
+    assert reopened(files).newest_slot("g3") is None
+
+
 def test_what_has_begun_for_a_trigger_is_known_until_it_ends(files: Files) -> None:
     book = reopened(files)
     book.write("slot", "g", NOW, slot="s1", state="ran", taskId="run1")
