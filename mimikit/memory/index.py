@@ -97,7 +97,7 @@ class _Postings:
         scores = dict.fromkeys(matching, 0.0)
         for term, weight in weights.items():
             for known in (term, neighbour_term(term)):
-                for place, count in self.counts.get(known, {}).items():
+                for place, count in self.counts.get(known, Counter[_Place]()).items():
                     if place in scores:
                         norm = K1 * (1 - B + B * self.lengths[place] / max(mean, 1.0))
                         scores[place] += weight * count * (K1 + 1) / (count + norm)

@@ -283,7 +283,8 @@ class Indexer:
                 if self._closing or not (state.behind or state.gone):
                     break
                 cut = self._words.cut if self._words else None
-                if not index.update(self._read(state.behind, snapshot), state.gone, cut):
+                behind = sorted(state.behind, reverse=True)  # of equal scores the newest come first
+                if not index.update(self._read(behind, snapshot), state.gone, cut):
                     break
                 self._refreshed_at = self._clock.now()
             self.fault = None

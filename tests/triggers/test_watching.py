@@ -167,19 +167,19 @@ def test_folders_that_lie_very_deep_hold_nothing_up(desk: Desk) -> None:
         desk.set("t", "src/**/*.py")
         assert len(desk.watch._folders) < MAX_DEPTH + 10
         (src / "x.py").touch()
-        assert list(desk.workspace.look(parse("src/**/*.py")) or ()) == ["x.py"]
+        assert list(desk.workspace.list_files(parse("src/**/*.py")) or ()) == ["x.py"]
         desk.after(desk.write("src/deep/deep/y.py"))
 
 
 def test_a_base_that_does_not_exist_yet_is_waited_for(desk: Desk) -> None:
     desk.set("t", "one/two/three/*.txt")
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
     desk.after(lambda: desk.make("one"))
     desk.after(lambda: desk.make("one/two/three"))
     desk.after(desk.write("one/two/three/x.txt"))
     desk.silent(desk.write("one/two/x.txt"))
     desk.silent(desk.write("one/x.txt"))
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
 
 
 def test_a_folder_removed_and_made_again_is_watched_again(desk: Desk) -> None:
@@ -293,10 +293,10 @@ def test_a_base_that_is_a_link_is_looked_at_since_nobody_tells_of_it(desk: Desk)
     desk.make("other")
     (desk.root / "src").symlink_to("other", target_is_directory=True)
     desk.set("t", "src/*.py")
-    assert desk.watch.is_blind("t")
-    assert not desk.watch.is_blind("mark")
+    assert desk.watch.needs_polling("t")
+    assert not desk.watch.needs_polling("mark")
     desk.set("t", "other/*.py")
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
 
 
 def test_files_outside_of_the_workspace_are_watched_by_their_whole_path(
@@ -320,12 +320,12 @@ def test_where_the_kernel_tells_nothing_the_triggers_are_known(
     desk = Desk(tmp_path)
     desk.make("src")
     desk.set("t", "src/**/*.py")
-    assert desk.watch.is_blind("t")
+    assert desk.watch.needs_polling("t")
     desk.after(desk.write("src/x.py"))  # its folder's time tells of a new name
     desk.after(lambda: desk.make("src/lib"))
     desk.after(desk.write("src/lib/y.py"))
     desk.set("t")
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
     desk.watch.close()
 
 
@@ -336,10 +336,10 @@ def test_where_there_are_no_watches_left_the_triggers_are_known(
     monkeypatch.setattr(desk.watch._watch._events, "add", lambda _path: None)
     desk.make("src")
     desk.set("t", "src/*.py")
-    assert desk.watch.is_blind("t")
+    assert desk.watch.needs_polling("t")
     monkeypatch.undo()
     desk.set("t", "src/*.txt")
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
 
 
 def test_a_trigger_with_too_many_folders_is_known_whoever_else_looks_there(
@@ -349,10 +349,10 @@ def test_a_trigger_with_too_many_folders_is_known_whoever_else_looks_there(
     for name in "abcdef":
         desk.make(f"src/{name}")
     desk.set("t", "src/**/*.py")
-    assert desk.watch.is_blind("t")
+    assert desk.watch.needs_polling("t")
     for name in "abcdef":
         desk.set(name, f"src/{name}/*.py")
-    assert desk.watch.is_blind("t")
-    assert not any(desk.watch.is_blind(name) for name in "abcdef")
+    assert desk.watch.needs_polling("t")
+    assert not any(desk.watch.needs_polling(name) for name in "abcdef")
     desk.set("t", "src/a/*.py")
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
