@@ -40,15 +40,7 @@ from mimikit.roles.prompts import Prompts
 from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, outside_of_path
 from mimikit.state import State
 from mimikit.triggers import registry
-from mimikit.views.doctor import (
-    DoctorReport,
-    Finding,
-    broken,
-    note,
-    ok,
-    settings_in_force,
-    warning,
-)
+from mimikit.views.doctor import DoctorReport, Finding, broken, note, ok, settings_in_force, warning
 from mimikit.views.status import look_at_consumer
 
 _BROKEN_MB, _LOW_MB = 50, 500

@@ -161,11 +161,7 @@ _OPTIONS = [
         multiple=True,
         help="Once, when that task or trigger's run is done; may be repeated.",
     ),
-    click.option(
-        "--cooldown",
-        type=Duration(zero=True),
-        help="Minimum time between firings.",
-    ),
+    click.option("--cooldown", type=Duration(zero=True), help="Minimum time between firings."),
 ]
 
 

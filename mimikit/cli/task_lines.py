@@ -262,14 +262,8 @@ def _trigger_facts(trigger: TriggerView, context: RenderContext) -> Iterator[tup
     yield "now", trigger.headline["en"]
     if trigger.profile != REMINDER:
         yield "profile", trigger.profile
-    yield (
-        "made",
-        context.when(trigger.created_at or context.now),
-    )  # a broken one has none
-    yield (
-        "last run",
-        context.when(trigger.last_run_at) if trigger.last_run_at else "never",
-    )
+    yield ("made", context.when(trigger.created_at or context.now))  # a broken one has none
+    yield ("last run", context.when(trigger.last_run_at) if trigger.last_run_at else "never")
     if trigger.last:
         yield "result", trigger.last["en"]
     if trigger.next_run_at and trigger.enabled:

@@ -79,7 +79,6 @@ class Scope(NamedTuple):
 
     passage: str
     file: str
-    """The table of whole files."""
 
 
 NOTES = Scope("notes", "")
@@ -128,12 +127,10 @@ class FilePart(NamedTuple):
 
     path: str
     offset: int = 0
-    """In bytes."""
     lines: int = 0
 
     @property
     def name(self) -> str:
-        """The path under which it is indexed."""
         return f"{self.path}@{self.offset}+{self.lines}" if self.offset else self.path
 
 
@@ -273,7 +270,7 @@ def _fragments(text: str) -> Iterator[str]:
 def _paragraphs(text: str, line: int) -> Iterator[Passage]:
     """The paragraphs of a document with their headings. `line`: where the text begins."""
     headings: list[tuple[int, str]] = []
-    # HTML comments are blanked; they do not end a paragraph.
+    # HTML comments make no heading and no passage, and end no paragraph.
     closed, mark, rest = text.rpartition("-->")
     bare = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), closed + mark) + rest
     seen = [*bare.split("\n"), ""]
@@ -343,8 +340,6 @@ def from_bytes(data: bytes) -> Passage:
 
 
 class ScopeTerms(NamedTuple):
-    """The passages of a file in one scope, in order, with their terms."""
-
     scope: Scope
     passages: list[Passage]
     each: list[list[str]]

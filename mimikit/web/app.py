@@ -21,14 +21,7 @@ from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
 from mimikit.engines.setup import tried_apart
-from mimikit.errors import (
-    BadInput,
-    Conflict,
-    MimikitError,
-    NotFound,
-    Refused,
-    StorageError,
-)
+from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
 from mimikit.views.documents import Documents

@@ -182,14 +182,6 @@ def test_no_params_raise_anything_but_a_reason_and_what_passes_can_be_judged(
     assert set(verdict.nodes) == {leaf.path for leaf in conditions.walk(condition)}
 
 
-def test_what_a_condition_names_and_watches_is_found_at_any_depth() -> None:
-    tree = many("and", done("a"), many("or", failed("b"), one("file_changed", path="x"), ASK), A)
-    assert conditions.subjects(tree) == {"a", "b"}
-    assert [pattern.text for pattern in conditions.watched(tree)] == ["x", "a"]
-    assert conditions.questions(tree) == {"$.1.2": "does it rain?"}
-    assert [leaf.path for leaf in conditions.walk(denied(tree))][:3] == ["$", "$.0", "$.0.0"]
-
-
 def test_a_condition_that_asks_a_model_cools_for_a_day_unless_told() -> None:
     assert conditions.cooldown_of(A, None) == 0
     assert conditions.cooldown_of(many("or", A, denied(ASK)), None) == 86_400
@@ -261,73 +253,11 @@ def test_what_has_held_and_was_used_is_not_blocked() -> None:
 # ---- how they fire: one example of each rule
 
 
-def fired(condition: Condition, world: World, seen: dict[str, Any], cooldown: float = 0) -> bool:
-    """One look; what it used is in `seen` after it."""
-    verdict = evaluate(condition, world, seen, cooldown=cooldown)
-    for path in verdict.turned_false:
-        del seen[path]
-    seen |= verdict.baseline
-    if verdict.fires(cooldown):
-        seen |= verdict.root.consumes
-        return True
-    return False
-
-
-def test_a_state_fires_when_it_turns_true_and_again_only_with_a_cooldown() -> None:
-    world, seen = World(disk={"a": [1, 1]}), dict[str, Any]()
-    assert fired(A, world, seen)
-    assert not fired(A, world, seen)
-    assert fired(A, world, seen, cooldown=5)
-    world.disk.clear()
-    assert not fired(A, world, seen, cooldown=5)
-    world.disk["a"] = [2, 2]
-    assert fired(A, world, seen)
-
-
-def test_the_first_look_at_files_fires_only_if_it_is_told_to() -> None:
-    world = World(disk={"a": [1, 1]})
-    assert not fired(one("file_changed", path="a"), world, {})
-    seen: dict[str, Any] = {}
-    init = one("file_changed", path="a", fireOnInit=True)
-    assert fired(init, world, seen)
-    assert not fired(init, world, seen)
-    empty: dict[str, Any] = {}
-    assert not fired(init, World(), empty)
-    assert fired(init, world, empty)
-
-
-def test_two_nodes_about_one_file_have_a_memory_each() -> None:
-    changed = one("file_changed", path="a")
-    tree = many("or", changed, many("and", changed, B))
-    world, seen = World(disk={"a": [1, 1]}), dict[str, Any]()
-    assert not fired(tree, world, seen)
-    world.disk["a"] = [2, 2]
-    assert fired(tree, world, seen)
-    assert not fired(tree, world, seen)
-    world.disk["b"] = [1, 1]
-    assert fired(tree, world, seen)  # the change that the second node had kept
-    assert not fired(tree, world, seen)
-
-
-def test_a_trigger_made_after_the_task_ended_fires_at_once_and_once() -> None:
-    world, seen = World(), dict[str, Any]()
-    world.ended["g", "done"] = ["r1", "r2", "r3"]
-    assert fired(done("g"), world, seen)
-    assert seen == {"$": "r3"}
-    assert not fired(done("g"), world, seen)
-
-
 def test_a_firing_names_the_results_it_is_about() -> None:
     world = World(disk={"a": [1, 1]})
     world.ended["x", "done"], world.ended["y", "failed"] = ["x"], ["y2"]
     tree = many("and", done("x"), A, failed("y"))
     assert evaluate(tree, world, {}).root.upstream == ("x", "y2")
-
-
-def test_more_files_than_can_be_counted_leave_it_open() -> None:
-    tree = one("file_changed", path="*")
-    verdict = evaluate(tree, World(flooded=True), {"$": {}})
-    assert (verdict.root.holds, verdict.root.why, verdict.baseline) == (None, "too_many", {})
 
 
 def test_nobody_is_asked_what_too_many_files_keep_from_mattering() -> None:

@@ -96,23 +96,6 @@ def test_any_pattern_means_what_glob_finds(tree: str, size: int) -> None:
     holds()
 
 
-@given(st.lists(PARTS, min_size=1, max_size=5).map("/".join))
-def test_no_folder_is_entered_in_which_nothing_can_lie(pattern: str) -> None:
-    """Of the sample's folders: those that no path of any length below them would match."""
-    try:
-        parsed = parse(pattern)
-    except BadInput:
-        return
-    if parsed.is_plain or "**" in parsed.parts:
-        return
-    for folder in ("src", "src/lib", "b/b/b", ".git", "with space"):
-        deeper = [f"{folder}/" + "/".join(rest) for rest in (["a"], ["a", "a"], [".a"], ["a.py"])]
-        if any(parsed.matches(path) for path in deeper):
-            assert parsed.enters(folder)
-        if len(folder.split("/")) >= len(parsed.parts):
-            assert not parsed.enters(folder)
-
-
 def test_a_caret_denies_as_an_exclamation_mark_does() -> None:
     assert parse("[^a].py").matches("b.py")
     assert not parse("[^a].py").matches("a.py")

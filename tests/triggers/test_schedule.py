@@ -41,27 +41,8 @@ def following(interval: float, *, now: float, planned: float | None, last: float
     return (slot - T0).total_seconds()
 
 
-def test_a_new_trigger_fires_one_interval_after_it_was_made() -> None:
-    assert following(10, now=0, planned=None) == 10
-
-
 def test_a_lost_slot_is_derived_from_the_last_run() -> None:
     assert following(10, now=25, planned=None, last=21) == 31
-
-
-def test_a_late_tick_does_not_move_the_next_slot() -> None:
-    assert following(10, now=10.9, planned=10) == 20
-    assert following(10, now=19.999, planned=10) == 20
-
-
-@pytest.mark.parametrize(("now", "expected"), [(20, 30), (20.001, 30.001), (3600, 3610)])
-def test_after_a_missed_slot_the_next_is_an_interval_from_now(now: float, expected: float) -> None:
-    assert following(10, now=now, planned=10) == expected
-
-
-def test_a_slot_to_come_stays_when_it_is_looked_at_again() -> None:
-    assert following(10, now=3, planned=10) == 10
-    assert following(10, now=-8, planned=10) == 10
 
 
 def test_a_slot_that_a_wrong_clock_planned_is_pulled_in() -> None:

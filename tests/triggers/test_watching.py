@@ -255,27 +255,6 @@ def test_a_trigger_that_looks_elsewhere_now_is_told_of_that_only(desk: Desk) -> 
     desk.set("t")
     desk.silent(desk.write("b/2"))
     desk.after(desk.write("a/3"), "other")
-    assert "t" not in desk.watch._of
-
-
-def test_folders_that_come_and_go_leave_nothing_behind(desk: Desk) -> None:
-    desk.set("t", "build/**/*.o")
-    desk.after(lambda: desk.make("build"))
-    desk.settle()
-    known = set(desk.watch._folders)
-    for number in range(20):
-        desk.after(lambda number=number: desk.make(f"build/tmp{number}/deep"))
-        desk.settle()
-        desk.after(lambda number=number: shutil.rmtree(desk.root / f"build/tmp{number}"))
-    desk.settle()
-    assert set(desk.watch._folders) == known
-    assert set(desk.watch._listeners) == known
-    desk.set("t")
-    desk.set("mark")
-    assert not desk.watch._folders
-    assert desk.watch._watch is not None
-    assert not desk.watch._watch._folders
-    assert not desk.watch._watch._by_id
 
 
 def test_links_to_folders_are_not_followed(desk: Desk) -> None:
@@ -327,19 +306,6 @@ def test_where_the_kernel_tells_nothing_the_triggers_are_known(
     desk.set("t")
     assert not desk.watch.needs_polling("t")
     desk.watch.close()
-
-
-def test_where_there_are_no_watches_left_the_triggers_are_known(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert desk.watch._watch is not None
-    monkeypatch.setattr(desk.watch._watch._events, "add", lambda _path: None)
-    desk.make("src")
-    desk.set("t", "src/*.py")
-    assert desk.watch.needs_polling("t")
-    monkeypatch.undo()
-    desk.set("t", "src/*.txt")
-    assert not desk.watch.needs_polling("t")
 
 
 def test_a_trigger_with_too_many_folders_is_known_whoever_else_looks_there(

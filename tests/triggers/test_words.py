@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
-from mimikit.protocol.triggers import Condition, Schedule, Trigger
+from mimikit.protocol.triggers import Condition, Schedule
 from mimikit.triggers import conditions, explain, schedule
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -103,28 +103,6 @@ def test_a_condition_in_words(condition: Condition, en: str, zh: str | None) -> 
     said = explain.condition_words(condition, lambda _id: "Build")
     assert said["en"] == en
     assert zh is None or said["zh"] == zh
-
-
-def test_a_trigger_in_words() -> None:
-    base = {"id": "g", "prompt": "p", "created_at": T0, "trace_id": "t"}
-    timed = Trigger.model_validate(
-        {**base, "type": "recurring", "schedule": Schedule(interval=60)}, strict=False
-    )
-    assert explain.trigger_words(timed) == {"en": "every minute", "zh": "每分钟"}
-    waiting = Trigger.model_validate({**base, "type": "conditional", "condition": A, "once": True})
-    assert explain.trigger_words(waiting) == {
-        "en": "when a exists, once",
-        "zh": "当 a 存在时，只一次",
-    }
-
-
-def test_what_asks_a_model_says_what_it_may_cost() -> None:
-    base = {"id": "g", "prompt": "p", "created_at": T0, "trace_id": "t", "type": "conditional"}
-    asks = joined("and", A, leaf("llm_eval", prompt="?"))
-    (note,) = explain.notes(Trigger.model_validate({**base, "condition": asks}), asked_every_s=300)
-    assert "up to 288 times a day, about 24 times" in note["en"]
-    assert "最多询问模型 288 次" in note["zh"]
-    assert explain.notes(Trigger.model_validate({**base, "condition": A}), asked_every_s=300) == []
 
 
 FIELDS = st.sampled_from(

@@ -144,24 +144,11 @@ def test_of_many_runs_the_last_five_are_listed_and_the_one_that_was_asked_for(we
     assert steps(web.get("/api/tasks/task-1")["chain"]).keys() == whole | {"task-1"}
 
 
-def test_the_last_run_of_a_trigger_of_another_trace_is_found(web) -> None:
-    put(web, "task-a", trace_id="t-1")
-    after(web, "trig-b", "task-a", trace_id="t-2")
-    end(web, put(web, "task-r", trace_id="t-2", source_trigger_id="trig-b"))
-    registry.save_state(web.files, "trig-b", TriggerState(last_task_id="task-r"))
-    found = web.get("/api/tasks/task-a")["chain"]
-    assert ("trig-b", "task-r", "starts") in links(found)
-
-
 def test_a_hand_made_trigger_belongs_to_the_trace_that_follows_from_its_name(web) -> None:
     web.files.write(paths.trigger("nightly"), b'{"prompt": "x", "schedule": {"interval": 60}}')
     trace = web.get("/api/triggers")["triggers"][0]["traceId"]
     assert steps(web.get(f"/api/traces/{trace}")["chain"]) == {"nightly": ("waiting", 0)}
     assert steps(web.get("/api/triggers/nightly")["chain"]) == {"nightly": ("waiting", 0)}
-
-
-def test_a_trace_nobody_knows_is_not_there(web) -> None:
-    assert web.ask("GET", "/api/traces/t-404").status_code == 404
 
 
 # ---- the order, pure ------------------------------------------------------------------------

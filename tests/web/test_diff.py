@@ -48,12 +48,6 @@ def test_a_task_that_changed_nothing_has_no_diff_and_says_so(web: Web) -> None:
     assert "no task" in web.ask("GET", "/api/tasks/nobody/diff").get_data(as_text=True)
 
 
-def test_what_lies_there_and_is_no_diff_is_none(web: Web) -> None:
-    put(web, "t1")
-    web.files.write(paths.diff("t1"), b"{}")
-    assert web.ask("GET", "/api/tasks/t1/diff").status_code == 404
-
-
 def test_a_result_says_of_what_type_it_is_and_whether_there_is_a_diff(web: Web) -> None:
     end(web, put(web, "t1"), result_type="code_change", diff=paths.diff("t1"))
     shown = web.get("/api/tasks/t1")["result"]
@@ -83,31 +77,4 @@ def test_a_diff_reads_as_patches_do(web: Web) -> None:
         "\\ No newline at end of file",
         *("--- /dev/null", "+++ b/n"),
         *("--- a/d", "+++ /dev/null"),
-    ]
-
-
-def test_what_is_missing_is_said_in_words(web: Web) -> None:
-    keep(
-        web,
-        changed(unshown="binary", old_size=1000, new_size=2000, old_mode="644", new_mode="755"),
-        changed(unshown="big", new_size=5, shared=True, attempt=2),
-        changed(unshown="unknown", cut_lines=4000),
-        more_files=2,
-        interrupted=1,
-        unseen=["node_modules"],
-    )
-    said = "\n".join(line for line in lines(web) if line.startswith("#"))
-    assert said.splitlines() == [
-        "# attempt 1",
-        "# permissions 644 → 755",
-        "# binary: 1,000 bytes → 2,000 bytes",
-        "# attempt 2",
-        "# too much to be shown: none → 5 bytes",
-        "# other work ran meanwhile, and may have done some of this",
-        "# attempt 1",
-        "# what it was before is not known",
-        "# 4,000 more lines changed or stand around changes, and are not shown",
-        "# 2 more files changed, and are not listed",
-        "# an attempt was cut off: what was changed then may be missing",
-        "# nobody looked in: node_modules",
     ]

@@ -211,12 +211,6 @@ def test_a_trial_lists_models_and_tells_what_a_turn_gave_or_why_not(
     assert sorted(Path(real.files.fs.root).rglob("*")) == before
 
 
-def test_only_one_is_tried_at_a_time(web: Web) -> None:
-    with setup._one:
-        body = {"name": "deep", "baseUrl": "http://127.0.0.1:9/v1"}
-        assert web.ask("POST", "/api/engines/trial", body).status_code == 409
-
-
 def test_one_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given an address that takes a connection and says nothing."""
     monkeypatch.setattr(setup, "LONGEST_S", 0.5)
@@ -226,4 +220,3 @@ def test_one_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
         found = setup.tried_apart(asked, tmp_path)
     assert (found.test, found.field) == (None, "baseUrl")
     assert "no whole answer" in found.message
-    assert not setup._one.locked()

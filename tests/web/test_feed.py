@@ -20,7 +20,7 @@ from mimikit.tasks import queue
 from mimikit.triggers import registry
 from mimikit.web import feed as feed_module
 from mimikit.web import tokens
-from mimikit.web.feed import StreamsFull, connection_check
+from mimikit.web.feed import StreamsFull
 from tests.web.conftest import HOST, START, TOKEN, live_run
 from tests.web.test_shown import trigger
 
@@ -223,30 +223,6 @@ def test_a_stream_goes_on_from_the_snapshot(web) -> None:
     stream.close()
 
 
-def test_a_stream_goes_on_from_the_last_event_it_gave(web) -> None:
-    web.feed.tell("status")
-    since = cursor(web)
-    stream = open_stream(web, since=since)
-    for piece in "ab":
-        web.feed.tell("delta", turnId=piece, text=piece)
-    assert texts(stream.take(2)) == ["a", "b"]
-    stream.close()
-    for piece in "cd":
-        web.feed.tell("delta", turnId=piece, text=piece)
-    again = open_stream(web, since=since, last=stream.last_id)
-    assert texts(again.take(2)) == ["c", "d"]
-    again.close()
-
-
-def test_a_stream_with_an_old_cursor_is_told_to_load_anew(web) -> None:
-    web.feed.tell("status")
-    stream = open_stream(web, since="seg-old:7")
-    assert stream.take(1) == [{"reset": True}]
-    web.feed.tell("delta", turnId="t", text="x")
-    assert texts(stream.take(1)) == ["x"]
-    stream.close()
-
-
 def test_a_stream_begins_with_the_status_and_tells_when_the_consumer_dies(web) -> None:
     web.beat()
     stream = open_stream(web)
@@ -387,34 +363,3 @@ def test_a_disk_that_does_not_answer_only_delays(make_web, monkeypatch) -> None:
     assert texts(stream.take(1)) == ["x"]
     assert len(failures) == 4
     stream.close()
-
-
-def test_nobody_looks_at_the_file_while_no_stream_is_open(web) -> None:
-    stream = open_stream(web)
-    stream.take(1, status=True)
-    poller = web.site.feed._poller
-    assert poller is not None
-    stream.close()
-    poller.join(timeout=5)
-    assert not poller.is_alive()
-    assert web.site.feed._poller is None
-    again = open_stream(web, since=cursor(web))
-    web.feed.tell("delta", turnId="t", text="x")
-    assert texts(again.take(1)) == ["x"]
-    again.close()
-
-
-def test_a_closed_connection_is_noticed_on_its_socket() -> None:
-    import socket
-
-    ours, theirs = socket.socketpair()
-    check = connection_check(ours)
-    assert check()
-    theirs.sendall(b"GET")
-    assert check()
-    assert ours.recv(3) == b"GET"
-    theirs.close()
-    assert not check()
-    ours.close()
-    assert not check()
-    assert connection_check(None)()

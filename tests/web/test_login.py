@@ -13,9 +13,8 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.web import tokens
-from mimikit.web.guard import KEY_HEADER, RateLimit
+from mimikit.web.guard import KEY_HEADER
 from tests.support.memory_disk import MemoryDisk
-from tests.support.twins import FakeClock
 from tests.web.conftest import TOKEN
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -205,17 +204,6 @@ def test_who_is_in_stays_in_whoever_guesses(web) -> None:
 def test_failures_are_counted_over_all_addresses(web) -> None:
     codes = [wrong_bearer(web, "guess", f"10.0.0.{i}") for i in range(7)]
     assert codes == [401] * 5 + [429] * 2
-
-
-def test_a_limit_forgets_after_a_minute() -> None:
-    clock = FakeClock(NOW)
-    limit = RateLimit(clock, 2)
-    assert [limit.take() for _ in range(3)] == [True, True, False]
-    clock.advance(59.9)
-    assert not limit.take()
-    assert limit.wait_s() == pytest.approx(0.1)
-    clock.advance(0.2)
-    assert limit.take()
 
 
 def test_a_disk_that_fails_lets_nobody_in(make_web) -> None:

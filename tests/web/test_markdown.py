@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from mimikit.web import markdown
-from mimikit.web.markdown import hidden_host, render, render_cached
+from mimikit.web.markdown import hidden_host, render
 
 ALLOWED_TAGS = set(markdown._TAGS.split())
 ALLOWED_ATTRIBUTES = {"href", "title", "start", "data-lang", "class", "align", "target", "rel"}
@@ -288,9 +288,3 @@ HARD = {
 @pytest.mark.parametrize("name", HARD)
 def test_hard_texts_do_not_take_for_ever(name: str) -> None:
     check_harmless(render(HARD[name]))
-
-
-def test_a_text_is_rendered_once() -> None:
-    first = render_cached("**a**")
-    assert render_cached("**a**") is first
-    assert first == render("**a**")

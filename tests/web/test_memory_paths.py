@@ -9,8 +9,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from mimikit.memory.notes import content_hash
 from mimikit.protocol.disk import RealDisk
@@ -50,45 +48,6 @@ def test_nothing_but_memory_is_ever_read_or_written(on_disk: Web, docs, safe: st
             assert sent.status_code in (403, 404, 405), path
     everything = on_disk.workspace.rglob("*")
     assert all(b"mine" not in p.read_bytes() for p in everything if p.is_file())
-
-
-segments = st.sampled_from(
-    [
-        *("memory", "docs", "summary", "memory.md", "..", ".", "", "secrets", "token", ".mimikit"),
-        *("guide", "deep", "start.md", "link.md", "link", "x.md", "2026-01-28-tea.md", "outside"),
-        *("2026-01-20.md", "README.md", "\x00", "a\n.md", "x" * 260 + ".md", "\udcff.md", "%2e%2e"),
-    ]
-) | st.text(max_size=8).map(lambda text: f"{text}.md")
-beginnings = st.sampled_from(
-    [[], [], ["memory"], ["memory", "summary"], ["docs"], ["docs", "guide"]]
-)
-addresses = st.builds(
-    lambda first, rest: "/".join([*first, *rest]),
-    beginnings,
-    st.lists(segments, min_size=1, max_size=4),
-)
-READABLE = {
-    *("memory.md", "memory/2026-01-28-tea.md", "memory/summary/2026-01-20.md"),
-    *("docs/start.md", "docs/guide/deep/部署.md"),
-}
-
-
-@settings(
-    max_examples=400,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(path=addresses, safe=st.sampled_from(["/", ""]))
-def test_any_path_reads_a_memory_file_or_nothing(on_disk: Web, docs, path: str, safe) -> None:
-    if not (docs / "link").is_symlink():
-        (docs / "link").symlink_to(on_disk.workspace / "outside")
-        (docs / "link.md").symlink_to(on_disk.workspace / "README.md")
-    address = f"/api/memory/{quote(path.encode('utf-8', 'surrogateescape'), safe=safe)}"
-    answer = on_disk.ask("GET", address)
-    body = answer.get_data(as_text=True)
-    assert SECRET not in body
-    assert answer.status_code == (200 if path in READABLE else 404)
-    sent = on_disk.ask("PUT", address, {"text": "mine", "hash": content_hash(SECRET)})
-    assert sent.status_code in (403, 404, 405, 409)
 
 
 def link_file(docs: Path, outside: Path) -> str:

@@ -81,12 +81,3 @@ def test_every_file_of_the_page_has_a_type_it_is_served_with() -> None:
         if path.is_file() and path.suffix not in _TYPES and "vendor" not in path.parts
     }
     assert left_out <= {"", ".md", ".map"}
-
-
-def test_assets_are_found_beside_the_package() -> None:
-    assert asset_folder("webui") == REPO / "webui"
-
-
-def test_a_missing_folder_is_told_with_its_places() -> None:
-    with pytest.raises(NotFound, match="install mimikit again"):
-        asset_folder("no-such-folder")

@@ -229,16 +229,10 @@ def test_a_port_in_use_is_one_clear_line(serve: Serve, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("host", ["no-such-host.invalid", "300.1.1.1", "a" * 300, ""])
-def test_an_address_that_is_none_is_a_bad_setting(host: str) -> None:
-    if host:
-        with pytest.raises(BadSettings, match="expected an address of this machine"):
-            serving.bind(host, 0)
-
-
-def test_an_address_of_another_machine_is_a_bad_setting() -> None:
-    with pytest.raises(BadSettings, match="has no such address"):
-        serving.bind("192.0.2.1", 0)
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "300.1.1.1", "a" * 300, "192.0.2.1"])
+def test_an_address_that_this_machine_does_not_have_is_a_bad_setting(host: str) -> None:
+    with pytest.raises(BadSettings, match="address"):
+        serving.bind(host, 0)
 
 
 @pytest.mark.parametrize(

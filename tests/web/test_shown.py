@@ -450,42 +450,6 @@ def test_tasks_by_state(web, state: str | None, ids: list[str]) -> None:
     assert [t["id"] for t in web.get("/api/tasks", **query)["tasks"]] == ids
 
 
-def test_of_many_tasks_few_are_read(make_web) -> None:
-    web = make_web()
-    disk_files = web.files
-    for number in range(3000):
-        put(web, f"task-{number:05}")
-    for number in range(120):
-        end(web, put(web, f"task-e{number:03}"))
-    reads: list[str] = []
-    plain_read = web.disk.read
-
-    def counted(path: str, **where: Any) -> bytes:
-        reads.append(path)
-        return plain_read(path, **where)
-
-    web.disk.read = counted  # pyright: ignore[reportAttributeAccessIssue]
-    found = web.get("/api/snapshot")["tasks"]
-    assert len(reads) < 800
-    assert sum(t["state"] == "queued" for t in found) == shown_tasks.MAX_LIVE
-    ended = [t["id"] for t in found if t["state"] == "done"]
-    assert ended == [f"task-e{number:03}" for number in range(119, 69, -1)]
-    assert disk_files.fs is web.disk
-
-
-def test_events_are_found_in_a_long_ledger(make_web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mimikit.protocol.files._BLOCK_BYTES", (700,))
-    web = make_web()
-    put(web, "task-x")
-    ledger = Ledger(web.files)
-    for number in range(300):
-        ledger.write("queued", f"task-{number}", START, note="task-x" if number % 7 == 0 else "y")
-        if number % 30 == 0:
-            ledger.write("claimed", "task-x", START, number=number)
-    found = web.get("/api/tasks/task-x")["events"]
-    assert [e["number"] for e in found] == list(range(0, 300, 30))
-
-
 # ---- output ---------------------------------------------------------------------------------
 
 
@@ -526,18 +490,6 @@ def test_long_output_comes_in_parts_and_one_endless_line_is_passed(
     assert seen == [10, 10, 300, 5, 7]
 
 
-def test_where_output_came_from_may_stand_in_its_data(web) -> None:
-    put(web, "task-1")
-    line = {"at": "x", "type": "output", "text": "y", "data": {"stream": "stderr"}}
-    web.files.append(paths.run_output("task-1"), line)
-    web.files.append(paths.run_output("task-1"), line | {"data": ["odd"]})
-    found = web.get("/api/tasks/task-1/output")["events"]
-    assert [(e["stream"], e["data"]) for e in found] == [
-        ("stderr", {"stream": "stderr"}),
-        (None, {}),
-    ]
-
-
 def test_a_turns_output_can_be_followed(web) -> None:
     web.files.append(paths.run_output("turn-1"), {"at": "x", "type": "delta", "text": "he"})
     web.beat(live=[live_run("turn-1", "teller")])
@@ -570,14 +522,6 @@ def test_a_trigger_in_words_with_its_times(web) -> None:
     assert found["words"] == {"en": "every 10 seconds", "zh": "每 10 秒"}
     assert (found["fireCount"], found["lastTaskId"]) == (3, "task-1")
     assert found["nextRunAt"] == "2026-03-01T12:00:00.000Z"
-
-
-def test_a_condition_of_an_unknown_kind_is_a_broken_file(web) -> None:
-    condition = {"type": "odd", "params": {}}
-    registry.create(web.files, trigger(type="conditional", schedule=None, condition=condition))
-    (found,) = web.get("/api/triggers")["triggers"]
-    assert found["type"] == "broken"
-    assert "expected one of file_changed" in found["broken"]
 
 
 @pytest.mark.parametrize("good", [None, {"id": "trig-1"}])

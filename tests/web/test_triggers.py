@@ -18,7 +18,6 @@ from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
-from mimikit.views.triggers import model_missing
 from tests.web.conftest import START, MakeWeb, Web, error_of
 from tests.web.test_shown import put, trigger
 
@@ -124,29 +123,6 @@ def test_a_time_that_has_passed_is_pointed_out(web) -> None:
     found = web.ask("POST", "/api/triggers/preview", asked).get_json()
     assert "it runs at once" in found["notes"][0]["en"]
     assert found["next"] == [time_text(START)]
-
-
-@pytest.mark.parametrize(
-    ("engines", "missing"),
-    [
-        ({}, None),
-        ({"standard": EngineStatus(engine="codex")}, None),
-        (
-            {"standard": EngineStatus(engine="codex", state="waiting", reason="not logged in")},
-            "not logged in",
-        ),
-        ({"standard": EngineStatus(engine="builtin")}, "no language model is connected"),
-        (
-            {"standard": EngineStatus(engine="builtin", reason="codex: not found")},
-            "no language model is connected",
-        ),
-        ({"teller": EngineStatus(engine="builtin")}, None),
-    ],
-)
-def test_the_heartbeat_tells_whether_a_model_can_be_asked(
-    engines: dict[str, EngineStatus], missing: str | None
-) -> None:
-    assert model_missing(engines) == missing
 
 
 # ---- making ---------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ class CodexEngine(ProgramEngine):
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,
             kill_after_s=self._limits.kill_after_s,
-            output_bytes=process.FLOOD * self._limits.output_bytes,
+            output_bytes=process.OUTPUT_FACTOR * self._limits.output_bytes,
             stdin=request.prompt.encode(errors="replace"),
             boxed=argv[0] != place.program,
         )

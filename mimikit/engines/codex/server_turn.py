@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from mimikit.engines.base import Done, Failed, Outcome, RunSpec, ToolReply, ends_turn, stop_outcome
 from mimikit.engines.codex.app_server import AppServer, Message, ServerTrouble, ToolRequest
 from mimikit.engines.codex.exec_events import text_of, value_of
-from mimikit.engines.process import late_outcome
+from mimikit.engines.process import timeout_outcome
 from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import Usage
@@ -265,7 +265,7 @@ class ServerTurn:
         elif self._stop is not None:
             silent = self._stop == "idle"
             limit_s = request.idle_timeout_s if silent else request.timeout_s
-            outcome = late_outcome(limit_s, text, silent=silent)
+            outcome = timeout_outcome(limit_s, text, silent=silent)
         else:
             outcome = None
             error = error or {"message": f"the turn ended as {status or 'nothing'}"}

@@ -241,7 +241,7 @@ class _Run:
                 return stop_outcome(request.cancel.reason or "timeout", reader.text)
             if silent_s >= request.idle_timeout_s:
                 self._abort(place, events)
-                return process.late_outcome(request.idle_timeout_s, reader.text, silent=True)
+                return process.timeout_outcome(request.idle_timeout_s, reader.text, silent=True)
             left_s = min(self._until, now - silent_s + request.idle_timeout_s) - now
             try:
                 event = events.get(timeout=max(0.0, min(_LOOK_S, left_s)))

@@ -249,10 +249,7 @@ def _text(here: Site) -> str:
 
 
 def _view(
-    name: str,
-    settings: Settings,
-    seats: Mapping[str, EngineStatus],
-    status: EngineStatus | None,
+    name: str, settings: Settings, seats: Mapping[str, EngineStatus], status: EngineStatus | None
 ) -> EngineView:
     """`seats`: the engine of each role and profile; empty: no consumer runs."""
     endpoint = settings.engines.get(name)

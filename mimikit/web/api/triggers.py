@@ -271,7 +271,6 @@ def snooze(body: SnoozeInput, task_id: str) -> CreatedTrigger:
 
 
 def _asked_for(here: Site, body: NewTriggerInput, now: datetime) -> Trigger:
-    """The trigger that a request asks for, if it comes at `now`."""
     fields = timing(body, now=now, zone=here.settings.zone)
     fields.update(overlap=body.overlap, once=body.once, enabled=body.enabled)
     with bad_value():
@@ -301,7 +300,6 @@ def _repeated(here: Site, body: NewTriggerInput) -> str | None:
 
 
 def _meaning(trigger: Trigger) -> dict[str, object]:
-    """What it does and when, with defaults filled in."""
     shown = trigger.but(
         title=plain(views.title(trigger)),
         cooldown=views.cooldown_of(trigger),
@@ -342,7 +340,6 @@ def edit(body: TriggerChanges, trigger_id: str) -> Answer:
 
 
 def _changes(here: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, Any]:
-    """The fields to be replaced, by their names on disk."""
     changes = body.model_dump(
         by_alias=True, mode="json", exclude_unset=True, exclude={"id", "timezone", *WHEN}
     )
