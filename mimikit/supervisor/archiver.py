@@ -219,7 +219,7 @@ class Archiver:
         if found is not None and found.task.covers is not None and result is not None:
             self.apply_summary(found.task, result)
         else:
-            self._failed(self._waiting_for(task_id), now, "the summary is gone")
+            self._failed(self._waiting_for(task_id), now, "the result of the summary run was lost")
 
     def apply_summary(self, task: Task, result: TaskResult) -> None:
         """Write the summary of a run, then mark its messages; after a failure reset them.
