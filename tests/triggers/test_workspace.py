@@ -105,7 +105,7 @@ def test_the_state_folder_is_closed_by_whatever_way(
     (root / "door").symlink_to(".mimikit", target_is_directory=True)
     (root / "up").symlink_to(".", target_is_directory=True)
     meant = parse(pattern.format(root=root))
-    assert here.look(meant) == {}
+    assert here.list_files(meant) == {}
     assert not here.exists(meant)
 
 
