@@ -30,7 +30,6 @@ from mimikit.views.usage import TokenCounts
 
 MAX_STEPS = 50
 MAX_RUNS = 5
-"""Listed runs of one trigger, the last ones."""
 _TASK_IDS = re.compile(rb'"taskId"\s*:\s*"([^"]{1,128})"')
 
 _WORDS: dict[str, Words] = {
@@ -45,8 +44,6 @@ _WORDS: dict[str, Words] = {
 
 
 class ChainLink(View):
-    """A step that leads to another, and how."""
-
     id: str
     title: Title
     words: Words
@@ -58,12 +55,11 @@ class ChainStep(View):
     title: Title
     state: str
     depth: int
-    """Levels of indentation."""
     after: list[ChainLink]
 
 
 class TaskReport(View):
-    """One task with its outcome as stored, its events, trace and chain."""
+    """A task with its outcome as stored, for the terminal."""
 
     task: TaskView
     result: TaskOutcome | None
@@ -73,7 +69,7 @@ class TaskReport(View):
 
 
 class TaskDetail(View):
-    """One task with its result, its events, trace and chain."""
+    """A task with its result, events, trace and chain."""
 
     task: TaskView
     result: ResultView | None
@@ -81,17 +77,15 @@ class TaskDetail(View):
     trace: list[TaskView]
     chain: list[ChainStep]
     usage: TokenCounts
-    """Of all its attempts."""
 
 
 class TriggerDetail(View):
-    """One trigger, why it waits and what it did; null when it was removed."""
+    """A trigger with the explanation of its state, its chain, and its usage today."""
 
     trigger: TriggerView | None
     explanation: Explanation
     chain: list[ChainStep]
     usage: TokenCounts = TokenCounts()
-    """Of its runs, today."""
 
 
 class TraceView(View):
@@ -119,7 +113,6 @@ class ChainTrigger:
         }
 
     def neighbours(self) -> list[str]:
-        """The ids of its last run, its parent, and what it waits for."""
         parent = self.trigger and self.trigger.parent_task_id
         return [id_ for id_ in (self.state.last_task_id, parent, *self.waits_for) if id_]
 
@@ -142,7 +135,6 @@ class Chain:
         return world.title(trigger) if trigger else id_
 
     def order(self, id_: str) -> tuple[str, str]:
-        """Sort key: oldest first."""
         source = self.tasks.get(id_) or self.triggers[id_].trigger
         return source.created_at.isoformat() if source else "", id_
 

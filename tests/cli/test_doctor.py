@@ -35,8 +35,8 @@ PLAIN = EngineStatus(engine="builtin", reason="codex: not there")
 @pytest.fixture(autouse=True)
 def no_box(monkeypatch: pytest.MonkeyPatch) -> None:
     """No sandbox is started for a test that is not about it."""
-    others = [check for check in doctor.EVERY if check is not doctor.box]
-    monkeypatch.setattr(doctor, "EVERY", others)
+    others = [check for check in doctor.CHECKS if check is not doctor.sandbox]
+    monkeypatch.setattr(doctor, "CHECKS", others)
 
 
 @pytest.fixture
@@ -138,9 +138,9 @@ def test_whether_the_box_keeps_what_runs_in_it_is_told(
 ) -> None:
     monkeypatch.setenv("MIMIKIT_SANDBOX__MODE", mode)
     monkeypatch.setattr(WorkerSandbox, "unavailable", lambda _box: reason)
-    monkeypatch.setattr(WorkerSandbox, "unproved", lambda *_: None)
+    monkeypatch.setattr(WorkerSandbox, "why_unsafe", lambda *_: None)
     opened = open_state(state, state.parent, create=False)
-    found = [(found.area, found.level) for found in doctor.box(opened) if found.level != "note"]
+    found = [(found.area, found.level) for found in doctor.sandbox(opened) if found.level != "note"]
     assert found == told
 
 
@@ -151,7 +151,7 @@ def test_folders_of_path_that_the_box_does_not_show_are_listed(
     monkeypatch.setenv("PATH", f"/usr/bin:{tools}")
     monkeypatch.setattr(WorkerSandbox, "unavailable", lambda _box: "expected bubblewrap")
     opened = open_state(state, state.parent, create=False)
-    (found,) = [found for found in doctor.box(opened) if found.level == "note"]
+    (found,) = [found for found in doctor.sandbox(opened) if found.level == "note"]
     assert found.text == f"Workers do not see these folders of PATH: {tools}"
 
 
@@ -236,7 +236,7 @@ def test_status_is_one_screen_with_all_that_matters(cli: Cli, state: Path) -> No
         "Teller, Planner: builtin (codex: not there)",
         "Which colour?",
         "[1] red  [2] blue",
-        "1 file set aside as unreadable: see `mimikit doctor`",
+        "1 file quarantined as unreadable: see `mimikit doctor`",
     ):
         assert piece in text
     assert "\x1b" not in text

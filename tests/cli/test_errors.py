@@ -148,7 +148,7 @@ def test_ctrl_c_ends_a_command_without_a_word(cli: Cli, monkeypatch: pytest.Monk
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(client, "carry_out", interrupt)
+    monkeypatch.setattr(client, "submit_and_print", interrupt)
     result = cli("pause")
     assert result.exit_code == 130
     assert result.stderr.strip() == ""

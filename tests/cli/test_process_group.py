@@ -81,7 +81,7 @@ def test_what_dies_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     group._events.put(ProcessEvent("stop"))
     group.supervise()
     group._until_next_start()
-    assert said == ["The a was ended by SIGKILL; it is started again in 0.01 s."]
+    assert said == ["The a was ended by SIGKILL; it restarts in 0.01 s."]
     while pid_of(group, "a") is None:
         group._start_due()
     assert pid_of(group, "a") != first
@@ -102,7 +102,7 @@ def test_after_five_quick_deaths_it_rests_and_the_others_go_on(
         group._plan_restart(group._children["a"], event.code)
     assert ledger.read_text() == "x" * MAX_QUICK_DEATHS
     assert "exit code 3" in said[-1]
-    assert "started again in 60 s. `mimikit doctor`" in said[-1]
+    assert "restarts in 60 s. `mimikit doctor`" in said[-1]
     assert pid_of(group, "b") is not None
     group.end(grace_s=5)
 
@@ -124,7 +124,7 @@ def test_whoever_ignores_the_polite_way_is_ended_by_force(tmp_path: Path) -> Non
 
 def test_a_second_signal_hurries_and_a_third_forces(tmp_path: Path) -> None:
     command, fifo = stubborn(tmp_path)
-    group = make({"a": command}, said := [], hurry={"a": signal.SIGTERM})
+    group = make({"a": command}, said := [], fast_signals={"a": signal.SIGTERM})
     group.start()
     assert fifo.read_text() == "deaf"
     processes = living(group, "a")

@@ -9,9 +9,9 @@ import click
 import pytest
 
 from mimikit.cli import doctor, render, terminal
+from mimikit.cli.doctor import DoctorReport, SettingView, broken, warning
 from mimikit.views.backlog import BacklogItem, BacklogView
 from mimikit.views.base import View
-from mimikit.views.doctor import DoctorReport, SettingView, broken, warning
 
 CONTEXT = render.RenderContext(datetime(2026, 12, 1, tzinfo=UTC), ZoneInfo("UTC"), empty="Nothing.")
 BACKLOG = BacklogView(items=[BacklogItem(number=3, text="买牛奶" * 30, done=False)], hash="h")

@@ -90,7 +90,7 @@ def test_started_it_is_only_when_told_and_removed_it_is_gone(
         f"systemctl --user disable --now {names}",
         "systemctl --user daemon-reload",
     ]
-    assert "no service" in service("remove").stdout
+    assert "No service" in service("remove").stdout
     assert "No service" in service("status").stdout
 
 
