@@ -58,15 +58,19 @@ class ConditionFacts(Protocol):
 
     def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
         """Ids of the runs of a task or trigger that ended with this status, oldest first."""
+        ...
 
     def files(self, pattern: Pattern) -> Seen | None:
         """The matching files; None: too many."""
+        ...
 
     def exists(self, pattern: Pattern) -> bool | None:
         """Whether any file matches; None: too many to list."""
+        ...
 
     def answer(self, path: str) -> bool | None:
         """The model's recent answer for the llm_eval node at `path`; None: not asked."""
+        ...
 
     def standing(self, subject: str) -> Standing: ...
 

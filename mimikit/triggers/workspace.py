@@ -31,12 +31,15 @@ class TooManyFiles(Exception): ...
 class Workspace(Protocol):
     def list_files(self, pattern: Pattern) -> Seen | None:
         """The matching files; None: too many."""
+        ...
 
     def exists(self, pattern: Pattern) -> bool | None:
         """Whether any file matches; None: too many to list."""
+        ...
 
     def is_inside(self, pattern: Pattern) -> bool:
         """Whether matches are inside the workspace, links resolved."""
+        ...
 
 
 class FolderWorkspace:
@@ -170,6 +173,7 @@ class TriggerWatch(Protocol):
 
     def needs_polling(self, trigger_id: str) -> bool:
         """Whether files of this trigger may change without an event, so that it must poll."""
+        ...
 
 
 class FileWatch:

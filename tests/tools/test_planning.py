@@ -114,7 +114,7 @@ def test_labels_work_inside_conditions_and_ids_of_before_do_too() -> None:
     effects = here.close()
     (trigger,) = effects.triggers
     assert trigger.condition is not None
-    named = [leaf.condition.params for leaf in conditions.walk(trigger.condition)][1:]
+    named = [leaf.params for _, leaf in conditions.walk(trigger.condition)][1:]
     assert named == [TaskParameters(taskId=effects.tasks[0].id), TaskParameters(taskId="task-old")]
     assert (trigger.once, trigger.cooldown) == (False, 5)
 
