@@ -46,11 +46,13 @@ class TurnRunner(Protocol):
 
     def start(self, job: TurnJob) -> None:
         """Begin a turn; only when nothing is under way."""
+        ...
 
     def outcomes(self) -> list[TurnOutcome]: ...
 
     def close(self, timeout_s: float) -> None:
         """Take no more turns; the one in progress is waited for."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
