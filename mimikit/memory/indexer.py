@@ -62,21 +62,22 @@ class IndexState:
     snapshot: Mapping[str, Stamp]
     view: TantivyView | MemoryView
     recent: MemoryView
-    behind: frozenset[str]
+    outdated: frozenset[str]
     """Files whose current version is not in the index on disk."""
-    gone: frozenset[str]
+    deleted: frozenset[str]
     """Files in the index that no longer exist; only when all files were listed."""
     stale: list[str]
     """Files whose current version is in neither index."""
 
     def is_indexed(self, path: str) -> bool:
         """Whether hits of the index on disk are valid for a file."""
-        return path not in self.behind and self._is_shown(path)
+        return path not in self.outdated and self._is_shown(path)
 
     def is_recent(self, path: str) -> bool:
         """Whether hits of the index in memory are valid for a file."""
         now = self.snapshot.get(path)
-        return path in self.behind and self.recent.stamps.get(path) == now and self._is_shown(path)
+        is_current = path in self.outdated and self.recent.stamps.get(path) == now
+        return is_current and self._is_shown(path)
 
     def _is_shown(self, path: str) -> bool:
         return path in self.snapshot and not ranking.is_hidden(path, self.snapshot)
@@ -151,21 +152,22 @@ class Indexer:
             ):
                 return known
             indexed = view.stamps
-            behind = {path for path, stamp in snapshot.items() if indexed.get(path) != stamp}
+            outdated = {path for path, stamp in snapshot.items() if indexed.get(path) != stamp}
+            stale = [path for path in outdated if recent.stamps.get(path) != snapshot[path]]
             state = IndexState(
                 snapshot=snapshot,
                 view=view,
                 recent=recent,
-                behind=frozenset(behind),
-                gone=frozenset(indexed.keys() - snapshot.keys() if everywhere else ()),
-                stale=sorted(path for path in behind if recent.stamps.get(path) != snapshot[path]),
+                outdated=frozenset(outdated),
+                deleted=frozenset(indexed.keys() - snapshot.keys() if everywhere else ()),
+                stale=sorted(stale),
             )
             if snapshot is self.documents.newest.get(everywhere):
                 self._states[everywhere] = state
                 self._table.keep(
                     # Far files were perhaps not listed.
                     lambda path, stamp: (
-                        (path in behind and snapshot.get(path) == stamp)
+                        (path in outdated and snapshot.get(path) == stamp)
                         or not (everywhere or is_near(path))
                     )
                 )
@@ -174,7 +176,7 @@ class Indexer:
     def index_ahead(self) -> None:
         """Start the thread if more has changed than a search indexes itself."""
         state = self._state_of(self._snapshot(everywhere=True), everywhere=True)
-        if len(self._pending(state)) + len(state.gone) > SMALL_FILES:
+        if len(self._pending(state)) + len(state.deleted) > SMALL_FILES:
             self._start_worker()
 
     def refresh(self, *, rebuild: bool = False) -> IndexStatus:
@@ -194,7 +196,7 @@ class Indexer:
     def status(self) -> IndexStatus:
         state = self._state_of(self._snapshot(everywhere=True), everywhere=True)
         view = state.view if self.index else state.recent
-        stale = len(self._pending(state)) + len(state.gone)
+        stale = len(self._pending(state)) + len(state.deleted)
         return IndexStatus(
             files=sum(part_of(path).offset == 0 for path in view.stamps),
             passages=view.passage_count,
@@ -208,7 +210,7 @@ class Indexer:
 
     def _pending(self, state: IndexState) -> Collection[str]:
         """The files still to be indexed: on disk, or in memory where there is no index on disk."""
-        return state.behind if self.index else state.stale
+        return state.outdated if self.index else state.stale
 
     def passages_of(self, path: str, data: bytes | None = None) -> list[Passage]:
         """Split a file into passages. `data`: its content, if already read."""
@@ -280,10 +282,12 @@ class Indexer:
             for _ in range(_ATTEMPTS):  # an index that was rebuilt lacks all other files
                 snapshot = self._snapshot(everywhere=True)
                 state = self._state_of(snapshot, everywhere=True)
-                if self._closing or not (state.behind or state.gone):
+                if self._closing or not (state.outdated or state.deleted):
                     break
                 cut = self._words.cut if self._words else None
-                if not index.update(self._read(state.behind, snapshot), state.gone, cut):
+                # Of passages with equal scores the newest come first.
+                outdated = sorted(state.outdated, reverse=True)
+                if not index.update(self._read(outdated, snapshot), state.deleted, cut):
                     break
                 self._refreshed_at = self._clock.now()
             self.fault = None

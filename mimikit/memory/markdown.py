@@ -102,7 +102,7 @@ def extended(text: str, day: date, messages: Iterable[Message], zone: tzinfo) ->
             added.append(block(message, zone))
     if not added:
         return text
-    return _joined(text or f"# {day.isoformat()}\n", "\n".join(added))
+    return _append(text or f"# {day.isoformat()}\n", "\n".join(added))
 
 
 def block(message: Message, zone: tzinfo) -> str:
@@ -120,7 +120,7 @@ def with_note(text: str, note_id: str, content: str) -> str:
     if not text.strip():
         return block
     bare = text.rstrip("\n")
-    return f"{bare}\n{block}" if note_mark(bare.rpartition("\n")[2]) else _joined(text, block)
+    return f"{bare}\n{block}" if note_mark(bare.rpartition("\n")[2]) else _append(text, block)
 
 
 def _note_block(content: str, mark: str) -> str:
@@ -147,14 +147,14 @@ def entries(text: str) -> list[Entry]:
         next_head = HEAD.fullmatch(line)
         mark = None if next_head else note_mark(line)
         if next_head or mark:
-            note = _note(lines, start, number, mark) if mark else None
-            result += _closed(head, lines[start : note.line - 1 if note else number], start)
+            note = _note_entry(lines, start, number, mark) if mark else None
+            result += _text_entry(head, lines[start : note.line - 1 if note else number], start)
             result += [note] if note else []
             head, start = next_head, number + 1
-    return result + _closed(head, lines[start:], start)
+    return result + _text_entry(head, lines[start:], start)
 
 
-def _note(lines: list[str], start: int, number: int, mark: re.Match[str]) -> Entry:
+def _note_entry(lines: list[str], start: int, number: int, mark: re.Match[str]) -> Entry:
     """The note whose mark is on line `number`; it begins not before line `start`."""
     content = lines[number][: mark.start()].strip()
     first = number - 1
@@ -169,7 +169,7 @@ def _note(lines: list[str], start: int, number: int, mark: re.Match[str]) -> Ent
     return Entry("note", content, number + 1, number + 1, mark["id"])
 
 
-def _closed(head: re.Match[str] | None, lines: list[str], start: int) -> list[Entry]:
+def _text_entry(head: re.Match[str] | None, lines: list[str], start: int) -> list[Entry]:
     """The message of `head`, or free text, in `lines`, which follow line `start`."""
     if head is None:
         blank = len(list(itertools.takewhile(lambda line: not line.strip(), lines)))
@@ -228,13 +228,13 @@ def extended_summary(
     mark = f"<!-- part {part_id}: from {', '.join(sources)} -->"
     if not PART.fullmatch(mark):
         raise ValueError(f"expected ids and file names as sources, got {mark[:200]!r}")
-    return _joined(text or f"# Summary of {name}\n", f"{mark}\n{escape(summary.strip())}\n")
+    return _append(text or f"# Summary of {name}\n", f"{mark}\n{escape(summary.strip())}\n")
 
 
 # ---- lines: only line feeds end them
 
 
-def _joined(text: str, more: str) -> str:
+def _append(text: str, more: str) -> str:
     """Join with an empty line between."""
     return text + ("\n" if text.endswith("\n") else "\n\n") + more
 

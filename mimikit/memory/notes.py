@@ -91,16 +91,16 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
     with memory_lock(files):
         now = read(files, path)
         if (now.hash if now else None) != base:
-            why = "it was changed meanwhile; look at it as it is now and edit that"
+            why = "it was changed meanwhile; reload it and edit again"
             if now is None:
-                why = "expected the file that was edited, it is gone"
+                why = "it was deleted meanwhile"
             elif base is None:
-                why = "expected no such file yet, there is one"
+                why = "it already exists"
             raise Conflict(f"{path}: {why}; nothing was saved", field="hash")
         if now is not None and not now.is_whole:
             raise Refused(
-                f"{path}: expected UTF-8, got some other encoding, which would be lost; "
-                "use an editor on the machine, or save it there as UTF-8"
+                f"{path}: expected UTF-8, got another encoding, which saving would destroy; "
+                "convert it to UTF-8, or use an editor on the machine"
             )
         files.write(path, data)
     return Note(path, text, content_hash(text))
@@ -116,7 +116,7 @@ def memory_lock(files: Files) -> Generator[None]:
             break
         pause.wait(_LOCK_POLL_S)
     else:
-        raise StorageError(f"{paths.MEMORY_LOCK}: another writer keeps it; try again")
+        raise StorageError(f"{paths.MEMORY_LOCK}: another process holds the lock; try again")
     try:
         yield
     finally:
@@ -265,7 +265,7 @@ def change_backlog(files: Files, action: Action, item: str, base: str | None = N
         seen = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         if base is not None and content_hash(seen.removeprefix(_BOM)) != base:
             raise Conflict(
-                f"{paths.BACKLOG}: it was changed meanwhile; look at it as it is now, then again",
+                f"{paths.BACKLOG}: it was changed meanwhile; reload it and try again",
                 field="hash",
             )
         name = plain_item(item)

@@ -236,7 +236,7 @@ def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
     pieces: list[tuple[str, int]] = []
     """Each with the number of line breaks before it."""
     piece, begun, passed = "", 0, 0
-    for part in _fitting(whole.text):
+    for part in _fragments(whole.text):
         if piece and len(piece) + len(part) > PASSAGE_CHARACTERS:
             pieces.append((piece, begun))
             piece = ""
@@ -252,7 +252,7 @@ def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
         yield replace(whole, text=text.strip(), line=number, **cuts)
 
 
-def _fitting(text: str) -> Iterator[str]:
+def _fragments(text: str) -> Iterator[str]:
     """Lines, or the sentences of long lines, or slices of long sentences."""
     for line in text.splitlines(keepends=True):
         if len(line) <= PASSAGE_CHARACTERS:
@@ -356,12 +356,12 @@ def file_terms(path: str, passages: list[Passage], cut: Cutter | None) -> list[S
 
 def _scope_terms(scope: Scope, passages: list[Passage], cut: Cutter | None) -> ScopeTerms:
     own = [terms(passage.text, cut) for passage in passages]
-    lent: list[list[str]] = []
+    shared: list[list[str]] = []
     """The terms that neighbours get, without the speaker of a line (`Ann Lee: …`)."""
     for passage, mine in zip(passages, own, strict=True):
         label = _SPEAKER.match(passage.text)
         named = len(terms(label[0])) if label else 0
-        lent.append(mine[named : named + _AROUND_TERMS])
+        shared.append(mine[named : named + _AROUND_TERMS])
     each: list[list[str]] = []
     for number, passage in enumerate(passages):
         mine = own[number] * OWN + terms(passage.context, cut) * ABOVE + _date_terms(passage.day)
@@ -369,7 +369,7 @@ def _scope_terms(scope: Scope, passages: list[Passage], cut: Cutter | None) -> S
         for step, times in AROUND.items():
             at = number + step
             if 0 <= at < len(passages) and not passage.is_note and not passages[at].is_note:
-                mine += [t if t in contained else neighbour_term(t) for t in lent[at]] * times
+                mine += [t if t in contained else neighbour_term(t) for t in shared[at]] * times
         each.append(mine)
     days = {passage.day for passage in passages}
     dates = _date_terms(days.pop()) if len(days) == 1 else []

@@ -218,27 +218,27 @@ def excerpts(
         for quote in waiting:
             if left < _MIN_ROOM:
                 break
-            quote.price = quote.price or cost(f"\n{_shown(quote, weights)}") + 1
+            quote.price = quote.price or cost(f"\n{_quote_text(quote, weights)}") + 1
             if quote.price <= left:
                 quoted.append(quote)
                 left -= quote.price
         waiting = [quote for quote in waiting if quote not in quoted]
-        left = budget - _spent(quoted, weights, cost)
+        left = budget - _total_cost(quoted, weights, cost)
     for quote in quoted:
         if len(quote.hit.passage.text) > EXCERPT:
-            more = cost(_line(quote.hit.passage)) - quote.price + 3
+            more = cost(_full_text(quote.hit.passage)) - quote.price + 3
             quote.is_whole = more <= left
             left -= more if quote.is_whole else 0
-    while quoted and _spent(quoted, weights, cost) > budget:
+    while quoted and _total_cost(quoted, weights, cost) > budget:
         quoted.pop()
-    shown = _joined(quoted, weights)
+    shown = _by_source(quoted, weights)
     return [Excerpt(best[path], shown[path]) for path in sources if path in shown]
 
 
-def _spent(
+def _total_cost(
     quoted: Sequence[_Quote], weights: Mapping[str, float], cost: Callable[[str], int]
 ) -> int:
-    return sum(cost(f"[{path}] {text}") for path, text in _joined(quoted, weights).items())
+    return sum(cost(f"[{path}] {text}") for path, text in _by_source(quoted, weights).items())
 
 
 def _quotable(hits: Sequence[Match]) -> list[_Quote]:
@@ -258,12 +258,12 @@ def _quotable(hits: Sequence[Match]) -> list[_Quote]:
     return sorted(known.values(), key=lambda quote: -quote.score)
 
 
-def _joined(quoted: Sequence[_Quote], weights: Mapping[str, float]) -> dict[str, str]:
+def _by_source(quoted: Sequence[_Quote], weights: Mapping[str, float]) -> dict[str, str]:
     texts: dict[str, str] = {}
     before = -2
     for quote in sorted(quoted, key=lambda quote: (quote.hit.path, quote.hit.number)):
         hit, passage = quote.hit, quote.hit.passage
-        text = _shown(quote, weights)
+        text = _quote_text(quote, weights)
         if hit.path in texts:
             is_next = hit.number == before + 1 and (passage.role or passage.is_note)
             text = texts[hit.path] + ("\n" if is_next else f"\n{CUT}\n") + text
@@ -271,14 +271,14 @@ def _joined(quoted: Sequence[_Quote], weights: Mapping[str, float]) -> dict[str,
     return texts
 
 
-def _shown(quote: _Quote, weights: Mapping[str, float]) -> str:
+def _quote_text(quote: _Quote, weights: Mapping[str, float]) -> str:
     passage = quote.hit.passage
     if quote.is_whole or len(passage.text) <= EXCERPT:
-        return _line(passage)
+        return _full_text(passage)
     return f"{passage.role}: " * bool(passage.role) + snippet(passage.text, weights, EXCERPT)
 
 
-def _line(passage: Passage) -> str:
+def _full_text(passage: Passage) -> str:
     before, after = CUT * passage.is_cut_before, CUT * passage.is_cut_after
     role = f"{passage.role}: " if passage.role else ""
     return f"{role}{before}{passage.text}{after}"

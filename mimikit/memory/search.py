@@ -101,7 +101,7 @@ class MemorySearch:
         state = self._indexer.catch_up(everywhere=everywhere, patience_s=self._patience_s)
         asked = self._weights(query[:MAX_QUERY], 1.0)
         weights = _rarest(asked, state, scopes)
-        hits = self._hits(weights, asked, state, limit, window, scopes)
+        hits = self._search(weights, asked, state, limit, window, scopes)
         hits = hits or self._scan(query, state, limit, window, self._patience_s)
         return [_hit(match, ranking.snippet(match.passage.text, weights)) for match in hits]
 
@@ -125,14 +125,14 @@ class MemorySearch:
         is_long = len(asked) > MESSAGE_START + MESSAGE_END  # the question is at one of the ends
         ends = f"{asked[:MESSAGE_START]}\n{asked[-MESSAGE_END:]}" if is_long else asked
         weights = own = self._weights(ends, 1.0)
-        hits = self._near(own, own, state)
+        hits = self._search_near(own, own, state)
         if recent:
             earlier = "\n".join(text[:RECENT_CHARACTERS] for text in recent)
             before = self._weights(earlier, RECENT_WEIGHT)
             # All earlier terms together never weigh more than the question.
             share = min(1.0, max(len(own), 1) / max(len(before), 1))
             weights = {**{term: weight * share for term, weight in before.items()}, **own}
-            both = self._near(weights, own, state)
+            both = self._search_near(weights, own, state)
             asked_for = {(hit.path, hit.passage) for hit in hits}
             hits = [h for h in both if not hits or (h.path, h.passage) in asked_for] or hits
         hits = hits or self._scan(asked, state, limit, Window(), _TURN_PATIENCE_S)
@@ -172,13 +172,13 @@ class MemorySearch:
         """Why the index on disk is not used; None when it is."""
         return self._indexer.fault
 
-    def _near(
+    def _search_near(
         self, weights: dict[str, float], asked: Container[str], state: IndexState
     ) -> list[Match]:
         rarest = _rarest(weights, state, NEAR)
-        return self._hits(rarest, asked, state, _TURN_HITS, Window(), NEAR)
+        return self._search(rarest, asked, state, _TURN_HITS, Window(), NEAR)
 
-    def _hits(
+    def _search(
         self,
         weights: Mapping[str, float],
         asked: Container[str],
@@ -196,13 +196,13 @@ class MemorySearch:
             if not totals.passages:
                 continue
             try:
-                shares, whole = _shares(weights, scope.passage, totals.passages, state)
+                shares, whole = _normalised(weights, scope.passage, totals.passages, state)
                 mean = totals.terms / totals.passages
                 matches = recent.search(shares, scope, mean, recent.passage_count, window)
                 all_matches += [match for match in matches if state.is_recent(match.path)]
-                all_matches += _indexed(shares, scope, mean, state, wanted, window)
+                all_matches += _indexed_matches(shares, scope, mean, state, wanted, window)
                 if totals.files:
-                    shares, _ = _shares(weights, scope.file, totals.files, state, whole)
+                    shares, _ = _normalised(weights, scope.file, totals.files, state, whole)
                     mean = totals.file_terms / totals.files
                     scores |= recent.search_files(shares, scope, mean, totals.files)
                     indexed = view.search_files(shares, scope, mean, _MAX_FILES).items()
@@ -248,7 +248,7 @@ def _hit(match: Match, snippet: str) -> Hit:
     )
 
 
-def _indexed(
+def _indexed_matches(
     shares: Mapping[str, float],
     scope: Scope,
     mean: float,
@@ -279,7 +279,7 @@ def _rarest(
     return {term: weights[term] for term in known[:MAX_TERMS]}
 
 
-def _shares(
+def _normalised(
     weights: Mapping[str, float],
     table: str,
     documents: int,

@@ -223,7 +223,7 @@ class TantivyIndex:
         self._files.make_folders((paths.CACHE, _FOLDER))
 
     def update(
-        self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None
+        self, changed: Iterable[Changed], deleted: Iterable[str], cut: Cutter | None = None
     ) -> bool:
         """Index changed files, remove deleted ones; False: another process is updating.
 
@@ -240,7 +240,7 @@ class TantivyIndex:
             self.refresh()
             if self._files.exists(_UNFINISHED):
                 self._reset()
-            self._write(changed, gone, cut)
+            self._write(changed, deleted, cut)
             return True
         finally:
             lock.release()
@@ -305,7 +305,9 @@ class TantivyIndex:
 
     # ---- writing
 
-    def _write(self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None) -> None:
+    def _write(
+        self, changed: Iterable[Changed], deleted: Iterable[str], cut: Cutter | None
+    ) -> None:
         # Local: a search that finds no manifest meanwhile resets the attributes.
         tables, indexed, generation = dict(self._tables), {**self._indexed}, self._generation
         if not generation:
@@ -314,7 +316,7 @@ class TantivyIndex:
         self._files.write(_UNFINISHED, b"", sync=False)
         batch = _Batch(functools.partial(self._table, tables))
         try:
-            for path in gone:
+            for path in deleted:
                 batch.delete(path, tables)
                 indexed.pop(path, None)
             for path, stamp, in_file in changed:

@@ -17,6 +17,7 @@ from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import archive, markdown, notes
 from mimikit.memory.archive import ArchiveRules, Kind, MessageGroup, SummaryInput, SummaryTarget
 from mimikit.protocol import paths
+from mimikit.protocol.disk import FileStat
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Message, SummaryScope, Task
 from mimikit.protocol.records import MAX_RECORD_BYTES
@@ -27,9 +28,9 @@ from mimikit.tasks import queue
 
 SUMMARY_CHARACTERS = 20_000
 PROFILE = "standard"
-LIVE_RUNS = 10
-SETTLED_AT_ONCE = 50
-_MOST_ATTEMPTS = 1000
+MAX_LIVE_RUNS = 10
+MAX_SKIPPED_PER_STEP = 50
+_MAX_ATTEMPTS = 1000
 
 
 class Archiver:
@@ -44,14 +45,16 @@ class Archiver:
         self._todo: deque[MessageGroup] = deque()
         self._is_flush = False
         """Whether the pass copies all messages, regardless of age."""
-        self._is_over = False
+        self._is_over_limit = False
+        self._known: dict[str, tuple[FileStat, frozenset[str]]] = {}
+        """Cache: the raw files of the last day written, with the ids in them."""
 
     def recover(self, now: datetime) -> None:
         """Reset pending messages after a crash, unless a live or ended run covers them."""
         conversation = self._store.conversation
         tasks = [m.archive_task for m in conversation.messages if m.archived == "pending"]
         for task_id in filter(None, dict.fromkeys(tasks)):
-            self._settle(task_id, now)
+            self._apply_ended_run(task_id, now)
         lost = [
             message
             for message in conversation.messages
@@ -81,9 +84,9 @@ class Archiver:
         store, rules = self._store, self._rules
         messages, last = store.conversation.messages, store.runtime.last_archive_at
         is_over = store.conversation.is_over()
-        if is_over and not self._is_over:
+        if is_over and not self._is_over_limit:
             store.log.write("error", "history_overflow", messages=len(messages))
-        self._is_over = is_over
+        self._is_over_limit = is_over
         # A conversation above its caps is archived at once.
         forced = is_over or len(messages) > store.conversation.caps.soft
         if not forced and not archive.is_due(messages, now, last, rules=rules):
@@ -146,25 +149,31 @@ class Archiver:
                 path = paths.memory_file(markdown.raw_name(day, missing, sizes))
             notes.amend(files, path, lambda text: markdown.extended(text, day, missing, zone))
             self._store.feed.tell("memory", path=path)
-        self._mark(group.messages)
+        self._mark_archived(group.messages)
 
     def _raw_of(self, day: date, messages: Sequence[Message]) -> tuple[dict[str, int], set[str]]:
         """The raw files of a day with their sizes (-1: no messages), and the ids they contain."""
-        files = self._store.files
+        files, before = self._store.files, self._known
+        self._known = {}
         sizes: dict[str, int] = {}
-        known: set[str] = set()
         for name in files.names(paths.MEMORY_FOLDER, suffix=".md"):
-            if name.startswith(day.isoformat()):
+            path = paths.memory_file(name)
+            stat = files.stat(path) if name.startswith(day.isoformat()) else None
+            if stat is None:
+                continue
+            known = before.get(name)
+            if known is None or known[0] != stat:
                 try:
-                    data = files.read(paths.memory_file(name), most=MAX_RECORD_BYTES) or b""
+                    data = files.read(path, most=MAX_RECORD_BYTES) or b""
                 except UnsafeFile:
                     data = b""  # links are not followed
-                ids = markdown.ids(data.decode("utf-8", "replace"))
-                known |= ids
-                sizes[name] = len(data) if ids else -1
-        return sizes, known & {message.id for message in messages}
+                known = stat, markdown.ids(data.decode("utf-8", "replace"))
+            self._known[name] = known
+            sizes[name] = stat.size if known[1] else -1
+        found = set[str]().union(*(ids for _, ids in self._known.values()))
+        return sizes, found & {message.id for message in messages}
 
-    def _mark(self, messages: Sequence[Message]) -> None:
+    def _mark_archived(self, messages: Sequence[Message]) -> None:
         self._change(messages, archived=True, archive_task=None)
 
     def _change(self, messages: Sequence[Message], **fields: object) -> None:
@@ -193,7 +202,7 @@ class Archiver:
             with self.summaries.skip_unreadable(f"{day}"):
                 have |= self.summaries.covered(f"{day}")
         if known := [message for message in group.messages if message.id in have]:
-            self._mark(known)
+            self._mark_archived(known)
             left = tuple(message for message in group.messages if message.id not in have)
             if not left:
                 return
@@ -201,9 +210,9 @@ class Archiver:
             self._change(left, archive_task=_task_id(group))
         pieces = [archive.piece_of(message, zone) for message in group.messages]
         task_id = self.summaries.submit(group.kind, group.name, pieces, group.attempt, now)
-        self._settle(task_id, now)
+        self._apply_ended_run(task_id, now)
 
-    def _settle(self, task_id: str, now: datetime) -> None:
+    def _apply_ended_run(self, task_id: str, now: datetime) -> None:
         """Apply the result of a run that has already ended, if any."""
         files = self._store.files
         if queue.where(files, "worker", task_id) != "ended":
@@ -213,7 +222,7 @@ class Archiver:
         if found is not None and found.task.covers is not None and result is not None:
             self.apply_summary(found.task, result)
         else:
-            self._failed(self._waiting_for(task_id), now, "the summary is gone")
+            self._failed(self._waiting_for(task_id), now, "the result of the summary run was lost")
 
     def apply_summary(self, task: Task, result: TaskResult) -> None:
         """Write the summary of a run, then mark its messages; after a failure reset them.
@@ -247,7 +256,7 @@ class Archiver:
         except (UnsafeFile, ValueError) as error:
             self._failed(waiting, result.completed_at, str(error))
             return
-        self._mark(waiting)
+        self._mark_archived(waiting)
         self._store.feed.tell("memory", path=path)
         self._store.log.write(
             "audit", "summary", taskId=task.id, summary=covers.name, sources=len(covers.sources)
@@ -274,23 +283,23 @@ class SummaryScheduler:
 
     def __init__(self, store: Store, context: RunContext, *, every: timedelta) -> None:
         self._store, self._context, self._every = store, context, every
-        self._rung = threading.Event()
-        self._rung.set()
+        self._requested = threading.Event()
+        self._requested.set()
         self._targets: deque[SummaryTarget] = deque()
-        self._look_at: datetime | None = None
+        self._scan_at: datetime | None = None
         """Time of the next scan; None: on `ring`."""
-        self._rolling: set[str] = set()
-        self._settled: dict[tuple[str, str], tuple[object, ...]] = {}
+        self._live_runs: set[str] = set()
+        self._complete: dict[tuple[str, str], tuple[object, ...]] = {}
         """Stats of the files of complete summaries, to skip unchanged ones."""
 
     def ring(self) -> None:
         """Request a scan of memory; from any thread."""
-        self._rung.set()
+        self._requested.set()
 
     def ended(self, task_id: str) -> None:
         """Free the slot of a run, and rescan for summaries that waited for it."""
-        self._rolling.discard(task_id)
-        self._rung.set()
+        self._live_runs.discard(task_id)
+        self._requested.set()
 
     def available(self) -> bool:
         return self._context.engines.for_role("worker", PROFILE).waiting is None
@@ -336,41 +345,45 @@ class SummaryScheduler:
     def step(self, now: datetime) -> bool:
         """Queue the next summary that is due."""
         if not self._targets:
-            return self._look(now)
-        for target in list(itertools.islice(self._targets, SETTLED_AT_ONCE)):
-            name, state = (target.kind, target.name), self._state_of(target)
-            is_settled = self._settled.get(name) == state
-            if not is_settled:
+            return self._scan(now)
+        for target in list(itertools.islice(self._targets, MAX_SKIPPED_PER_STEP)):
+            name, state = (target.kind, target.name), self._stats_of(target)
+            is_complete = self._complete.get(name) == state
+            if not is_complete:
                 pieces = list[SummaryInput]()
                 with self.skip_unreadable(target.name):
-                    pieces = self._lacking(target)
+                    pieces = self._unsummarised(target)
                     for pack in archive.packed(pieces):
                         self._submit_if_due(target, pack, now)
                 if not pieces:
-                    self._settled[name] = state
+                    self._complete[name] = state
             self._targets.popleft()
-            if not is_settled:
+            if not is_complete:
                 break
         return True
 
-    def _look(self, now: datetime) -> bool:
+    def _scan(self, now: datetime) -> bool:
         """Scan for files that have become old, if it is time; returns whether there are any."""
-        look = self._look_at
+        scan_at = self._scan_at
         # Later than it is ever set: the clock was set back since.
-        if look is not None and now < look <= now + self._every and not self._rung.is_set():
+        if (
+            scan_at is not None
+            and now < scan_at <= now + self._every
+            and not self._requested.is_set()
+        ):
             return False
-        self._rung.clear()
+        self._requested.clear()
         if not self.available():
-            self._look_at = now + archive.BACK_OFF[0]
+            self._scan_at = now + archive.BACK_OFF[0]
             return False
-        self._look_at = now + self._every
+        self._scan_at = now + self._every
         files, zone = self._store.files, self._store.settings.zone
         try:
-            self._rolling = {task_id for task_id in self._rolling if self.is_alive(task_id)}
+            self._live_runs = {task_id for task_id in self._live_runs if self.is_alive(task_id)}
             raw = files.names(paths.MEMORY_FOLDER, suffix=".md")
             daily = files.names(paths.SUMMARIES, suffix=".md")
         except StorageError:
-            self._rung.set()  # retry as soon as the disk is back
+            self._requested.set()  # retry as soon as the disk is back
             raise
         self._targets.extend(archive.targets(raw, daily, now.astimezone(zone).date()))
         return bool(self._targets)
@@ -381,30 +394,30 @@ class SummaryScheduler:
         """Queue the run for a pack, unless one is in progress or in back-off."""
         files = self._store.files
         sources = [piece.source for piece in pack]
-        for attempt in range(_MOST_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             task_id = archive.summary_task_id(target.kind, target.name, sources, attempt)
             where = queue.where(files, "worker", task_id)
-            if where is None and len(self._rolling) < LIVE_RUNS:
-                self._rolling.add(self.submit(target.kind, target.name, pack, attempt, now))
+            if where is None and len(self._live_runs) < MAX_LIVE_RUNS:
+                self._live_runs.add(self.submit(target.kind, target.name, pack, attempt, now))
             elif where in ("queued", "running"):
-                self._rolling.add(task_id)
+                self._live_runs.add(task_id)
             if where != "ended":
                 return
             result = files.load(paths.result("worker", task_id), TaskResult)
             if result is not None:
                 again_at = result.completed_at + archive.delay_after(attempt + 1)
                 if now < again_at <= now + archive.BACK_OFF[-1]:
-                    self._look_at = min(self._look_at or again_at, again_at)
+                    self._scan_at = min(self._scan_at or again_at, again_at)
                     return
 
-    def _state_of(self, target: SummaryTarget) -> tuple[object, ...]:
+    def _stats_of(self, target: SummaryTarget) -> tuple[object, ...]:
         """Stats of the files of a target."""
         names = [*map(paths.memory_file, target.raw), paths.summary(target.name)]
         names += [f"{paths.SUMMARIES}/{name}" for name in target.daily]
         stats = [(name, self._store.files.stat(name)) for name in names]
         return tuple((name, stat and (stat.mtime_ns, stat.size)) for name, stat in stats)
 
-    def _lacking(self, target: SummaryTarget) -> list[SummaryInput]:
+    def _unsummarised(self, target: SummaryTarget) -> list[SummaryInput]:
         """The entries of a target's files that are in no summary yet."""
         zone = self._store.settings.zone
         have = self.covered(target.name)

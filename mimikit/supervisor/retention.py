@@ -16,7 +16,7 @@ from mimikit.supervisor.store import Store
 from mimikit.tasks.usage import is_summed_up
 
 EVERY = timedelta(hours=20)
-LOOK_EVERY = timedelta(minutes=1)
+CHECK_EVERY = timedelta(minutes=1)
 BATCH = 200
 _SUFFIXES = {
     paths.RUNS: ".jsonl",
@@ -36,27 +36,27 @@ _SUFFIXES = {
 class Retention:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._rung = threading.Event()
-        self._rung.set()
+        self._requested = threading.Event()
+        self._requested.set()
         self._todo: list[str] = []
-        self._looked: dict[str, int] = {}
+        self._checked: dict[str, int] = {}
         """Modification times of the folders of records when they were last checked."""
-        self._look_at: datetime | None = None
+        self._check_at: datetime | None = None
 
     def ring(self) -> None:
         """Request a pass; from any thread."""
-        self._rung.set()
+        self._requested.set()
 
     def step(self, now: datetime) -> bool:
         """Remove the next batch; always False, as the next tick is soon enough."""
-        if self._look_at is None or not now < self._look_at <= now + LOOK_EVERY:
-            self._look_at = now + LOOK_EVERY
+        if self._check_at is None or not now < self._check_at <= now + CHECK_EVERY:
+            self._check_at = now + CHECK_EVERY
             self._quarantine()
         if not may_delete(self._store.runtime.clock_jumped_at, now):
             self._todo = []
             return False
-        if not self._todo and self._rung.is_set():
-            self._rung.clear()
+        if not self._todo and self._requested.is_set():
+            self._requested.clear()
             last = self._store.runtime.last_retention_at
             if last is None or abs(now - last) >= EVERY:
                 self._todo = self._expired(now)
@@ -71,9 +71,9 @@ class Retention:
         """Quarantine invalid files in folders of records that are never listed otherwise."""
         for folder, records in paths.RECORDS.items():
             stat = self._store.files.stat(folder)
-            if stat is not None and stat.mtime_ns != self._looked.get(folder):
+            if stat is not None and stat.mtime_ns != self._checked.get(folder):
                 self._store.files.names(folder, suffix=records.suffix)
-                self._looked[folder] = stat.mtime_ns
+                self._checked[folder] = stat.mtime_ns
 
     def _expired(self, now: datetime) -> list[str]:
         """Paths past the retention time, and the oldest rotated logs above the size limit."""

@@ -110,7 +110,7 @@ class FactReader:
         self._trigger, self._state, self._now = trigger, state, now
         self._confined = permission.is_confined(trigger.origin)
         self.zone = store.settings.zone
-        self.answers_last = timedelta(seconds=store.settings.triggers.llm_eval_interval_s)
+        self.answer_ttl = timedelta(seconds=store.settings.triggers.llm_eval_interval_s)
 
     def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
         ledger = self._store.ledger
@@ -131,14 +131,14 @@ class FactReader:
         return "live" if known else "unknown"
 
     def files(self, pattern: Pattern) -> Seen | None:
-        return self._workspace.look(pattern) if self._may_look(pattern) else {}
+        return self._workspace.list_files(pattern) if self._may_look(pattern) else {}
 
     def exists(self, pattern: Pattern) -> bool | None:
         return self._workspace.exists(pattern) if self._may_look(pattern) else False
 
     def answer(self, path: str) -> bool | None:
         found = self._state.answers.get(path)
-        if found is None or not timedelta() <= self._now - found.at < self.answers_last:
+        if found is None or not timedelta() <= self._now - found.at < self.answer_ttl:
             return None
         return found.result
 
@@ -146,7 +146,7 @@ class FactReader:
         store = self._store
         return not store.ledger.end_of(task_id) and queue.find(store.files, task_id) is not None
 
-    def is_settled(self, slot: str, run: Task) -> bool:
+    def was_handled(self, slot: str, run: Task) -> bool:
         if self._store.ledger.newest_slot(self._trigger.id) == slot:
             return True
         return queue.where(self._store.files, run.role, run.id) is not None
@@ -155,8 +155,8 @@ class FactReader:
         end = self._store.ledger.end_of(task_id)
         return end.trace_id if end is not None else None
 
-    def is_blind(self) -> bool:
-        return self._watch.is_blind(self._trigger.id)
+    def needs_polling(self) -> bool:
+        return self._watch.needs_polling(self._trigger.id)
 
     def _may_look(self, pattern: Pattern) -> bool:
         """A trigger created by a model must not see files outside the workspace."""

@@ -20,14 +20,14 @@ from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import conditions, registry, schedule
 from mimikit.triggers.decide import (
-    LOOK_AGAIN,
+    RECHECK_EVERY,
     Decision,
     SkippedSlot,
+    accept_definition,
     after_firing,
     decide,
-    look_after_firing,
     make_run,
-    take_up,
+    next_check_after_firing,
 )
 from mimikit.triggers.workspace import TriggerWatch, Workspace
 
@@ -154,7 +154,7 @@ class TriggerScheduler:
         elif stamp is None and self._is_left_over(trigger_id, state):
             registry.remove(files, trigger_id)
         elif trigger is not None:
-            self._adopt(trigger, state, now, is_new=is_new)
+            self._apply_definition(trigger, state, now, is_new=is_new)
         return True
 
     def _in_force(self, trigger_id: str, state: TriggerState) -> tuple[Trigger | None, bool]:
@@ -174,13 +174,15 @@ class TriggerScheduler:
         self._broken[trigger_id] = broken
         return registry.sound(state.last_good), False
 
-    def _adopt(
+    def _apply_definition(
         self, trigger: Trigger, before: TriggerState, now: datetime, *, is_new: bool
     ) -> None:
         """Bring state and index in line with the definition in force."""
         store = self._store
         known = registry.sound(before.last_good) if is_new and trigger.condition else None
-        taken = take_up(trigger, known, before, now, is_new=is_new, zone=store.settings.zone)
+        taken = accept_definition(
+            trigger, known, before, now, is_new=is_new, zone=store.settings.zone
+        )
         if taken.skipped is not None:
             self._write_skipped(trigger, taken.skipped, now)
         if before.last_good is None:
@@ -241,16 +243,16 @@ class TriggerScheduler:
         self._take_changes()
         return {*self.index.listeners(subject), *self._to_refresh}
 
-    def _end_step(self, trigger: Trigger, lost_to: str, now: datetime) -> None:
-        """End a step that cannot run: as a canceled task, reason `upstream`.
+    def _end_step(self, trigger: Trigger, failed_task: str, now: datetime) -> None:
+        """End a step that cannot run any more: as a canceled task, reason `upstream`.
 
         Crash: its end, with a derived id, is written before its definition is removed.
         """
-        store, slot = self._store, f"{UPSTREAM}{lost_to}"
-        before = store.ledger.results_of(lost_to)  # of a trigger, its last run
+        store, slot = self._store, f"{UPSTREAM}{failed_task}"
+        before = store.ledger.results_of(failed_task)  # of a trigger, its last run
         run, end = make_run(trigger, slot, now), TaskEnd("canceled", "upstream", 0)
         run = run.but(parent_task_id=before[-1] if before else trigger.parent_task_id)
-        error = f"{lost_to}, which it waited for, did not succeed"
+        error = f"{failed_task}, which it waited for, did not succeed"
         queue.finish(store.files, result_of(run, end, now, now, error=error))
         if store.ledger.end_of(run.id) is None:
             store.files.save(paths.running(run.role, run.id), run)
@@ -292,7 +294,7 @@ class TriggerScheduler:
             store.files.quarantine(path, f"the trigger could not be looked at: {error!r}")
             store.events.changed_triggers.put(trigger_id)
         else:
-            self.index.set_due(trigger_id, now + LOOK_AGAIN)
+            self.index.set_due(trigger_id, now + RECHECK_EVERY)
 
     def replan(self, now: datetime) -> bool:
         """After a clock jump or a change of the zone: recompute due times that no longer fit."""
@@ -335,11 +337,11 @@ class TriggerScheduler:
         self._throttled_until.pop(trigger_id, None)
         if spent_s > _CHEAP_S:
             self._throttled_until[trigger_id] = now + timedelta(seconds=spent_s * _SHARE)
-        if decided.is_early:
+        if decided.not_due:
             store.events.changed_triggers.put(trigger_id)
             return False
-        if decided.lost_to is not None:
-            self._end_step(trigger, decided.lost_to, now)
+        if decided.failed_task is not None:
+            self._end_step(trigger, decided.failed_task, now)
         elif decided.firing is None:
             self._save_outcome(trigger, state, decided, now)
             return trigger.schedule is not None
@@ -360,7 +362,7 @@ class TriggerScheduler:
         store, state = self._store, decided.state
         if decided.skipped is not None:
             self._write_skipped(trigger, decided.skipped, now)
-        if decided.is_over:
+        if decided.is_finished:
             registry.remove(store.files, trigger.id)
         elif state != before:
             registry.save_state(store.files, trigger.id, state)
@@ -373,7 +375,7 @@ class TriggerScheduler:
             self.index.notify(trigger.id)
         if decided.waits_for is not None:
             self.index.wait_for(decided.waits_for, trigger.id)
-        self.index.set_due(trigger.id, decided.look_at)
+        self.index.set_due(trigger.id, decided.next_check_at)
 
     def _apply(self, trigger: Trigger, state: TriggerState, firing: FiringIntent) -> None:
         """Apply a firing. Crash: it stays in the state until the last step; each is idempotent."""
@@ -390,7 +392,7 @@ class TriggerScheduler:
         else:
             registry.save_state(store.files, trigger.id, fired)
             facts = self._facts(trigger, fired, now)
-            self.index.set_due(trigger.id, look_after_firing(trigger, fired, facts, now))
+            self.index.set_due(trigger.id, next_check_after_firing(trigger, fired, facts, now))
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
                 self.index.mark_due(trigger.id)

@@ -88,7 +88,7 @@ class Node:
     consumes: Consumed = field(default_factory=dict[str, Any])
     """What a firing adds to `seen`, children included."""
     upstream: tuple[str, ...] = ()
-    may_gather: bool = False
+    can_accumulate: bool = False
     """Whether events may accumulate for a later firing: files and levels yes, results no."""
 
 
@@ -108,7 +108,7 @@ class Verdict:
     """Whether events remain for another firing."""
 
     @property
-    def lost_to(self) -> str | None:
+    def failed_task(self) -> str | None:
         """The failed or canceled task that blocks it."""
         ended = (
             node.facts["subject"]
@@ -156,14 +156,14 @@ def _inner(params: object) -> Sequence[Condition]:
     return [params.condition] if isinstance(params, NotParameters) else ()
 
 
-def _below(condition: Condition, path: str) -> list[tuple[str, Condition]]:
+def _children(condition: Condition, path: str) -> list[tuple[str, Condition]]:
     return [(f"{path}.{number}", it) for number, it in enumerate(_inner(condition.params))]
 
 
 def walk(condition: Condition, path: str = ROOT) -> Iterator[tuple[str, Condition]]:
     """Every node with its path, parents first."""
     yield path, condition
-    for place, child in _below(condition, path):
+    for place, child in _children(condition, path):
         yield from walk(child, place)
 
 
@@ -338,7 +338,7 @@ class _Evaluation:
         if node.holds is not None or not self._may_become(condition, path, wanted=wanted):
             return
         is_not = isinstance(condition, NotCondition)
-        for place, child in _below(condition, path):
+        for place, child in _children(condition, path):
             self.ask(child, place, wanted=wanted is not is_not)
         if isinstance(condition, LlmEvalCondition):
             self.nodes[path] = replace(node, why="to_ask")
@@ -352,14 +352,14 @@ class _Evaluation:
         if holds is not None or isinstance(condition, LlmEvalCondition):
             return holds is None or holds is wanted
         goal = wanted is not isinstance(condition, NotCondition)
-        may = [self._may_become(it, place, wanted=goal) for place, it in _below(condition, path)]
+        may = [self._may_become(it, place, wanted=goal) for place, it in _children(condition, path)]
         one_is_enough = isinstance(condition, OrCondition) is wanted
         return any(may) if one_is_enough else bool(may) and all(may)
 
     def _joined(self, condition: AndCondition | OrCondition, path: str, *, each: bool) -> Node:
         decisive = isinstance(condition, OrCondition)
         one_by_one = each and decisive
-        below = _below(condition, path)
+        below = _children(condition, path)
         evaluated = [self.node(child, place, each=one_by_one) for place, child in below]
         values = [node.holds for node in evaluated]
         holds = decisive if decisive in values else (None if None in values else not decisive)
@@ -376,14 +376,14 @@ class _Evaluation:
             fresh=holds is True and any(node.fresh for node in true),
             consumes={key: value for node in true for key, value in node.consumes.items()},
             upstream=tuple(dict.fromkeys(id_ for node in true for id_ in node.upstream)),
-            may_gather=all(node.may_gather for node in true if node.fresh),
+            can_accumulate=all(node.can_accumulate for node in true if node.fresh),
         )
 
     def _level(self, condition: Condition, path: str, holds: bool | None, why: str) -> Node:
         fresh = holds is True and path not in self._seen
         consumes = {path: True} if holds else {}
         return Node(
-            path, condition.type, holds, why, fresh=fresh, consumes=consumes, may_gather=True
+            path, condition.type, holds, why, fresh=fresh, consumes=consumes, can_accumulate=True
         )
 
     def _task(self, condition: TaskDone | TaskFailed, path: str, *, each: bool) -> Node:
@@ -423,7 +423,7 @@ class _Evaluation:
             return Node(path, condition.type, False, "unchanged", {"files": len(files)})
         facts = {"changed": len(names), "names": names[:5]}
         return Node(
-            path, condition.type, True, "changed", facts, True, {path: files}, may_gather=True
+            path, condition.type, True, "changed", facts, True, {path: files}, can_accumulate=True
         )
 
 
@@ -440,6 +440,6 @@ def _blocked_by(condition: Condition, path: str, nodes: dict[str, Node]) -> str 
         return None
     if condition.type in _NEVER:
         return node.facts["subject"] if node.why in _NEVER[condition.type] else None
-    below = [_blocked_by(child, place, nodes) for place, child in _below(condition, path)]
+    below = [_blocked_by(child, place, nodes) for place, child in _children(condition, path)]
     is_never = any(below) if condition.type == "and" else condition.type == "or" and all(below)
     return next(filter(None, below), None) if is_never else None

@@ -1,8 +1,8 @@
 """Decides whether a trigger fires, and its next state. Pure: takes facts and `now`.
 
-`take_up` accepts a new or edited definition, `decide` decides whether it fires, `after_firing`
-gives the state afterwards. Callers write the state. A run's id is derived from trigger and slot, so
-the same decision gives the same run.
+`accept_definition` takes a new or edited trigger into effect, `decide` decides whether it fires,
+`after_firing` gives the state afterwards. Callers write the state. A run's id is derived from
+trigger and slot, so the same decision gives the same run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mimikit.protocol.triggers import (
 from mimikit.triggers import conditions, schedule
 from mimikit.triggers.conditions import Verdict
 
-LOOK_AGAIN = timedelta(seconds=60)
+RECHECK_EVERY = timedelta(seconds=60)
 """Recheck interval of a condition that waits for a run to end, in case the event is lost."""
 POLL_EVERY = timedelta(seconds=2)
 """Poll interval of files without kernel events."""
@@ -39,13 +39,13 @@ class TriggerFacts(conditions.ConditionFacts, Protocol):
 
     zone: ZoneInfo
     """The workspace's, for cron lines without a zone."""
-    answers_last: timedelta
+    answer_ttl: timedelta
 
-    def is_settled(self, slot: str, run: Task) -> bool:
+    def was_handled(self, slot: str, run: Task) -> bool:
         """Whether this slot has already run or been skipped (before a crash or a clock jump)."""
         ...
 
-    def is_blind(self) -> bool:
+    def needs_polling(self) -> bool:
         """Whether files of the condition may change without a kernel event."""
         ...
 
@@ -71,23 +71,23 @@ class Decision:
     more: bool = False
     """Whether events remain for another firing."""
     skipped: SkippedSlot | None = None
-    lost_to: str | None = None
+    failed_task: str | None = None
     """The failed or canceled task of the previous step: this one can never run."""
-    is_over: bool = False
+    is_finished: bool = False
     """Its only slot has run: remove the trigger."""
-    is_early: bool = False
+    not_due: bool = False
     asks: dict[str, str] = field(default_factory=dict[str, str])
     """llm_eval prompts to answer, by node path."""
     waits_for: str | None = None
     """The live run whose end it waits for."""
-    look_at: datetime | None = None
+    next_check_at: datetime | None = None
     """When to recheck without an event."""
 
 
 # ---- a new definition
 
 
-def take_up(
+def accept_definition(
     trigger: Trigger,
     before: Trigger | None,
     state: TriggerState,
@@ -100,7 +100,7 @@ def take_up(
 
     `before`: the previously accepted one. `is_new`: this one differs from it.
     """
-    state = _accepted(trigger, before, state, now, zone) if is_new else state
+    state = _with_definition(trigger, before, state, now, zone) if is_new else state
     skipped: SkippedSlot | None = None
     plan, slot = trigger.schedule, state.next_run_at
     if not trigger.enabled:
@@ -109,7 +109,7 @@ def take_up(
         if plan is not None and plan.run_at is None and slot is not None and slot <= now:
             missed = schedule.count_slots_after(plan, slot, now=now, zone=zone)
             skipped = SkippedSlot(time_text(slot), "paused", missed)
-            state = state.but(next_run_at=_following(trigger, slot, now, zone))
+            state = state.but(next_run_at=_next_slot(trigger, slot, now, zone))
         # Earlier failures do not count.
         state = state.but(paused=False, paused_by=None, failure_streak=0, last_failure=None)
     if plan is not None and (trigger.enabled or state.next_run_at is None):
@@ -126,7 +126,7 @@ def take_up(
     return Decision(state, skipped=skipped)
 
 
-def _accepted(
+def _with_definition(
     trigger: Trigger, before: Trigger | None, state: TriggerState, now: datetime, zone: ZoneInfo
 ) -> TriggerState:
     """The state with this definition accepted; the progress of edited parts is reset."""
@@ -158,7 +158,7 @@ def decide(trigger: Trigger, state: TriggerState, facts: TriggerFacts, now: date
         return decide_condition(trigger, trigger.condition, state, facts, now)
     if trigger.schedule is not None and state.next_run_at is not None:
         return decide_slot(trigger, trigger.schedule, state.next_run_at, state, facts, now)
-    return Decision(state, is_early=True)
+    return Decision(state, not_due=True)
 
 
 def decide_slot(
@@ -174,19 +174,21 @@ def decide_slot(
     A missed slot runs late, once; the slots missed after it are counted, not run.
     """
     if slot > now:
-        return Decision(state, is_early=True)
+        return Decision(state, not_due=True)
     name = time_text(slot)
     run = make_run(trigger, name, now)
     missed = schedule.count_slots_after(plan, slot, now=now, zone=facts.zone)
-    following = _following(trigger, slot, now, facts.zone)
-    if facts.is_settled(name, run):
-        is_over = plan.run_at is not None
-        return Decision(state.but(next_run_at=following), is_over=is_over, look_at=following)
+    following = _next_slot(trigger, slot, now, facts.zone)
+    if facts.was_handled(name, run):
+        is_finished = plan.run_at is not None
+        return Decision(
+            state.but(next_run_at=following), is_finished=is_finished, next_check_at=following
+        )
     if plan.run_at is None and _would_overlap(trigger, state, facts):
         return Decision(
             state.but(last_verdict="skipped", next_run_at=following),
             skipped=SkippedSlot(name, "overlap", missed),
-            look_at=following,
+            next_check_at=following,
         )
     firing = FiringIntent(slot=name, task=run, fired_at=now, planned_at=slot, missed=missed)
     return Decision(state, firing=firing)
@@ -209,14 +211,14 @@ def decide_condition(
         verdicts=_verdicts(state, verdict, now),
         blocked_by=verdict.blocked_by,
     )
-    if trigger.once and (lost_to := verdict.lost_to) is not None:
-        return Decision(evaluated, lost_to=lost_to)
+    if trigger.once and (failed_task := verdict.failed_task) is not None:
+        return Decision(evaluated, failed_task=failed_task)
     cooldown_end = conditions.cooldown_end(cooldown, state.last_triggered_at)
     if cooldown_end is not None and cooldown_end > now:
         outcome = "cooling" if verdict.root.holds else "waits"
-        return Decision(evaluated.but(last_verdict=outcome), look_at=cooldown_end)
+        return Decision(evaluated.but(last_verdict=outcome), next_check_at=cooldown_end)
     # File changes wait for the previous run to end. Results do not: each fires separately.
-    can_wait = verdict.root.holds and verdict.root.may_gather
+    can_wait = verdict.root.holds and verdict.root.can_accumulate
     waits_for = (
         evaluated.last_task_id if can_wait and _would_overlap(trigger, evaluated, facts) else None
     )
@@ -234,7 +236,7 @@ def decide_condition(
         evaluated,
         asks={path: prompts[path] for path in verdict.open_questions},
         waits_for=waits_for,
-        look_at=_next_look(evaluated, facts, now, waits_for),
+        next_check_at=_next_poll(evaluated, facts, now, waits_for),
     )
 
 
@@ -282,7 +284,7 @@ def after_firing(
         firing=None,
         last_run_at=now,
         last_triggered_at=now,
-        next_run_at=_following(trigger, firing.planned_at, now, zone),
+        next_run_at=_next_slot(trigger, firing.planned_at, now, zone),
         fire_count=state.fire_count + 1,
         last_task_id=firing.task.id,
         last_verdict="ran",
@@ -292,28 +294,28 @@ def after_firing(
     )
 
 
-def look_after_firing(
+def next_check_after_firing(
     trigger: Trigger, fired: TriggerState, facts: TriggerFacts, now: datetime
 ) -> datetime | None:
     """When to check next: the next slot, the end of the cooldown, or the next poll."""
     if trigger.condition is None:
         return fired.next_run_at
     cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
-    return conditions.cooldown_end(cooldown, now) or _next_look(fired, facts, now)
+    return conditions.cooldown_end(cooldown, now) or _next_poll(fired, facts, now)
 
 
-def _next_look(
+def _next_poll(
     state: TriggerState, facts: TriggerFacts, now: datetime, waits_for: str | None = None
 ) -> datetime | None:
-    times = [now + LOOK_AGAIN] if waits_for is not None else []
-    if facts.is_blind():
+    times = [now + RECHECK_EVERY] if waits_for is not None else []
+    if facts.needs_polling():
         hopeless = any(verdict.why == "too_many" for verdict in state.verdicts.values())
-        times.append(now + (LOOK_AGAIN if hopeless else POLL_EVERY))
-    times += [answer.at + facts.answers_last for answer in state.answers.values()]
+        times.append(now + (RECHECK_EVERY if hopeless else POLL_EVERY))
+    times += [answer.at + facts.answer_ttl for answer in state.answers.values()]
     return min((time for time in times if time > now), default=None)
 
 
-def _following(
+def _next_slot(
     trigger: Trigger, slot: datetime | None, now: datetime, zone: ZoneInfo
 ) -> datetime | None:
     if trigger.schedule is None or slot is None:

@@ -75,7 +75,7 @@ def check(trigger: Trigger) -> None:
     expected = type_of(trigger.schedule)
     if trigger.type != expected:
         raise BadInput(
-            f"type: expected {expected!r}, as the schedule or condition says; got {trigger.type!r}",
+            f"type: expected {expected!r} by its schedule or condition, got {trigger.type!r}",
             field="type",
         )
 

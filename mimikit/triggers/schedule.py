@@ -177,7 +177,7 @@ def check_cron(expression: str) -> None:
         ) from None
     coming = cron_times(expression, datetime(2026, 1, 1, tzinfo=UTC), UTC_ZONE)
     if next(coming, None) is None:
-        raise BadInput(f"cron: {expression!r} has no time to come", field="schedule.cron")
+        raise BadInput(f"cron: {expression!r} has no future time", field="schedule.cron")
 
 
 def cron_times(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime]:

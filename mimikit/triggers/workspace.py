@@ -29,7 +29,7 @@ class TooManyFiles(Exception): ...
 
 
 class Workspace(Protocol):
-    def look(self, pattern: Pattern) -> Seen | None:
+    def list_files(self, pattern: Pattern) -> Seen | None:
         """The matching files; None: too many."""
         ...
 
@@ -43,16 +43,17 @@ class Workspace(Protocol):
 
 
 class FolderWorkspace:
-    """The folder `root` without `closed`, the state folder. Unreadable files are ignored."""
+    """The folder `root` without the state folder. Unreadable files are ignored."""
 
-    def __init__(self, root: Path, closed: Path) -> None:
+    def __init__(self, root: Path, state_folder: Path) -> None:
         self.root = root
-        self._closed, self._really_closed = str(closed), os.path.realpath(closed)
+        self._state_folder = str(state_folder)
+        self._real_state_folder = os.path.realpath(state_folder)
 
     def base_of(self, pattern: Pattern) -> Path:
         return self.root / pattern.base
 
-    def look(self, pattern: Pattern) -> Seen | None:
+    def list_files(self, pattern: Pattern) -> Seen | None:
         """A plain path that is a folder matches all files below it."""
         files: Seen = {}
         left = MAX_BYTES
@@ -70,7 +71,7 @@ class FolderWorkspace:
         if pattern.is_plain:
             base = self.base_of(pattern)
             # pathlib raises at an invalid name.
-            return not self.is_closed(base) and os.path.exists(base)  # noqa: PTH110
+            return not self.is_in_state_folder(base) and os.path.exists(base)  # noqa: PTH110
         try:
             return next(self._entries(pattern), None) is not None
         except TooManyFiles:
@@ -82,7 +83,7 @@ class FolderWorkspace:
 
     def _entries(self, pattern: Pattern) -> Iterator[tuple[str, os.stat_result]]:
         base = self.base_of(pattern)
-        if self.is_closed(base):
+        if self.is_in_state_folder(base):
             return
         try:
             # The base of a glob is followed where it is a link.
@@ -92,7 +93,7 @@ class FolderWorkspace:
         if S_ISDIR(stat.st_mode):
             yield from self._below(pattern, str(base))
         elif pattern.is_plain:
-            yield _shown(pattern.base), stat
+            yield _display_name(pattern.base), stat
 
     def _below(self, pattern: Pattern, base: str) -> Iterator[tuple[str, os.stat_result]]:
         folders, left = [(base, "")], MAX_ENTRIES
@@ -106,20 +107,20 @@ class FolderWorkspace:
                 name = f"{below}{entry.name}"
                 try:
                     if entry.is_dir(follow_symlinks=False):
-                        if pattern.enters(name) and not self.is_closed(entry.path):
+                        if pattern.enters(name) and not self.is_in_state_folder(entry.path):
                             folders.append((entry.path, f"{name}/"))
                     elif _matches(pattern, name, entry):
-                        yield _shown(name), entry.stat(follow_symlinks=False)
+                        yield _display_name(name), entry.stat(follow_symlinks=False)
                 except OSError:
                     continue
 
     def folders_in(self, folder: Path) -> list[Path]:
         return [Path(e.path) for e in _listed(str(folder)) if e.is_dir(follow_symlinks=False)]
 
-    def is_closed(self, path: str | Path) -> bool:
+    def is_in_state_folder(self, path: str | Path) -> bool:
         """Whether it is the state folder or in it, links resolved."""
         really = os.path.realpath(path)
-        return _is_in(str(path), self._closed) or _is_in(really, self._really_closed)
+        return _is_in(str(path), self._state_folder) or _is_in(really, self._real_state_folder)
 
 
 def _is_in(path: str, folder: str) -> bool:
@@ -132,7 +133,7 @@ def is_folder(path: str | Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     """A name as text; bytes that are not UTF-8 are escaped."""
     return os.fsencode(name).decode(errors="backslashreplace")
 
@@ -170,7 +171,7 @@ RESCAN_S = 60.0
 class TriggerWatch(Protocol):
     def set(self, trigger_id: str, patterns: tuple[Pattern, ...]) -> None: ...
 
-    def is_blind(self, trigger_id: str) -> bool:
+    def needs_polling(self, trigger_id: str) -> bool:
         """Whether files of this trigger may change without an event, so that it must poll."""
         ...
 
@@ -184,19 +185,19 @@ class FileWatch:
         self._guard = threading.RLock()
         self._folders: dict[str, list[Watcher]] = {}
         self._listeners: dict[str, Callable[[list[str] | None], None]] = {}
-        self._of: dict[str, tuple[Pattern, ...]] = {}
-        self._blind: set[str] = set()
+        self._patterns: dict[str, tuple[Pattern, ...]] = {}
+        self._unwatched: set[str] = set()
         """Folders without kernel events."""
-        self._cut_off: set[str] = set()
+        self._over_limit: set[str] = set()
         """Triggers with more than MAX_FOLDERS folders; they poll."""
         self._watch: FolderWatch | None = None
 
     def set(self, trigger_id: str, patterns: tuple[Pattern, ...]) -> None:
         with self._guard:
-            if self._of.get(trigger_id, ()) == patterns:
+            if self._patterns.get(trigger_id, ()) == patterns:
                 return
-            if self._of.pop(trigger_id, None) is not None:
-                self._cut_off.discard(trigger_id)
+            if self._patterns.pop(trigger_id, None) is not None:
+                self._over_limit.discard(trigger_id)
                 for folder, watchers in list(self._folders.items()):
                     self._folders[folder] = [
                         entry for entry in watchers if entry.trigger_id != trigger_id
@@ -204,15 +205,15 @@ class FileWatch:
                     if not self._folders[folder]:
                         self._drop(folder)
             if patterns:
-                self._of[trigger_id] = patterns
+                self._patterns[trigger_id] = patterns
             for pattern in patterns:
-                self._begin(Watcher(trigger_id, pattern))
+                self._watch_pattern(Watcher(trigger_id, pattern))
 
-    def is_blind(self, trigger_id: str) -> bool:
+    def needs_polling(self, trigger_id: str) -> bool:
         with self._guard:
-            return trigger_id in self._cut_off or any(
+            return trigger_id in self._over_limit or any(
                 trigger_id == watcher.trigger_id
-                for name in self._blind
+                for name in self._unwatched
                 for watcher in self._folders[name]
             )
 
@@ -222,12 +223,12 @@ class FileWatch:
 
     def _drop(self, folder: str) -> None:
         del self._folders[folder]
-        self._blind.discard(folder)
+        self._unwatched.discard(folder)
         listener = self._listeners.pop(folder)
         if self._watch is not None:
             self._watch.unwatch(folder, listener)
 
-    def _drop_gone(self, folder: str) -> bool:
+    def _drop_deleted(self, folder: str) -> bool:
         """Stop watching a deleted folder and its subfolders; its parent reports a new one."""
         parent = str(Path(folder).parent)
         if folder not in self._folders or parent not in self._folders or is_folder(folder):
@@ -236,7 +237,7 @@ class FileWatch:
             self._drop(name)
         return True
 
-    def _begin(self, watcher: Watcher) -> None:
+    def _watch_pattern(self, watcher: Watcher) -> None:
         """Watch the existing folders down to a pattern's base, and those below it.
 
         Starts at the workspace, or at the nearest existing folder.
@@ -247,24 +248,24 @@ class FileWatch:
             # Each is watched before the next is checked for.
             if not folder.is_relative_to(top):
                 continue
-            if not is_folder(folder) or self._workspace.is_closed(folder):
+            if not is_folder(folder) or self._workspace.is_in_state_folder(folder):
                 return
             if watcher.pattern.is_plain and folder == base and folder.is_symlink():
                 return  # the link itself matches, and its folder reports changes of it
             self._watch_folder(str(folder), watcher)
-        self._enter(watcher, base)
+        self._watch_subfolders(watcher, base)
 
-    def _enter(self, watcher: Watcher, first: Path) -> None:
+    def _watch_subfolders(self, watcher: Watcher, first: Path) -> None:
         """Watch a folder at or below the base, and its subfolders that may contain matches."""
         pattern, base = watcher.pattern, self._workspace.base_of(watcher.pattern)
         waiting = [first]
         while waiting:
             folder = waiting.pop()
-            if self._workspace.is_closed(folder):
+            if self._workspace.is_in_state_folder(folder):
                 continue
             self._watch_folder(str(folder), watcher)
             if len(self._folders) >= MAX_FOLDERS and waiting:
-                self._cut_off.add(watcher.trigger_id)
+                self._over_limit.add(watcher.trigger_id)
                 return
             waiting += [  # listed after it is watched, so that none is missed
                 path
@@ -284,9 +285,9 @@ class FileWatch:
             self._listeners[folder] = functools.partial(self._on_change, folder)
             is_watched = self._watch.watch(folder, self._listeners[folder])
         if is_watched or not is_folder(folder):
-            self._blind.discard(folder)
+            self._unwatched.discard(folder)
         else:
-            self._blind.add(folder)
+            self._unwatched.add(folder)
 
     def _on_change(self, folder: str, names: list[str] | None) -> None:
         """`names`: the changed entries of the folder; None: unknown, rescan."""
@@ -294,15 +295,15 @@ class FileWatch:
         with self._guard:
             watchers = list(self._folders.get(folder, ()))
             paths = [Path(folder, name) for name in names or ()]
-            self._drop_gone(folder)
-            deleted = {path for path in paths if self._drop_gone(str(path))}
+            self._drop_deleted(folder)
+            deleted = {path for path in paths if self._drop_deleted(str(path))}
             for each in watchers:
                 if names is None:
                     concerned.add(each.trigger_id)
                     if self._workspace.base_of(each.pattern) not in Path(folder).parents:
-                        self._begin(each)
+                        self._watch_pattern(each)
                     elif is_folder(folder):
-                        self._enter(each, Path(folder))
+                        self._watch_subfolders(each, Path(folder))
                 for path in paths:  # no early exit: each new folder must be watched
                     if self._concerns(each, path, was_folder=path in deleted):
                         concerned.add(each.trigger_id)
@@ -313,7 +314,7 @@ class FileWatch:
         """Whether a changed path may match the pattern; also watches new folders."""
         pattern, base = watcher.pattern, self._workspace.base_of(watcher.pattern)
         if path == base or path in base.parents:
-            self._begin(watcher)
+            self._watch_pattern(watcher)
             return True
         if base not in path.parents:
             return False
@@ -321,7 +322,7 @@ class FileWatch:
         if is_folder(path) and not path.is_symlink():
             if not pattern.enters(below):
                 return False
-            self._enter(watcher, path)
+            self._watch_subfolders(watcher, path)
             return True
         if pattern.is_plain or was_folder:
             return pattern.enters(below)

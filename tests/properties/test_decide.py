@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mimikit.protocol.models import Task
 from mimikit.protocol.triggers import FiringIntent, Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions
-from mimikit.triggers.decide import after_firing, decide, make_run, take_up
+from mimikit.triggers.decide import accept_definition, after_firing, decide, make_run
 from tests.properties.test_conditions import TREES
 from tests.triggers.naive_condition import World
 
@@ -28,7 +28,7 @@ class Facts(World):
     """What is decided by: tasks and files by name, runs, lines of slots."""
 
     zone: ZoneInfo = ZONE
-    answers_last: timedelta = timedelta(seconds=60)
+    answer_ttl: timedelta = timedelta(seconds=60)
     runs: dict[str, Task] = field(default_factory=dict[str, Task])
     live: set[str] = field(default_factory=set[str])
     ran: list[str] = field(default_factory=list[str])
@@ -39,13 +39,13 @@ class Facts(World):
     def is_live(self, task_id: str) -> bool:
         return task_id in self.live
 
-    def is_settled(self, slot: str, run: Task) -> bool:
+    def was_handled(self, slot: str, run: Task) -> bool:
         return slot == self.newest or run.id in self.runs
 
     def trace_of(self, task_id: str) -> str | None:
         return f"trace-{task_id}"
 
-    def is_blind(self) -> bool:
+    def needs_polling(self) -> bool:
         return self.blind
 
 
@@ -70,7 +70,9 @@ class Life:
             self.carry_out(self.state.firing, STEPS)
         if not self.is_gone:
             is_new = self.state.last_good != self.trigger.to_dict()
-            taken = take_up(self.trigger, None, self.state, self.now, is_new=is_new, zone=ZONE)
+            taken = accept_definition(
+                self.trigger, None, self.state, self.now, is_new=is_new, zone=ZONE
+            )
             self.told(taken.skipped and taken.skipped.slot, self.facts.skipped)
             self.state = taken.state
 
@@ -88,9 +90,9 @@ class Life:
             if dies_at:
                 self.state = decided.state.but(firing=decided.firing)
                 self.carry_out(decided.firing, dies_at - 1)
-        elif not decided.is_early:
+        elif not decided.not_due:
             self.told(decided.skipped and decided.skipped.slot, self.facts.skipped)
-            self.is_gone |= decided.is_over
+            self.is_gone |= decided.is_finished
             self.state = decided.state
         if dies_at <= STEPS:
             self.start()
@@ -206,4 +208,4 @@ def test_a_second_look_at_the_same_moment_fires_nothing_more_by_the_clock(
     life.now += timedelta(seconds=later_s)
     life.look(STEPS + 2)
     if life.trigger.condition is None and not life.is_gone and life.trigger.enabled:
-        assert decide(life.trigger, life.state, life.facts, life.now).is_early
+        assert decide(life.trigger, life.state, life.facts, life.now).not_due

@@ -25,7 +25,7 @@ class Desk:
         if self.files.pop(name, None):
             self._tell(name)
 
-    def look(self, pattern: Pattern) -> Seen | None:
+    def list_files(self, pattern: Pattern) -> Seen | None:
         return {name: list(entry) for name, entry in self.files.items() if _meant(pattern, name)}
 
     def exists(self, pattern: Pattern) -> bool:
@@ -37,7 +37,7 @@ class Desk:
     def set(self, trigger_id: str, patterns: tuple[Pattern, ...]) -> None:
         self._watched[trigger_id] = patterns
 
-    def is_blind(self, trigger_id: str) -> bool:
+    def needs_polling(self, trigger_id: str) -> bool:
         return self.blind and bool(self._watched.get(trigger_id))
 
     def _tell(self, name: str) -> None:

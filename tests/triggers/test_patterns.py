@@ -38,7 +38,7 @@ def tree() -> Iterator[str]:
 def found(root: str, pattern: str) -> set[str]:
     """What `look` finds, as paths below the root."""
     parsed = parse(pattern)
-    seen = FolderWorkspace(Path(root), Path(root, ".mimikit")).look(parsed)
+    seen = FolderWorkspace(Path(root), Path(root, ".mimikit")).list_files(parsed)
     assert seen is not None
     base = "" if parsed.base == "." or parsed.is_plain else f"{parsed.base}/"
     return {f"{base}{name}" for name in seen}

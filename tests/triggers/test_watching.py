@@ -167,19 +167,19 @@ def test_deeply_nested_folders_do_not_block(desk: Desk) -> None:
         desk.set("t", "src/**/*.py")
         assert len(desk.watch._folders) < MAX_DEPTH + 10
         (src / "x.py").touch()
-        assert list(desk.workspace.look(parse("src/**/*.py")) or ()) == ["x.py"]
+        assert list(desk.workspace.list_files(parse("src/**/*.py")) or ()) == ["x.py"]
         desk.after(desk.write("src/deep/deep/y.py"))
 
 
 def test_a_base_that_does_not_exist_yet_is_waited_for(desk: Desk) -> None:
     desk.set("t", "one/two/three/*.txt")
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
     desk.after(lambda: desk.make("one"))
     desk.after(lambda: desk.make("one/two/three"))
     desk.after(desk.write("one/two/three/x.txt"))
     desk.silent(desk.write("one/two/x.txt"))
     desk.silent(desk.write("one/x.txt"))
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
 
 
 def test_a_folder_removed_and_made_again_is_watched_again(desk: Desk) -> None:
@@ -272,10 +272,10 @@ def test_a_base_that_is_a_link_is_polled(desk: Desk) -> None:
     desk.make("other")
     (desk.root / "src").symlink_to("other", target_is_directory=True)
     desk.set("t", "src/*.py")
-    assert desk.watch.is_blind("t")
-    assert not desk.watch.is_blind("mark")
+    assert desk.watch.needs_polling("t")
+    assert not desk.watch.needs_polling("mark")
     desk.set("t", "other/*.py")
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
 
 
 def test_files_outside_of_the_workspace_are_watched_by_their_whole_path(
@@ -299,12 +299,12 @@ def test_without_inotify_the_triggers_are_polled(
     desk = Desk(tmp_path)
     desk.make("src")
     desk.set("t", "src/**/*.py")
-    assert desk.watch.is_blind("t")
+    assert desk.watch.needs_polling("t")
     desk.after(desk.write("src/x.py"))  # its folder's time tells of a new name
     desk.after(lambda: desk.make("src/lib"))
     desk.after(desk.write("src/lib/y.py"))
     desk.set("t")
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")
     desk.watch.close()
 
 
@@ -315,10 +315,10 @@ def test_a_trigger_with_too_many_folders_is_polled(
     for name in "abcdef":
         desk.make(f"src/{name}")
     desk.set("t", "src/**/*.py")
-    assert desk.watch.is_blind("t")
+    assert desk.watch.needs_polling("t")
     for name in "abcdef":
         desk.set(name, f"src/{name}/*.py")
-    assert desk.watch.is_blind("t")
-    assert not any(desk.watch.is_blind(name) for name in "abcdef")
+    assert desk.watch.needs_polling("t")
+    assert not any(desk.watch.needs_polling(name) for name in "abcdef")
     desk.set("t", "src/a/*.py")
-    assert not desk.watch.is_blind("t")
+    assert not desk.watch.needs_polling("t")

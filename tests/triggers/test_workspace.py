@@ -39,7 +39,7 @@ def write(root: Path, *names: str) -> None:
 
 
 def names(here: FolderWorkspace, pattern: str) -> set[str]:
-    seen = here.look(parse(pattern))
+    seen = here.list_files(parse(pattern))
     assert seen is not None
     return set(seen)
 
@@ -55,7 +55,7 @@ def test_a_plain_folder_means_all_files_below_it_but_hidden_ones(
 
 def test_missing_files_are_not_found(here: FolderWorkspace) -> None:
     for pattern in ("no", "no/**", "a.txt/*", "a.txt/x", "x" * 300, f"{'y' * 300}/*", "no*"):
-        assert here.look(parse(pattern)) == {}
+        assert here.list_files(parse(pattern)) == {}
         assert not here.exists(parse(pattern))
 
 
@@ -82,8 +82,10 @@ def test_links_are_followed_only_as_the_base_of_a_glob(here: FolderWorkspace, ro
     assert names(here, "src/loop/**/*.py") == {"src/x.py", "src/lib/y.py"}  # named: it is meant
     for link in sorted(links):
         stat = (root / "src" / link).lstat()
-        assert here.look(parse(f"src/{link}")) == {f"src/{link}": [stat.st_mtime_ns, stat.st_size]}
-        assert (here.look(parse("src/**")) or {})[link] == [stat.st_mtime_ns, stat.st_size]
+        assert here.list_files(parse(f"src/{link}")) == {
+            f"src/{link}": [stat.st_mtime_ns, stat.st_size]
+        }
+        assert (here.list_files(parse("src/**")) or {})[link] == [stat.st_mtime_ns, stat.st_size]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_the_state_folder_is_unreachable_by_any_path(
     (root / "door").symlink_to(".mimikit", target_is_directory=True)
     (root / "up").symlink_to(".", target_is_directory=True)
     meant = parse(pattern.format(root=root))
-    assert here.look(meant) == {}
+    assert here.list_files(meant) == {}
     assert not here.exists(meant)
 
 
@@ -122,7 +124,7 @@ def test_unreadable_files_are_not_found(here: FolderWorkspace, root: Path) -> No
     try:
         assert names(here, "*/**") == {"src/x.py", "src/lib/y.py", "open/z"}
         for pattern in ("shut/inner/x", "shut/inner", "shut/*", "dark/y", "dark/*"):
-            assert here.look(parse(pattern)) == {}
+            assert here.list_files(parse(pattern)) == {}
             assert not here.exists(parse(pattern))
         assert here.folders_in(root / "shut") == []
     finally:
@@ -160,10 +162,10 @@ def test_too_many_files_are_distinguished_from_none(root: Path) -> None:
     for number in range(1, workspace.MAX_FILES):
         os.link(root / "big/0", root / "big" / str(number))
     here = FolderWorkspace(root, root / ".mimikit")
-    assert len(here.look(parse("big/*")) or ()) == workspace.MAX_FILES
+    assert len(here.list_files(parse("big/*")) or ()) == workspace.MAX_FILES
     write(root, "big/one more")
     for pattern in ("big/*", "**", "big", "."):
-        assert here.look(parse(pattern)) is None
+        assert here.list_files(parse(pattern)) is None
         assert here.exists(parse(pattern))
     assert names(here, "big/1?") == {f"1{digit}" for digit in range(10)}
 
@@ -174,8 +176,8 @@ def test_a_record_of_long_names_stays_small(root: Path) -> None:
     for number in range(1, 2500):
         os.link(root / deep / "0", root / deep / str(number))
     here = FolderWorkspace(root, root / ".mimikit")
-    assert here.look(parse("**")) is None
-    found = here.look(parse(f"{deep}/*"))
+    assert here.list_files(parse("**")) is None
+    found = here.list_files(parse(f"{deep}/*"))
     assert found
     assert len(json.dumps(found)) < workspace.MAX_BYTES
 
