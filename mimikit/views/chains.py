@@ -105,7 +105,7 @@ class ChainTrigger:
     def waits_for(self) -> dict[str, str]:
         """The ids that its condition names → the event it waits for."""
         condition = self.trigger and self.trigger.condition
-        leaves = [leaf.condition for leaf in conditions.walk(condition)] if condition else []
+        leaves = [leaf for _, leaf in conditions.walk(condition)] if condition else []
         return {
             leaf.params.task_id: leaf.type
             for leaf in leaves
