@@ -42,7 +42,7 @@ def engines_of(state: State) -> list[Engine]:
     from mimikit.sandbox import programs
 
     settings = state.settings
-    programs.refuse_below(state.workspace)
+    programs.exclude(state.workspace)
     for name in ("bwrap", "codex", "opencode", "bash"):
         programs.find(name)
     return [
@@ -330,13 +330,13 @@ class ConsumerApp:
 
     def run(self, say: Callable[[str], None] = lambda _line: None) -> int:
         """Recover and serve until stopped; gives the exit code. `say` prints to the terminal."""
-        from mimikit.engines.process_marks import state_id, sweep_leftovers
+        from mimikit.engines.process_marks import kill_orphans, state_id
         from mimikit.roles.scratch import sweep_scratch
         from mimikit.runner.consumer import end_with_threads
 
         end_with_threads(self._crash)
         state, store, core = self.state, self.store, self.core
-        if ended := sweep_leftovers(state_id(state.path)):
+        if ended := kill_orphans(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
         self._rest_after_crashes(say)

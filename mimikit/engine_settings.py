@@ -1,4 +1,4 @@
-"""Settings of each engine: tables of config.toml, with the unit in each name."""
+"""Settings of the engines: tables of config.toml."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class SettingsSection(BaseModel):
-    """A table of config.toml; a key it does not know is an error."""
+    """A table of config.toml; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PriceSettings(SettingsSection):
-    """`price = {input = 2, cached_input = 0.5, output = 8}`: of a million tokens each."""
+    """`price = {input = 2, cached_input = 0.5, output = 8}`, per million tokens."""
 
     input: Price
     cached_input: Price | None = None

@@ -1,4 +1,4 @@
-"""Who may do what, decided by `origin` (whose words) and `by_user` (no model in between). Pure."""
+"""Access rules by `origin` (whose words) and `by_user` (the user's own, not a model's). Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Literal, TypeVar
 from mimikit.errors import BadInput, Refused
 
 USER_ORIGINS = frozenset({"cli", "http", "file", "builtin"})
-"""The user's own words."""
 MODEL_ORIGINS = frozenset({"teller", "planner", "self_awake"})
 AT_THE_MACHINE = frozenset({"cli", "file"})
-_WORDS = frozenset({"prompt", "profile"})
+_CONTENT_FIELDS = frozenset({"prompt", "profile"})
 YES = frozenset({"yes", "y", "ok", "okay", "好", "好的", "可以", "是", "是的", "行"})
 NO = frozenset({"no", "n", "不", "不用", "不用了", "不要", "算了"})
-"""Answers that decline a proposal, in lower case."""
-Who = TypeVar("Who", bound=str)
+OriginT = TypeVar("OriginT", bound=str)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -42,12 +40,12 @@ def check_tool(role: str, name: str) -> None:
 
 
 def is_by_user(engine: str, origin: str | None = None) -> bool:
-    """Whether a run passes on the user's words; with `origin` a model's Teller came before."""
+    """Whether a run acts on the user's own words; `origin`: that of its task."""
     return engine == "builtin" and (origin is None or origin in USER_ORIGINS)
 
 
 def origin_of(role: str, *, by_user: bool) -> Literal["builtin", "teller", "planner"]:
-    """The origin of what a run creates."""
+    """Of the tasks and triggers that a run creates."""
     if by_user:
         return "builtin"
     return "teller" if role == "teller" else "planner"
@@ -57,13 +55,13 @@ def origin_of(role: str, *, by_user: bool) -> Literal["builtin", "teller", "plan
 
 
 def is_confirmed(engine: str, options: Sequence[str], answer: str, *, by_user: bool) -> bool:
-    """Whether an answer makes a small model's proposal, its first option, the user's own words.
+    """Whether the user has confirmed the small model's proposal, so that it counts as theirs.
 
-    engine: the Planner's that asked. The option is what it proposes, whole, as code reads it; the
-    user has seen it and said yes, and no model passed that on.
+    The first option is the complete proposal, which the user has seen. `engine`: of the Planner
+    that asked.
     """
-    says_yes = answer.strip() in options[:1] or answer.strip().casefold() in YES
-    return by_user and engine == "local" and bool(options) and says_yes
+    is_yes = answer.strip() in options[:1] or answer.strip().casefold() in YES
+    return by_user and engine == "local" and bool(options) and is_yes
 
 
 def check_profile(profile: str, known: Iterable[str]) -> None:
@@ -82,22 +80,22 @@ def command_refusal(
     allow_commands: bool,
     allow_llm_commands: bool,
 ) -> str | None:
-    """Why a shell command may not run; None when it may. Decided when it is about to run.
+    """Why a shell command may not run now; None if it may.
 
-    trigger_origin: where the trigger of a run with the origin `trigger` comes from.
-    is_local: only this machine reaches the page, and did when it was asked for.
+    trigger_origin: the origin of its trigger, if `origin` is `trigger`.
+    is_local: only this machine can reach the page, now and when the task was created.
     """
     if origin == "trigger":
         origin = trigger_origin
     if not is_local and not allow_commands and origin not in AT_THE_MACHINE:
         return (
-            "commands from chat and HTTP are off while the page is served beyond this machine, "
-            "and stay off for what was asked meanwhile; web.allow_commands = true would change that"
+            "commands from chat and HTTP are off while other machines can reach the page, also "
+            "later for tasks created meanwhile; web.allow_commands = true would change that"
         )
     if origin not in USER_ORIGINS and not allow_llm_commands:
         return (
-            f"a command from {origin or 'nobody'} is not run: commands come from their owner; "
-            "allow_llm_commands = true would change that"
+            f"a command from {origin or 'an unknown origin'} is refused: only the owner may run "
+            "commands; allow_llm_commands = true would change that"
         )
     return None
 
@@ -111,50 +109,51 @@ def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) ->
 
 
 def variable_refusal(*, remote: bool) -> str | None:
-    """Why no environment variable may be named as a key: its endpoint gets its value."""
-    return "from afar the key itself, no variable, can be given" if remote else None
+    """Why an API key may not be named by its variable: the endpoint would get any variable."""
+    message = "from another machine give the key itself, not the name of a variable"
+    return message if remote else None
 
 
 def check_command_edit(profile: str, changed: Iterable[str], *, remote: bool) -> None:
-    """An owner's trigger would run the words of another machine as its own.
+    """Another machine may change a command's schedule and title, but not the command itself.
 
-    profile: the one it has afterwards. When it runs, and what it is called, may be changed.
+    profile: the one after the change.
     """
-    if remote and profile == "command" and not _WORDS.isdisjoint(changed):
-        raise Refused("commands are not changed from other machines")
+    if remote and profile == "command" and not _CONTENT_FIELDS.isdisjoint(changed):
+        raise Refused("commands cannot be changed from other machines")
 
 
-def edited_origin(origin: Who, by: Who, changed: Iterable[str]) -> Who:
-    """The origin of a trigger after a change: what the page wrote has the page's rights."""
-    is_pages = by == "http" and not _WORDS.isdisjoint(changed)
-    return by if is_pages and origin in AT_THE_MACHINE else origin
+def edited_origin(origin: OriginT, by: OriginT, changed: Iterable[str]) -> OriginT:
+    """The origin of a trigger after a change: content from the page has the page's rights."""
+    is_from_page = by == "http" and not _CONTENT_FIELDS.isdisjoint(changed)
+    return by if is_from_page and origin in AT_THE_MACHINE else origin
 
 
 def check_planned_profile(profile: str, *, by_user: bool, allow_llm_commands: bool) -> None:
     if profile == "command" and not by_user and not allow_llm_commands:
         raise Refused(
-            "the profile `command` is its owner's, and so is when a command's trigger runs; "
-            "use `standard`, or the owner sets allow_llm_commands"
+            "only the owner may use the profile `command`, or change when a command's trigger "
+            "runs; use `standard`, or the owner sets allow_llm_commands"
         )
 
 
 def check_cancel(*, is_command: bool, by_user: bool, allow_llm_commands: bool) -> None:
     if is_command and not by_user and not allow_llm_commands:
         raise Refused(
-            "a command is its owner's to cancel, and so is its trigger to remove: pause the "
-            "trigger, or ask the user to cancel it; allow_llm_commands = true would change that"
+            "only the owner may cancel a command or remove its trigger: pause the trigger, or ask "
+            "the user to cancel it; allow_llm_commands = true would change that"
         )
 
 
 def has_command_run(action: str, changed: Iterable[str]) -> bool:
-    """Whether a change of a command's trigger runs it or sets when."""
+    """Whether a change of a command's trigger affects its runs."""
     return action in ("run", "resume") or not {"title", "priority", "notify"}.issuperset(changed)
 
 
 def profile_change_refusal(origin: str, old: str, new: str) -> str | None:
-    """Why a trigger may not take a profile: it would run its maker's words as a command."""
+    """Why a trigger may not get a profile: its model-written prompt would run as a command."""
     if new == "command" and old != "command" and origin in MODEL_ORIGINS:
-        return "a model made this trigger: for a command make one of your own"
+        return "a model created this trigger: for a command create your own"
     return None
 
 
@@ -162,7 +161,7 @@ def profile_change_refusal(origin: str, old: str, new: str) -> str | None:
 
 
 def may_make_triggers(source_trigger_id: str | None, *, allow_triggers: bool) -> bool:
-    """A plan that a trigger started may only if that trigger allows it."""
+    """A plan started by a trigger may only if that trigger allows it."""
     return source_trigger_id is None or allow_triggers
 
 
@@ -177,23 +176,23 @@ def check_trigger_change(action: str, *, may_trigger: bool) -> None:
 
 
 def check_trigger_fields(changes: Iterable[str]) -> None:
-    given = list(changes)
-    odd = [name for name in given if name not in EDITABLE]
-    if odd or not given:
+    names = list(changes)
+    unknown = [name for name in names if name not in EDITABLE]
+    if unknown or not names:
         raise BadInput(
             f"changes: expected some of {', '.join(sorted(EDITABLE))}; "
-            f"got {', '.join(odd) or 'none'}",
+            f"got {', '.join(unknown) or 'none'}",
             field="changes",
         )
 
 
 def check_watched(folders: Iterable[str], *, by_user: bool) -> None:
-    """A model's condition may name paths below the workspace only."""
+    """A model's condition may only watch paths in the workspace."""
     outside = [folder for folder in folders if folder.startswith("/")]
     if outside and not by_user:
         raise Refused(f"expected a path below the workspace, got {outside[0]!r}")
 
 
 def is_confined(origin: str) -> bool:
-    """Whether a trigger's condition sees nothing outside the workspace, also through links."""
+    """Whether a trigger may not watch outside the workspace, also not through links."""
     return origin in MODEL_ORIGINS

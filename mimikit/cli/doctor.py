@@ -40,7 +40,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
-from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, outside_of_path
+from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, hidden_path_folders
 from mimikit.state import State
 from mimikit.triggers import registry
 from mimikit.views.base import View
@@ -274,12 +274,12 @@ def sandbox(state: State) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory() as place:
         (masked := Path(place, paths.STATE_FOLDER)).mkdir()
         worker = WorkerSandbox(settings, masked)
-        reason = worker.unavailable() or worker.unproved(BoxSpec(Path(place), Path(place)))
+        reason = worker.unavailable() or worker.why_unsafe(BoxSpec(Path(place), Path(place)))
     if reason is None:
         yield ok("sandbox", "a Worker can neither read nor write a state: tested")
     else:
         yield warning("sandbox", reason, "until then no agent works as a Worker")
-    if unseen := outside_of_path(settings, state.workspace):
+    if unseen := hidden_path_folders(settings, state.workspace):
         what = f"Workers do not see these folders of PATH: {', '.join(unseen)}"
         yield note("sandbox", what, "show those they need by `sandbox.show`")
 

@@ -221,7 +221,7 @@ class TimingOptions:
         zone = self.zone() if self.clock else None
         if self.at is not None:
             with errors_for("--at"):
-                here = requests.zone_named(zone) if zone else state.settings.zone
+                here = requests.time_zone(zone) if zone else state.settings.zone
                 result["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
         elif self.clock:
             with errors_for(self.clock[0]):
@@ -251,7 +251,7 @@ class TimingOptions:
 
     def zone(self) -> str | None:
         with errors_for("--tz"):
-            return requests.zone_named(self.tz).key if self.tz is not None else None
+            return requests.time_zone(self.tz).key if self.tz is not None else None
 
 
 def _pattern(path: str) -> str:

@@ -299,11 +299,11 @@ def engine_lines(engines: Mapping[str, EngineStatus]) -> dict[str, bool]:
 
 
 def waiting_reason(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
-    from mimikit.engines.registry import want_words
+    from mimikit.engines.registry import problem_words
 
     is_plain = engine.want in ("limited", "unreachable", "broken")  # the reason is for the log
     if is_plain or not engine.reason:
-        return one_line(want_words(engine, now, zone)["en"])
+        return one_line(problem_words(engine, now, zone)["en"])
     return one_line(engine.reason)
 
 
@@ -311,12 +311,12 @@ def waiting_lines(
     engines: Mapping[str, EngineStatus], now: datetime, zone: ZoneInfo
 ) -> Iterator[str]:
     """For each engine that something waits for: why, what waits, and what to do."""
-    from mimikit.engines.registry import want_words
+    from mimikit.engines.registry import problem_words
 
     for engine in engines.values():
         what = waiting_words(engine.messages, engine.tasks)
         if engine.state == "waiting" and what:
-            why = one_line(want_words(engine, now, zone)["en"])
+            why = one_line(problem_words(engine, now, zone)["en"])
             retry = f"`mimikit engine try {engine.engine}` tries it now"
             yield f"{why}; {what}; {retry}; `mimikit engine use builtin` goes on without it"
 

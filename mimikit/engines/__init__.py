@@ -1,1 +1,1 @@
-"""Who thinks: adapters that run one request and give one outcome."""
+"""The engines: adapters that execute a run and return its outcome."""

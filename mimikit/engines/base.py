@@ -1,4 +1,4 @@
-"""The contract of every engine: a run's spec in, one outcome out, events and tools on the way."""
+"""The engine interface: `run` takes a `RunSpec`, reports events, calls tools, gives an outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mimikit.errors import EngineError, ProgramLost, StorageError, shortage_of
 from mimikit.language.phrases import ResultNotice, Words
 from mimikit.protocol.models import (
     EndStatus,
-    EngineWant,
+    EngineProblem,
     FailureReason,
     Hit,
     InboxItem,
@@ -32,31 +32,31 @@ from mimikit.protocol.results import TaskResult
 EventKind = Literal[
     "output", "delta", "message", "tool", "command", "file", "note", "error", "usage"
 ]
-"""usage: what the run has used so far, as fields of a `Usage`."""
+"""`usage`: the fields of a `Usage` so far."""
 OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
 OnSession = Callable[[str], None]
 
 
-ServeTools: TypeAlias = Callable[
+ToolOffer: TypeAlias = Callable[
     [Sequence["ToolSpec"], Callable[[str, dict[str, Any]], "ToolReply"]],
     AbstractContextManager[tuple[str, str]],
 ]
-"""Serves tools to one client over MCP: returns the address and the token."""
+"""Offers tools over MCP while the context lasts; yields address and token."""
 
 
 class CancelToken:
-    """Tells a running engine to stop, and why. Thread-safe; sticky."""
+    """Cancels a run, once, with a reason. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.has_begun = False
-        """Whether the engine or its program has started: what fails then counts as tried."""
+        """Whether the engine's work has started: a failure after that costs an attempt."""
         self.reason: str | None = None
-        """Why to stop (`canceled`, `killed`, `timeout`); None while the run may go on."""
-        self._callbacks: list[Callable[[str], None]] = []
+        """`canceled`, `killed`, `timeout` or `budget`; None while the run may go on."""
+        self._callbacks: list[Callable[[str], object]] = []
 
     def cancel(self, reason: str) -> bool:
-        """Ask the run to stop; False when it was asked before."""
+        """False if it was canceled before."""
         with self._lock:
             if self.reason is not None:
                 return False
@@ -66,8 +66,8 @@ class CancelToken:
             callback(reason)
         return True
 
-    def on_cancel(self, callback: Callable[[str], None]) -> None:
-        """Call `callback(reason)` when asked to stop, or at once if that has happened."""
+    def on_cancel(self, callback: Callable[[str], object]) -> None:
+        """Call `callback(reason)` on cancellation, immediately if that has happened."""
         with self._lock:
             if self.reason is None:
                 self._callbacks.append(callback)
@@ -75,7 +75,7 @@ class CancelToken:
         callback(self.reason)
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, at most until asked to stop; whether that happened."""
+        """Sleep until the cancellation at the latest; whether it happened."""
         stop = threading.Event()
         self.on_cancel(lambda _reason: stop.set())
         return stop.wait(seconds)
@@ -94,28 +94,28 @@ def tool_spec(name: str, arguments: type[BaseModel]) -> ToolSpec:
     schema.pop("description", None)
     schema.pop("title", None)
     for key, property_ in schema["properties"].items():
-        schema["properties"][key] = _said(property_)
+        schema["properties"][key] = _model_schema(property_)
     return ToolSpec(name, inspect.cleandoc(arguments.__doc__ or ""), schema)
 
 
-_ONLY_CHECKED = frozenset({
+_VALIDATION_KEYS = frozenset({
     *("title", "minLength", "maxLength", "maxItems", "maxProperties", "pattern"),
     *("minimum", "maximum", "exclusiveMinimum"),
 })  # fmt: skip
 
 
-def _said(schema: dict[str, Any]) -> dict[str, Any]:
-    """A property's schema as a model needs it, without what is only checked."""
-    given = [way for way in schema.get("anyOf", []) if way != {"type": "null"}]
-    if len(given) == 1:  # an optional argument
+def _model_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A property's schema without keys that only validation needs, to save tokens."""
+    types = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
+    if len(types) == 1:  # an optional argument
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
-        return _said(rest | given[0])
+        return _model_schema(rest | types[0])
     if "items" in schema:
-        schema = schema | {"items": _said(schema["items"])}
+        schema = schema | {"items": _model_schema(schema["items"])}
     return {
         key: value
         for key, value in schema.items()
-        if key not in _ONLY_CHECKED
+        if key not in _VALIDATION_KEYS
         and not (key == "default" and not value)
         and not (key == "additionalProperties" and value is True)
     }
@@ -123,26 +123,25 @@ def _said(schema: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """A refusal is `ok=False` with the reason as text."""
+    """`ok=False`: refused, with the reason as text."""
 
     ok: bool
     text: str
     final: bool = False
-    """After this call, and those before it, nothing is left to say or to read."""
+    """The call completes the turn, unless an earlier one of the same answer failed."""
 
 
 def ends_turn(replies: Sequence[ToolReply]) -> bool:
-    """Whether these replies, in order, end the turn."""
     return bool(replies) and replies[-1].final and all(reply.ok for reply in replies)
 
 
 UPSTREAM = "upstream"
-"""Subfolder of the scratch folder with the results a run builds on; read-only."""
+"""Read-only subfolder of the scratch folder with the results of earlier steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """A running, queued or recent task, or a trigger, in a few words."""
+    """A task or trigger as listed in prompts and replies."""
 
     id: str
     title: str
@@ -150,9 +149,10 @@ class TaskLine:
     seat: str = "worker"
     created_at: datetime | None = None
     words: Words | None = None
+    """A trigger's schedule or condition."""
     next: Words | None = None
     last: Words | None = None
-    """How it, or a trigger's last run, ended."""
+    """The end of the task, or of the trigger's last run."""
     waits: Words | None = None
     status: EndStatus | None = None
     ended_at: datetime | None = None
@@ -164,7 +164,7 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """The prompt in structured form, for engines without a model."""
+    """The input of a run in structured form; engines with a model get it as the prompt."""
 
     now: datetime
     timezone: str = "UTC"
@@ -180,9 +180,9 @@ class TurnInput:
     task: Task | None = None
     upstream: tuple[TaskResult, ...] = ()
     facts: tuple[Words, ...] = ()
-    """Status lines: what runs and waits, which engine serves which role."""
+    """Status lines: queues, and the engine of each role."""
     look: Callable[[str], Sequence[TaskLine]] = lambda _scope: ()
-    """Tasks by a scope of `list_tasks`, for what is not in `tasks`."""
+    """Tasks by a scope of `list_tasks`."""
 
 
 def _nothing(*_facts: object) -> None: ...
@@ -192,45 +192,43 @@ def _nothing(*_facts: object) -> None: ...
 class Tools:
     call: Callable[[str, dict[str, Any]], ToolReply]
     specs: tuple[ToolSpec, ...] = ()
-    serve: ServeTools | None = None
-    """Serves tools over MCP while it lasts, for an engine that cannot call them in process."""
+    serve: ToolOffer | None = None
+    """For an engine that cannot call tools in process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
     on_event: OnEvent
     on_session: OnSession = _nothing
-    """Called with the run's session as soon as a later attempt could resume it."""
+    """Called with the engine's session id as soon as a later attempt could resume it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What one run is to do. Units: `_s` are seconds."""
+    """Everything an engine needs for one run. Units: `_s` are seconds."""
 
     run_id: str
     attempt: int
     role: Role
     instructions: str
-    """The role's template: what it is and how it behaves."""
     prompt: str
-    """The turn's own text: labelled blocks, a shell line for `command`."""
+    """The user prompt; the shell line for `command`."""
     input: TurnInput
     tools: Tools
     callbacks: Callbacks
     cancel: CancelToken
     workspace: Path
     scratch: Path
-    """A folder of this run's own, outside the workspace, removed after it."""
+    """The run's temporary folder, outside the workspace."""
     state: Path
-    """The state folder, closed to agents."""
+    """The state folder, hidden from agents."""
     timeout_s: float
     idle_timeout_s: float
     model: str | None = None
     effort: str | None = None
     resume: str | None = None
-    """The session of an earlier attempt to resume."""
     read_only: bool = False
-    """The workspace is read-only for this run, whatever the settings allow a Worker."""
+    """The workspace is read-only, whatever the settings allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +240,6 @@ class _RunEnd:
     session_id: str | None = None
     exit_code: int | None = None
     data: dict[str, Any] = field(default_factory=dict[str, Any])
-    """More of the result: the size of truncated output, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,27 +265,25 @@ class Failed(_RunEnd):
     error: str
     text: str = ""
     retry_at: datetime | None = None
-    """Known end of a limit."""
-    want: EngineWant | None = None
-    """What the engine lacks, where it could not serve: see `unavailable`."""
+    want: EngineProblem | None = None
+    """Why the engine is unavailable; None if it is not."""
     retry_now: bool = False
-    """Nothing was done yet, and the engine has not retried itself: a retry at once may help."""
+    """Transient, and nothing was done yet: may be retried without an attempt."""
     too_long: bool = False
-    """The prompt exceeds the model's context."""
     acted: bool = False
-    """Something was done already: the run is not repeated with a shorter prompt."""
+    """Something was done: do not repeat the run with a shorter prompt."""
 
     @classmethod
     def unavailable(
         cls,
-        want: EngineWant,
+        want: EngineProblem,
         error: str,
         *,
         text: str = "",
         retry_at: datetime | None = None,
         retry_now: bool = False,
     ) -> Failed:
-        """The engine could not serve: this costs no attempt. `error`: in the engine's own words."""
+        """The engine is unavailable, which costs no attempt. `error`: the engine's message."""
         reason: FailureReason = "rate_limited" if want == "limited" else "engine_unavailable"
         return cls(reason, error, text, retry_at, want, retry_now)
 
@@ -297,7 +292,7 @@ Outcome: TypeAlias = Done | Failed | Canceled
 
 
 def stop_outcome(reason: str, text: str = "") -> Outcome:
-    """How a run ends that was told to stop: `canceled`, `timeout`, `budget`, else `killed`."""
+    """The outcome of a canceled run, by the reason of its `CancelToken`."""
     match reason:
         case "canceled":
             return Canceled(text)
@@ -310,31 +305,32 @@ def stop_outcome(reason: str, text: str = "") -> Outcome:
 
 
 FAULTS = (EngineError, StorageError, ProgramLost, OSError, MemoryError, RuntimeError)
-"""Exceptions of this machine that end a run: see `fault_outcome`."""
 
 
-def fault_outcome(name: str, request: RunSpec, error: Exception, want: EngineWant) -> Outcome:
-    """Such an exception's outcome; raises EngineError on a shortage before the run's start."""
-    said = str(error) or repr(error)
+def fault_outcome(name: str, request: RunSpec, error: Exception, want: EngineProblem) -> Outcome:
+    """The outcome of a run that one of `FAULTS` ended. Raises EngineError on a shortage.
+
+    After the run has begun it counts as an attempt.
+    """
+    message = str(error) or repr(error)
     if shortage_of(error) and not request.cancel.has_begun:
         if isinstance(error, EngineError):
             raise error
-        raise EngineError(f"{name} cannot be asked: {error}") from error
+        raise EngineError(f"{name} cannot start: {error}") from error
     if isinstance(error, EngineError) and not request.cancel.has_begun:
-        return Failed.unavailable(want, said)
-    # It had started: no retry without an attempt.
-    return Failed("error", said)
+        return Failed.unavailable(want, message)
+    return Failed("error", message)
 
 
-class EngineAbsence(str):
-    """Why an engine cannot serve: a text with its kind and known end."""
+class EngineOutage(str):
+    """Why an engine is unavailable: a message with its kind and known end."""
 
-    want: EngineWant
+    want: EngineProblem
     until: datetime | None
     __slots__ = ("until", "want")
 
     def __new__(
-        cls, reason: str, want: EngineWant = "unready", until: datetime | None = None
+        cls, reason: str, want: EngineProblem = "unready", until: datetime | None = None
     ) -> Self:
         self = super().__new__(cls, reason)
         self.want, self.until = want, until
@@ -342,20 +338,17 @@ class EngineAbsence(str):
 
 
 class Engine(Protocol):
-    """Calls may come from several threads."""
+    """Thread-safe."""
 
     @property
     def name(self) -> str: ...
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """Why it cannot serve (that role) now, and what to do; None when it can. Cheap: cached.
-
-        One that knows the kind of trouble gives an `EngineAbsence`.
-        """
+        """The reason, and what to do about it; None if it is available. Cheap: cached."""
         ...
 
     def run(self, request: RunSpec) -> Outcome:
-        """Never raises for what happens in the run: that is an outcome."""
+        """Failures of the run are outcomes, not exceptions."""
         ...
 
 
@@ -364,26 +357,26 @@ class ProbedEngine(Engine, Protocol):
     """An engine with a cheap health check."""
 
     def recheck(self) -> None:
-        """Forget cached availability."""
+        """Drop the cached availability."""
         ...
 
-    def is_mended(self, want: EngineWant) -> bool:
-        """Whether what it lacked seems to be there again; costs no token, takes seconds at most."""
+    def has_recovered(self, want: EngineProblem) -> bool:
+        """A health check for that problem, without using tokens; takes seconds at most."""
         ...
 
 
 @runtime_checkable
 class CodeEngine(Engine, Protocol):
-    """An engine without a model that can answer some messages in place of one."""
+    """An engine without a model that can answer some messages."""
 
     def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
-        """Whether a message is exactly a command; `tasks` returns those it may name."""
+        """Whether the message is exactly a command; `tasks`: those it may refer to."""
         ...
 
     def answers(
         self, text: str, tasks: Callable[[], Sequence[TaskLine]], question: Question | None
     ) -> bool:
-        """Whether it can answer the message in full."""
+        """Whether it can answer everything in the message."""
         ...
 
 
@@ -391,6 +384,4 @@ class CodeEngine(Engine, Protocol):
 class WarmEngine(Engine, Protocol):
     """An engine that keeps a process between runs."""
 
-    def close(self) -> None:
-        """End it and wait for its end; no run follows."""
-        ...
+    def close(self) -> None: ...

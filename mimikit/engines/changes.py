@@ -120,8 +120,6 @@ def _printable(path: str) -> str:
 
 
 class ChangeRecorder:
-    """The recordings of all runs in progress. Thread-safe."""
-
     def __init__(self, git: str | None = None) -> None:
         """`git`: the program; None: difflib compares."""
         self._git = git
@@ -162,7 +160,6 @@ class _File(NamedTuple):
     stamp: tuple[int, int, int]
     """Inode, mtime and ctime."""
     digest: bytes | None = None
-    """None if it was not read."""
 
     def is_same(self, now: _File) -> bool:
         if (self.mode, self.size) != (now.mode, now.size):
@@ -363,7 +360,6 @@ def _equal_lines(a: Sequence[bytes], b: Sequence[bytes]) -> int:
 
 
 def hunks_of(lines: Iterable[bytes]) -> list[DiffHunk]:
-    """Parses one file's unified diff."""
     found: list[DiffHunk] = []
     for line in lines:
         if at := re.match(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line):

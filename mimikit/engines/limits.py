@@ -22,15 +22,15 @@ _AGAIN_IN = re.compile(rf"try again in ((?:{_PIECE}[ ,]*(?:and )?)+)", re.IGNORE
 _UNIT_S = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def retry_at(said: str, now: datetime, zone: tzinfo | None = None) -> datetime | None:
-    """`zone`: of its clock times; None: the system's. None where no time is given."""
-    if found := _AGAIN_IN.search(said):
+def retry_at(message: str, now: datetime, zone: tzinfo | None = None) -> datetime | None:
+    """`zone`: of its clock times; None: the system's."""
+    if found := _AGAIN_IN.search(message):
         seconds = 0.0
         for number, unit in re.findall(_PIECE, found[1].lower()):
             unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
             seconds += float(number) * unit_s
         return now + timedelta(seconds=min(seconds, 366 * 86400))
-    found = _AGAIN_AT.search(said)
+    found = _AGAIN_AT.search(message)
     if found is None:
         return None
     hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)

@@ -74,7 +74,6 @@ class Program:
     output_bytes: int = 10_000_000
     """A program that prints more is ended."""
     stdin: bytes = b""
-    """Its whole input."""
     feed: ProgramFeed | None = None
     boxed: bool = False
     """Whether it runs under bubblewrap."""

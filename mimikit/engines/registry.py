@@ -1,4 +1,4 @@
-"""Which engine serves a role or profile, their status, and which tasks wait for them."""
+"""Chooses the engine for a role or profile; knows their status and the tasks that wait."""
 
 from __future__ import annotations
 
@@ -15,44 +15,42 @@ from mimikit.config import OWN_ENGINES, ProfileSettings, Settings
 from mimikit.engines.base import (
     CodeEngine,
     Engine,
-    EngineAbsence,
+    EngineOutage,
     Failed,
     Outcome,
     ProbedEngine,
     WarmEngine,
 )
-from mimikit.engines.circuit import Circuits, EngineProbe, is_turned_away, says_something
+from mimikit.engines.circuit import Circuits, HealthCheck, is_conclusive, is_rejection
 from mimikit.errors import BadInput, BadSettings
 from mimikit.language.phrases import Words, local_time, say_both
-from mimikit.protocol.models import EngineStatus, EngineWant, QueueName, Role
+from mimikit.protocol.models import EngineProblem, EngineStatus, QueueName, Role
 
 CODE = "builtin"
 CODE_ENGINES = frozenset({CODE, "command"})
-"""Engines without a model, which are always there."""
 CODEX = "codex"
 OPENCODE = "opencode"
-"""`auto` takes codex and opencode before the endpoints, in the order of the settings."""
+"""`auto` prefers codex, then opencode, then the endpoints in the order of the settings."""
 LOCAL = "local"
-"""`auto` takes it last; it talks, and plans where nothing better is set up."""
+"""`auto` uses it last: for chat, and for planning if no better engine is set up."""
 WITH_LOGIN = frozenset({CODEX})
-"""Engines that offer any model; each of the others has its own."""
+"""Engines that take any model name; each other one has its own model."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """The engine for one run; `waiting`: why it cannot serve now."""
-
     engine: Engine
     seat: ProfileSettings
     waiting: str | None = None
+    """Why it is unavailable now."""
     skipped: tuple[str, ...] = ()
-    """`name: reason` of each engine that would have been preferred."""
+    """`name: reason` of each preferred engine that is unavailable."""
     instead_of: str | None = None
-    """The preferred engine, which cannot serve now."""
+    """The preferred engine if this one is a fallback."""
 
     @property
     def model(self) -> str | None:
-        """The model set for the role; an endpoint among others keeps its own."""
+        """The model set for the role; ignored by an endpoint in a list of several engines."""
         is_meant = self.engine.name in WITH_LOGIN or self.seat.order == [self.engine.name]
         return self.seat.model if is_meant else None
 
@@ -63,7 +61,7 @@ class TaskWait(NamedTuple):
 
 
 class EngineRegistry:
-    """All engines of this process, by name. Thread-safe."""
+    """Thread-safe."""
 
     def __init__(
         self,
@@ -73,28 +71,27 @@ class EngineRegistry:
         make: Callable[[Settings], list[Engine]] = lambda _settings: [],
         clock: Clock | None = None,
     ) -> None:
-        """`known`: last status of engines that served here; `make`: changed endpoints."""
+        """`known`: status before the restart; `make`: creates engines for changed settings."""
         self._engines = {engine.name: engine for engine in engines}
         self._settings, self._make, self._clock = settings, make, clock or SystemClock()
         self._lock = threading.Lock()
-        self._served = {*known, *settings.engines}
-        self._fallbacks = {name: kept.stand_in for name, kept in known.items() if kept.stand_in}
-        """The fallback of each engine that cannot serve."""
+        self._used = {*known, *settings.engines}
+        self._fallbacks = {
+            name: status.stand_in for name, status in known.items() if status.stand_in
+        }
         self.circuits = Circuits(self._clock)
         for status in known.values():
             if status.state == "waiting":
                 self.circuits.restore(status)
         self._tasks: dict[tuple[QueueName, str], TaskWait] = {}
-        """Tasks that wait, by queue and id."""
-        self._probes: dict[str, EngineProbe] = {}
+        self._health_checks: dict[str, HealthCheck] = {}
 
-    def renew(self, settings: Settings) -> None:
-        """Apply changed settings."""
-        made = self._make(settings)
+    def reload(self, settings: Settings) -> None:
+        created = self._make(settings)
         with self._lock:
             for name in set(self._settings.engines) - set(settings.engines):
                 self._engines.pop(name, None)
-                self._served.discard(name)
+                self._used.discard(name)
                 self._fallbacks.pop(name, None)
                 self.circuits.forget(name)
             same = {
@@ -102,11 +99,11 @@ class EngineRegistry:
                 for name, one in settings.engines.items()
                 if self._settings.engines.get(name) == one and name in self._engines
             }
-            changed = {engine.name: engine for engine in made if engine.name not in same}
+            changed = {engine.name: engine for engine in created if engine.name not in same}
             for name in changed:
                 self.circuits.forget(name)
             self._engines |= changed
-            self._served |= set(settings.engines)
+            self._used |= set(settings.engines)
             self._settings = settings
 
     def close(self) -> None:
@@ -117,7 +114,7 @@ class EngineRegistry:
     def for_role(
         self, role: Role, profile: str = "standard", *, by_code: bool = False
     ) -> EngineChoice:
-        """`by_code`: `auto` takes no model for it. Raises BadSettings if the profile is unknown."""
+        """`by_code`: prefer the engine without a model. Raises BadSettings for a bad profile."""
         roles, profiles = self._settings.roles, self._settings.profiles
         if role != "worker":
             return self._choose(roles.teller if role == "teller" else roles.planner, role, by_code)
@@ -127,7 +124,6 @@ class EngineRegistry:
         return self._choose(getattr(profiles, profile), role, by_code)
 
     def status(self) -> dict[str, EngineStatus]:
-        """By role and Worker profile."""
         choices = {name: self.for_role(name) for name in ("teller", "planner")}
         for name in type(self._settings.profiles).model_fields:
             choices[name] = self.for_role("worker", name)
@@ -135,7 +131,7 @@ class EngineRegistry:
             name: EngineStatus(
                 engine=choice.engine.name,
                 state="waiting" if choice.waiting else "ready",
-                want=want_of(choice.waiting),
+                want=problem_of(choice.waiting),
                 until=getattr(choice.waiting, "until", None),
                 reason=choice.waiting or "; ".join(choice.skipped) or None,
             )
@@ -144,34 +140,32 @@ class EngineRegistry:
 
     @property
     def code(self) -> CodeEngine | None:
-        """Answers plain commands while another engine is waited for."""
+        """Answers plain commands while the chosen engine is unavailable."""
         engine = self._engines.get(CODE)
         return engine if isinstance(engine, CodeEngine) else None
 
     # ---- the status of each engine
 
     def engine_status(self) -> dict[str, EngineStatus]:
-        """Status of each engine that serves here, or once did."""
+        """By name, of the engines that are or once were in use."""
         with self._lock:
-            served, waiting = set(self._served), [wait.engine for wait in self._tasks.values()]
+            used, waiting = set(self._used), [wait.engine for wait in self._tasks.values()]
             fallbacks = dict(self._fallbacks)
         found: dict[str, EngineStatus] = {}
-        for name in (
-            name for name in self._auto_order() if name in served and name in self._engines
-        ):
+        for name in (name for name in self._auto_order() if name in used and name in self._engines):
             status = EngineStatus(engine=name)
             if reason := self._engines[name].unavailable():
-                if not self._is_kept(name, self._settings.engine_order, reason):
+                if not self._is_awaited(name, self._settings.engine_order, reason):
                     continue
                 status = EngineStatus(
-                    engine=name, state="waiting", want=want_of(reason), reason=reason
+                    engine=name, state="waiting", want=problem_of(reason), reason=reason
                 )
             status = self.circuits.status(name) or status
             found[name] = status.but(tasks=waiting.count(name), stand_in=fallbacks.get(name))
         return found
 
     def begin(self, engine: str, role: Role, run_id: str) -> Failed | None:
-        """Enter a run; or its outcome, if the circuit is open."""
+        """Register a run; or its outcome if the circuit is open."""
         reason = self.circuits.begin(engine, role, run_id)
         if reason is None:
             return None
@@ -180,24 +174,21 @@ class EngineRegistry:
     def record_outcome(
         self, engine: str, role: Role, run_id: str, outcome: Outcome, instead_of: str | None = None
     ) -> None:
-        """Learn from an outcome; `instead_of`: the engine that would have been preferred."""
-        known, is_away = self._engines.get(engine), is_turned_away(outcome)
+        """Update circuit and fallbacks; `instead_of`: as in `EngineChoice`."""
+        known, is_away = self._engines.get(engine), is_rejection(outcome)
         if engine in CODE_ENGINES or known is None or (is_away and known.unavailable(role)):
             return
         self.circuits.ended(engine, role, run_id, outcome)
         with self._lock:
             if is_away:
-                self._served.add(engine)
-            elif says_something(outcome):
+                self._used.add(engine)
+            elif is_conclusive(outcome):
                 self._fallbacks.pop(engine, None)
                 if instead_of is not None:
                     self._fallbacks[instead_of] = engine
 
     def try_now(self, engine: str | None = None) -> list[str]:
-        """Probe an engine, or all, without waiting; returns their names.
-
-        Raises BadInput if unknown.
-        """
+        """Let the next run probe an engine, or all; returns their names. Raises BadInput."""
         if engine is not None and engine not in self._engines:
             raise BadInput(f"expected one of {', '.join(self._engines)}; got {engine!r}")
         names = [engine] if engine else [*self._engines]
@@ -207,21 +198,21 @@ class EngineRegistry:
         return self.circuits.probe_now(engine)
 
     def check_if_back(self, engine: str) -> None:
-        """Check cheaply whether it is back; then it is probed at once."""
+        """Make its circuit half open once a cheap check shows that it has recovered."""
         status, one = self.circuits.status(engine), self._engines.get(engine)
         if status is None or status.want is None or not isinstance(one, ProbedEngine):
-            self._probes.pop(engine, None)
+            self._health_checks.pop(engine, None)
             return
-        probe = self._probes.setdefault(engine, EngineProbe(one, self._clock))
-        if probe.is_back(status.want, status.next_try_at):
-            self.circuits.probe_now(engine, asked=False)
+        probe = self._health_checks.setdefault(engine, HealthCheck(one, self._clock))
+        if probe.has_recovered(status.want, status.next_try_at):
+            self.circuits.probe_now(engine, manual=False)
 
     # ---- what waits
 
-    def waits(
+    def set_waiting(
         self, queue_name: QueueName, task_id: str, engine: str | None, profile: str = "standard"
     ) -> None:
-        """A task waits in its queue for an engine; None: no longer."""
+        """Mark a queued task as waiting for an engine; None: no longer."""
         with self._lock:
             self._tasks.pop((queue_name, task_id), None)
             if engine is not None:
@@ -231,32 +222,27 @@ class EngineRegistry:
         with self._lock:
             return dict(self._tasks)
 
-    def wait_of(self, engine: str, role: Role) -> EngineAbsence | None:
-        """Why a run of that role waits for it; None: it need not."""
+    def wait_reason(self, engine: str, role: Role) -> EngineOutage | None:
+        """Why no run of that role can start now; None if one can."""
         reason = self._engines[engine].unavailable(role) if engine in self._engines else None
         if reason is not None:
-            return reason if isinstance(reason, EngineAbsence) else EngineAbsence(reason)
+            return reason if isinstance(reason, EngineOutage) else EngineOutage(reason)
         return self.circuits.reason(engine, role)
 
     # ---- the choice
 
     def _auto_order(self) -> list[str]:
-        """In the order of `auto`."""
         return [CODEX, OPENCODE, *self._settings.engines, LOCAL]
 
     def _choose(self, seat: ProfileSettings, role: Role, by_code: bool) -> EngineChoice:
-        used = self._settings.engine_order
-        order = [name for given in seat.order for name in (used if given == "auto" else [given])]
+        order = _expand_auto(seat.order, self._settings.engine_order)
         code, has_code = self._engines.get(CODE), not {"auto", LOCAL}.isdisjoint(order)
         if by_code and has_code and code is not None:
             return EngineChoice(code, seat)
-        names = [
-            name for given in order for name in (self._auto_order() if given == "auto" else [given])
-        ]
+        names = _expand_auto(order, self._auto_order())
         if role == "worker" or (role == "planner" and self._has_other(names, order)):
             names = [name for name in names if name != LOCAL]
         reasons: dict[str, str] = {}
-        """Why each cannot serve."""
         preferred: list[str] = []
         resting: EngineChoice | None = None
         missing: EngineChoice | None = None
@@ -267,16 +253,16 @@ class EngineRegistry:
             reason = unavailable or self.circuits.reason(name, role)
             if reason is None:
                 if name in self._auto_order():
-                    self._served.add(name)
+                    self._used.add(name)
                 skipped = tuple(reasons[one] for one in (reasons if name == LOCAL else preferred))
                 instead_of = preferred[0] if preferred else None
                 return EngineChoice(engine, seat, None, skipped, instead_of)
             reasons[name] = f"{name}: {reason}"
-            if is_kept := self._is_kept(name, order, reason):
+            if is_awaited := self._is_awaited(name, order, reason):
                 preferred.append(name)
             if unavailable is None:
                 resting = resting or EngineChoice(engine, seat, reason)
-            elif is_kept:
+            elif is_awaited:
                 missing = missing or EngineChoice(engine, seat, reason)
         if (choice := resting or missing) is not None:
             return choice
@@ -285,24 +271,28 @@ class EngineRegistry:
         return EngineChoice(code, seat, None, tuple(reasons.values()))
 
     def _has_other(self, names: list[str], order: list[str]) -> bool:
-        """Whether a better engine than the small model is set up."""
+        """Whether an engine besides the small local model is set up."""
         others = (name for name in names if name not in (LOCAL, CODE) and name in self._engines)
-        return any(name in self._served or name in order for name in others)
+        return any(name in self._used or name in order for name in others)
 
-    def _is_kept(self, name: str, order: list[str], reason: str | None) -> bool:
-        """Whether an engine is waited for; a local model whose weights were removed is not."""
-        is_gone = name == LOCAL and want_of(reason) == "missing"
-        return name in order or (name in self._served and not is_gone)
+    def _is_awaited(self, name: str, order: list[str], reason: str | None) -> bool:
+        """Whether work waits for an unavailable engine: not for a removed local model."""
+        is_gone = name == LOCAL and problem_of(reason) == "missing"
+        return name in order or (name in self._used and not is_gone)
 
 
-def want_of(reason: str | None) -> EngineWant | None:
+def _expand_auto(names: list[str], engines: list[str]) -> list[str]:
+    return [one for name in names for one in (engines if name == "auto" else [name])]
+
+
+def problem_of(reason: str | None) -> EngineProblem | None:
     if reason is None:
         return None
-    return reason.want if isinstance(reason, EngineAbsence) else "unready"
+    return reason.want if isinstance(reason, EngineOutage) else "unready"
 
 
-def want_words(status: EngineStatus, now: datetime, zone: ZoneInfo) -> Words:
-    """Why an engine cannot serve, in a few words of each language."""
+def problem_words(status: EngineStatus, now: datetime, zone: ZoneInfo) -> Words:
+    """Why an engine is unavailable, in each language."""
     if status.want == "limited" and status.until is not None:
         until = local_time(status.until, zone)
         today = until.date() == local_time(now, zone).date()

@@ -1,4 +1,4 @@
-"""Sets up engines: tries an endpoint, and edits config.toml, keeping the owner's comments."""
+"""Tests an endpoint, and edits the engines in config.toml, keeping the owner's comments."""
 
 from __future__ import annotations
 
@@ -30,15 +30,13 @@ if TYPE_CHECKING:
     from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
 
 EndpointFact: TypeAlias = str | float | bool | dict[str, float]
-Table: TypeAlias = Any
-"""A tomlkit table."""
+TomlTable: TypeAlias = Any
 Facts: TypeAlias = dict[str, EndpointFact]
-"""The keys of `[engines.NAME]`."""
-_TRY_S = 60.0
-LONGEST_S = 45.0
-"""A trial in a child is ended then."""
-_MOST_MODELS = 500
-_one = threading.Lock()
+_IDLE_TIMEOUT_S = 60.0
+TEST_TIMEOUT_S = 45.0
+"""Of a test in a child process."""
+_MAX_MODELS = 500
+_test_lock = threading.Lock()
 _EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
 SEATS = {
     "teller": "roles",
@@ -47,63 +45,66 @@ SEATS = {
     "specialist": "profiles",
     "deferred": "profiles",
 }
-"""Roles and profiles that may have their own engines, with their table."""
+"""The table of each role or profile that may have its own engines."""
 
 
 def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
-    """Set the engines, best first, of a role or profile or of all. Raises BadSettings, BadInput."""
+    """Set the preferred engines of a role or profile; without `seat` the default ones.
 
-    def change(document: Table) -> None:
+    Raises BadSettings, BadInput.
+    """
+
+    def change(document: TomlTable) -> None:
         table = document
         if seat is not None:
-            table = _below(_below(document, SEATS[seat]), seat)
+            table = _subtable(_subtable(document, SEATS[seat]), seat)
             table.pop("engine", None)
             table.pop("engines", None)
         key = "engine" if seat is None or len(names) == 1 else "engines"
         table[key] = list(names) if len(names) > 1 else names[0]
 
-    if seat is None and "engine" not in _loaded(text):
+    if seat is None and "engine" not in _parsed(text):
         text = f'engine = ""\n{text}'  # at its end it would belong to the last table
-    return _changed(text, change)
+    return _edited(text, change)
 
 
 def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> str:
     """Add or change an endpoint. Raises BadSettings, BadInput."""
 
-    def change(document: Table) -> None:
-        table = _below(_below(document, "engines"), name)
+    def change(document: TomlTable) -> None:
+        table = _subtable(_subtable(document, "engines"), name)
         for key in ("api_key_env", "api_key_file"):  # they exclude each other
             table.pop(key, None)
         for key, value in facts.items():
             table[key] = value
 
-    return _changed(text, change)
+    return _edited(text, change)
 
 
 def with_caps(text: str, caps: Mapping[str, int | None]) -> str:
     """Set the keys of `[budget]`; None removes one. Raises BadSettings, BadInput."""
 
-    def change(document: Table) -> None:
-        table = _below(document, "budget")
+    def change(document: TomlTable) -> None:
+        table = _subtable(document, "budget")
         for key, tokens in caps.items():
             table.pop(key, None)
             if tokens is not None:
                 table[key] = tokens
 
-    return _changed(text, change)
+    return _edited(text, change)
 
 
 def without_endpoint(text: str, name: str) -> str:
-    """Remove an endpoint everywhere. Raises BadSettings, BadInput."""
+    """Remove an endpoint, also where roles use it. Raises BadSettings, BadInput."""
 
-    def change(document: Table) -> None:
+    def change(document: TomlTable) -> None:
         engines = document.get("engines", {})
         engines.pop(name, None)
         if not engines:
             document.pop("engines", None)
         places = [(document, "engine")]
-        for seat, room in SEATS.items():
-            table = document.get(room, {}).get(seat, {})
+        for seat, section in SEATS.items():
+            table = document.get(section, {}).get(seat, {})
             places += [(table, "engine"), (table, "engines")]
         for table, key in places:
             value = table.get(key)
@@ -116,7 +117,7 @@ def without_endpoint(text: str, name: str) -> str:
                 else:
                     del table[key]
 
-    return _changed(text, change)
+    return _edited(text, change)
 
 
 def check_seat(seat: str | None) -> None:
@@ -134,16 +135,16 @@ def checked_name(name: str) -> str:
 
 
 def settings_text(files: Files) -> str:
-    """Raises BadSettings if it is no text."""
+    """Raises BadSettings if it is not UTF-8."""
     try:
         return (files.read(paths.CONFIG) or b"").decode()
     except UnicodeDecodeError as error:
         raise BadSettings(f"{paths.CONFIG}: {error}") from None
 
 
-def checked_key(given: str) -> str:
+def checked_key(text: str) -> str:
     """Raises BadInput."""
-    key = given.strip()
+    key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         message = "expected a key of visible ASCII characters in one line, got something else"
         raise BadInput(message, field="key")
@@ -158,33 +159,33 @@ def key_file(name: str) -> str:
 def key_facts(
     name: str, base_url: str, key: str | None, variable: str | None, known: EndpointSettings | None
 ) -> Facts:
-    """Where its key is kept. Raises BadInput: a known key would go to another address."""
+    """The settings of its API key. Raises BadInput if a stored key would go to a new address."""
     if variable:
         return {"api_key_env": variable}
     if key is not None:
         return {"api_key_file": key_file(name)}
-    kept = known.model_dump(include={"api_key_env", "api_key_file"}) if known else {}
-    facts: Facts = {fact: value for fact, value in kept.items() if value is not None}
+    stored = known.model_dump(include={"api_key_env", "api_key_file"}) if known else {}
+    facts: Facts = {fact: value for fact, value in stored.items() if value is not None}
     if facts and known and known.base_url != base_url.rstrip("/"):
         raise BadInput("expected the key again, as the address is another one", field="key")
     return facts
 
 
 def orders(settings: Settings) -> dict[str, list[str]]:
-    """Engines, best first: `all`, and each role or profile with its own."""
+    """Preferred engines: of `all`, and of each role or profile that has its own."""
     found = {"all": settings.engine_order}
-    for seat, room in SEATS.items():
-        order = getattr(getattr(settings, room), seat).order
+    for seat, section in SEATS.items():
+        order = getattr(getattr(settings, section), seat).order
         if order != ["auto"]:
             found[seat] = order
     return found
 
 
-def _changed(text: str, change: Callable[[Table], None]) -> str:
+def _edited(text: str, change: Callable[[TomlTable], None]) -> str:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    _loaded(text)
+    _parsed(text)
     try:
         document = tomlkit.parse(text)
         change(document)
@@ -198,14 +199,14 @@ def _changed(text: str, change: Callable[[Table], None]) -> str:
     return new
 
 
-def _loaded(text: str) -> dict[str, object]:
+def _parsed(text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadSettings(f"{_EXPECTED}: {error}") from None
 
 
-def _below(table: Table, key: str) -> Table:
+def _subtable(table: TomlTable, key: str) -> TomlTable:
     import tomlkit
 
     if key not in table:
@@ -213,13 +214,11 @@ def _below(table: Table, key: str) -> Table:
     return table[key]
 
 
-# ---- trying an endpoint
+# ---- test an endpoint
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointTest:
-    """A trial turn."""
-
     api: str
     text: str
     calls_tools: bool
@@ -227,39 +226,40 @@ class EndpointTest:
 
 
 class EndpointTrial:
-    """Asks an endpoint before anything is written."""
-
     def __init__(
         self, name: str, facts: Mapping[str, EndpointFact], key: str | None, state: Path
     ) -> None:
-        """`key`: one that is not stored yet; None: as the facts say."""
+        """`key`: a new one; None: as `facts` say."""
         self.name, self.facts, self._key, self._state = name, dict(facts), key, state
 
     def models(self) -> list[str]:
-        """Raises BadInput if it cannot be asked."""
-        with self._asked() as (_, client):
+        """Raises BadInput."""
+        with self._connected() as (_, client):
             return [str(model["id"]) for model in client.models()]
 
     def turn(self) -> EndpointTest:
-        """A short turn with a tool call. Raises BadInput if there is no answer."""
+        """A short turn with a tool call. Raises BadInput."""
         from mimikit.engines.openai.dialogue import PATHS, AnswerReader, ModelDialogue
         from mimikit.engines.openai.engine import api_of
 
         began = time.monotonic()
-        with self._asked() as (settings, client):
+        with self._connected() as (settings, client):
             api = api_of(settings, client)
             spec = tool_spec("say", _SayArguments)
             dialogue = ModelDialogue(
-                "You are being tried out.", "Call the tool `say` with the word hello.", [spec], None
+                "This is a connection test.",
+                "Call the tool `say` with the word hello.",
+                [spec],
+                None,
             )
             body = dialogue.body(api, settings.model, settings.effort, "mimikit-test")
             reader = AnswerReader(lambda _text: None, set())
-            answer = reader.read(api, client.stream(PATHS[api], body), client.told_error)
-        said = answer.text or ", ".join(call.name for call in answer.calls)
-        return EndpointTest(api, said, bool(answer.calls), time.monotonic() - began)
+            answer = reader.read(api, client.stream(PATHS[api], body), client.stream_error)
+        text = answer.text or ", ".join(call.name for call in answer.calls)
+        return EndpointTest(api, text, bool(answer.calls), time.monotonic() - began)
 
     @contextlib.contextmanager
-    def _asked(self) -> Generator[tuple[EndpointSettings, EndpointClient]]:
+    def _connected(self) -> Generator[tuple[EndpointSettings, EndpointClient]]:
         from mimikit.engines.openai import endpoint, engine
 
         if not endpoint.is_installed():
@@ -271,24 +271,27 @@ class EndpointTrial:
         try:
             key = self._key or engine.key_of(self.name, settings, self._state)
             now = SystemClock().now
-            with endpoint.EndpointClient(settings.base_url, key, idle_s=_TRY_S, now=now) as client:
+            with endpoint.EndpointClient(
+                settings.base_url, key, idle_s=_IDLE_TIMEOUT_S, now=now
+            ) as client:
                 yield settings, client
         except endpoint.EndpointError as error:
-            raise BadInput(self._advice(error), field=_FIELDS.get(error.trouble)) from None
+            raise BadInput(self._with_remedy(error), field=_FIELDS.get(error.trouble)) from None
         except EngineError as error:
             raise BadInput(str(error)) from None
 
-    def _advice(self, error: EndpointError) -> str:
+    def _with_remedy(self, error: EndpointError) -> str:
         if error.trouble == "unknown_model":
             with contextlib.suppress(BadInput):
-                return f"{error}; it has {', '.join(self.models()[:20]) or 'none it tells of'}"
-        cures = {
+                models = ", ".join(self.models()[:20])
+                return f"{error}; it has {models or 'no listed models'}"
+        remedies = {
             "logged_out": "check the key",
             "unreachable": "check the address, and whether it runs",
             "absent": "check the address; it often ends in /v1",
         }
-        cure = cures.get(error.trouble)
-        return f"{error}; {cure}" if cure else str(error)
+        remedy = remedies.get(error.trouble)
+        return f"{error}; {remedy}" if remedy else str(error)
 
 
 _FIELDS = {
@@ -297,7 +300,7 @@ _FIELDS = {
     "absent": "baseUrl",
     "unknown_model": "model",
 }
-"""The field of the form that a trouble is likely about."""
+"""The form field that is likely wrong."""
 
 
 class _SayArguments(BaseModel):
@@ -306,14 +309,12 @@ class _SayArguments(BaseModel):
     word: str
 
 
-# ---- the same in a child process
-#
-# The page asks so: the client takes 30 MB, and an address may never answer. The child reads the
-# request, with the key in it, from stdin: never from an argument, a file or a variable.
+# ---- test in a child process: the client takes 30 MB, and an address may never answer.
+# The key goes over stdin, never in an argument, a file or a variable.
 
 
 class TrialRequest(BaseModel):
-    """Without a model in `facts` its models are listed alone."""
+    """Without a model in `facts` only lists the models."""
 
     name: str
     facts: dict[str, EndpointFact]
@@ -321,7 +322,7 @@ class TrialRequest(BaseModel):
 
 
 class TrialReport(BaseModel):
-    """`message` and `field`: why it could not be tried."""
+    """`message` and `field`: the error."""
 
     models: list[str] = []
     test: EndpointTest | None = None
@@ -329,36 +330,35 @@ class TrialReport(BaseModel):
     field: str | None = None
 
 
-def tried_apart(request: TrialRequest, state: Path) -> TrialReport:
-    """Try it in a child, ended after `LONGEST_S`. Raises Conflict if another trial is running."""
-    if not _one.acquire(blocking=False):
-        raise Conflict("another endpoint is being tried; wait for it")
+def run_test_in_child(request: TrialRequest, state: Path) -> TrialReport:
+    """Test it in a child process. Raises Conflict while another test is running."""
+    if not _test_lock.acquire(blocking=False):
+        raise Conflict("another endpoint is being tested; wait for it")
     try:
         ended = subprocess.run(
             [sys.executable, "-P", "-m", "mimikit.engines.setup", str(state)],
             input=request.model_dump_json().encode(),
             capture_output=True,
-            timeout=LONGEST_S,
+            timeout=TEST_TIMEOUT_S,
             check=True,
         )
         return TrialReport.model_validate_json(ended.stdout)
     except subprocess.TimeoutExpired:
-        late = f"it gave no whole answer within {LONGEST_S:.0f} s"
-        return TrialReport(message=late, field="baseUrl")
+        message = f"no complete answer within {TEST_TIMEOUT_S:.0f} s"
+        return TrialReport(message=message, field="baseUrl")
     except (subprocess.CalledProcessError, OSError, ValueError):
-        return TrialReport(message="it could not be tried: the trial ended without output")
+        return TrialReport(message="the test ended without output")
     finally:
-        _one.release()
+        _test_lock.release()
 
 
-def tried(request: TrialRequest, state: Path) -> TrialReport:
-    """List its models and ask the given one."""
+def run_test(request: TrialRequest, state: Path) -> TrialReport:
     trial = EndpointTrial(request.name, request.facts, request.key, state)
     model = request.facts.get("model")
     models: list[str] = []
     try:
         try:
-            models = trial.models()[:_MOST_MODELS]
+            models = trial.models()[:_MAX_MODELS]
         except BadInput:
             if model is None:  # some endpoints cannot list their models
                 raise
@@ -368,10 +368,9 @@ def tried(request: TrialRequest, state: Path) -> TrialReport:
 
 
 def main() -> None:
-    """The child ends by itself, as its parent may be gone."""
-    signal.alarm(int(LONGEST_S) + 5)
+    signal.alarm(int(TEST_TIMEOUT_S) + 5)  # its parent may be gone
     request = TrialRequest.model_validate_json(sys.stdin.buffer.read())
-    sys.stdout.write(tried(request, Path(sys.argv[1])).model_dump_json())
+    sys.stdout.write(run_test(request, Path(sys.argv[1])).model_dump_json())
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
-"""The engine `command`: the prompt is a shell line, the result is what it prints.
+"""The engine `command`: the prompt is a line for /bin/sh, the result is its output.
 
-The shell is /bin/sh, so that a line means the same on every machine; who wants another names it
-(`bash -c '…'`). A line may be silent as long as its deadline allows: it is its own tool call.
-
-It is run as cron would: with the owner's rights and environment, less mimikit's own keys. It leaves
-nothing running: bubblewrap makes it a process namespace where it can, else its process group ends.
+It runs as in cron: with the owner's rights and environment, without mimikit's own keys, and without
+an idle timeout. Processes that it leaves are killed: with bubblewrap its process namespace, else
+its process group.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ from mimikit.sandbox import worker as sandbox
 
 SHELL = "/bin/sh"
 UPSTREAM_VARIABLE = "MIMIKIT_UPSTREAM"
-"""The folder with the results that a step of a chain builds on."""
+"""Environment variable: the folder with the results of earlier steps."""
 MAX_LINE_BYTES = 131_000
 """Linux's limit of one argument is 128 KiB."""
-_EVENTS_EVERY_S = 0.11
+_EVENT_INTERVAL_S = 0.11
 _EVENT_CHARACTERS = 65_536
 _ERROR_LINES = 5
 _ERROR_CHARACTERS = 2000
 _KEYS = ("CODEX_API_KEY",)
-"""Removed from the environment, with those that the settings name."""
+"""Removed from the environment, like those that the settings name."""
 
 
 class ShellEngine:
@@ -96,7 +94,7 @@ class ShellEngine:
 
 
 class _Output:
-    """Shows both streams in batches; keeps the end of both."""
+    """Reports output as batched events; keeps its end as the result."""
 
     def __init__(self, on_event: OnEvent, result_bytes: int, output_bytes: int) -> None:
         self._on_event = on_event
@@ -111,7 +109,7 @@ class _Output:
         self._room = output_bytes
         self._shown_at = 0.0
         self.unshown = 0
-        """Characters left out of the live view."""
+        """Characters that were not reported as events."""
 
     def take(self, stream: Stream, data: bytes, *, last: bool = False) -> None:
         text = self._streams[stream].feed(data, last=last)
@@ -123,10 +121,10 @@ class _Output:
         self._batch.setdefault(stream, TextTail(_EVENT_CHARACTERS)).add(text)
 
     def tick(self) -> float:
-        """Show what is due; returns when to call again."""
+        """Report a due batch; returns the seconds until the next call."""
         if not self._batch:
             return math.inf
-        wait_s = self._shown_at + _EVENTS_EVERY_S - time.monotonic()
+        wait_s = self._shown_at + _EVENT_INTERVAL_S - time.monotonic()
         if wait_s > 0:
             return wait_s
         self._show()
@@ -138,9 +136,9 @@ class _Output:
         self._show()
 
     def text(self) -> str:
-        """The end of the output, within the limit of a result."""
-        kept = self._result.text().encode()
-        text = kept[-self._result_bytes :].decode(errors="ignore")
+        """The end of the output, at most `result_bytes`."""
+        end = self._result.text().encode()
+        text = end[-self._result_bytes :].decode(errors="ignore")
         if cut := self._result.total - len(text):
             return f"[the first {cut} characters are left out]\n{text}"
         return text

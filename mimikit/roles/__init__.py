@@ -1,1 +1,1 @@
-"""What each role is told, and what its answer means."""
+"""The roles Teller, Planner and Worker: their prompts, runs and results."""

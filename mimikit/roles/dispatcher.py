@@ -28,11 +28,7 @@ from mimikit.protocol.results import TaskDiff, TaskResult
 from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.metering import run_metered
 from mimikit.roles.result_type import typed_result
-from mimikit.roles.run import (
-    Attempt,
-    RunContext,
-    cut_to_side,
-)
+from mimikit.roles.run import Attempt, RunContext, truncate_to_file
 from mimikit.roles.turn_context import with_context
 from mimikit.sandbox.worker import hidden_paths
 from mimikit.tasks import queue
@@ -44,16 +40,15 @@ MAX_ERROR_CHARACTERS = 100_000
 
 
 def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
-    """Have a claimed task carried out; True when it ended, False when it is to be tried again.
+    """Run a claimed task; False if it was released for another attempt.
 
-    Whatever goes wrong, the task gets an end.
-    Crash: before the mark of its release is gone, which would hide that this attempt began, no
-    engine was started, and recovery brings the task back uncounted.
+    An unexpected error fails the task.
+    Crash: before `released` is cleared no engine has started, so recovery counts no attempt.
     """
     started = context.clock.now()
     cancel = context.live.start(claimed.id, queue_name, claimed.title or claimed.prompt, started)
     context.feed.tell("task", id=claimed.id, seat=queue_name)
-    context.engines.waits(queue_name, claimed.id, None)
+    context.engines.set_waiting(queue_name, claimed.id, None)
     try:
         task = claimed
         if claimed.released:
@@ -68,7 +63,7 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
             raise  # recovery decides
         context.log.write("error", "run_fault", taskId=claimed.id, error=repr(error))
         end = TaskEnd("failed", "error", claimed.attempts + 1)
-        message = f"a fault of mimikit's own: {error}"
+        message = f"internal error: {error}"
         now = context.clock.now()
         result = result_of(claimed.but(role=queue_name), end, started, now, error=message)
         context.retry_on_storage_error(lambda: queue.finish(context.files, result))
@@ -77,13 +72,13 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
         context.live.end(claimed.id)
 
 
-# ---- the Planner: one request, from its task to a whole plan, written as one record
+# ---- Planner
 
 
 def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
-    """Run a Planner task to its record or its next attempt; True when it ended.
+    """Run a Planner task; False if it was released for another attempt.
 
-    Crash: without the record nothing of the plan exists, and recovery decides by the same rule.
+    Crash: the plan is written as one record; without it recovery decides by the same rule.
     """
     started = context.clock.now()
     # A command that builtin's Teller understood is planned by builtin.
@@ -118,21 +113,20 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         outcome = run_metered(context, attempt)
         effects = session.close()
         acts = effects.tasks or effects.triggers or effects.cancels or effects.commands
-        says_or_asks = outcome.text.strip() or effects.question
-        if outcome.status == "done" and not acts and not says_or_asks:
+        answers = outcome.text.strip() or effects.question
+        if outcome.status == "done" and not acts and not answers:
             outcome = Failed("error", "the planner gave no plan")
 
-    def facts(status: EndStatus) -> dict[str, object]:
-        """Fields of the PlanResult."""
-        told: dict[str, object] = {
-            "summary": cut_to_side(context, task.id, outcome.text.strip()) or None,
+    def plan_fields(status: EndStatus) -> dict[str, object]:
+        fields: dict[str, object] = {
+            "summary": truncate_to_file(context, task.id, outcome.text.strip()) or None,
             "usage": outcome.usage,
             "engine": choice.engine.name,
         }
         if status != "done":
-            return told
+            return fields
         if (question := effects.question) is not None:
-            return told | {
+            return fields | {
                 "status": "needs_input",
                 "question": question.question,
                 "options": question.options,
@@ -140,20 +134,20 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
                 "question_timeout": question.timeout,
             }
         planned = ("tasks", "triggers", "cancels", "commands")
-        return told | {name: getattr(effects, name) for name in planned}
+        return fields | {name: getattr(effects, name) for name in planned}
 
     retry_delay_s = min(context.settings.limits.retry_delay_s, 5)
     engine = choice.engine.name
     return end_or_retry(
-        context, task, outcome, started, facts, engine=engine, retry_delay_s=retry_delay_s
+        context, task, outcome, started, plan_fields, engine=engine, retry_delay_s=retry_delay_s
     )
 
 
-# ---- the Worker: one task, from its file to its result or its next attempt
+# ---- Worker
 
 
 def _upstream(context: RunContext, task: Task) -> tuple[TaskResult, ...]:
-    """Results of the tasks that this one builds on; a plan's summary."""
+    """Results of the earlier steps; of a plan its summary."""
     found: list[TaskResult] = []
     for task_id in filter(None, dict.fromkeys([*task.upstream, task.retry_of])):
         view = queue.show(context.files, task_id)
@@ -176,7 +170,7 @@ def _upstream(context: RunContext, task: Task) -> tuple[TaskResult, ...]:
 
 
 def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
-    """Run a Worker task to its result or its next attempt; True when it ended.
+    """Run a Worker task; False if it was released for another attempt.
 
     Crash: the result is written once, exclusively; without it recovery decides by the same rule.
     """
@@ -184,13 +178,12 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     run = _worker_run(context, task, started, cancel)
     outcome, task = run.outcome, task.but(engine_session=run.session)
 
-    def facts(status: EndStatus) -> dict[str, object]:
-        """Fields of the TaskResult."""
-        short = cut_to_side(context, task.id, outcome.text, note=False)
+    def result_fields(status: EndStatus) -> dict[str, object]:
+        short = truncate_to_file(context, task.id, outcome.text, note=False)
         text: dict[str, object] = {"text": short}
         if short != outcome.text:
             text |= {"truncated": True, "whole": paths.side(task.id)}
-        type_, more = typed_result(task, status, outcome.text, run.diff, looked=run.used_tools)
+        type_, more = typed_result(task, status, outcome.text, run.diff, used_tools=run.used_tools)
         return {
             "result_type": type_,
             "result": {**text, **outcome.data, **more},
@@ -201,23 +194,22 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             "session_id": outcome.session_id,
         }
 
-    delay_s = context.settings.limits.retry_delay_s
     return end_or_retry(
         context,
         task,
         outcome,
         started,
-        facts,
+        result_fields,
         engine=run.engine,
-        retry_delay_s=delay_s,
+        retry_delay_s=context.settings.limits.retry_delay_s,
         final=run.final,
     )
 
 
-def _kept_diff(context: RunContext, task: Task, recording: RunRecording) -> TaskDiff | None:
-    """What the task has changed up to now, this attempt and those before it, once it is written.
+def _save_diff(context: RunContext, task: Task, recording: RunRecording) -> TaskDiff | None:
+    """Write and return the task's changes, of this attempt and earlier ones.
 
-    Crash: it lies there before the result that names it; what names none lies there for its time.
+    Crash: it is written before the result that names it; retention removes one without a result.
     """
     path, found = paths.diff(task.id), None
     try:
@@ -227,16 +219,16 @@ def _kept_diff(context: RunContext, task: Task, recording: RunRecording) -> Task
     earlier = context.retry_on_storage_error(lambda: context.files.load(path, TaskDiff))
     if found is None:
         return earlier
-    whole = (earlier.then(found) if earlier else found).but(interrupted=task.interruptions)
-    context.retry_on_storage_error(lambda: context.files.save(path, whole))
-    return whole
+    diff = (earlier.then(found) if earlier else found).but(interrupted=task.interruptions)
+    context.retry_on_storage_error(lambda: context.files.save(path, diff))
+    return diff
 
 
 def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
-    """Why a `command` task may not run; None when it may.
+    """Why a `command` task may not run; None if it may.
 
-    Every page tells where it really listens, which need not be what the settings say. What came by
-    one that others reach stays refused when that is gone.
+    The pages report the addresses that they really listen on. A task that came by a remote page
+    stays refused when that page is stopped.
     """
     if task.profile != "command":
         return None
@@ -256,40 +248,9 @@ class _WorkerRun:
     outcome: Outcome
     engine: str = ""
     final: bool = False
-    """A retry cannot help."""
     diff: TaskDiff | None = None
-    looked: bool = False
-    """It ran commands or used tools."""
+    used_tools: bool = False
     session: EngineSession | None = None
-    """For the next attempt to resume."""
-
-
-@dataclass
-class _SessionKeeper:
-    """Stores the engine's session for the next attempt."""
-
-    context: RunContext
-    task: Task
-    engine: str
-
-    @property
-    def known(self) -> str | None:
-        """The session of an earlier attempt with this engine."""
-        session = self.task.engine_session
-        return session.id if session is not None and session.engine == self.engine else None
-
-    def keep(self, session_id: str) -> None:
-        """Crash: it is in the running file, from which recovery starts the next attempt."""
-        if session_id == self.known:
-            return
-        session = EngineSession(engine=self.engine, id=session_id)
-        self.task = self.task.but(engine_session=session)
-        try:
-            self.context.files.save(paths.running("worker", self.task.id), self.task)
-        except StorageError as error:  # then the next attempt starts afresh
-            self.context.log.write(
-                "error", "session_not_kept", taskId=self.task.id, error=str(error)
-            )
 
 
 def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelToken) -> _WorkerRun:
@@ -308,14 +269,28 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
     except BadSettings as error:
         return _WorkerRun(Failed("refused", str(error)), final=True)
     engine = choice.engine.name
-    sessions = _SessionKeeper(context, task, engine)
     if choice.waiting:
-        lasts = engine == "command"  # only the owner can supply what it lacks
-        reason: FailureReason = "refused" if lasts else "engine_unavailable"
+        is_permanent = engine == "command"  # only the owner can fix it
+        reason: FailureReason = "refused" if is_permanent else "engine_unavailable"
         failed = Failed(reason, choice.waiting)
-        return _WorkerRun(failed, engine, lasts, session=task.engine_session)
+        return _WorkerRun(failed, engine, is_permanent, session=task.engine_session)
     timezone, locale = task.timezone or context.settings.zone.key, task.locale or "en"
     turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream)
+    earlier = session = task.engine_session
+
+    def save_session(session_id: str) -> None:
+        """Crash: recovery starts the next attempt from the running file."""
+        nonlocal session
+        new = EngineSession(engine=engine, id=session_id)
+        if new == session:
+            return
+        session = new
+        try:
+            path = paths.running("worker", task.id)
+            context.files.save(path, task.but(engine_session=session))
+        except StorageError as error:  # then the next attempt starts a new session
+            context.log.write("error", "session_not_kept", taskId=task.id, error=str(error))
+
     with _recorded(context, task, engine) as recording:
         attempt = Attempt(
             task.id,
@@ -324,34 +299,34 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
             turn_input,
             choice,
             cancel,
-            on_session=sessions.keep,
-            resume=sessions.known,
+            on_session=save_session,
+            resume=earlier.id if earlier is not None and earlier.engine == engine else None,
         )
         if recording is not None:
             attempt = replace(attempt, on_event=recording.event)
         outcome = run_metered(context, attempt)
-        diff = recording and _kept_diff(context, task, recording)
+        diff = recording and _save_diff(context, task, recording)
     final = (
         engine == "builtin"
         and isinstance(outcome, Failed)
         and outcome.reason == "engine_unavailable"
         and outcome.retry_at is None
     )
-    looked = engine != "command" and recording is not None and recording.used_tools
-    return _WorkerRun(outcome, engine, final, diff, looked, sessions.task.engine_session)
+    used_tools = engine != "command" and recording is not None and recording.used_tools
+    return _WorkerRun(outcome, engine, final, diff, used_tools, session)
 
 
 def _recorded(
     context: RunContext, task: Task, engine: str
 ) -> contextlib.AbstractContextManager[RunRecording | None]:
-    """Records what a run changes; of the owner's own commands only that they run."""
+    """Records a run's changes; of the owner's own commands only that they run."""
     if task.internal or engine == "builtin":  # they change nothing
         return contextlib.nullcontext()
-    closed = [context.state, *hidden_paths(context.settings.sandbox)]
-    return context.changes.recording(context.workspace, closed, with_diff=engine != "command")
+    excluded = [context.state, *hidden_paths(context.settings.sandbox)]
+    return context.changes.recording(context.workspace, excluded, with_diff=engine != "command")
 
 
-# ---- the end of a run: for good, with another attempt, or waiting for its engine
+# ---- after the run
 
 
 def end_or_retry(
@@ -359,15 +334,15 @@ def end_or_retry(
     task: Task,
     outcome: Outcome,
     started: datetime,
-    facts: Callable[[EndStatus], Mapping[str, object]],
+    result_fields: Callable[[EndStatus], Mapping[str, object]],
     *,
     engine: str,
     retry_delay_s: float,
     final: bool = False,
 ) -> bool:
-    """True when it ended.
+    """Write the result, or release the task for another attempt (False).
 
-    `facts`: result fields only the role knows; `final`: a retry cannot help.
+    `result_fields`: those of the role; `final`: do not retry.
     """
     now = context.clock.now()
     failed = outcome if isinstance(outcome, Failed) else None
@@ -375,8 +350,8 @@ def end_or_retry(
     for_tokens = outcome.reason == "budget"
     final = final or (for_tokens and retry_at is None)
     is_waiting = outcome.reason in WAITING and not for_tokens
-    waits = context.engines.wait_of(engine, task.role) if is_waiting else None
-    if waits is not None:  # the supervisor ends the wait; this is the fallback
+    waits = context.engines.wait_reason(engine, task.role) if is_waiting else None
+    if waits is not None:  # a fallback: normally the supervisor ends the wait
         retry_at = max(waits.until or now, now) + timedelta(seconds=MAX_REST_S)
     ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final)
     engine_retry_s = context.settings.limits.engine_retry_s
@@ -385,25 +360,23 @@ def end_or_retry(
             error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
             result = result_of(task, end, started, now, error=error)
             context.retry_on_storage_error(
-                lambda: queue.finish(context.files, result.but(**facts(end.status)))
+                lambda: queue.finish(context.files, result.but(**result_fields(end.status)))
             )
             return True
         case release:
             if for_tokens:
                 release = release.but(waits_for=context.usage.waits_for(task.id))
             elif is_waiting:
-                # The engine or another one serves again: no need to wait.
+                # The engine has recovered, or another one is available.
                 is_over = failed is not None and failed.want is not None and waits is None
-                is_over = is_over or _other_serves(context, task, engine)
-                release = release.but(not_before=now) if is_over else release.but(waits_for=engine)
+                choice = context.engines.for_role(task.role, task.profile)
+                has_other = choice.waiting is None and choice.engine.name != engine
+                if is_over or has_other:
+                    release = release.but(not_before=now)
+                else:
+                    release = release.but(waits_for=engine)
             context.retry_on_storage_error(lambda: queue.release(context.files, release))
             if waits is not None and release.waits_for == engine:
                 # After the release: a task that is not queued counts as removed.
-                context.engines.waits(task.role, task.id, engine, task.profile)
+                context.engines.set_waiting(task.role, task.id, engine, task.profile)
             return False
-
-
-def _other_serves(context: RunContext, task: Task, engine: str) -> bool:
-    """Whether another engine can take the task now."""
-    choice = context.engines.for_role(task.role, task.profile)
-    return choice.waiting is None and choice.engine.name != engine

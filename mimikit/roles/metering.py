@@ -7,26 +7,19 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from mimikit.engines.base import (
-    CancelToken,
-    EventKind,
-    Failed,
-    Outcome,
-)
+from mimikit.engines.base import CancelToken, EventKind, Failed, Outcome
 from mimikit.errors import StorageError
 from mimikit.memory import tokens
 from mimikit.protocol.models import FailureReason, Usage
 from mimikit.roles.run import Attempt, RunContext, run_engine
 from mimikit.tasks.usage import BudgetHold, RunMeter
 
-_TURNED_AWAY: frozenset[FailureReason] = frozenset(
-    {"rate_limited", "engine_unavailable", "refused"}
-)
-"""Such a run used nothing, unless it says otherwise."""
+_UNUSED: frozenset[FailureReason] = frozenset({"rate_limited", "engine_unavailable", "refused"})
+"""Such a run used no tokens, unless the engine reports some."""
 
 
 def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
-    """Run the engine if there are tokens for it, else fail as `budget` until `retry_at`.
+    """Run the engine unless the token budget is used up: then fails as `budget`.
 
     Crash: see `tasks/usage.py`.
     """
@@ -38,43 +31,42 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
     except StorageError as error:
         return Failed("engine_unavailable", str(error))
     if isinstance(meter, BudgetHold):
-        message = held_words(meter)
+        message = hold_message(meter)
         return Failed("budget", message, retry_at=meter.until)
 
     def on_event(kind: EventKind, text: str, data: dict[str, object]) -> None:
         if kind == "usage" and meter is not None:
             with contextlib.suppress(ValidationError):
-                meter.told = Usage.model_validate(data, strict=False)
+                meter.reported = Usage.model_validate(data, strict=False)
             if meter.is_over:
                 cancel.cancel("budget")
         else:
             attempt.on_event(kind, text, data)
 
-    told: Outcome | None = None
+    settled: Outcome | None = None
     try:
-        told = outcome = run_engine(context, replace(attempt, on_event=on_event))
+        settled = outcome = run_engine(context, replace(attempt, on_event=on_event))
     finally:
         if meter is not None:
-            _settle(context, meter, told, cancel)
+            _settle(context, meter, settled, cancel)
     if meter is not None and outcome.status != "done":
-        outcome = replace(outcome, usage=outcome.usage if outcome.usage.tokens else meter.told)
+        outcome = replace(outcome, usage=outcome.usage if outcome.usage.tokens else meter.reported)
         if cancel.reason == "budget":
-            message = held_words(BudgetHold("task", meter.cap, meter.cap))
+            message = hold_message(BudgetHold("task", meter.cap, meter.cap))
             outcome = Failed(
                 "budget", message, outcome.text, usage=outcome.usage, session_id=outcome.session_id
             )
     return outcome
 
 
-def held_words(hold: BudgetHold) -> str:
-    what = {
+def hold_message(hold: BudgetHold) -> str:
+    messages = {
         "day": f"the {hold.cap:,} tokens of today are used up (`daily_tokens`)",
         "trigger": f"its trigger has used its {hold.cap:,} tokens of today "
         "(`per_trigger_daily_tokens`)",
-        "task": f"the task has used its {hold.cap:,} tokens (`per_task_tokens` in [budget] allows "
-        "no more)",
+        "task": f"the task has used its {hold.cap:,} tokens (`per_task_tokens` in [budget])",
     }
-    return what[hold.held_for]
+    return messages[hold.held_for]
 
 
 def _settle(
@@ -93,13 +85,13 @@ def _settle(
 def used_by(
     meter: RunMeter, outcome: Outcome | None, *, has_begun: bool
 ) -> tuple[Usage | None, bool]:
-    """Usage of a run (None: nothing), and whether it is estimated. Pure."""
+    """The usage of a run, and whether it is estimated. Pure."""
     if outcome is None:
-        return (meter.told, True) if meter.told.tokens else (None, False)
+        return (meter.reported, True) if meter.reported.tokens else (None, False)
     if outcome.usage.tokens:
         return outcome.usage, False
-    if meter.told.tokens:  # cut short: the last report is a lower bound
-        return meter.told, True
-    if not has_begun or outcome.reason in _TURNED_AWAY:
+    if meter.reported.tokens:  # a canceled run: its last report is a lower bound
+        return meter.reported, True
+    if not has_begun or outcome.reason in _UNUSED:
         return None, False
     return Usage(input_tokens=outcome.prompt_tokens, output_tokens=tokens.count(outcome.text)), True

@@ -1,4 +1,4 @@
-"""Builds a run's prompt: the role's template, and its input within the budgets."""
+"""Builds a run's prompts: the role's template, and its input within the token budgets."""
 
 from __future__ import annotations
 
@@ -17,40 +17,39 @@ from mimikit.memory import markdown, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, Role, time_text
-from mimikit.tools.requests import zone_named
+from mimikit.tools.requests import time_zone
 from mimikit.tools.world import line_text
 
 NAMES = ("teller", "planner", "worker", "llm-eval-batch", "daily-summary", "monthly-summary")
 PLACEHOLDERS = frozenset(
     {"tools", "workspace", "now", "timezone", "statements", "period", "messages"}
 )
-NEEDED = {
+REQUIRED = {
     "llm-eval-batch": "statements",
     "daily-summary": "messages",
     "monthly-summary": "messages",
 }
-"""Placeholders a template must have."""
 FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
 MAX_UPSTREAM_CHARACTERS = 4000
-_MOST_BYTES = 2**20
-_TICKS = 5
-"""Longer fences than in any message."""
+_MAX_BYTES = 2**20
+_FENCE_TICKS = 5
+"""Longer than any fence in a message."""
 _SCRIPTS = {"Hans": " (Chinese, simplified)", "CN": " (Chinese, simplified)"} | dict.fromkeys(
     ("Hant", "TW", "HK"), " (Chinese, traditional)"
 )
-_MOST_TAG = 64
+_MAX_TAG = 64
 _MARK_TOKENS = 8
-"""Reserved for the cut mark."""
+"""Reserved for the mark of a cut."""
 _EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 
 
 class Prompts:
     def __init__(self, files: Files) -> None:
-        """Read and check every template. Raises BadSettings."""
+        """Raises BadSettings for an invalid template."""
         self.skipped: list[str] = []
-        """Skipped files with their reasons; the shipped ones are used."""
+        """Unreadable templates with their reasons."""
         self._templates = {name: self._read(files, name) for name in NAMES}
 
     def fill(self, name: str, values: dict[str, str]) -> str:
@@ -59,7 +58,6 @@ class Prompts:
     def instructions(
         self, role: Role, turn_input: TurnInput, tools: tuple[ToolSpec, ...], workspace: Path
     ) -> str:
-        """The role's template, filled in."""
         values = {
             "tools": "\n".join(f"- `{tool.name}`: {tool.description}" for tool in tools),
             "workspace": str(workspace),
@@ -71,12 +69,12 @@ class Prompts:
     def _read(self, files: Files, name: str) -> str:
         own, shipped = f"{paths.PROMPTS}/{name}.md", asset_folder("prompts") / f"{name}.md"
         try:
-            data = files.read(own, most=_MOST_BYTES)
+            data = files.read(own, most=_MAX_BYTES)
             if data is not None:
                 return _checked(f".mimikit/{own}", name, data.decode())
         except (UnsafeFile, UnicodeDecodeError) as error:
-            why = str(error) if isinstance(error, UnsafeFile) else f"{own}: {error}"
-            self.skipped.append(f"{why}; the shipped one is used")
+            reason = str(error) if isinstance(error, UnsafeFile) else f"{own}: {error}"
+            self.skipped.append(f"{reason}; the shipped one is used")
         where = f"prompts/{name}.md (shipped)"
         if not shipped.is_file():
             raise BadSettings(f"{where}: expected a prompt template, got none; install again")
@@ -94,66 +92,59 @@ def _checked(where: str, name: str, text: str) -> str:
         if found not in PLACEHOLDERS:
             known = ", ".join(sorted(PLACEHOLDERS))
             raise BadSettings(f"{where}: expected placeholders among {known}; got {found!r}")
-    if name in NEEDED and NEEDED[name] not in named:
+    if name in REQUIRED and REQUIRED[name] not in named:
         raise BadSettings(
-            f"{where}: expected {{{{{NEEDED[name]}}}}} where the data goes, got none; "
+            f"{where}: expected {{{{{REQUIRED[name]}}}}} where the data goes, got none; "
             "add it or remove the file"
         )
     return text
 
 
-# ---- what of the conversation
+# ---- conversation
 
 
 class HistoryWindow:
-    """Where the conversation starts: it moves rarely and by half, for the prompt cache.
-
-    Thread-safe.
-    """
+    """The part of the conversation in prompts. Its start moves rarely, for the prompt cache."""
 
     def __init__(self) -> None:
-        self._first: str | None = None
-        """Id of its first message."""
+        self._first_id: str | None = None
 
-    def of(self, messages: Sequence[Message], budgets: BudgetSettings) -> list[Message]:
+    def select(self, messages: Sequence[Message], budgets: BudgetSettings) -> list[Message]:
         """The newest messages that fit the budget, oldest first."""
         most, least = budgets.conversation_messages, budgets.conversation_least
         ids = [message.id for message in messages]
-        is_new = self._first is None
-        kept = list(messages[ids.index(self._first) :]) if self._first in ids else []
-        kept = list(messages) if is_new else kept
-        if not kept or _said(kept) > most or tokens.spent(kept) > budgets.conversation_tokens:
+        if self._first_id is None:
+            selected = list(messages)
+        else:
+            selected = list(messages[ids.index(self._first_id) :]) if self._first_id in ids else []
+        is_full = _counted(selected) > most or tokens.spent(selected) > budgets.conversation_tokens
+        if not selected or is_full:
             half = budgets.conversation_tokens // 2
-            kept = _newest(messages, max(least, most // 2))
-            while _said(kept) > least and tokens.spent(kept) > half:
-                kept = _newest(kept, _said(kept) - 1)
-        self._first = kept[0].id if kept else None
-        return kept
+            selected = _newest(messages, max(least, most // 2))
+            while _counted(selected) > least and tokens.spent(selected) > half:
+                selected = _newest(selected, _counted(selected) - 1)
+        self._first_id = selected[0].id if selected else None
+        return selected
 
 
-def _said(messages: Sequence[Message]) -> int:
+def _counted(messages: Sequence[Message]) -> int:
     return sum(not message.is_by_code for message in messages)
 
 
 def _newest(messages: Sequence[Message], most: int) -> list[Message]:
-    """The newest messages, `most` of them not written by code."""
-    said = [number for number, message in enumerate(messages) if not message.is_by_code]
-    return list(messages[said[-most] :] if len(said) >= most else messages)
+    """The newest messages; those by code are not counted."""
+    counted = [number for number, message in enumerate(messages) if not message.is_by_code]
+    return list(messages[counted[-most] :] if len(counted) >= most else messages)
 
 
-# ---- the input in words; pure
+# ---- user prompt; pure
 
 
 def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstream: Path) -> str:
-    """A run's input in words: labelled blocks of data, and what is asked.
+    """The user prompt: labelled blocks of data, stable ones first, for the prompt cache.
 
-    What stays the same longest stands first, time and what is asked last: an endpoint that keeps
-    the beginning of a prompt finds it again.
-
-    At the margin of a block stand only its entries' heads, which are ours; all further lines of
-    what others wrote are set in, so that no result or page can pass for a line of the user's.
-
-    upstream: the folder with the whole text of the results a Worker builds on.
+    Only our own heads start at the margin of a block; other people's text is indented, so that it
+    cannot pass for the user's words. `upstream`: the folder with the results of earlier steps.
     """
     task = turn_input.task.prompt if turn_input.task else ""
     environment = _section("Environment", _environment(turn_input))
@@ -162,50 +153,49 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
             indented(f"[{r.id}] {r.status}\n{tokens.cut(r.text, MAX_UPSTREAM_CHARACTERS)}")
             for r in turn_input.upstream
         ]
-        where = f"The whole of each stands in {upstream}, in a file named by its id."
-        told = [_section("Upstream results", "\n\n".join(results)), where] if results else []
-        return "\n\n".join([task, *told, environment])
+        where = f"The full text of each is in {upstream}, in a file named by its id."
+        blocks = [_section("Upstream results", "\n\n".join(results)), where] if results else []
+        return "\n\n".join([task, *blocks, environment])
     blocks = _context_blocks(turn_input, budgets)
     if role == "planner":
         where = paths.running("planner", turn_input.task.id) if turn_input.task else ""
-        request = tokens.fit_together([(task, _whole(where))], budgets.input_tokens)
+        request = tokens.fit_together([(task, _full_text(where))], budgets.input_tokens)
         blocks += [environment, _section("Request", request[0])]
     else:
-        blocks = [FIRST_LINE, *blocks, *_asked_blocks(turn_input, budgets, environment)]
+        blocks = [FIRST_LINE, *blocks, *_input_blocks(turn_input, budgets, environment)]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _asked_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: str) -> list[str]:
-    """What the Teller is to answer now, most stable first."""
+def _input_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: str) -> list[str]:
+    """The open question and the new messages."""
     question = ""
-    if (asked := turn_input.question) is not None:
-        question = indented(f"[{asked.question_id}] {asked.question}")
-        options = indented(f"options: {', '.join(asked.options)}")
-        question = f"{question}\n{options}" if asked.options else question
+    if (open_question := turn_input.question) is not None:
+        question = indented(f"[{open_question.question_id}] {open_question.question}")
+        options = indented(f"options: {', '.join(open_question.options)}")
+        question = f"{question}\n{options}" if open_question.options else question
     inputs: list[tuple[str, str]] = []
     for item in turn_input.inputs:
         quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
-        said = indented(f"[{item.id}] {quote}{item.text}")
-        inputs.append((said, _whole(paths.inbox(item.id))))
+        text = indented(f"[{item.id}] {quote}{item.text}")
+        inputs.append((text, _full_text(paths.inbox(item.id))))
     fitting = tokens.fit_together(inputs, budgets.input_tokens)
     return [_section("Question", question), environment, _section("Input", "\n\n".join(fitting))]
 
 
 def _environment(turn_input: TurnInput) -> str:
-    """Time and language, which change every turn."""
     zone = ZoneInfo("UTC")
     with contextlib.suppress(BadInput):
-        zone = zone_named(turn_input.timezone)
-    now, locale = turn_input.now.astimezone(zone), turn_input.locale[:_MOST_TAG]
+        zone = time_zone(turn_input.timezone)
+    now, locale = turn_input.now.astimezone(zone), turn_input.locale[:_MAX_TAG]
     lines = [
         f"now: {now:%A, %Y-%m-%d %H:%M} {now.isoformat()[-6:]}",
-        f"timezone: {turn_input.timezone[:_MOST_TAG]}",
+        f"timezone: {turn_input.timezone[:_MAX_TAG]}",
         f"locale: {locale}{_SCRIPTS.get(locale.rpartition('-')[2], '')}",
     ]
     return "\n".join(map(indented, lines))
 
 
-def _whole(path: str) -> str:
+def _full_text(path: str) -> str:
     return f" (all of it: {path})"
 
 
@@ -233,8 +223,8 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
     ]
     left = budgets.memory_tokens - tokens.count(turn_input.user)
     return [
-        _section("User", turn_input.user, least=_TICKS),
-        _section("Conversation", "\n".join(conversation), least=_TICKS),
+        _section("User", turn_input.user, least=_FENCE_TICKS),
+        _section("Conversation", "\n".join(conversation), least=_FENCE_TICKS),
         _section("Memory", "\n".join(tokens.fit_parts(memory, left))),
         _section("Tasks", "\n".join(tokens.fit_parts(tasks, budgets.tasks_tokens))),
         _section("Results", "\n\n".join(tokens.fit_parts(results, budgets.results_tokens))),
@@ -242,7 +232,7 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
 
 
 def user_block(text: str, budget: int) -> str:
-    """The part of `memory.md` that every prompt has, within `budget` tokens: the newest notes."""
+    """The newest notes of `memory.md`, within `budget` tokens, for every prompt."""
     parts: list[str] = []
     for entry in markdown.entries(text):
         if entry.kind == "note":
@@ -250,14 +240,13 @@ def user_block(text: str, budget: int) -> str:
         else:
             paragraphs = _EMPTY_LINES.split(entry.text)
             parts += [indented(paragraph) for paragraph in paragraphs if paragraph.strip()]
-    if tokens.count(whole := "\n".join(parts)) <= budget:
-        return whole
+    if tokens.count(full := "\n".join(parts)) <= budget:
+        return full
     note = f"… (what is older is left out; all of it: {paths.MEMORY})"
     room = budget - tokens.count(note) - _MARK_TOKENS
-    kept = tokens.fit_parts(parts[::-1], room, lambda part: tokens.count(part) + 1)
-    return "\n".join([note, *kept[::-1]])
+    newest = tokens.fit_parts(parts[::-1], room, lambda part: tokens.count(part) + 1)
+    return "\n".join([note, *newest[::-1]])
 
 
 def _section(label: str, body: str, *, least: int = 3) -> str:
-    """A fenced block of data."""
     return f"## {label}\n{fence(body, least=least)}" if body else ""

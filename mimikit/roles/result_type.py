@@ -1,4 +1,4 @@
-"""Classifies a result by what the run did. Pure."""
+"""Classifies a result: code change, analysis, summary or text. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mimikit.protocol.json import Json
 from mimikit.protocol.models import EndStatus, Task
 from mimikit.protocol.results import ResultType, TaskDiff
 
-MOST_ITEMS = 20
-MOST_FILES = 100
-_MOST_CHARACTERS = 500
+MAX_ITEMS = 20
+MAX_FILES = 100
+_MAX_CHARACTERS = 500
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)、])\s+(?:\[[ xX]\]\s+)?(\S.*)")
 _HEADING = re.compile(r"#{1,6}\s+(.{1,80}?)\s*#*|\*\*(.{1,80}?)\*\*\s*[:：]?|(\S.{0,60}?)[:：]")
 _SECTIONS = {
@@ -22,33 +22,32 @@ _SECTIONS = {
 
 
 def typed_result(
-    task: Task, status: EndStatus, text: str, diff: TaskDiff | None, *, looked: bool
+    task: Task, status: EndStatus, text: str, diff: TaskDiff | None, *, used_tools: bool
 ) -> tuple[ResultType, dict[str, Json]]:
-    """Type and extra fields: changed files make a code change, tool use an analysis."""
     if diff is not None:
         listed: list[Json] = [
             {"path": file.path, "action": file.action, "summary": file.summary}
-            for file in diff.files[:MOST_FILES]
+            for file in diff.files[:MAX_FILES]
         ]
-        told: dict[str, Json] = {"files": listed}
+        fields: dict[str, Json] = {"files": listed}
         if more := len(diff.files) - len(listed) + diff.more_files:
-            told["moreFiles"] = more
-        return "code_change", told
+            fields["moreFiles"] = more
+        return "code_change", fields
     if status != "done" or not text.strip():
         return "text", {}
     sections = _items(text)
     if task.covers is not None:
         points = [item for items in sections.values() for item in items]
-        return "summary", {"summary": _cut(text.strip()), "keyPoints": [*points[:MOST_ITEMS]]}
-    if not looked:
+        return "summary", {"summary": _cut(text.strip()), "keyPoints": [*points[:MAX_ITEMS]]}
+    if not used_tools:
         return "text", {}
-    findings = sections.pop("findings", None) or [_cut(_first_paragraph(text))]
+    findings = sections.pop("findings", None) or [_cut(text.strip().partition("\n\n")[0])]
     parts = {"findings": findings, **sections}
-    return "analysis", {name: [*items[:MOST_ITEMS]] for name, items in parts.items()}
+    return "analysis", {name: [*items[:MAX_ITEMS]] for name, items in parts.items()}
 
 
 def _items(text: str) -> dict[str, list[str]]:
-    """List items in a text, by the kind their headings say."""
+    """The list items of a text, by the kind of their heading."""
     found: dict[str, list[str]] = {}
     section, is_code = "findings", False
     for line in text.splitlines():
@@ -59,15 +58,11 @@ def _items(text: str) -> dict[str, list[str]]:
         elif item := _ITEM.fullmatch(line):
             found.setdefault(section, []).append(_cut(item[1].strip()))
         elif heading := _HEADING.fullmatch(line.strip()):
-            said = next(filter(None, heading.groups()))
-            names = (name for name, words in _SECTIONS.items() if words.search(said))
+            title = next(filter(None, heading.groups()))
+            names = (name for name, words in _SECTIONS.items() if words.search(title))
             section = next(names, "findings")
     return found
 
 
-def _first_paragraph(text: str) -> str:
-    return text.strip().partition("\n\n")[0]
-
-
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"

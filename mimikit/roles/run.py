@@ -1,4 +1,4 @@
-"""What every role works with, the live runs, and how a role runs an engine."""
+"""Runs an engine for a role: context, live runs, events, retries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from mimikit.engines.base import (
     RunSpec,
     ToolReply,
     Tools,
-    ToolSpec,
     TurnInput,
 )
 from mimikit.engines.changes import ChangeRecorder
@@ -43,7 +42,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import FailureReason, Instant, LiveRun, Record, Role
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
-from mimikit.roles.scratch import lay_out_upstream, make_scratch, remove_scratch
+from mimikit.roles.scratch import make_scratch, remove_scratch, write_upstream
 from mimikit.tasks.usage import UsageBook
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
@@ -55,20 +54,18 @@ T = TypeVar("T")
 S = TypeVar("S", bound=ToolSession)
 MAX_EVENT_CHARACTERS = 20_000
 _WITHOUT_TOKENS = CODE_ENGINES | {TEST_ENGINE}
-"""Engines that use no tokens."""
-_ANSWERS = frozenset({"message", "tool", "command", "file"})
-"""Events that prove a complete answer."""
+_ANSWER_EVENTS = frozenset({"message", "tool", "command", "file"})
+"""Events that prove that the engine is available."""
 _TURN_ERRORS: dict[FailureReason | None, str] = {
     "error": "engine_failed",
     "timeout": "engine_silent",
 }
-"""The user reads a sentence; the engine's words are in the log."""
+"""Phrases that replace the engine's error, which is in the log."""
 BACKOFF_S = (0.5, 1.0, 2.0)
-"""Back-off before a transient failure is retried, in seconds."""
 
 
 class LiveRuns:
-    """The runs of this process by id, and how to stop them. Thread-safe."""
+    """The current runs of this process. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,7 +74,7 @@ class LiveRuns:
         self._stopping = False
 
     def start(self, run_id: str, role: Role, title: str, now: datetime) -> CancelToken:
-        """Enter a run; its token is already canceled if the cancel came first."""
+        """Register a run; returns its token, already canceled if the cancel came first."""
         run, token = LiveRun(id=run_id, role=role, title=title[:200], started_at=now), CancelToken()
         with self._lock:
             self._runs[run_id] = run, token
@@ -98,7 +95,7 @@ class LiveRuns:
             self._runs.pop(run_id, None)
 
     def cancel(self, run_id: str, *, early: bool = False) -> bool:
-        """False when it is not live here; `early`: then stop it when it enters."""
+        """False if it is not running here; `early`: then cancel it when it starts."""
         with self._lock:
             _, token = self._runs.get(run_id, (None, None))
             if token is None and early:
@@ -108,7 +105,7 @@ class LiveRuns:
         return token is not None
 
     def stop_all(self) -> None:
-        """Stop every run, also those that enter later."""
+        """Cancel every run, also those that start later."""
         with self._lock:
             self._stopping = True
             stopped = [token for _, token in self._runs.values()]
@@ -124,7 +121,7 @@ class LiveRuns:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What every run of one consumer shares."""
+    """Shared by all runs of one consumer."""
 
     files: Files
     settings: Settings
@@ -144,11 +141,10 @@ class RunContext:
 
     @functools.cached_property
     def usage(self) -> UsageBook:
-        """Created before any thread."""
         return UsageBook(self.files, self.settings, self.clock)
 
     def open_session(self, kind: type[S], caller: ToolCaller) -> S:
-        """A role's tools for one run; refusals are logged."""
+        """A role's tools for one run; logs refusals."""
         return kind(
             caller,
             self.reader,
@@ -159,7 +155,7 @@ class RunContext:
         )
 
     def retry_on_storage_error(self, do: Callable[[], T]) -> T:
-        """Retry a read or write while the disk refuses, until the stop."""
+        """Retry a read or write every second until it succeeds or the consumer stops."""
         while True:
             try:
                 return do()
@@ -185,17 +181,19 @@ class RunEvent(Record):
 
 
 class RunOutput:
-    """Writes a run's events to `runs/{id}.jsonl`; a disk that refuses a line never ends the run."""
+    """Writes a run's events to `runs/{id}.jsonl`; storage errors do not fail the run."""
 
-    def __init__(self, context: RunContext, run_id: str, *, is_turn: bool, watch: OnEvent) -> None:
-        """`is_turn`: stream deltas to the page; `watch` is called for each event."""
-        self._context, self._run_id, self._watch = context, run_id, watch
-        self._left = context.settings.limits.output_bytes
+    def __init__(
+        self, context: RunContext, run_id: str, on_event: OnEvent, *, is_turn: bool
+    ) -> None:
+        """`is_turn`: also stream deltas to the page."""
+        self._context, self._run_id, self._on_event = context, run_id, on_event
+        self._bytes_left = context.settings.limits.output_bytes
         self._is_turn = is_turn
         self._lock = threading.Lock()
 
     def event(self, kind: EventKind, text: str, data: Mapping[str, object]) -> None:
-        self._watch(kind, text, dict(data))
+        self._on_event(kind, text, dict(data))
         if kind == "delta" and self._is_turn:
             self._context.feed.tell("delta", turnId=self._run_id, text=text)
         if kind in ("command", "tool", "note", "file"):
@@ -203,7 +201,7 @@ class RunOutput:
         self.write(kind, text, data)
 
     def write(self, kind: str, text: str, data: Mapping[str, object]) -> None:
-        """Append one line; beyond the cap one last note."""
+        """Append one line; a note once the size limit is reached."""
         facts = dict(data)
         record = RunEvent.model_validate(
             {
@@ -215,25 +213,22 @@ class RunOutput:
             }
         )
         with self._lock:
-            if self._left <= 0:
+            if self._bytes_left <= 0:
                 return
-            self._left -= len(record.text) + 200
-            if self._left <= 0:
+            self._bytes_left -= len(record.text) + 200
+            if self._bytes_left <= 0:
                 record = record.but(type="note", text="more output is not shown here", data={})
             try:
                 self._context.files.append(
                     paths.run_output(self._run_id), record.to_dict(), sync=False
                 )
             except StorageError:
-                self._left = 0
+                self._bytes_left = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt of a task or turn, before its prompt is made."""
-
     run_id: str
-    """The task's id, or the turn's."""
     number: int
     role: Role
     input: TurnInput
@@ -243,17 +238,14 @@ class Attempt:
     on_event: OnEvent = lambda _kind, _text, _data: None
     on_session: OnSession = lambda _session: None
     resume: str | None = None
-    """The engine's session of an earlier attempt."""
+    """The engine's session id of an earlier attempt."""
 
 
 def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
-    """Run one engine with its tools served.
-
-    Raises only on a shortage of memory, threads or descriptors.
-    """
+    """Run an engine. Raises only on a shortage of memory, threads or descriptors."""
     role, run_id, turn_input, cancel = attempt.role, attempt.run_id, attempt.input, attempt.cancel
     engine, session, server = attempt.choice.engine, attempt.session, context.tool_server
-    output = RunOutput(context, run_id, is_turn=role == "teller", watch=attempt.on_event)
+    output = RunOutput(context, run_id, attempt.on_event, is_turn=role == "teller")
     output.write("started", engine.name, {"attempt": attempt.number})
     specs = session.specs() if session else ()
     trail = RunTrail(engine.name, session.call if session else _no_tools)
@@ -261,8 +253,13 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     scratch = request = None
     try:
         scratch = make_scratch(context.state)
-        lay_out_upstream(context.files, turn_input.upstream, scratch)
-        instructions, prompt = _prompts(context, engine, role, turn_input, specs, scratch)
+        write_upstream(context.files, turn_input.upstream, scratch)
+        if engine.name == "command":
+            instructions, prompt = "", turn_input.task.prompt if turn_input.task else ""
+        else:
+            instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
+            budgets = context.settings.budgets
+            prompt = prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
         request = RunSpec(
             run_id=run_id,
             attempt=attempt.number,
@@ -270,11 +267,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             instructions=instructions,
             prompt=prompt,
             input=turn_input,
-            tools=Tools(
-                trail.call,
-                specs,
-                serve=server.offered if server else None,
-            ),
+            tools=Tools(trail.call, specs, server.offered if server else None),
             callbacks=Callbacks(output.event, attempt.on_session),
             cancel=cancel,
             workspace=context.workspace,
@@ -285,58 +278,42 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             model=attempt.choice.model,
             effort=attempt.choice.seat.effort,
             resume=attempt.resume,
-            # An internal task judges or summarises; it changes nothing.
+            # Internal tasks, such as summaries, change nothing.
             read_only=turn_input.task is not None and turn_input.task.internal,
         )
         outcome = _run_guarded(context, attempt.choice, request)
-        outcome = (
-            outcome if engine.name in _WITHOUT_TOKENS else _with_prompt_tokens(request, outcome)
-        )
+        if engine.name not in _WITHOUT_TOKENS and not outcome.usage.tokens:
+            estimate = tokens.count(instructions) + tokens.count(prompt)
+            outcome = replace(outcome, prompt_tokens=estimate)
     except Exception as error:
         if shortage_of(error):
             raise
         context.log.write("error", "engine_fault", runId=run_id, error=repr(error))
-        # An EngineError means that nothing began; after any other error that is unknown.
+        # After an EngineError the engine has not started; after any other error it may have.
         cancel.has_begun = request is not None and not isinstance(error, EngineError)
         outcome = Failed("error", f"the engine failed: {error}")
     finally:
         if scratch is not None:
             remove_scratch(scratch)
     if cancel.reason == "killed" and outcome.status != "done":
-        outcome = Failed("killed", "mimikit was stopped meanwhile")
+        outcome = Failed("killed", "mimikit was stopped during the run")
     with contextlib.suppress(OSError, RuntimeError):  # does not change the outcome
         output.write("ended", outcome.error or "", {"status": outcome.status})
         if engine.name not in _WITHOUT_TOKENS:
-            tokens.load_soon()  # count the tokens of later turns instead of estimating them
-        trail.keep(context.files, request, outcome, context.clock.now())
+            tokens.load_soon()  # later turns count tokens instead of estimating them
+        trail.save(context.files, request, outcome, context.clock.now())
     return outcome
 
 
-def _prompts(
-    context: RunContext,
-    engine: Engine,
-    role: Role,
-    turn_input: TurnInput,
-    specs: tuple[ToolSpec, ...],
-    scratch: Path,
-) -> tuple[str, str]:
-    """Instructions and prompt; a command is a shell line alone."""
-    if engine.name == "command":
-        return "", turn_input.task.prompt if turn_input.task else ""
-    instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
-    budgets = context.settings.budgets
-    return instructions, prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
-
-
 def _run_guarded(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outcome:
-    """Run an engine unless its circuit is open, and learn from the outcome."""
+    """Run an engine through its circuit breaker."""
     engines, name, run_id = context.engines, choice.engine.name, request.run_id
-    away = engines.begin(name, request.role, run_id)
-    if away is not None:
-        return away
+    rejected = engines.begin(name, request.role, run_id)
+    if rejected is not None:
+        return rejected
 
     def on_event(kind: EventKind, text: str, data: dict[str, Any]) -> None:
-        if kind in _ANSWERS:
+        if kind in _ANSWER_EVENTS:
             engines.circuits.answered(name, run_id)
         request.callbacks.on_event(kind, text, data)
 
@@ -349,12 +326,12 @@ def _run_guarded(context: RunContext, choice: EngineChoice, request: RunSpec) ->
         request.cancel.has_begun = True
         engines.record_outcome(name, request.role, run_id, outcome, choice.instead_of)
     finally:
-        engines.circuits.left(name, run_id)
+        engines.circuits.release(name, run_id)
     return outcome
 
 
 def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> Outcome:
-    """Run an engine with retries: after a back-off, or with half the context."""
+    """Retry a transient failure after a back-off, a too long prompt with half the context."""
     outcome = engine.run(request)
     for wait_s in BACKOFF_S:
         if not (isinstance(outcome, Failed) and outcome.retry_now):
@@ -385,22 +362,13 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
 
 
 def _language(request: RunSpec) -> phrases.Language:
-    """Of the user."""
-    task, given = request.input.task, request.input
-    said = task.prompt if task else "\n".join(item.text for item in given.inputs)
-    return phrases.language(said, given.locale)
-
-
-def _with_prompt_tokens(request: RunSpec, outcome: Outcome) -> Outcome:
-    """With the estimated prompt tokens, where the engine reports no usage."""
-    if outcome.usage.tokens:
-        return outcome
-    prompt_tokens = tokens.count(request.instructions) + tokens.count(request.prompt)
-    return replace(outcome, prompt_tokens=prompt_tokens)
+    task, inputs = request.input.task, request.input.inputs
+    text = task.prompt if task else "\n".join(item.text for item in inputs)
+    return phrases.language(text, request.input.locale)
 
 
 def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
-    """With half the budgets; None if that is no shorter."""
+    """With half the context; None if that is no shorter."""
     budgets = context.settings.budgets
     half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
     upstream = request.scratch / UPSTREAM
@@ -411,11 +379,11 @@ def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
 def _timeouts(attempt: Attempt, limits: LimitSettings) -> tuple[float, float]:
     """Deadline and idle timeout, in seconds."""
     role, task, choice = attempt.role, attempt.input.task, attempt.choice
-    longest = {"teller": 180, "planner": 600, "worker": limits.worker_timeout_s}[role]
-    timeout_s = (task and task.timeout) or choice.seat.timeout_s or longest
+    default_s = {"teller": 180, "planner": 600, "worker": limits.worker_timeout_s}[role]
+    timeout_s = (task and task.timeout) or choice.seat.timeout_s or default_s
     if role == "teller":
         return timeout_s, limits.teller_idle_timeout_s
-    if choice.engine.name == "command":  # a command may be silent; a silent agent is stuck
+    if choice.engine.name == "command":  # may be silent
         return timeout_s, timeout_s
     return timeout_s, limits.idle_timeout_s
 
@@ -424,12 +392,12 @@ def _no_tools(name: str, _arguments: Mapping[str, object]) -> ToolReply:
     return ToolReply(False, f"this run has no tools, so no {name!r}")
 
 
-def cut_to_side(context: RunContext, record_id: str, text: str, *, note: bool = True) -> str:
-    """The beginning of a long text; the whole is written to `side/` first."""
-    data, whole = text.encode(errors="replace"), paths.side(record_id)
+def truncate_to_file(context: RunContext, record_id: str, text: str, *, note: bool = True) -> str:
+    """Truncates a long text after the full text is written to `side/`; `note`: mention the file."""
+    data, path = text.encode(errors="replace"), paths.side(record_id)
     limit = context.settings.limits.result_bytes
     if len(data) <= limit:
         return text
-    context.retry_on_storage_error(lambda: context.files.write(whole, data))
-    cut = data[:limit].decode(errors="ignore")
-    return f"{cut}\n\n… ({whole})" if note else cut
+    context.retry_on_storage_error(lambda: context.files.write(path, data))
+    start = data[:limit].decode(errors="ignore")
+    return f"{start}\n\n… ({path})" if note else start

@@ -1,4 +1,4 @@
-"""Keeps what a run was told and which tools it called, for the inspector."""
+"""Saves a run's prompt and tool calls for the inspector."""
 
 from __future__ import annotations
 
@@ -29,26 +29,25 @@ class RunTrail:
         self._engine, self._call = engine, call
         self._calls: list[ToolUse] = []
 
-    def call(self, name: str, given: Mapping[str, object]) -> ToolReply:
-        reply = self._call(name, given)
+    def call(self, name: str, args: Mapping[str, object]) -> ToolReply:
+        reply = self._call(name, args)
         if len(self._calls) < MOST_CALLS:
-            said = ""
+            text = ""
             with contextlib.suppress(ValueError, RecursionError):  # not expressible as JSON
-                said = as_json(dict(given))
+                text = as_json(dict(args))
             self._calls.append(
                 ToolUse(
-                    name=_kept(name, 100),
+                    name=_truncated(name, 100),
                     ok=reply.ok,
-                    arguments=_kept(said, MOST_CALL_CHARACTERS),
-                    reply=_kept(reply.text, MOST_CALL_CHARACTERS),
+                    arguments=_truncated(text, MOST_CALL_CHARACTERS),
+                    reply=_truncated(reply.text, MOST_CALL_CHARACTERS),
                 )
             )
         return reply
 
-    def keep(self, files: Files, request: RunSpec | None, outcome: Outcome, now: datetime) -> None:
-        """Write it down, unless the run was turned away or never started."""
-        was_told = outcome.reason not in WAITING
-        if request is None or self._engine in CODE_ENGINES or not was_told:
+    def save(self, files: Files, request: RunSpec | None, outcome: Outcome, now: datetime) -> None:
+        """Does nothing if no prompt was sent."""
+        if request is None or self._engine in CODE_ENGINES or outcome.reason in WAITING:
             return
         made = TurnPrompt(
             id=request.run_id,
@@ -58,8 +57,8 @@ class RunTrail:
             attempt=request.attempt,
             status=outcome.status,
             at=now,
-            instructions=_kept(request.instructions, MOST_CHARACTERS),
-            prompt=_kept(request.prompt, MOST_CHARACTERS),
+            instructions=_truncated(request.instructions, MOST_CHARACTERS),
+            prompt=_truncated(request.prompt, MOST_CHARACTERS),
             tools=[spec.name for spec in request.tools.specs],
             calls=self._calls,
             hits=list(request.input.memory),
@@ -69,6 +68,6 @@ class RunTrail:
         turn_prompts.keep(files, made)
 
 
-def _kept(text: str, most: int) -> str:
-    """Cut, in characters that a file can hold."""
+def _truncated(text: str, most: int) -> str:
+    """Also without characters that UTF-8 cannot encode."""
     return cut(text, most).encode(errors="replace").decode()

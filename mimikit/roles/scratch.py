@@ -15,7 +15,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.results import TaskResult
 
-_REMOVE_S = 60
+_REMOVE_TIMEOUT_S = 60
 
 
 def make_scratch(state: Path) -> Path:
@@ -23,7 +23,7 @@ def make_scratch(state: Path) -> Path:
 
 
 def sweep_scratch(state: Path) -> None:
-    """Remove scratch folders of a dead consumer, while no run is going on."""
+    """Remove the scratch folders of a dead consumer; only while nothing runs."""
     for path in Path(tempfile.gettempdir()).glob(f"{scratch_prefix(state)}*"):
         with contextlib.suppress(FileNotFoundError):
             if path.lstat().st_uid == os.getuid():  # /tmp is shared
@@ -31,21 +31,21 @@ def sweep_scratch(state: Path) -> None:
 
 
 def remove_scratch(scratch: Path) -> None:
-    """Whatever is in it; what cannot be removed waits for the next start."""
+    """What cannot be removed is left to the next start."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(scratch, ignore_errors=True)
     if os.path.lexists(scratch):  # too deep for Python, or without permission
         line = 'chmod -R u+rwx -- "$1"; rm -rf -- "$1"'
         with contextlib.suppress(OSError):
-            process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_S)
+            process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_TIMEOUT_S)
 
 
-def lay_out_upstream(files: Files, upstream: tuple[TaskResult, ...], scratch: Path) -> None:
-    """Write the results a run builds on into its scratch folder, read-only."""
+def write_upstream(files: Files, upstream: tuple[TaskResult, ...], scratch: Path) -> None:
+    """Write the results of earlier steps into the scratch folder, read-only."""
     for result in upstream:
-        whole = files.read(paths.side(result.id)) if "whole" in result.result else None
+        full = files.read(paths.side(result.id)) if "whole" in result.result else None
         folder = scratch / UPSTREAM
         folder.mkdir(exist_ok=True)
         path = folder / f"{result.id}.txt"
-        path.write_bytes(whole if whole is not None else result.text.encode(errors="replace"))
+        path.write_bytes(full if full is not None else result.text.encode(errors="replace"))
         path.chmod(0o400)

@@ -1,4 +1,4 @@
-"""The Teller: one turn, from frozen inputs to a commit record that is not applied yet."""
+"""The Teller: runs one turn and returns its commit record, which the supervisor applies."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import CriticalThread
 from mimikit.roles.metering import run_metered
-from mimikit.roles.run import Attempt, RunContext, cut_to_side
+from mimikit.roles.run import Attempt, RunContext, truncate_to_file
 from mimikit.roles.turn_context import with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
 
 
 @dataclass(frozen=True, slots=True)
 class TurnJob:
-    """A turn to take, with the inputs it started with."""
+    """A turn to run, with its inputs."""
 
     id: str
     attempt: int
     items: tuple[InboxItem, ...]
     input: TurnInput
-    """Without memory and conversation."""
+    """Still without memory and conversation."""
     choice: EngineChoice
     cancel: CancelToken
     trace_id: str
     is_last: bool = False
-    """No attempt follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """A record to commit, or why there is none."""
+    """A record to commit, or an error."""
 
     job: TurnJob
     record: TurnRecord | None = None
@@ -47,8 +46,8 @@ class TurnOutcome:
     retry_at: datetime | None = None
 
 
-def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
-    """Run the engine and make a record; nothing is written. A failing disk costs no attempt."""
+def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
+    """Run the engine; writes nothing but a long text. A storage error costs no attempt."""
     started = context.clock.now()
     try:
         turn_input = context.retry_on_storage_error(lambda: with_context(context, job.input))
@@ -72,10 +71,10 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         Attempt(job.id, job.attempt, "teller", turn_input, job.choice, job.cancel, session),
     )
     effects = session.close()
-    said = cut_to_side(context, derived_id("msg", job.id, "0"), outcome.text.strip())
+    text = truncate_to_file(context, derived_id("msg", job.id, "0"), outcome.text.strip())
     replies = list(effects.replies)
-    if said and (not replies or not session.is_over):  # else it was said beside the final call
-        replies += [said] if said not in replies else []
+    if text and (not replies or not session.is_over):  # else it only accompanies the final call
+        replies += [text] if text not in replies else []
     if not replies and effects.question is not None:
         replies = [effects.question.question]
     if outcome.status != "done" or not replies:
@@ -87,7 +86,6 @@ def take_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
 
 
 def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
-    """For the transcript."""
     return [
         Message(
             id=item.id,
@@ -111,11 +109,10 @@ def _record(
     started: datetime,
     now: datetime,
 ) -> TurnRecord:
-    said = user_messages(job.items, job.id)
-    answered = [message.id for message in said]
-    told = [item.task_id for item in job.items if item.task_id]
-    of = {item.trigger_id for item in job.items}
-    of_trigger = of.pop() if len(of) == 1 else None
+    inputs = user_messages(job.items, job.id)
+    reported = [item.task_id for item in job.items if item.task_id]
+    triggers = {item.trigger_id for item in job.items}
+    trigger_id = triggers.pop() if len(triggers) == 1 else None
     answers = [
         Message(
             id=derived_id("msg", job.id, str(number)),
@@ -123,12 +120,12 @@ def _record(
             text=text,
             created_at=now,
             turn_id=job.id,
-            in_reply_to=answered,
-            task_ids=[*told, *(task.id for task in effects.tasks)],
+            in_reply_to=[message.id for message in inputs],
+            task_ids=[*reported, *(task.id for task in effects.tasks)],
             usage=outcome.usage,
             duration_ms=max(0, int((now - started).total_seconds() * 1000)),
             engine=job.choice.engine.name,
-            trigger_id=of_trigger,
+            trigger_id=trigger_id,
         )
         for number, text in enumerate(replies)
     ]
@@ -137,7 +134,7 @@ def _record(
         author="teller",
         attempt=job.attempt,
         consumed=[item.id for item in job.items],
-        messages=[*said, *answers],
+        messages=[*inputs, *answers],
         tasks=effects.tasks,
         question=effects.question,
         answers=effects.answers,
@@ -152,10 +149,10 @@ def _record(
     )
 
 
-def outcome_of(context: RunContext, job: TurnJob) -> TurnOutcome:
-    """Take a turn; every error but a shortage becomes an outcome."""
+def turn_outcome(context: RunContext, job: TurnJob) -> TurnOutcome:
+    """Run a turn; every error but a shortage becomes an outcome."""
     try:
-        return take_turn(context, job)
+        return run_turn(context, job)
     except Exception as error:
         if shortage_of(error):
             raise
@@ -164,11 +161,11 @@ def outcome_of(context: RunContext, job: TurnJob) -> TurnOutcome:
 
 
 class TellerThread:
-    """Takes turns one at a time on its own thread."""
+    """Runs turns one at a time on its own thread."""
 
-    def __init__(self, context: RunContext, ring: Callable[[], None]) -> None:
-        """`ring` wakes the supervisor when a turn ended."""
-        self._context, self._ring = context, ring
+    def __init__(self, context: RunContext, wake: Callable[[], None]) -> None:
+        """`wake` is called after each turn."""
+        self._context, self._wake = context, wake
         self._jobs: queues.SimpleQueue[TurnJob | None] = queues.SimpleQueue()
         self._done: queues.SimpleQueue[TurnOutcome] = queues.SimpleQueue()
         self._thread = CriticalThread("teller")
@@ -178,7 +175,7 @@ class TellerThread:
         self._jobs.put(job)
 
     def outcomes(self) -> list[TurnOutcome]:
-        """Those since the last call."""
+        """The new ones since the last call."""
         found: list[TurnOutcome] = []
         while not self._done.empty():
             found.append(self._done.get())
@@ -190,5 +187,5 @@ class TellerThread:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            self._done.put(outcome_of(self._context, job))
-            self._ring()
+            self._done.put(turn_outcome(self._context, job))
+            self._wake()

@@ -1,4 +1,4 @@
-"""What a turn knows: conversation, tasks, memory hits, and the user's language."""
+"""Adds conversation, tasks and memory hits to a run's input; detects the user's language."""
 
 from __future__ import annotations
 
@@ -13,27 +13,25 @@ from mimikit.roles.prompts import user_block
 from mimikit.roles.run import RunContext
 
 RECENT = 5
-"""Messages that belong to the memory query, with less weight."""
-_READ = 4000
-"""Characters that are enough to detect a script."""
+"""Messages that the memory query includes, with less weight."""
+_SCRIPT_CHARACTERS = 4000
 _TRADITIONAL = ("hant", "tw", "hk", "mo")
 
 
 def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
-    """Adds the conversation, the tasks and memory hits."""
-    asked = "\n".join(item.text for item in turn_input.inputs)
+    query = "\n".join(item.text for item in turn_input.inputs)
     if turn_input.task is not None:
-        asked = turn_input.task.prompt
+        query = turn_input.task.prompt
     budgets = context.settings.budgets
-    said = context.reader.conversation(budgets.conversation_messages)
-    conversation = context.window.of(said, budgets)
+    newest = context.reader.conversation(budgets.conversation_messages)
+    conversation = context.window.select(newest, budgets)
     user, memory = "", list[Hit]()
     try:
         user = user_block(context.reader.long_term(), budgets.memory_tokens // 2)
-        if asked.strip():
+        if query.strip():
             recent = [message.text for message in conversation[-RECENT:]]
             left = budgets.memory_tokens - tokens.count(user)
-            memory = context.reader.recall(asked, recent, budgets.memory_hits, left)
+            memory = context.reader.recall(query, recent, budgets.memory_hits, left)
     except Exception as error:
         if shortage_of(error):
             raise
@@ -53,12 +51,12 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
     )
 
 
-def written_in(text: str, locale: str) -> str:
-    """The language tag of a text, with the script where it matters: `zh-Hant`."""
+def detect_locale(text: str, locale: str) -> str:
+    """The language tag of a text, such as `zh-Hant`."""
     is_chinese = locale.lower().startswith("zh")
     if phrases.language(text, locale) == "en":
         return "en" if is_chinese else locale
-    script = terms.script_of(text[:_READ])
+    script = terms.script_of(text[:_SCRIPT_CHARACTERS])
     if not is_chinese:
         return f"zh-{script or 'Hans'}"
     is_traditional = any(part in _TRADITIONAL for part in locale.lower().split("-"))

@@ -1,4 +1,4 @@
-"""The Worker's access to `.git`; what names programs stays read-only even with `write`."""
+"""The Worker's access to `.git`; hooks and configuration stay read-only even with `write`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-_MOST_BYTES = 4096
+_MAX_BYTES = 4096
 _FOLDERS = ("hooks", "info", "modules", "worktrees", "remotes", "branches")
 _FILES = {"config": b"", "config.worktree": b"", "commondir": b".\n"}
-"""What names programs, or the folder in which those are looked for; with what each is made empty
-of, where it is not there: a mount needs something to stand on."""
+"""Paths that can name programs, with their empty content: a mount needs an existing path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +18,11 @@ class GitAccess:
     shown: tuple[Path, ...] = ()
     """Read-only."""
     writable: Path | None = None
-    """The git folder in which a Worker commits."""
+    """The git folder, if a Worker may commit."""
 
 
 def git_access(workspace: Path, mode: Literal["read-only", "write"]) -> GitAccess:
-    """Creates missing read-only paths. `workspace` is a real path."""
+    """Creates missing read-only paths."""
     git = workspace / ".git"
     if git.is_symlink() or not git.exists():
         return GitAccess()
@@ -36,14 +35,14 @@ def git_access(workspace: Path, mode: Literal["read-only", "write"]) -> GitAcces
     for name, content in _FILES.items():
         if not os.path.lexists(git / name):
             (git / name).write_bytes(content)
-    shut = tuple(git / name for name in (*_FOLDERS, *_FILES))
-    if any(path.is_symlink() for path in shut):  # bubblewrap would mount at the link's target
+    read_only = tuple(git / name for name in (*_FOLDERS, *_FILES))
+    if any(path.is_symlink() for path in read_only):  # bubblewrap would mount at the link's target
         return GitAccess((git,))
-    return GitAccess(shut, git)
+    return GitAccess(read_only, git)
 
 
 def _linked_worktree(file: Path) -> list[Path]:
-    """The repository of a linked worktree, if it confirms what its file says."""
+    """The main repository, if it points back to this worktree."""
     try:
         own = Path(os.path.realpath(file.parent / _text(file).removeprefix("gitdir:").strip()))
         back = Path(os.path.realpath(own / _text(own / "gitdir")))
@@ -56,4 +55,4 @@ def _linked_worktree(file: Path) -> list[Path]:
 
 def _text(path: Path) -> str:
     with path.open("rb") as file:
-        return file.read(_MOST_BYTES).decode(errors="surrogateescape").strip()
+        return file.read(_MAX_BYTES).decode(errors="surrogateescape").strip()

@@ -1,4 +1,4 @@
-"""Finds the programs that run outside the box: once, and never below a workspace."""
+"""Finds programs that run outside the box: never in a workspace, where a Worker could write."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _workspaces = set[Path]()
 _found = dict[tuple[str, str], str]()
 
 
-def refuse_below(workspace: Path) -> None:
-    """Find no program of this workspace from now on."""
+def exclude(workspace: Path) -> None:
+    """Never find programs of this workspace."""
     _workspaces.add(Path(os.path.realpath(workspace)))
 
 
 def find(name: str) -> str | None:
-    """The absolute path of a program; fixed for the life of this process."""
+    """The absolute path; cached."""
     key = name, os.environ.get("PATH", os.defpath)
     if (known := _found.get(key)) is None or not os.access(known, os.X_OK):
         known = next((path for path in _candidates(*key) if not _is_in_workspace(path)), None)
@@ -35,15 +35,14 @@ def why_missing(name: str) -> str:
 
 
 def find_bwrap() -> str | None:
-    """The system's, else the one of codex's package."""
+    """The system's, else that of codex's package."""
     return find("bwrap") or packaged("codex-resources", "bwrap")
 
 
 def packaged(*parts: str) -> str | None:
-    """A program of the installed package openai-codex-cli-bin, if there is one.
+    """A program of the installed package openai-codex-cli-bin.
 
-    `python -m mimikit` has the current folder on its path: a package planted there, or in a
-    workspace, is not part of this installation.
+    Ignores the current folder, which `python -m` puts on the path, and workspaces.
     """
     folders = [name for name in sys.path if _is_installed(Path(os.path.realpath(name or ".")))]
     package = PathFinder.find_spec("codex_cli_bin", folders)
@@ -60,7 +59,7 @@ def _is_installed(folder: Path) -> bool:
 
 
 def folders_of(program: str) -> list[Path]:
-    """What a box must show so that the program starts there."""
+    """The paths that a box must mount for the program."""
     real = Path(os.path.realpath(program))
     if "codex_cli_bin" in real.parts:
         return [real.parents[len(real.parts) - 2 - real.parts.index("codex_cli_bin")]]

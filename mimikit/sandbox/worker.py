@@ -1,4 +1,4 @@
-"""The box of a Worker, for every engine, and the canary that proves it."""
+"""The sandbox of Workers, and the canary: a shell in it that tries to break out."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from mimikit.sandbox.git import git_access
 
 INSTALL = "install bubblewrap (`sudo apt install bubblewrap`, `dnf install bubblewrap`)"
 OR_OPEN = '`sandbox.mode = "off"` lets Workers run without it'
-_PROBE_S = 20.0
-_REMEMBER_S = 120.0
+_PROBE_TIMEOUT_S = 20.0
+_CACHE_S = 120.0
 _SECRETS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", ".git-credentials", ".pypirc"),
     *(".config/gh", ".config/gcloud", ".config/git/credentials", ".docker/config.json"),
     *(".config/opencode", ".local/share/opencode", ".codex/auth.json"),
 )
-"""Masked where the home is the workspace, lies in it, or is shown."""
+"""Masked if the box shows the home or a part of it."""
 _DONE = "all was tried"
 _ATTACK = """
 cat "$1/$2"; echo forged > "$1/$3"
@@ -43,12 +43,7 @@ for root in /proc/[0-9]*/root; do cat "$root$1/$2"; done
 [ "$6" = no ] && grep -v -e '|' -e ' lo:' /proc/net/dev && echo "has $5"
 echo "all was" tried
 """
-"""What the canary tries: read and write the state, reach the consumer, find a network."""
-
-
-def why_no_box() -> str | None:
-    """Cached for a while."""
-    return _probe("--unshare-user", "--unshare-net")
+"""The canary's script: read and write the state, see the consumer, use a network."""
 
 
 def namespaced(
@@ -58,7 +53,7 @@ def namespaced(
     writable: Iterable[Path] = (),
     covers: Mapping[Path, Path] | None = None,
 ) -> list[str] | None:
-    """`argv` in a process namespace; None where bubblewrap can make none."""
+    """`argv` in a process namespace; None if bubblewrap is missing or cannot create one."""
     bwrap = programs.find_bwrap()
     if bwrap is None or _probe() is not None:
         return None
@@ -67,14 +62,14 @@ def namespaced(
 
 @dataclass(frozen=True, slots=True)
 class BoxSpec:
-    """What one run's box is made for. Paths may be links."""
+    """What one run needs of its box. Paths may be links."""
 
     workspace: Path
     scratch: Path
     read_only: bool = False
     network: bool = False
     nests: bool = False
-    """Whether the program makes a box of its own in it, as codex does."""
+    """Whether the program creates its own box in it, as codex does."""
     writable: Sequence[Path] = ()
     shown: Sequence[Path] = ()
 
@@ -85,22 +80,19 @@ class WorkerSandbox:
     def __init__(self, settings: SandboxSettings, state: Path) -> None:
         self._settings, self._state = settings, real(state)
         self._lock = threading.Lock()
-        self._proved = set[tuple[object, ...]]()
+        self._verified = set[tuple[object, ...]]()
 
     @property
     def is_off(self) -> bool:
         return self._settings.mode == "off"
 
     def unavailable(self) -> str | None:
-        if self.is_off or (reason := why_no_box()) is None:
+        if self.is_off or (reason := _probe("--unshare-user", "--unshare-net")) is None:
             return None
         return f"{reason}; {OR_OPEN}"
 
     def argv(self, argv: Sequence[str], spec: BoxSpec) -> list[str]:
-        """`argv` in the box, or as it is with `sandbox.mode = off`.
-
-        Raises EngineError if it cannot be boxed.
-        """
+        """`argv` in the box; unchanged with `sandbox.mode = off`. Raises EngineError."""
         if self.is_off:
             return list(argv)
         if (bwrap := programs.find_bwrap()) is None:
@@ -108,22 +100,23 @@ class WorkerSandbox:
         workspace, scratch = real(spec.workspace), real(spec.scratch)
         (temporary := scratch / "tmp").mkdir(exist_ok=True)
         if workspace == Path(workspace.anchor):
-            raise EngineError(f"expected a folder as workspace, got {workspace}: all would be open")
+            raise EngineError(f"expected a folder as workspace, got {workspace}")
         git = git_access(workspace, self._settings.git)
         own = [path for path in map(real, _own_files()) if path.is_relative_to(workspace)]
-        mine = [*git.shown, *own, *map(real, spec.shown), *self._shown()]
-        shut = [*own, self._state, *git.shown]
-        around = [folder for path in shut for folder in path.parents if folder != workspace]
-        pinned = [folder for folder in around if folder.is_relative_to(workspace)]
+        configured = [real(Path(name).expanduser()) for name in self._settings.show]
+        shown = [*git.shown, *own, *map(real, spec.shown), *configured]
+        protected = [*own, self._state, *git.shown]
+        parents = [folder for path in protected for folder in path.parents if folder != workspace]
+        pinned = [folder for folder in parents if folder.is_relative_to(workspace)]
         pinned += [] if git.writable is None else [git.writable]
-        opened = [real(path) for path in spec.writable]
-        # An engine reads the login in its own home, and hides it from its shells itself.
-        keys = [path for path in self.hidden() if not any(map(path.is_relative_to, opened))]
+        writable = [real(path) for path in spec.writable]
+        # An engine needs the login in its own home, and hides it from its shells itself.
+        keys = [path for path in self.hidden() if not any(map(path.is_relative_to, writable))]
         box = Box(
             cwd=workspace,
             home=real(Path.home()),
-            writable=[*([] if spec.read_only else [workspace]), scratch, *opened],
-            shown=[*([workspace] if spec.read_only else []), *mine],
+            writable=[*([] if spec.read_only else [workspace]), scratch, *writable],
+            shown=[*([workspace] if spec.read_only else []), *shown],
             pinned=[] if spec.read_only else pinned,
             hidden=[self._state, *keys],
             network=spec.network,
@@ -133,35 +126,35 @@ class WorkerSandbox:
         return [line[0], "--setenv", "TMPDIR", str(temporary), *line[1:]]
 
     def commits_in(self, workspace: Path) -> list[Path]:
+        """The git folder, if the Worker may commit."""
         folder = git_access(real(workspace), self._settings.git).writable
         return [] if folder is None else [folder]
 
     def hidden(self) -> list[Path]:
-        """Masked secrets of the home and of the settings."""
         return hidden_paths(self._settings)
 
-    def unproved(
+    def why_unsafe(
         self, spec: BoxSpec, *, inner: Sequence[str] = (), env: Mapping[str, str] | None = None
     ) -> str | None:
-        """Why the box does not hold; tried once per workspace and form.
+        """Runs the canary, once per workspace and kind of box; None if it could not break out.
 
-        `inner`: what starts the agent's commands.
+        `inner`: the argv that precedes the agent's commands.
         """
         form = spec.workspace, spec.read_only, spec.network, tuple(inner[:1])
         with self._lock:
-            if self.is_off or form in self._proved:
+            if self.is_off or form in self._verified:
                 return None
             tag = secrets.token_hex(8)
             bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"
             words = [str(self._state), bait, forged, _own_namespace(), tag]
             network = "yes" if spec.network else "no"
             line = self.argv([*inner, "/bin/sh", "-c", _ATTACK, "sh", *words, network], spec)
-            reason = self._tried(line, env, tag, bait, forged)
+            reason = self._run_canary(line, env, tag, bait, forged)
             if reason is None:
-                self._proved.add(form)
+                self._verified.add(form)
             return reason
 
-    def _tried(
+    def _run_canary(
         self, line: list[str], env: Mapping[str, str] | None, tag: str, bait: str, forged: str
     ) -> str | None:
         secret = secrets.token_hex(16)
@@ -170,37 +163,34 @@ class WorkerSandbox:
             files.make_folders()
             files.write(bait, secret.encode())
             try:
-                said = _output(line, env)
+                output = _output(line, env)
             finally:
                 files.remove(bait)
             could_write = files.remove(forged)
         if could_write:
             return f"a shell in the box could write below {self._state}"
-        if secret in said:
+        if secret in output:
             return f"a shell in the box could read below {self._state}"
-        if f"sees {tag}" in said:
+        if f"sees {tag}" in output:
             return "a shell in the box sees processes outside of it"
-        if f"has {tag}" in said:
+        if f"has {tag}" in output:
             return "a shell in the box has a network"
-        if _DONE not in said:
-            return f"the check of the box did not run: {said.strip()[-300:] or 'no output'}"
+        if _DONE not in output:
+            return f"the check of the box did not run: {output.strip()[-300:] or 'no output'}"
         return None
-
-    def _shown(self) -> list[Path]:
-        return [real(Path(name).expanduser()) for name in self._settings.show]
 
 
 def hidden_paths(settings: SandboxSettings) -> list[Path]:
-    """Masked even where the home is shown."""
+    """Secrets of the home and of the settings: always masked."""
     named = (Path.home() / Path(name).expanduser() for name in (*_SECRETS, *settings.hide))
     return [real(path) for path in named]
 
 
-def outside_of_path(settings: SandboxSettings, workspace: Path) -> list[str]:
+def hidden_path_folders(settings: SandboxSettings, workspace: Path) -> list[str]:
     """Folders of PATH that a box does not show."""
-    seen = [Path("/usr"), real(workspace), *(real(Path(n).expanduser()) for n in settings.show)]
+    shown = [Path("/usr"), real(workspace), *(real(Path(n).expanduser()) for n in settings.show)]
     folders = dict.fromkeys(filter(os.path.isdir, os.environ.get("PATH", "").split(os.pathsep)))
-    return [name for name in folders if not any(map(real(Path(name)).is_relative_to, seen))]
+    return [name for name in folders if not any(map(real(Path(name)).is_relative_to, shown))]
 
 
 def real(path: Path) -> Path:
@@ -208,20 +198,20 @@ def real(path: Path) -> Path:
 
 
 def python_folders() -> list[Path]:
-    """Where the standard library is, if not below /usr."""
+    """The standard library's folder, if not below /usr."""
     base = real(Path(sys.base_prefix))
     return [] if base.is_relative_to("/usr") else [base]
 
 
 def _own_files() -> list[Path]:
-    """The program itself: read-only where the workspace is a checkout of it."""
+    """Mimikit itself: read-only if the workspace contains it."""
     package = Path(__file__).parents[1]
     return [package, *map(asset_folder, ("webui", "prompts")), Path(sys.prefix)]
 
 
 _lock = threading.Lock()
 _probed = dict[tuple[str, ...], tuple[float, str | None]]()
-"""Cached result by command line, with its expiry."""
+"""By bubblewrap's command line: expiry and result."""
 
 
 def _probe(*flags: str) -> str | None:
@@ -233,9 +223,9 @@ def _probe(*flags: str) -> str | None:
         until, reason = _probed.get((bwrap, *flags), (0.0, None))
         if time.monotonic() >= until:
             line = namespace_argv(bwrap, ["/bin/echo", _DONE])
-            said = _output([bwrap, *flags, *line[1:]])
-            reason = None if _DONE in said else _refused(said)
-            _probed[bwrap, *flags] = time.monotonic() + _REMEMBER_S, reason
+            output = _output([bwrap, *flags, *line[1:]])
+            reason = None if _DONE in output else _setup_error(output)
+            _probed[bwrap, *flags] = time.monotonic() + _CACHE_S, reason
         return reason
 
 
@@ -243,29 +233,29 @@ def _own_namespace() -> str:
     return str(Path("/proc/self/ns/pid").readlink())
 
 
-def _refused(said: str) -> str:
+def _setup_error(output: str) -> str:
     return (
-        f"bubblewrap can make no box here: {said.strip()[-300:] or 'it says nothing'}; "
+        f"bubblewrap cannot create a box here: {output.strip()[-300:] or 'no output'}; "
         "allow user namespaces (in a container: run it with them)"
     )
 
 
 def _output(line: Sequence[str], env: Mapping[str, str] | None = None) -> str:
-    """Output of a short program; its error where it does not end in time."""
-    given = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(Path.home())}
+    """Stdout and stderr of a short program, or why it failed."""
+    usual = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(Path.home())}
     try:
         ended = subprocess.run(
             line,
-            env=dict(given if env is None else env),
+            env=dict(usual if env is None else env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=_PROBE_S,
+            timeout=_PROBE_TIMEOUT_S,
             start_new_session=True,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"it took longer than {_PROBE_S:g} s"
+        return f"it took longer than {_PROBE_TIMEOUT_S:g} s"
     except OSError as error:
         return str(error)
     return ended.stdout.decode(errors="replace")

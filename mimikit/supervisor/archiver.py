@@ -6,10 +6,11 @@ a time; older ones are summarised by internal runs. Their sources are kept.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from datetime import date, datetime, timedelta
 
 from mimikit.errors import StorageError, UnsafeFile
@@ -188,7 +189,9 @@ class Archiver:
         zone = self._store.settings.zone
         have = set(self.summaries.covered(group.name))
         for day in {archive.day_of(message, zone) for message in group.messages}:
-            have |= self._raw_of(day, group.messages)[1] | self.summaries.covered(f"{day}")
+            have |= self._raw_of(day, group.messages)[1]
+            with self.summaries.skip_unreadable(f"{day}"):
+                have |= self.summaries.covered(f"{day}")
         if known := [message for message in group.messages if message.id in have]:
             self._mark(known)
             left = tuple(message for message in group.messages if message.id not in have)
@@ -339,13 +342,10 @@ class SummaryScheduler:
             is_settled = self._settled.get(name) == state
             if not is_settled:
                 pieces = list[SummaryInput]()
-                try:
+                with self.skip_unreadable(target.name):
                     pieces = self._lacking(target)
-                except (UnsafeFile, ValueError) as error:  # skipped until a file changes
-                    facts = {"summary": target.name, "error": str(error)}
-                    self._store.log.write("audit", "archive_failed", **facts)
-                for pack in archive.packed(pieces):
-                    self._submit_if_due(target, pack, now)
+                    for pack in archive.packed(pieces):
+                        self._submit_if_due(target, pack, now)
                 if not pieces:
                     self._settled[name] = state
             self._targets.popleft()
@@ -411,14 +411,24 @@ class SummaryScheduler:
         pieces: list[SummaryInput] = []
         for name in target.raw:
             day, path = date.fromisoformat(name[:10]), paths.memory_file(name)
-            known = have | self.covered(f"{day}")
-            found = archive.pieces_of_raw(path, day, self._text(path), zone)
-            pieces += [piece for piece in found if piece.source not in known]
+            with self.skip_unreadable(target.name):
+                known = have | self.covered(f"{day}")
+                found = archive.pieces_of_raw(path, day, self._text(path), zone)
+                pieces += [piece for piece in found if piece.source not in known]
         for name in target.daily:
             day, path = date.fromisoformat(name[:10]), f"{paths.SUMMARIES}/{name}"
-            found = archive.pieces_of_summary(path, day, self._text(path))
-            pieces += [piece for piece in found if piece.source not in have]
+            with self.skip_unreadable(target.name):
+                found = archive.pieces_of_summary(path, day, self._text(path))
+                pieces += [piece for piece in found if piece.source not in have]
         return pieces
+
+    @contextlib.contextmanager
+    def skip_unreadable(self, summary: str) -> Generator[None]:
+        """Skip a file that cannot be read, with its reason in the log; the others go on."""
+        try:
+            yield
+        except (UnsafeFile, ValueError) as error:
+            self._store.log.write("audit", "archive_failed", summary=summary, error=str(error))
 
     def _text(self, path: str) -> str:
         note = notes.read(self._store.files, path)

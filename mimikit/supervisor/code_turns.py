@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from mimikit.engines.registry import CODEX, OPENCODE, want_words
+from mimikit.engines.registry import CODEX, OPENCODE, problem_words
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, ReminderNotice, ResultNotice, Words
 from mimikit.protocol.ids import derived_id
@@ -67,7 +67,7 @@ def engine_waits(status: EngineStatus, language: Language, now: datetime, zone: 
     return phrases.say(
         "engine_waits",
         language,
-        why=want_words(status, now, zone)[own],
+        why=problem_words(status, now, zone)[own],
         what=waiting_counts(status.messages, status.tasks, language),
         mend=phrases.say(mend, language, engine=status.engine)
         if mend in phrases.TABLE["en"]
@@ -104,7 +104,7 @@ def status_facts(
         if state == "ready":
             found.append(phrases.say_both("status_serves", names=who, engine=engine))
         else:
-            why = want_words(engines[names[0]], now, zone)
+            why = problem_words(engines[names[0]], now, zone)
             found.append(phrases.say_both("status_waits", names=who, why=why))
     return tuple(found)
 

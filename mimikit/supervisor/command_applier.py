@@ -180,7 +180,7 @@ class CommandApplier:
     def _change_settings(self, command: Command, now: datetime) -> _Outcome:
         """Change the settings, and use them from now on."""
         change = settings_writer.apply(self._files, command)
-        self._engines.renew(change.settings)
+        self._engines.reload(change.settings)
         self._engines.try_now()
         queue.end_waits(self._files, self._store.held)
         self._feed.tell("status")

@@ -10,7 +10,7 @@ from itertools import islice
 from mimikit.config import OWN_ENGINES
 from mimikit.conversation import turns
 from mimikit.conversation.inbox import InboxIndex
-from mimikit.engines.registry import EngineRegistry, TaskWait, want_words
+from mimikit.engines.registry import EngineRegistry, TaskWait, problem_words
 from mimikit.language import phrases
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
@@ -69,7 +69,7 @@ class EngineWatch:
         if before is not None and status.stand_in and status.stand_in == before.stand_in:
             status = status.but(since=before.since)  # told by that
         is_over = before is not None and before.state == "waiting" and status.state == "ready"
-        if is_over and self._engines.circuits.is_doubted(status.engine):
+        if is_over and self._engines.circuits.is_tripped(status.engine):
             # It has answered, but no run is done yet: should that fail, it is the same outage.
             self.shown[status.engine] = status
             return True
@@ -117,7 +117,7 @@ class EngineWatch:
             name = choice.engine.name
             if choice.waiting or key in self._released:
                 continue
-            if self._engines.circuits.is_tried(name, key[0]):
+            if self._engines.circuits.needs_probe(name, key[0]):
                 if name == awaited or (name, key[0]) in tried:
                     continue
                 tried.add((name, key[0]))
@@ -160,7 +160,7 @@ class EngineWatch:
         """Say who serves in its place, once; and that it serves again."""
         language = self._inputs.language()
         if status.stand_in is not None:
-            why = want_words(status, now, self._store.settings.zone)
+            why = problem_words(status, now, self._store.settings.zone)
             words = phrases.say_both("engine_stand_in", why=why, other=status.stand_in)
             self._tell_once(_turn_id(status, "stand-in", status.stand_in), words[language], now)
         elif before is not None and before.stand_in is not None:
@@ -179,13 +179,13 @@ class EngineWatch:
             for name in self._store.files.names(f"{seat}/queue")[:_MOST_FOUND]:
                 task = queue.read(self._store.files, seat, f"{seat}/queue/{name}")
                 if task is not None and task.waits_for is not None:
-                    self._engines.waits(seat, task.id, task.waits_for, task.profile)
+                    self._engines.set_waiting(seat, task.id, task.waits_for, task.profile)
 
     def _look_at_tasks(self) -> None:
         """Some of those that wait may have been canceled or removed."""
         for seat, task_id in islice(self._engines.waiting_tasks(), _MOST_LOOKED_AT):
             if queue.where(self._store.files, seat, task_id) != "queued":
-                self._engines.waits(seat, task_id, None)
+                self._engines.set_waiting(seat, task_id, None)
 
 
 def _turn_id(status: EngineStatus, *more: str) -> str:

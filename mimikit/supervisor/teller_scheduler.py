@@ -16,7 +16,7 @@ from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.conversation.inbox import InboxIndex
 from mimikit.engines.base import TurnInput
-from mimikit.engines.registry import LOCAL, EngineChoice, want_of
+from mimikit.engines.registry import LOCAL, EngineChoice, problem_of
 from mimikit.errors import BadRecord, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import ResultNotice, Words
@@ -25,7 +25,7 @@ from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import EngineStatus, InboxItem, TurnAttempt, TurnRecord
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
-from mimikit.roles.turn_context import written_in
+from mimikit.roles.turn_context import detect_locale
 from mimikit.supervisor.budget_watch import BudgetWatch
 from mimikit.supervisor.code_turns import code_record, message_turn, system_message, told_result
 from mimikit.supervisor.commit_applier import CommitApplier
@@ -106,7 +106,7 @@ def waiting_for(state: State, engine: str, reason: str, now: datetime) -> Waitin
         EngineStatus(
             engine=engine,
             state="waiting",
-            want=want_of(reason),
+            want=problem_of(reason),
             reason=reason,
             since=since,
             until=getattr(reason, "until", None),
@@ -275,7 +275,7 @@ class TellerScheduler:
         turn_input = TurnInput(
             now=now,
             timezone=newest.timezone or self._context.settings.zone.key,
-            locale=written_in(newest.text, locale) if inputs else locale,
+            locale=detect_locale(newest.text, locale) if inputs else locale,
             inputs=inputs,
             results=tuple(self._told(item) for item in items if item.kind == "task_result"),
             question=inbox.pending_question(self._store.files),
@@ -452,7 +452,7 @@ class TellerScheduler:
         """Commit and apply a turn; of one that was committed before, remove the inputs."""
         files = self._store.files
         is_new = turns.commit(files, record) or files.exists(paths.turn_new(record.id))
-        if is_new and not self._applier.apply_turn(record):
+        if is_new and not self._applier.apply(record):
             raise BadRecord(f"{record.id} cannot be carried out")  # what it answers waits on
         self.inputs.remove(record.consumed)
 

@@ -175,8 +175,7 @@ class RunMeter:
 
     line: RunUsage
     """Its line, without the tokens."""
-    told: Usage = field(default_factory=Usage)
-    """What its engine has reported so far."""
+    reported: Usage = field(default_factory=Usage)
     left: int | None = None
     """What its task may still use."""
     cap: int = 0
@@ -184,7 +183,7 @@ class RunMeter:
 
     @property
     def is_over(self) -> bool:
-        return self.left is not None and self.told.tokens > self.left
+        return self.left is not None and self.reported.tokens > self.left
 
 
 class UsageBook:

@@ -1,1 +1,1 @@
-"""What a role may do: tools, who may call them, and the doors to them."""
+"""The tools of each role, and the MCP server that offers them."""

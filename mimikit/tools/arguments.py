@@ -1,4 +1,4 @@
-"""What each tool takes; a model's docstring is what its tool is offered with."""
+"""The arguments of each tool; the docstrings are the tools' descriptions for the model."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ _PROFILES: list[JsonValue] = list(ProfilesSettings.model_fields)
 
 
 class ToolArguments(BaseModel):
-    """The arguments of one tool; anything else is refused by name."""
+    """Unknown arguments are refused."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True
     )
 
     @property
-    def ends(self) -> bool | None:
-        """Whether such a call says all there is to say; False: what it gives is to be read.
-
-        None: it does neither.
-        """
+    def ends_turn(self) -> bool | None:
+        """Whether the call completes the turn; False if its result is to be read; else None."""
         return None
 
 
@@ -40,7 +37,7 @@ class ReplyArguments(ToolArguments):
     text: Text
 
     @property
-    def ends(self) -> bool:
+    def ends_turn(self) -> bool:
         return True
 
 
@@ -55,7 +52,7 @@ class TellerDelegateArguments(ToolArguments):
     priority: Priority = 5
 
     @property
-    def ends(self) -> bool | None:
+    def ends_turn(self) -> bool | None:
         return True if self.reply else None
 
 
@@ -73,11 +70,12 @@ Cooldown = Annotated[
     float, Field(ge=0, le=366 * 86400, description="seconds after a run without another")
 ]
 More = Annotated[
-    bool, Field(description="true: more of this plan follows; else it is whole, your turn ends")
+    bool,
+    Field(description="true: more of this plan follows; else the plan is complete, your turn ends"),
 ]
 
 
-WhoIsTold = Annotated[
+NotifyWish = Annotated[
     Notify,
     Field(
         description="only if the user said so. message: each run; change: when its text is new or "
@@ -96,11 +94,11 @@ class _PlannedArguments(ToolArguments):
     profile: Annotated[ProfileName, Field(json_schema_extra={"enum": _PROFILES})] = "standard"
     priority: Priority = 5
     timeout: Annotated[float, Field(gt=0, le=7 * 86400, description="seconds")] | None = None
-    notify: WhoIsTold | None = None
+    notify: NotifyWish | None = None
     more: More = False
 
     @property
-    def ends(self) -> bool:
+    def ends_turn(self) -> bool:
         return not self.more
 
 
@@ -111,7 +109,7 @@ class DelegateArguments(_PlannedArguments):
     """
 
     type: Literal["oneshot", "conditional"] = "oneshot"
-    after: Annotated[Ids, Field(description="ids, or labels given before, that it waits for")] = []
+    after: Annotated[Ids, Field(description="ids or earlier labels that it waits for")] = []
     max_attempts: Annotated[int, Field(ge=1, le=10, description="1 to 10")] = 1
 
 
@@ -149,7 +147,7 @@ class ChangeTriggerArguments(ToolArguments):
     more: More = False
 
     @property
-    def ends(self) -> bool:
+    def ends_turn(self) -> bool:
         return not self.more
 
 
@@ -169,7 +167,7 @@ class AskArguments(ToolArguments):
     timeout: Annotated[float, Field(ge=10, le=7 * 86400, description="seconds")] = 3600
 
     @property
-    def ends(self) -> bool:
+    def ends_turn(self) -> bool:
         return True
 
 
@@ -187,19 +185,17 @@ class BacklogArguments(ToolArguments):
     item: Annotated[Short, Field(description="its text, or a part only it has")] | None = None
 
     @property
-    def ends(self) -> bool | None:
+    def ends_turn(self) -> bool | None:
         return False if self.action == "list" else None
 
 
-class LookArguments(ToolArguments):
-    """What such a call gives is to be read."""
-
+class QueryArguments(ToolArguments):
     @property
-    def ends(self) -> bool:
+    def ends_turn(self) -> bool:
         return False
 
 
-class ListTasksArguments(LookArguments):
+class ListTasksArguments(QueryArguments):
     """Tasks and triggers: state, next run, how the last went."""
 
     scope: Literal["queue", "running", "triggers", "recent", "failed", "all"] = "all"
@@ -211,7 +207,7 @@ class CancelArguments(ToolArguments):
     id: Short
 
 
-class RecentHistoryArguments(LookArguments):
+class RecentHistoryArguments(QueryArguments):
     """The last messages of the conversation, oldest first."""
 
     count: Annotated[int, Field(ge=1, le=100, description="1 to 100")] = 20
@@ -220,14 +216,14 @@ class RecentHistoryArguments(LookArguments):
     ] = 0
 
 
-class HistoryByTimeArguments(LookArguments):
+class HistoryByTimeArguments(QueryArguments):
     """The messages of a time, oldest first."""
 
     after: Moment
     before: Moment | None = None
 
 
-class SearchMemoryArguments(LookArguments):
+class SearchMemoryArguments(QueryArguments):
     """Search notes, summaries, documents, past messages and task results; best first."""
 
     query: Text

@@ -1,4 +1,4 @@
-"""The Planner's tools: the tasks and triggers of a plan, and questions about the past."""
+"""The Planner's tools: plan tasks and triggers, search history and memory."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class PlannerSession(ToolSession):
 
     @property
     def is_over(self) -> bool:
-        """False while a step's label has no other step that names it."""
-        return super().is_over and self._labels.keys() <= self._named
+        """False while no other step waits for a labelled step."""
+        return super().is_over and self._labels.keys() <= self._referenced
 
     def _delegate(self, args: arguments.DelegateArguments) -> str:
         if (args.type == "conditional") != (args.condition is not None):
@@ -46,10 +46,10 @@ class PlannerSession(ToolSession):
         if args.after:
             if condition is not None:
                 raise BadInput("expected after or a condition, got both", field="after")
-            before = [self._meant(id_) for id_ in args.after]
+            before = [self._resolve(id_) for id_ in args.after]
             done = [TaskDone(params=TaskParameters(taskId=id_)) for id_ in before]
             condition = conditions.all_of(done)
-            self._make_inner(before)
+            self._notify_on_failure_only(before)
         if condition is not None:
             once = args.once or args.type == "oneshot"
             return self._add_trigger(
@@ -60,7 +60,9 @@ class PlannerSession(ToolSession):
             profile=args.profile,
             timeout=args.timeout,
             max_attempts=args.max_attempts,
-            notify=args.notify or self._asked() or default_notify(args.profile, self._origin),
+            notify=args.notify
+            or self._parent_notify()
+            or default_notify(args.profile, self._origin),
             notify_given=args.notify is not None,
         )
         self._check_plan_size()
@@ -69,31 +71,30 @@ class PlannerSession(ToolSession):
             self._labels[args.label] = task.id
         return f"planned as {task.id}"
 
-    def _make_inner(self, ids: Collection[str]) -> None:
-        """Steps that others wait for notify on failure only, unless the plan says otherwise."""
+    def _notify_on_failure_only(self, ids: Collection[str]) -> None:
+        """The default for steps that others wait for."""
         effects = self.effects
-        effects.tasks[:] = [_inner(step) if step.id in ids else step for step in effects.tasks]
+        effects.tasks[:] = [_quiet(step) if step.id in ids else step for step in effects.tasks]
         effects.triggers[:] = [
-            _inner(step) if step.id in ids else step for step in effects.triggers
+            _quiet(step) if step.id in ids else step for step in effects.triggers
         ]
 
-    def _condition(self, given: dict[str, Any]) -> Condition:
-        """Labels become ids, paths stay in the workspace."""
-        condition = conditions.read(given)
+    def _condition(self, fields: dict[str, Any]) -> Condition:
+        """Checks it, and replaces labels by ids."""
+        condition = conditions.read(fields)
         conditions.check(condition)
         folders = [pattern.base for pattern in conditions.watched(condition)]
         permission.check_watched(folders, by_user=self._caller.by_user)
-        return _with_ids(condition, self._meant)
+        return _with_ids(condition, self._resolve)
 
-    def _meant(self, label: str) -> str:
-        """The id of a label, or the id itself."""
+    def _resolve(self, label: str) -> str:
         if label in self._labels:
-            self._named.add(label)
+            self._referenced.add(label)
             return self._labels[label]
         if not self._reader.exists(label):
             known = ", ".join(self._labels) or "none yet"
             raise BadInput(
-                f"expected the id of a task or trigger, or a label given before in this plan "
+                f"expected the id of a task or trigger, or an earlier label of this plan "
                 f"({known}); got {label!r}",
                 field="after",
             )
@@ -129,7 +130,7 @@ class PlannerSession(ToolSession):
         self._check_plan_size()
         parent = self._caller.parent
         trigger = Trigger(
-            id=self._derive("trig", len(self.effects.triggers)),
+            id=self._derived_id("trig", len(self.effects.triggers)),
             type=registry.type_of(schedule),
             title=args.title or first_line(args.prompt, 60),
             prompt=args.prompt,
@@ -144,7 +145,7 @@ class PlannerSession(ToolSession):
             trace_id=self._caller.trace_id,
             parent_task_id=parent.id if parent else None,
             cooldown=args.cooldown,
-            notify=args.notify or self._asked(),
+            notify=args.notify or self._parent_notify(),
             schedule=schedule,
         ).but(**more)
         trigger = with_default_notify(trigger)
@@ -159,8 +160,8 @@ class PlannerSession(ToolSession):
             self._labels[args.label] = trigger.id
         every_s = self._settings.triggers.llm_eval_interval_s
         notes = [notify_words(trigger), *explain.notes(trigger, asked_every_s=every_s)]
-        told = f"scheduled as {trigger.id}: {explain.trigger_words(trigger)['en']}"
-        return " ".join([f"{told}.", *(note["en"] for note in notes)])
+        reply = f"scheduled as {trigger.id}: {explain.trigger_words(trigger)['en']}"
+        return " ".join([f"{reply}.", *(note["en"] for note in notes)])
 
     def _change_trigger(self, args: arguments.ChangeTriggerArguments) -> str:
         trigger = self._reader.trigger(args.id)
@@ -183,7 +184,7 @@ class PlannerSession(ToolSession):
             {"action": f"trigger_{args.action}", "target": trigger.id, "args": changes}
         )
         self.effects.commands.append(command)
-        return f"{args.action}: will be done to {trigger.id}"
+        return f"{args.action}: will be applied to {trigger.id}"
 
     def _get_recent_history(self, args: arguments.RecentHistoryArguments) -> str:
         messages = self._reader.history(args.count, args.offset)
@@ -199,10 +200,10 @@ class PlannerSession(ToolSession):
         before = _until(args.after, args.before)
         return reader.hits_text(self._reader.search(args.query, args.limit, after, before))
 
-    def _asked(self) -> Notify | None:
-        """Who is notified, as the plan was asked; None: the Teller."""
-        asked = self._caller.parent.notify if self._caller.parent else "teller"
-        return asked if asked != "teller" else None
+    def _parent_notify(self) -> Notify | None:
+        """Inherited from the Planner's task; None: the Teller."""
+        notify = self._caller.parent.notify if self._caller.parent else "teller"
+        return notify if notify != "teller" else None
 
     def _check_profile(
         self, profile: str, known: Iterable[str] = ProfilesSettings.model_fields
@@ -222,27 +223,28 @@ class PlannerSession(ToolSession):
         self._check_trace(planned)
 
 
-def _inner(step: Planned) -> Planned:
+def _quiet(step: Planned) -> Planned:
     if step.notify_given or step.notify == "none":
         return step
     return step.but(notify="failure")
 
 
-def _with_ids(condition: Condition, meant: Callable[[str], str]) -> Condition:
+def _with_ids(condition: Condition, resolve: Callable[[str], str]) -> Condition:
     match condition:
         case TaskDone() | TaskFailed():
-            return condition.but(params={"taskId": meant(condition.params.task_id)})
+            return condition.but(params={"taskId": resolve(condition.params.task_id)})
         case AndCondition() | OrCondition():
-            inner = [_with_ids(child, meant) for child in condition.params.conditions]
+            inner = [_with_ids(child, resolve) for child in condition.params.conditions]
             return condition.but(params={"conditions": inner})
         case NotCondition():
-            return condition.but(params={"condition": _with_ids(condition.params.condition, meant)})
+            return condition.but(
+                params={"condition": _with_ids(condition.params.condition, resolve)}
+            )
         case _:
             return condition
 
 
 def _until(after: str | None, before: str | None) -> datetime | None:
-    """The end of a span that starts with `after`."""
     end = _instant(before, "before") if before else None
     if end is not None and after is not None and end <= _instant(after, "after"):
         raise BadInput(f"before: expected a time later than after, got {before!r}", field="before")

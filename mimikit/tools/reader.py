@@ -1,4 +1,4 @@
-"""What tools and prompts read of the state, in bounded answers."""
+"""Reads tasks, history and memory for tools and prompts, in bounded answers."""
 
 from __future__ import annotations
 
@@ -27,17 +27,15 @@ from mimikit.tools import world
 from mimikit.triggers import registry
 from mimikit.triggers.explain import ExplanationContext
 
-MOST_LINES = 20
-MOST_ANSWERED = 20_000
+MAX_LINES = 20
+MAX_CHARACTERS = 20_000
 """Characters of one answer."""
-MOST_LONG_TERM = 2**16
-"""Bytes of `memory.md` that are read."""
-MOST_BETWEEN = 200
-"""Messages of one call."""
-_MESSAGE = 2000
-_HIT = 1000
-_MOST_LISTED = 100
-_MOST_NAMED = 10
+MAX_LONG_TERM_BYTES = 2**16
+MAX_MESSAGES = 200
+_MESSAGE_CHARACTERS = 2000
+_HIT_CHARACTERS = 1000
+_MAX_LISTED = 100
+_MAX_NAMED = 10
 
 
 class RoleReader:
@@ -53,32 +51,34 @@ class RoleReader:
         clock: Clock | None = None,
         zone: Callable[[], ZoneInfo] = lambda: ZoneInfo("UTC"),
     ) -> None:
-        """`trace_size`: tasks of a trace so far; `upcoming`: triggers by their next run."""
+        """`trace_size`: tasks of a trace so far; `upcoming`: task files in queue order."""
         self._clock, self._zone = clock or SystemClock(), zone
         self._files, self._searcher, self._trace_size = files, searcher, trace_size
         self._upcoming = upcoming or self._by_name
 
     def tasks(self, scope: str) -> list[TaskLine]:
         """By the scopes of `list_tasks`."""
-        here, lines = self._here(), list[TaskLine]()
+        context, lines = self._context(), list[TaskLine]()
         if scope in ("all", "running", "queue"):
             wanted = {"running": {"running"}, "queue": {"queued"}}.get(scope)
-            live = queue.live(self._files, self._upcoming, MOST_LINES)[:MOST_LINES]
-            lines += [world.task_line(v, here) for v in live if wanted is None or v.state in wanted]
+            live = queue.live(self._files, self._upcoming, MAX_LINES)[:MAX_LINES]
+            lines += [
+                world.task_line(v, context) for v in live if wanted is None or v.state in wanted
+            ]
         if scope in ("all", "triggers"):
-            most = MOST_LINES if scope == "all" else _MOST_LISTED
+            most = MAX_LINES if scope == "all" else _MAX_LISTED
             newest = reversed(registry.ids(self._files)[-most:])
-            found = (world.trigger_line(self._files, id_, here) for id_ in newest)
+            found = (world.trigger_line(self._files, id_, context) for id_ in newest)
             lines += [line for line in found if line is not None]
         if scope in ("all", "recent", "failed"):
             only = ["failed"] if scope == "failed" else ledger.ENDED
             ended = queue.recent(self._files, 10 if scope == "all" else 40, only)
             # A plan that succeeded shows in its tasks.
             shown = [v for v in ended if v.seat == "worker" or v.state != "done"]
-            lines += [world.task_line(v, here) for v in shown[: 5 if scope == "all" else 20]]
+            lines += [world.task_line(v, context) for v in shown[: 5 if scope == "all" else 20]]
         return lines
 
-    def _here(self) -> ExplanationContext:
+    def _context(self) -> ExplanationContext:
         runtime = self._files.peek(paths.RUNTIME, RuntimeState)
         paused = runtime is not None and runtime.paused
         return world.situation(self._files, now=self._clock.now(), zone=self._zone(), paused=paused)
@@ -92,21 +92,21 @@ class RoleReader:
         return messages[: max(0, len(messages) - offset)][-count:]
 
     def conversation(self, most: int) -> list[Message]:
-        """The newest messages, oldest first, `most` of them not written by code."""
+        """The newest messages, oldest first; of those not by code at most `most`."""
         messages, first = list[Message](), 0
-        for count in (2 * most, MOST_BETWEEN):
+        for count in (2 * most, MAX_MESSAGES):
             messages = history.page(self._files, limit=count).messages
-            said = [n for n, message in enumerate(messages) if not message.is_by_code]
-            first = said[-most] if len(said) >= most else 0
+            counted = [n for n, message in enumerate(messages) if not message.is_by_code]
+            first = counted[-most] if len(counted) >= most else 0
             if first or len(messages) < count:
                 break
         return messages[first:]
 
     def history_between(self, after: datetime, before: datetime | None) -> list[Message]:
-        """The newest of them, at most MOST_BETWEEN."""
+        """The newest, at most MAX_MESSAGES."""
         found: list[Message] = []
         cursor: str | None = None
-        while len(found) < MOST_BETWEEN:
+        while len(found) < MAX_MESSAGES:
             page = history.page(self._files, cursor, 100)
             inside = [
                 m
@@ -117,7 +117,7 @@ class RoleReader:
             cursor = page.before
             if cursor is None or page.messages[0].created_at < after:
                 break
-        return found[-MOST_BETWEEN:]
+        return found[-MAX_MESSAGES:]
 
     def search(
         self, query: str, limit: int, after: datetime | None = None, before: datetime | None = None
@@ -125,9 +125,9 @@ class RoleReader:
         """Best first."""
         return self._searcher.find(query, limit=limit, after=after, before=before)
 
-    def recall(self, asked: str, recent: Sequence[str], limit: int, budget: int) -> list[Hit]:
+    def recall(self, query: str, recent: Sequence[str], limit: int, budget: int) -> list[Hit]:
         """Memory hits for a prompt, within `budget` tokens."""
-        found = self._searcher.recall(asked, recent, limit=limit, budget=budget)
+        found = self._searcher.recall(query, recent, limit=limit, budget=budget)
         return [hit.but(text=hit.snippet) for hit in found]
 
     def long_term(self) -> str:
@@ -135,8 +135,8 @@ class RoleReader:
         stat = self._files.stat(paths.MEMORY)
         if stat is None or stat.kind != "file":
             return ""
-        begin = max(0, stat.size - MOST_LONG_TERM)
-        text = self._files.part(paths.MEMORY, begin, MOST_LONG_TERM).decode("utf-8", "replace")
+        begin = max(0, stat.size - MAX_LONG_TERM_BYTES)
+        text = self._files.part(paths.MEMORY, begin, MAX_LONG_TERM_BYTES).decode("utf-8", "replace")
         return text.partition("\n")[2] if begin else text.removeprefix("\ufeff")
 
     def backlog(self) -> str:
@@ -144,14 +144,14 @@ class RoleReader:
         return note.text if note else ""
 
     def exists(self, id_: str) -> bool:
-        """Whether a task or trigger of that id is or was known."""
+        """Whether there is or was a task or trigger of that id."""
         if not is_id(id_):
             return False
-        there = queue.find(self._files, id_) is not None or self._files.exists(paths.trigger(id_))
-        return there or bool(ledger.slots_of(self._files, id_, 1))
+        known = queue.find(self._files, id_) is not None or self._files.exists(paths.trigger(id_))
+        return known or bool(ledger.slots_of(self._files, id_, 1))
 
     def may_be_command(self, id_: str) -> bool:
-        """Whether a live task or trigger runs a command, or cannot be read."""
+        """Whether a live task or trigger runs a command; True if it cannot be read."""
         found = queue.find(self._files, id_)
         if found is not None and found.where != "ended" and found.task.profile == "command":
             return True
@@ -167,35 +167,37 @@ class RoleReader:
         return self._trace_size(trace_id)
 
 
-# ---- in words; pure
+# ---- formatting; pure
 
 
 def recent_text(messages: list[Message], count: int, offset: int) -> str:
-    shown = _newest_that_fit(messages)
+    shown = _newest_fitting(messages)
     older = len(messages) - len(shown)
     next_ = f"count={count - len(shown)}, offset={offset + len(shown)}"
-    return _told(shown, f"{older} older left out: call again with {next_}" if older else "")
+    return _message_lines(
+        shown, f"{older} older ones are omitted: call again with {next_}" if older else ""
+    )
 
 
 def between_text(messages: list[Message]) -> str:
-    shown = _newest_that_fit(messages)
-    if len(shown) == len(messages) < MOST_BETWEEN:
-        return _told(shown, "")
+    shown = _newest_fitting(messages)
+    if len(shown) == len(messages) < MAX_MESSAGES:
+        return _message_lines(shown, "")
     before = time_text(shown[0].created_at)
-    return _told(shown, f"older ones left out: call again with before={before}")
+    return _message_lines(shown, f"older ones left out: call again with before={before}")
 
 
 def hits_text(hits: list[Hit]) -> str:
-    lines = [f"[{hit.source}] {indented(cut(hit.text, _HIT))}" for hit in hits]
-    kept = _that_fit(lines)
-    if left_out := len(lines) - len(kept):
-        kept = [*kept, f"({left_out} more left out: ask for fewer, or in other words)"]
-    return "\n".join(kept) or "nothing found"
+    lines = [f"[{hit.source}] {indented(cut(hit.text, _HIT_CHARACTERS))}" for hit in hits]
+    shown = _fitting(lines)
+    if left_out := len(lines) - len(shown):
+        shown = [*shown, f"({left_out} more left out: ask for fewer, or in other words)"]
+    return "\n".join(shown) or "nothing found"
 
 
-def _newest_that_fit(messages: list[Message]) -> list[Message]:
-    """Never splits messages of the same time."""
-    first = len(messages) - len(_that_fit([_line(message) for message in reversed(messages)]))
+def _newest_fitting(messages: list[Message]) -> list[Message]:
+    """Keeps or drops messages of the same time together."""
+    first = len(messages) - len(_fitting([_line(message) for message in reversed(messages)]))
     if first == 0:
         return messages
     rest = messages[first - 1].created_at
@@ -203,8 +205,8 @@ def _newest_that_fit(messages: list[Message]) -> list[Message]:
     return messages[next(later, first) :]
 
 
-def _that_fit(lines: list[str]) -> list[str]:
-    left = MOST_ANSWERED
+def _fitting(lines: list[str]) -> list[str]:
+    left = MAX_CHARACTERS
     for number, line in enumerate(lines):
         left -= len(line) + 1
         if left < 0:
@@ -212,14 +214,14 @@ def _that_fit(lines: list[str]) -> list[str]:
     return lines
 
 
-def _told(messages: list[Message], more: str) -> str:
+def _message_lines(messages: list[Message], more: str) -> str:
     lines = [f"({more})"] if more else []
     return "\n".join([*lines, *map(_line, messages)]) or "none"
 
 
 def _line(message: Message) -> str:
     at = time_text(message.created_at)
-    return f"{at} {message.role}: {indented(cut(message.text, _MESSAGE))}"
+    return f"{at} {message.role}: {indented(cut(message.text, _MESSAGE_CHARACTERS))}"
 
 
 # ---- the backlog
@@ -228,33 +230,30 @@ def _line(message: Message) -> str:
 def backlog_lines(known: Sequence[BacklogEntry]) -> str:
     """Open items first."""
     ordered = [item for item in known if not item.done] + [item for item in known if item.done]
-    lines = [f"- [{'x' if item.done else ' '}] {item.text}" for item in ordered[:_MOST_LISTED]]
-    if len(ordered) > _MOST_LISTED:
-        lines.append(f"- … and {len(ordered) - _MOST_LISTED} more")
+    lines = [f"- [{'x' if item.done else ' '}] {item.text}" for item in ordered[:_MAX_LISTED]]
+    if len(ordered) > _MAX_LISTED:
+        lines.append(f"- … and {len(ordered) - _MAX_LISTED} more")
     return "\n".join(lines) or "nothing"
 
 
-def backlog_item(known: Sequence[BacklogEntry], given: str, action: Action) -> str:
-    """An item by its text or a unique part of it, folded.
-
-    Raises BadInput if none or several fit.
-    """
-    name = folded(plain_item(given))
+def backlog_item(known: Sequence[BacklogEntry], wanted: str, action: Action) -> str:
+    """An item by its text or a unique part of it. Raises BadInput if none or several match."""
+    name = folded(plain_item(wanted))
     texts = list(dict.fromkeys(item.text for item in known))
-    same = [text for text in texts if text == plain_item(given)]
-    alike = [text for text in texts if folded(text) == name]
-    holding = [text for text in texts if name and name in folded(text)]
-    found = same or alike or holding
+    exact = [text for text in texts if text == plain_item(wanted)]
+    same = [text for text in texts if folded(text) == name]
+    containing = [text for text in texts if name and name in folded(text)]
+    found = exact or same or containing
     if len(found) > 1 and action in ("done", "undone"):
         changing = {item.text for item in known if item.done == (action == "undone")}
         found = [text for text in found if text in changing] or found
     if len(found) == 1:
         return found[0]
     if found:
-        raise BadInput(f"item: expected one, got {given!r}, which fits {_some(found)}")
-    raise BadInput(f"item: expected one of the backlog ({_some(texts)}), got {given!r}")
+        raise BadInput(f"item: expected one, got {wanted!r}, which matches {_some(found)}")
+    raise BadInput(f"item: expected one of the backlog ({_some(texts)}), got {wanted!r}")
 
 
 def _some(texts: Sequence[str]) -> str:
-    named = "; ".join(texts[:_MOST_NAMED])
-    return (f"{named}; and more" if len(texts) > _MOST_NAMED else named) or "it is empty"
+    named = "; ".join(texts[:_MAX_NAMED])
+    return (f"{named}; and more" if len(texts) > _MAX_NAMED else named) or "it is empty"

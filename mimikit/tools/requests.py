@@ -1,4 +1,4 @@
-"""Makes tasks and triggers from requests of terminal, page and tools; stores nothing."""
+"""Builds tasks and triggers from requests of terminal, page and tools; writes nothing."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry
 
 TRIGGER_PROFILES = (*ProfilesSettings.model_fields, REMINDER)
-"""A task, which has no time, has all but the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRequest:
-    """What to do, once or by a trigger. Units: seconds."""
+    """A task or the work of a trigger. Units: seconds."""
 
     prompt: str
     origin: Origin
@@ -40,11 +39,10 @@ class TaskRequest:
     timeout: float | None = None
     max_attempts: int = 1
     notify: Notify | None = None
-    """None: the default of its kind."""
 
 
 class TriggerFields(TypedDict, total=False):
-    """Fields that a trigger has and a task has not."""
+    """Fields that only triggers have."""
 
     schedule: Schedule
     condition: Condition
@@ -54,46 +52,48 @@ class TriggerFields(TypedDict, total=False):
     enabled: bool
 
 
-def check_request(wanted: TaskRequest, profiles: Iterable[str]) -> None:
+def check_request(request: TaskRequest, profiles: Iterable[str]) -> None:
     """Raises BadInput."""
-    permission.check_profile(wanted.profile, profiles)
-    if not wanted.prompt.strip():
+    permission.check_profile(request.profile, profiles)
+    if not request.prompt.strip():
         raise BadInput("prompt: expected some text, got only blanks", field="prompt")
 
 
-def new_task(wanted: TaskRequest, now: datetime) -> Task:
-    """Raises BadInput, with the field."""
-    id_ = wanted.id or new_id("task", now)
+def new_task(request: TaskRequest, now: datetime) -> Task:
+    """Raises BadInput."""
+    id_ = request.id or new_id("task", now)
     try:
-        told = wanted.notify or default_notify(wanted.profile, wanted.origin)
-        more = {"notify": told, "notify_given": wanted.notify is not None}
-        return Task.model_validate({**_fields(wanted, id_, now), **more})
+        notify = request.notify or default_notify(request.profile, request.origin)
+        more = {"notify": notify, "notify_given": request.notify is not None}
+        return Task.model_validate({**_fields(request, id_, now), **more})
     except ValidationError as error:
         raise bad_record(error) from None
 
 
-def new_trigger(files: Files, wanted: TaskRequest, fields: TriggerFields, now: datetime) -> Trigger:
-    """Checked against those that exist. Raises BadInput."""
-    id_ = wanted.id or new_id("trig", now)
+def new_trigger(
+    files: Files, request: TaskRequest, fields: TriggerFields, now: datetime
+) -> Trigger:
+    """Raises BadInput, also if it conflicts with an existing one."""
+    id_ = request.id or new_id("trig", now)
     condition = fields.get("condition")
     try:
         type_ = registry.type_of(fields.get("schedule"))
-        made = Trigger.model_validate({**_fields(wanted, id_, now), "type": type_, **fields})
+        trigger = Trigger.model_validate({**_fields(request, id_, now), "type": type_, **fields})
     except ValidationError as error:
         raise bad_record(error) from None
-    trigger = with_default_notify(made)
+    trigger = with_default_notify(trigger)
     registry.check_new(files, trigger)
     if condition is None:
         return trigger
-    return trigger.but(trace_id=check_known(files, condition) or id_)
+    return trigger.but(trace_id=check_subjects(files, condition) or id_)
 
 
-def _fields(wanted: TaskRequest, id_: str, now: datetime) -> dict[str, Any]:
-    return {**asdict(wanted), "id": id_, "trace_id": id_, "created_at": now}
+def _fields(request: TaskRequest, id_: str, now: datetime) -> dict[str, Any]:
+    return {**asdict(request), "id": id_, "trace_id": id_, "created_at": now}
 
 
-def check_known(files: Files, condition: Condition) -> str | None:
-    """The trace of the first task or trigger that a condition names. Raises NotFound."""
+def check_subjects(files: Files, condition: Condition) -> str | None:
+    """The trace of the first task or trigger in a condition. Raises NotFound."""
     traces: list[str] = []
     for subject in sorted(conditions.subjects(condition)):
         check_id(subject)
@@ -102,7 +102,7 @@ def check_known(files: Files, condition: Condition) -> str | None:
             traces.append(trigger.trace_id if trigger else subject)
             continue
         found = queue.find(files, subject)
-        if found is None:  # a deleted trigger: look at its last run
+        if found is None:  # a deleted trigger: use its last run
             runs = [line.get("taskId") for line in ledger.slots_of(files, subject, 1)]
             last = next((id_ for id_ in reversed(runs) if isinstance(id_, str)), None)
             found = queue.find(files, last) if last else None
@@ -136,7 +136,7 @@ def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
             )
 
 
-def zone_named(name: str) -> ZoneInfo:
+def time_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):

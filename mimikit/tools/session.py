@@ -1,4 +1,4 @@
-"""The tool calls of one run: checked, collected in Effects until its commit, answered."""
+"""The tool calls of one run: checked, answered, and collected as Effects until the commit."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from mimikit.tools import arguments
 from mimikit.tools.reader import RoleReader, backlog_item, backlog_lines
 from mimikit.tools.world import line_text
 
-MOST_CHARACTERS = 2_000_000
-"""Of all calls of one run together."""
+MAX_CHARACTERS = 2_000_000
+"""Of all calls of one run."""
 
 
 @dataclass
 class Effects:
-    """What a run wants to change, until its commit."""
+    """The changes that a run has requested; its commit applies them."""
 
     replies: list[str] = field(default_factory=list[str])
     tasks: list[Task] = field(default_factory=list[Task])
@@ -54,30 +54,27 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """The calling run, and what its effects inherit."""
+    """The calling run, and what its tasks and triggers inherit."""
 
     run_id: str
     trace_id: str
     now: datetime
     by_user: bool = False
-    """No model came between the user's text and this: its commands are the user's."""
+    """The user's own words, not a model's: may run commands."""
     remote: bool = False
-    """Some of its input came by a page where commands were off."""
+    """Some of its input came from another machine."""
     parent: Task | None = None
     """The Planner's own task."""
     may_trigger: bool = True
     timezone: str | None = None
-    """Of the user's times."""
     locale: str | None = None
-    """The language the user writes, as a tag with its script."""
     question_open: bool = False
-    """A question already waits for the user."""
 
 
 class ToolSession:
-    """Answers the tool calls of one run. Thread-safe.
+    """Executes the tool calls of one run. Thread-safe.
 
-    A tool is a method with an underscore and its `args`.
+    The method `_NAME(args)` implements the tool `NAME`.
     """
 
     role: ClassVar[Role]
@@ -89,19 +86,18 @@ class ToolSession:
         settings: Settings,
         on_refused: Callable[[str, str], None] = lambda _tool, _reason: None,
     ) -> None:
-        """`on_refused(tool, reason)` is called for every refusal."""
         self.effects = Effects()
         self._caller, self._reader, self._on_refused = caller, reader, on_refused
         self._settings, self._limits = settings, settings.limits
         self._lock = threading.Lock()
         self._closed = False
-        self._room = MOST_CHARACTERS
+        self._characters_left = MAX_CHARACTERS
         self._origin: Origin = permission.origin_of(self.role, by_user=caller.by_user)
         self._labels: dict[str, str] = {}
-        """Ids by label of the plan."""
-        self._named: set[str] = set()
-        """Labels that steps wait for."""
-        self._says_all = False
+        """The plan's ids by label."""
+        self._referenced: set[str] = set()
+        """Labels that other steps wait for."""
+        self._ends_turn = False
 
     @classmethod
     @functools.cache
@@ -115,18 +111,18 @@ class ToolSession:
         return get_type_hints(getattr(cls, f"_{tool}"))["args"]
 
     def close(self) -> Effects:
-        """Later calls do not count (an engine may outlive its run)."""
+        """Later calls are refused: an engine may outlive its run."""
         with self._lock:
             self._closed = True
             return self.effects
 
-    def call(self, name: str, given: Mapping[str, object]) -> ToolReply:
-        """A refusal is a reply, never an exception."""
+    def call(self, name: str, raw_args: Mapping[str, object]) -> ToolReply:
+        """Refusals are replies, not exceptions."""
         try:
             with self._lock:
-                said_all, self._says_all = self._says_all, False
-                text, ends = self._call(name, given)
-                self._says_all = said_all if ends is None else ends
+                before, self._ends_turn = self._ends_turn, False
+                text, ends_turn = self._call(name, raw_args)
+                self._ends_turn = before if ends_turn is None else ends_turn
                 return ToolReply(True, text, self.is_over)
         except Refused as error:
             self._on_refused(name, str(error))
@@ -136,28 +132,26 @@ class ToolSession:
         except ValidationError as error:
             return ToolReply(False, str(bad_record(error)))
         except StorageError as error:
-            # A tool reads before it records an effect, so a repeated call does nothing twice.
-            reason = f"this could not be looked up ({error}); nothing was noted of it, ask again"
+            # Tools read before they record an effect, so the call can be repeated.
+            reason = f"the storage failed ({error}); nothing was done, call again"
             self._on_refused(name, reason)
             return ToolReply(False, reason)
 
     @property
     def is_over(self) -> bool:
-        """Whether the last call left nothing to say or read."""
-        return self._says_all
+        """Whether the last call completed the turn."""
+        return self._ends_turn
 
-    def _call(self, name: str, given: Mapping[str, object]) -> tuple[str, bool | None]:
+    def _call(self, name: str, raw_args: Mapping[str, object]) -> tuple[str, bool | None]:
         if self._closed:
             raise Refused("this turn is over")
         permission.check_tool(self.role, name)
-        args = self._arguments(name).model_validate(given)
+        args = self._arguments(name).model_validate(raw_args)
         # All effects go into one record, whose size is limited.
-        self._room -= len(str(given))
-        if self._room < 0:
-            raise Refused(
-                f"expected at most {MOST_CHARACTERS:,} characters in all of a run's calls"
-            )
-        return getattr(self, f"_{name}")(args), args.ends
+        self._characters_left -= len(str(raw_args))
+        if self._characters_left < 0:
+            raise Refused(f"expected at most {MAX_CHARACTERS:,} characters in all of a run's calls")
+        return getattr(self, f"_{name}")(args), args.ends_turn
 
     def _list_tasks(self, args: arguments.ListTasksArguments) -> str:
         own = self._caller.parent.id if self._caller.parent else None
@@ -182,7 +176,7 @@ class ToolSession:
             raise Refused("one question at a time; put both into one")
         now, parent = self._caller.now, self._caller.parent
         self.effects.question = Question(
-            question_id=self._derive("q", 0),
+            question_id=self._derived_id("q", 0),
             question=args.question,
             options=args.options,
             default=args.default,
@@ -199,7 +193,7 @@ class ToolSession:
     def _task(self, prompt: str, title: str | None, priority: int) -> Task:
         parent = self._caller.parent
         return Task(
-            id=self._derive("task", len(self.effects.tasks)),
+            id=self._derived_id("task", len(self.effects.tasks)),
             prompt=prompt,
             title=title or first_line(prompt, 60),
             priority=priority,
@@ -215,12 +209,12 @@ class ToolSession:
         )
 
     def _check_trace(self, more: int) -> None:
-        """Limits the tasks of one trace, so that work does not breed for ever."""
+        """Limits the tasks of one trace: plans may create further plans."""
         most = self._limits.tasks_per_trace
         if self._reader.trace_size(self._caller.trace_id) + more >= most:
             raise Refused(f"expected at most {most} tasks that follow from one request")
 
-    def _derive(self, prefix: str, number: int) -> str:
+    def _derived_id(self, prefix: str, number: int) -> str:
         return derived_id(prefix, self._caller.run_id, prefix, str(number))
 
 
@@ -236,15 +230,15 @@ class TellerSession(ToolSession):
             self.effects.replies.append(text)
 
     def _remember(self, args: arguments.RememberArguments) -> str:
-        made = self.effects.remembered
-        id_ = self._derive("mem", len(made))
-        made.append(RememberedNote(id=id_, content=args.content, long_term=args.long_term))
+        added = self.effects.remembered
+        id_ = self._derived_id("mem", len(added))
+        added.append(RememberedNote(id=id_, content=args.content, long_term=args.long_term))
         return "remembered"
 
     def _update_backlog(self, args: arguments.BacklogArguments) -> str:
-        made = self.effects.backlog
+        added = self.effects.backlog
         text = self._reader.backlog()
-        for change in made:
+        for change in added:
             text = changed_backlog(text, change.action, change.item)
         known = backlog_items(text)
         if args.action == "list":
@@ -254,8 +248,8 @@ class TellerSession(ToolSession):
         item = args.item
         if args.action != "add":
             item = backlog_item(known, item, args.action)
-        id_ = self._derive("backlog", len(made))
-        made.append(BacklogChange(id=id_, action=args.action, item=item))
+        id_ = self._derived_id("backlog", len(added))
+        added.append(BacklogChange(id=id_, action=args.action, item=item))
         return f"noted, {args.action}: {plain_item(item)}"
 
     def _answer_question(self, args: arguments.AnswerArguments) -> str:
@@ -270,7 +264,7 @@ class TellerSession(ToolSession):
         return "passed on"
 
     def _delegate(self, args: arguments.TellerDelegateArguments) -> str:
-        # Without a model in between, each delegation is the user's own order.
+        # Unlimited for the user's own commands.
         most = self._limits.delegations_per_turn
         if len(self.effects.tasks) >= most and not self._caller.by_user:
             raise Refused(f"expected at most {most} delegations a turn; put the rest into one")

@@ -1,4 +1,4 @@
-"""Tasks and triggers in words, for prompts, tools, chat and views."""
+"""Describes tasks and triggers for prompts, tools, chat and views."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from mimikit.tasks.usage import held_for
 from mimikit.triggers import explain, registry
 from mimikit.triggers.explain import ExplanationContext, TitleOf
 
-_MOST_GONE = 20
-"""Titles of deleted triggers that are looked up in one answer."""
-_ERROR = 200
+_MAX_LEDGER_LOOKUPS = 20
+"""Deleted triggers whose title is looked up per answer."""
+_ERROR_CHARACTERS = 200
 
 
 def situation(
@@ -38,7 +38,7 @@ def situation(
     consumer_up: bool = True,
     model_missing: str | None = None,
 ) -> ExplanationContext:
-    """The state of the queues and triggers around a task."""
+    """The context in which waits and schedules are explained."""
 
     def is_live(task_id: str) -> bool:
         places = (queue.where(files, seat, task_id) for seat in paths.QUEUES)
@@ -56,8 +56,8 @@ def situation(
 
 
 def titles(files: Files) -> TitleOf:
-    """By id, cached; of deleted triggers the ledger is asked, for a few only."""
-    gone = count()
+    """Looks up titles by id, cached; for deleted triggers, up to a limit, in the ledger."""
+    lookups = count()
 
     @cache
     def title_of(id_: str) -> str:
@@ -68,10 +68,12 @@ def titles(files: Files) -> TitleOf:
             return title(trigger)
         if found := queue.find(files, id_):
             return found.task.title or first_line(found.task.prompt) or id_
-        if next(gone) >= _MOST_GONE:
+        if next(lookups) >= _MAX_LEDGER_LOOKUPS:
             return id_
-        told = [line.get("title") for line in ledger.slots_of(files, id_, 1)]
-        return next((text for text in reversed(told) if isinstance(text, str) and text), id_)
+        found_titles = [line.get("title") for line in ledger.slots_of(files, id_, 1)]
+        return next(
+            (text for text in reversed(found_titles) if isinstance(text, str) and text), id_
+        )
 
     return title_of
 
@@ -81,7 +83,7 @@ def title(trigger: Trigger) -> str:
 
 
 def active(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
-    """The definition in force, and what is wrong with its file."""
+    """The active definition, and what is wrong with its file."""
     try:
         trigger, broken = registry.active(files, trigger_id)
         if trigger is not None and broken is not None:
@@ -97,12 +99,12 @@ def active(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
 
 
 def trigger_line(files: Files, trigger_id: str, here: ExplanationContext) -> TaskLine | None:
-    """None when there is no trigger in force."""
+    """None if there is no active definition."""
     trigger, broken = active(files, trigger_id)
     if trigger is None:
         return None
     state = registry.state(files, trigger_id)
-    told, end = explain.report(trigger, state, broken, here), state.last_end
+    report, end = explain.report(trigger, state, broken, here), state.last_end
     kind = "reminder" if trigger.profile == REMINDER else "trigger"
     return TaskLine(
         trigger.id,
@@ -110,10 +112,10 @@ def trigger_line(files: Files, trigger_id: str, here: ExplanationContext) -> Tas
         kind if trigger.enabled else f"{kind}, paused",
         "trigger",
         trigger.created_at,
-        words=told.words,
-        next=told.next,
-        last=told.last,
-        waits=told.waits,
+        words=report.words,
+        next=report.next,
+        last=report.last,
+        waits=report.waits,
         status=end.status if end else None,
         ended_at=end.at if end else None,
     )
@@ -123,7 +125,7 @@ def task_line(view: TaskSnapshot, here: ExplanationContext) -> TaskLine:
     task, outcome = view.task, view.outcome
     last, status = None, view.state if view.state in ("done", "failed", "canceled") else None
     if outcome is not None and status is not None:
-        error = " ".join((outcome.error or "").split())[:_ERROR] or None
+        error = " ".join((outcome.error or "").split())[:_ERROR_CHARACTERS] or None
         reason, at = outcome.failure_reason, outcome.completed_at
         last = explain.end_words("fact_ended", status, reason, error, at, here)
     return TaskLine(
@@ -141,8 +143,8 @@ def task_line(view: TaskSnapshot, here: ExplanationContext) -> TaskLine:
 
 def _task_waits(view: TaskSnapshot, here: ExplanationContext) -> Words:
     task = view.task
-    if tokens_of := held_for(task.waits_for):
-        return say_both(f"fact_waits_{tokens_of}")
+    if budget := held_for(task.waits_for):
+        return say_both(f"fact_waits_{budget}")
     if task.waits_for is not None:
         return say_both("fact_waits_for", engine=task.waits_for)
     if task.not_before is not None and task.not_before > here.now:
@@ -151,6 +153,6 @@ def _task_waits(view: TaskSnapshot, here: ExplanationContext) -> Words:
 
 
 def line_text(line: TaskLine) -> str:
-    """For a model."""
-    told = [f"{line.id} [{line.state}] {line.title}", *(words["en"] for words in line.facts)]
-    return indented(" · ".join(told))
+    """For a prompt."""
+    parts = [f"{line.id} [{line.state}] {line.title}", *(words["en"] for words in line.facts)]
+    return indented(" · ".join(parts))

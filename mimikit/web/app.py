@@ -19,7 +19,7 @@ from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
-from mimikit.engines.setup import tried_apart
+from mimikit.engines.setup import run_test_in_child
 from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
@@ -98,7 +98,7 @@ def build_web(
     search: Callable[[], MemorySearch],
     is_local: bool = True,
     assets: Assets | None = None,
-    trial: Trial = tried_apart,
+    trial: Trial = run_test_in_child,
 ) -> Flask:
     """The app of one web process; BadSettings for an invalid host name in `web.hosts`.
 

@@ -216,11 +216,6 @@ def read_unbuffered(descriptor: int) -> str:
     return line.decode()
 
 
-def descendants(pid: int) -> list[psutil.Process]:
-    """The processes below one."""
-    return psutil.Process(pid).children(recursive=True)
-
-
 def all_end(processes: list[psutil.Process], within_s: float) -> bool:
     """Whether all of them end in time."""
     _, alive = psutil.wait_procs(processes, timeout=within_s)

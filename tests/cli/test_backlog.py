@@ -82,7 +82,7 @@ def test_a_list_that_is_done_is_said_to_be_so(cli: Cli) -> None:
         (["add", " "], "expected an item of 1 to 2000 characters, got only blanks"),
         (["add", "x" * 2001], "got 2001 characters"),
         (["done", "eggs"], "expected one of the backlog (buy milk; buy Bread; 7), got 'eggs'"),
-        (["remove", "buy"], "which fits buy milk; buy Bread"),
+        (["remove", "buy"], "which matches buy milk; buy Bread"),
         (["remove", "99"], "expected one of the backlog"),
         (["clear"], "expected a command, got 'clear'"),
     ],

@@ -138,7 +138,7 @@ def test_whether_the_box_keeps_what_runs_in_it_is_told(
 ) -> None:
     monkeypatch.setenv("MIMIKIT_SANDBOX__MODE", mode)
     monkeypatch.setattr(WorkerSandbox, "unavailable", lambda _box: reason)
-    monkeypatch.setattr(WorkerSandbox, "unproved", lambda *_: None)
+    monkeypatch.setattr(WorkerSandbox, "why_unsafe", lambda *_: None)
     opened = open_state(state, state.parent, create=False)
     found = [(found.area, found.level) for found in doctor.sandbox(opened) if found.level != "note"]
     assert found == told

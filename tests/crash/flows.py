@@ -8,7 +8,7 @@ from typing import Any
 
 from mimikit.config import Settings, TokenCapSettings
 from mimikit.conversation.history import HistoryCaps
-from mimikit.engines.base import EngineAbsence, RunSpec
+from mimikit.engines.base import EngineOutage, RunSpec
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol import paths
@@ -165,7 +165,7 @@ class EngineFlow(Flow):
         def unavailable(_role: Role | None = None) -> str | None:
             away_for = clock.now() - START - timedelta(seconds=40)
             is_away = timedelta() <= away_for < timedelta(seconds=_LOGGED_OUT_S)
-            return EngineAbsence("codex is not logged in", "logged_out") if is_away else None
+            return EngineOutage("codex is not logged in", "logged_out") if is_away else None
 
         shell = Mind(mind.runs)
         mind.name, shell.name = "codex", "command"

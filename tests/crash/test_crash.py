@@ -55,7 +55,7 @@ def test_a_power_cut_after_a_kill_and_its_recovery_takes_back_nothing(
     assert not report.violations, "\n".join(report.violations[:10])
 
 
-def test_feed_log_and_live_output_may_be_torn_as_they_like(tell: list[Report]) -> None:
+def test_torn_hint_files_cause_no_violation(tell: list[Report]) -> None:
     flow = next(flow for flow in FLOWS if flow.name == "two messages")
     report = Explorer(flow, hints=True, crashes=1).run()
     tell.append(report)

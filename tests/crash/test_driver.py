@@ -61,7 +61,7 @@ def meaning(disk: MemoryDisk) -> int:
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_what_is_shown_before_each_change_is_what_a_crash_there_leaves(name: str) -> None:
+def test_images_before_each_change_equal_those_of_a_crash(name: str) -> None:
     shown: list[tuple[int, set[int], int | None]] = []
     disk = fresh()
 
@@ -106,7 +106,7 @@ def test_a_life_that_never_ends_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
     assert "Endless" in report.violations[0]
 
 
-def test_an_unflushed_disk_keeps_what_it_had_not_flushed_through_a_kill() -> None:
+def test_an_image_after_a_kill_keeps_unflushed_data() -> None:
     disk = WatchedDisk.of(Image("new", {"": {}, "a": {}}), start_ns=START_NS)
     disk.append_line("a/log", b"one\n", sync=True)
     disk.sync_dir("a")
@@ -323,7 +323,7 @@ def lose_side(contents: Contents, _oracle: Oracle) -> None:
         (lose_note, "is in the backlog 0 times"),
     ],
 )  # fmt: skip
-def test_the_oracle_sees_what_is_wrong(
+def test_the_oracle_finds_each_violation(
     change: Callable[[Contents, Oracle], None], complaint: str | None
 ) -> None:
     contents, oracle = good()
@@ -337,7 +337,7 @@ def test_the_oracle_sees_what_is_wrong(
         assert any(complaint in line for line in found), found
 
 
-def test_what_is_expected_is_not_complained_about() -> None:
+def test_expected_violations_are_not_reported() -> None:
     contents, oracle = good()
     contents["corrupt"]["x.json"] = b"{"
     contents["corrupt"]["x.json.reason.txt"] = b"why"

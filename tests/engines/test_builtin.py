@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from mimikit.engines.base import CancelToken, Done, Outcome, TaskLine, ToolReply, TurnInput
 from mimikit.engines.builtin.engine import BuiltinEngine
-from mimikit.engines.builtin.intents import AtIntent
-from mimikit.engines.builtin.planner import plan_of
 from mimikit.engines.builtin.references import resolve, resolve_upstream
 from mimikit.language.phrases import ResultNotice
 from mimikit.protocol.models import Hit, Message, Question, Usage
@@ -83,7 +81,7 @@ def refusing(reason: str) -> Desk:
 # ---- Teller: commands
 
 
-def test_a_command_is_delegated_word_for_word_and_shown() -> None:
+def test_a_command_is_delegated_verbatim_and_shown() -> None:
     text, desk = tell("run: ls -la | head -3")
     assert desk.calls == [
         ("delegate", {"prompt": "run: ls -la | head -3", "title": "ls -la | head -3"})
@@ -92,7 +90,7 @@ def test_a_command_is_delegated_word_for_word_and_shown() -> None:
     assert "running this now" in text
 
 
-def test_a_schedule_is_delegated_word_for_word_and_told_in_words() -> None:
+def test_a_schedule_is_delegated_verbatim_and_described() -> None:
     text, desk = tell("每 10 秒执行 date")
     assert desk.calls == [("delegate", {"prompt": "每 10 秒执行 date", "title": "每 10 秒: date"})]
     assert "每 10 秒运行一次" in text
@@ -104,7 +102,7 @@ def test_the_reply_is_in_the_language_of_the_sentence_not_of_the_command() -> No
     assert "running" in tell("run: echo 你好，世界，这是中文")[0]
 
 
-def test_a_refused_delegation_is_told_with_its_reason() -> None:
+def test_a_refused_delegation_is_reported_with_its_reason() -> None:
     text, _ = tell("run: ls", desk=refusing("at most 3 delegations a turn"))
     assert text == "I could not do `run: ls`: at most 3 delegations a turn"
 
@@ -124,7 +122,7 @@ def test_several_inputs_are_answered_in_order() -> None:
         ("run: ls\nrun: date", "more than one request"),
     ],
 )
-def test_a_sentence_that_cannot_be_done_starts_nothing_and_says_why(text: str, word: str) -> None:
+def test_an_impossible_sentence_starts_nothing_and_is_explained(text: str, word: str) -> None:
     reply, desk = tell(text)
     assert word in reply
     assert desk.calls == []
@@ -150,12 +148,6 @@ def test_the_backlog_is_changed_as_the_sentence_says(
     text, desk = tell(sentence)
     assert desk.calls == [("update_backlog", {"action": action, "item": item})]
     assert text == said
-
-
-def test_the_item_that_was_found_is_named_whole() -> None:
-    desk = Desk(lambda _name, _arguments: ToolReply(True, "noted, done: call Ann: about the bread"))
-    text, _ = tell("backlog done ann", desk=desk)
-    assert text == "I'm ticking it off on the backlog: call Ann: about the bread"
 
 
 @pytest.mark.parametrize(
@@ -193,9 +185,7 @@ def test_the_backlog_is_listed(sentence: str, head: str) -> None:
         ("备份 完成后运行：date", "`备份数据库` (`trig-cccc4444`) 完成后运行一次："),
     ],
 )
-def test_what_is_to_run_later_is_delegated_word_for_word_and_told_when(
-    sentence: str, words: str
-) -> None:
+def test_a_later_run_is_delegated_verbatim_with_its_time(sentence: str, words: str) -> None:
     text, desk = tell(sentence, tasks=TASKS, timezone="Asia/Shanghai")
     assert words in text
     assert "```sh\ndate\n```" in text
@@ -218,41 +208,10 @@ def test_what_is_to_run_later_is_delegated_word_for_word_and_told_when(
         ("run date tomorrow", "Say the time first"),
     ],
 )
-def test_what_cannot_be_run_later_is_told_and_starts_nothing(sentence: str, words: str) -> None:
+def test_an_invalid_later_run_is_explained_and_starts_nothing(sentence: str, words: str) -> None:
     text, desk = tell(sentence, tasks=TASKS)
     assert words in text
     assert desk.calls == []
-
-
-def test_of_several_tasks_to_wait_for_the_candidates_are_shown() -> None:
-    tasks = (
-        TaskLine("task-1111", "backup a", "running"),
-        TaskLine("task-2222", "backup b", "queued"),
-        TaskLine("task-3333", "after backup: date", "queued", "planner"),
-    )
-    text, desk = tell("after backup: run date", tasks=tasks)
-    assert "Several fit “backup”" in text
-    assert "task-1111" in text
-    assert "task-2222" in text
-    assert "task-3333" not in text
-    assert desk.calls == []
-
-
-def test_words_that_are_no_time_after_all_are_told_to_be_unclear() -> None:
-    told = plan_of(AtIntent("some day", "date"), TurnInput(now=NOW), NOW, "en")
-    assert isinstance(told, str)
-    assert "I can't tell when `some day` is" in told
-
-
-def test_an_unknown_zone_is_taken_as_utc() -> None:
-    text, _ = tell("tomorrow at 9: run date", timezone="Mars/Olympus")
-    assert "at 09:00 (UTC)" in text
-
-
-def test_the_reply_is_in_the_language_around_path_and_name() -> None:
-    assert "设置" not in tell("when 文档/我的笔记本.md changes: run date")[0]
-    assert "whenever" in tell("when 文档/我的笔记本.md changes: run date")[0]
-    assert "fits “备份照片任务”" in tell("after 备份照片任务: run date")[0]
 
 
 @pytest.mark.parametrize(
@@ -267,9 +226,7 @@ def test_the_reply_is_in_the_language_around_path_and_name() -> None:
         ("after", None),
     ],
 )
-def test_of_ended_tasks_with_one_title_the_newest_is_waited_for(
-    reference: str, expected: str | None
-) -> None:
+def test_a_title_refers_to_the_newest_ended_task(reference: str, expected: str | None) -> None:
     found = [line.id for line in resolve_upstream(reference, BACKUPS)]
     assert found == ([expected] if expected else [])
 
@@ -286,13 +243,7 @@ def test_a_live_task_wins_over_ended_ones_and_titles_that_differ_are_all_shown()
 # ---- Teller: memory
 
 
-def test_what_is_to_be_kept_goes_to_long_term_memory() -> None:
-    text, desk = tell("记住我喜欢喝茶")
-    assert desk.calls == [("remember", {"content": "我喜欢喝茶", "longTerm": True})]
-    assert text == "记住了：我喜欢喝茶"
-
-
-def test_recall_shows_what_memory_has_and_where_it_stands() -> None:
+def test_recall_lists_hits_with_their_source() -> None:
     hits = (
         Hit(source="memory.md", text="The user\nlikes tea."),
         Hit(source="memory/2026-01-28.md", text="Tea again."),
@@ -304,11 +255,7 @@ def test_recall_shows_what_memory_has_and_where_it_stands() -> None:
     assert desk.calls == []
 
 
-def test_recall_of_nothing_says_so() -> None:
-    assert "My memory has nothing on “tea”" in tell("what do you know about tea?")[0]
-
-
-def test_talk_is_declined_honestly_with_memory_and_the_way_to_a_model() -> None:
+def test_talk_is_declined_with_hits_and_how_to_connect_a_model() -> None:
     text, desk = tell(
         "Why is the sky blue?", memory=(Hit(source="memory.md", text="Sky is my cat."),)
     )
@@ -317,11 +264,6 @@ def test_talk_is_declined_honestly_with_memory_and_the_way_to_a_model() -> None:
     assert "codex login" in text
     assert "mimikit doctor" in text
     assert desk.calls == []
-
-
-def test_a_missing_model_is_told_once_a_message() -> None:
-    text, _ = tell("Why is the sky blue?", "And the sea?", "run: ls")
-    assert text.count("no language model is connected") == 1
 
 
 # ---- Teller: tasks
@@ -368,12 +310,6 @@ def test_a_task_is_canceled_by_the_words_of_its_title() -> None:
     assert text == "I'm canceling `backup the photos` (`task-aabb2222`)."
 
 
-def test_an_unknown_id_is_left_to_the_tool_to_judge() -> None:
-    text, desk = tell("cancel task-zzzz", desk=refusing("no such task"), tasks=TASKS)
-    assert desk.calls == [("cancel_task", {"id": "task-zzzz"})]
-    assert text == "I could not do `cancel task-zzzz`: no such task"
-
-
 def test_an_ambiguous_reference_lists_candidates_and_cancels_nothing() -> None:
     tasks = (
         TaskLine("task-1111", "backup a", "running"),
@@ -393,10 +329,6 @@ def test_without_a_usable_reference_nothing_is_canceled(reference: str) -> None:
     assert "task-dead3333" not in text
 
 
-def test_with_nothing_to_cancel_it_says_so() -> None:
-    assert "nothing to cancel" in tell("cancel backup", tasks=TASKS[2:3])[0]
-
-
 # ---- Teller: itself, questions, results
 
 
@@ -404,11 +336,6 @@ def test_status_shows_the_facts() -> None:
     facts = ({"en": "codex serves all", "zh": "codex 负责全部"}, {"en": "none", "zh": "没有"})
     assert "- codex serves all\n- none" in tell("status", facts=facts)[0]
     assert "- codex 负责全部\n- 没有" in tell("状态", facts=facts)[0]
-
-
-def test_help_names_the_sentences_in_the_users_language() -> None:
-    assert "`every 10 minutes: run date`" in tell("help")[0]
-    assert "`每 10 分钟运行：date`" in tell("帮助")[0]
 
 
 def test_a_plain_answer_goes_to_the_pending_question() -> None:
@@ -424,7 +351,7 @@ def test_a_command_is_no_answer_unless_it_is_an_option() -> None:
     assert desk.calls == [("answer_question", {"questionId": "q-1", "text": "Cancel"})]
 
 
-def test_ended_tasks_are_told_together_in_the_users_language() -> None:
+def test_results_are_reported_together_in_the_users_language() -> None:
     results = (
         ResultNotice("date", "date", "worker", "done", "Sat Nov 21", None, None, "task-1"),
         ResultNotice("ls", "ls", "worker", "failed", "", "exit code 2", "error", "task-2"),
@@ -438,7 +365,7 @@ def test_ended_tasks_are_told_together_in_the_users_language() -> None:
     assert desk.calls == []
 
 
-def test_a_turn_always_says_something() -> None:
+def test_a_turn_always_has_a_reply() -> None:
     assert ENGINE.run(make_request("teller", TurnInput(now=NOW))).text
     assert tell("")[0]
 
@@ -488,7 +415,7 @@ def test_an_interval_is_planned_as_a_recurring_command() -> None:
         ("at 18:00: run date", "2026-11-21T10:00:00.000Z"),
     ],
 )
-def test_a_moment_is_planned_from_when_the_task_was_made(prompt: str, run_at: str) -> None:
+def test_a_relative_time_counts_from_the_creation_of_the_task(prompt: str, run_at: str) -> None:
     assert planned(prompt) == ("schedule", {"type": "scheduled", "runAt": run_at})
 
 
@@ -533,7 +460,7 @@ def test_a_chain_is_planned_as_a_task_that_waits(prompt: str, upstream: str) -> 
 
 
 @pytest.mark.parametrize("prompt", ["write me a poem", "run away with me", "tasks", "remember: x"])
-def test_what_it_cannot_plan_it_says_and_plans_nothing(prompt: str) -> None:
+def test_an_unplannable_request_is_explained_and_plans_nothing(prompt: str) -> None:
     outcome, desk = plan(prompt)
     assert outcome.status == "done"
     assert "no language model is connected" in outcome.text
@@ -558,7 +485,7 @@ def test_a_request_continued_from_anothers_question_is_never_run_as_a_command() 
 # ---- Worker
 
 
-def test_a_task_that_needs_a_mind_fails_as_unavailable_and_says_how_to_mend_it() -> None:
+def test_a_task_that_needs_a_model_fails_as_unavailable() -> None:
     turn_input = TurnInput(now=NOW, task=task("重构登录模块"))
     outcome = ENGINE.run(make_request("worker", turn_input))
     assert outcome.status == "failed"
@@ -623,7 +550,7 @@ def test_any_input_is_answered_and_the_same_way_each_time(texts: list[str]) -> N
     assert first.calls == second.calls
 
 
-def test_without_a_predicate_programs_are_looked_for_on_the_path(
+def test_programs_are_looked_up_on_path_by_default(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "frobnicate"

@@ -58,7 +58,7 @@ def test_nothing_changed_is_no_diff(run: RunRecording, workspace: Path) -> None:
     assert run.diff("t1", 1) is None
 
 
-def test_changed_new_and_deleted_files_are_told_with_their_lines(
+def test_modified_added_and_deleted_files_have_their_lines(
     run: RunRecording, workspace: Path
 ) -> None:
     text = (workspace / "notes.txt").read_text()
@@ -132,7 +132,7 @@ def test_a_git_that_fails_is_an_error(run: RunRecording, workspace: Path) -> Non
         changes.compare([(b"a", b"b")], str(workspace / "no-git"))
 
 
-def test_binary_and_large_files_are_told_by_their_sizes(run: RunRecording, workspace: Path) -> None:
+def test_binary_and_large_files_have_sizes_only(run: RunRecording, workspace: Path) -> None:
     (workspace / "a.png").write_bytes(b"\x89PNG\0" * 10)
     (workspace / "big.txt").write_text("x\n" * changes.MAX_FILE_BYTES)
     found = files(run)
@@ -141,7 +141,7 @@ def test_binary_and_large_files_are_told_by_their_sizes(run: RunRecording, works
     assert found["a.png"].old_size is None
 
 
-def test_permissions_and_links_are_told(run: RunRecording, workspace: Path) -> None:
+def test_permissions_and_links_are_recorded(run: RunRecording, workspace: Path) -> None:
     (workspace / "src/main.py").chmod(0o755)
     (workspace / "link").symlink_to("/etc/hostname")
     found = files(run)
@@ -149,9 +149,7 @@ def test_permissions_and_links_are_told(run: RunRecording, workspace: Path) -> N
     assert lines(found["link"])[0] == "+/etc/hostname"
 
 
-def test_git_the_state_and_what_programs_make_anew_are_not_looked_at(
-    run: RunRecording, workspace: Path
-) -> None:
+def test_git_state_and_generated_folders_are_ignored(run: RunRecording, workspace: Path) -> None:
     for folder in (".git", ".mimikit", "node_modules/x", "venv", "src/.git", "__pycache__"):
         (workspace / folder).mkdir(parents=True, exist_ok=True)
         (workspace / folder / "file").write_text("x")
@@ -162,7 +160,7 @@ def test_git_the_state_and_what_programs_make_anew_are_not_looked_at(
     assert found.unseen == ["node_modules", "venv"]
 
 
-def test_pipes_and_folders_in_a_files_place_are_no_trap(run: RunRecording, workspace: Path) -> None:
+def test_pipes_and_folders_instead_of_files_are_handled(run: RunRecording, workspace: Path) -> None:
     os.mkfifo(workspace / "pipe")
     (workspace / "src/main.py").unlink()
     (workspace / "src/main.py").mkdir()
@@ -182,7 +180,7 @@ def test_a_folder_exchanged_for_a_link_is_not_followed(
     assert {f.path: f.action for f in told(run).files} == {"src": "added", "src/main.py": "deleted"}
 
 
-def test_a_workspace_that_is_not_there_has_what_the_run_says(tmp_path: Path) -> None:
+def test_without_a_workspace_the_reported_files_are_listed(tmp_path: Path) -> None:
     with ChangeRecorder().recording(tmp_path / "no", [], with_diff=True) as run:
         run.event("file", "a.txt", {"kind": "add"})
         run.event("file", "/elsewhere/b.txt", {"kind": "add"})
@@ -190,7 +188,7 @@ def test_a_workspace_that_is_not_there_has_what_the_run_says(tmp_path: Path) -> 
     assert (file.path, file.action, file.unshown) == ("a.txt", "added", "unknown")
 
 
-def test_more_than_can_be_looked_at_is_told(
+def test_a_too_large_workspace_is_reported(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, recorder: ChangeRecorder
 ) -> None:
     monkeypatch.setattr(changes, "MAX_WORKSPACE_FILES", 1)
@@ -214,17 +212,7 @@ def test_more_files_than_are_listed_are_counted(
     assert found.more_files == 1
 
 
-def test_of_too_many_lines_the_files_that_are_left_have_their_sizes(
-    run: RunRecording, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(changes, "MAX_CHARACTERS", 1)
-    for name in "ab":
-        (workspace / name).write_text(name)
-    found = files(run)
-    assert (found["a"].unshown, found["b"].unshown) == (None, "big")
-
-
-def test_what_another_run_says_it_wrote_is_that_ones(
+def test_a_file_reported_by_another_run_belongs_to_that_run(
     run: RunRecording, recorder: ChangeRecorder, workspace: Path
 ) -> None:
     def wrote(by: RunRecording, name: str) -> None:
@@ -242,7 +230,7 @@ def test_what_another_run_says_it_wrote_is_that_ones(
     assert files(run)["later"].shared, "the other one worked meanwhile, and nobody saw when"
 
 
-def test_a_run_nobody_asks_about_still_counts_as_one_that_works(
+def test_a_run_without_recording_marks_changes_as_shared(
     run: RunRecording, recorder: ChangeRecorder, workspace: Path
 ) -> None:
     with recorder.recording(workspace, [], with_diff=False) as line:
@@ -260,16 +248,6 @@ def test_names_that_are_no_text_can_be_written_down(run: RunRecording, workspace
 def test_an_event_without_a_kind_is_a_change(run: RunRecording, data: dict[str, Any]) -> None:
     run.event("file", "gone/x", data)
     assert run.reported == {"gone/x": "modified"}
-
-
-def test_attempts_stand_one_after_another() -> None:
-    def one(path: str, attempt: int) -> TaskDiff:
-        file = FileDiff(path=path, action="added", attempt=attempt)
-        return TaskDiff(id="t1", files=[file], more_files=attempt)
-
-    both = one("a", 1).then(one("a", 2))
-    assert [(f.path, f.attempt) for f in both.files] == [("a", 1), ("a", 2)]
-    assert both.more_files == 3
 
 
 # ---- the lines that differ, without git
@@ -318,29 +296,9 @@ def test_a_hunk_shows_three_lines_around_a_change() -> None:
     assert hunk.lines == [" 7", " 8", " 9", "-10", "+ten", " 11", " 12", " 13"]
 
 
-def test_changes_far_apart_are_hunks_of_their_own() -> None:
-    old = b"".join(b"%d\n" % n for n in range(1, 41))
-    new = old.replace(b"\n5\n", b"\nfive\n").replace(b"\n30\n", b"\nthirty\n")
-    assert [hunk.new_start for hunk in hunks(old, new)] == [2, 27]
-
-
-def test_a_new_and_an_emptied_file_have_no_line_on_one_side() -> None:
-    (new,), (gone,) = hunks(b"", b"a\nb"), hunks(b"a\n", b"")
-    assert (new.old_start, new.old_lines, new.new_start, new.new_lines) == (0, 0, 1, 2)
-    assert new.lines == ["+a", "+b", "\\ No newline at end of file"]
-    assert (gone.old_start, gone.old_lines, gone.new_start, gone.new_lines) == (1, 1, 0, 0)
-
-
 def test_bytes_that_are_no_text_stand_as_numbers() -> None:
     (hunk,) = hunks(b"", "é\n".encode("latin-1"))
     assert hunk.lines == ["+\\xe9"]
-
-
-def test_a_small_change_in_a_long_file_stays_small() -> None:
-    lines = [b"line %d\n" % n for n in range(30_000)]
-    (hunk,) = hunks(b"".join(lines), b"".join([*lines[:-2], b"new\n", lines[-1]]))
-    assert (hunk.old_start, hunk.new_start) == (29_996, 29_996)
-    assert hunk.lines[3:5] == ["-line 29998", "+new"]
 
 
 def test_texts_too_long_for_difflib_have_no_lines() -> None:
@@ -349,18 +307,14 @@ def test_texts_too_long_for_difflib_have_no_lines() -> None:
     assert (found.unshown, found.hunks) == ("big", [])
 
 
-def test_equal_and_unknown_contents_are_no_difference() -> None:
-    assert changes.compare([(b"a", b"a"), (None, None)], None) == []
-
-
-def test_what_git_writes_is_read() -> None:
+def test_the_output_of_git_is_parsed() -> None:
     head = [b"index 1..2", b"--- a/1", b"+++ b/1", b"@@ -1 +1,2 @@ def f"]
     (hunk,) = changes.hunks_of([*head, b"-a", b"+-- b\r", b"+c", b"\\ No newline at end of file"])
     assert (hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines) == (1, 1, 1, 2)
     assert hunk.lines == ["-a", "+-- b\r", "+c", "\\ No newline at end of file"]
 
 
-def test_what_is_too_much_is_cut_and_counted() -> None:
+def test_too_many_lines_are_cut_and_counted() -> None:
     (hunk,) = hunks(b"", b"".join(b"%d\n" % n for n in range(5000)))
     kept, cut = changes.cut([hunk], changes.MAX_CHARACTERS)
     assert [len(one.lines) for one in kept] == [changes.MAX_LINES]

@@ -252,9 +252,9 @@ class TestItsLife:
         refused = warm.turn({"status": 401})
         assert isinstance(refused, Failed)
         assert refused.want == "logged_out"
-        assert not warm.engine.is_mended("logged_out")
+        assert not warm.engine.has_recovered("logged_out")
         login.unlink()
-        assert warm.engine.is_mended("logged_out")
+        assert warm.engine.has_recovered("logged_out")
 
     def test_one_that_does_not_start_is_told(self, warm: Warm, tmp_path: Path) -> None:
         odd = tmp_path / "codex"

@@ -10,7 +10,7 @@ from mimikit.config import Settings
 from mimikit.engines.base import Done, Failed, Outcome, stop_outcome
 from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import BadInput
-from mimikit.protocol.models import EngineStatus, EngineWant, Role
+from mimikit.protocol.models import EngineProblem, EngineStatus, Role
 from tests.support.product import START
 from tests.support.twins import FakeClock, ScriptedEngine
 
@@ -24,7 +24,7 @@ class PulledAway(ScriptedEngine):
     def recheck(self) -> None:
         self.looks += 1
 
-    def is_mended(self, want: EngineWant) -> bool:
+    def has_recovered(self, want: EngineProblem) -> bool:
         self.looks += 1
         return self.is_there
 
@@ -46,7 +46,7 @@ class Bench:
         if self.registry.begin("codex", role, run_id) is not None:
             return False
         self.registry.record_outcome("codex", role, run_id, outcome)
-        self.registry.circuits.left("codex", run_id)
+        self.registry.circuits.release("codex", run_id)
         return True
 
     def status(self) -> EngineStatus:
@@ -65,7 +65,7 @@ def limited(after_s: float) -> Outcome:
     return Failed.unavailable("limited", "429", retry_at=START + timedelta(seconds=after_s))
 
 
-def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
+def test_the_retry_delay_doubles_and_no_run_starts_meanwhile() -> None:
     bench, rests = Bench(), list[float]()
     for _ in range(9):
         assert bench.run(BROKEN)
@@ -79,7 +79,7 @@ def test_it_rests_longer_each_time_and_no_run_begins_meanwhile() -> None:
     assert bench.rest_s() == 5
 
 
-def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
+def test_one_run_at_a_time_probes_an_engine_until_it_answers() -> None:
     bench = Bench()
     bench.run(BROKEN)
     bench.clock.advance(5)
@@ -92,12 +92,12 @@ def test_one_run_at_a_time_tries_it_until_it_has_answered() -> None:
     bench.registry.circuits.answered("codex", "t1")
     assert bench.registry.for_role("worker").waiting is None
     assert bench.registry.begin("codex", "teller", "turn1") is None
-    assert bench.registry.circuits.is_doubted("codex")
+    assert bench.registry.circuits.is_tripped("codex")
     bench.registry.record_outcome("codex", "worker", "t1", DONE)
-    assert not bench.registry.circuits.is_doubted("codex")
+    assert not bench.registry.circuits.is_tripped("codex")
 
 
-def test_a_run_that_is_stopped_says_nothing_and_the_next_tries_it() -> None:
+def test_a_canceled_probe_leaves_the_circuit_open() -> None:
     bench = Bench()
     bench.run(BROKEN)
     bench.clock.advance(5)
@@ -107,7 +107,7 @@ def test_a_run_that_is_stopped_says_nothing_and_the_next_tries_it() -> None:
     assert bench.status().state == "ready"
 
 
-def test_somebody_may_have_it_tried_now_which_makes_no_rest_longer() -> None:
+def test_a_retry_on_request_does_not_extend_the_delay() -> None:
     bench = Bench()
     bench.run(limited(3600))
     for _ in range(3):
@@ -119,7 +119,7 @@ def test_somebody_may_have_it_tried_now_which_makes_no_rest_longer() -> None:
         bench.registry.try_now("gemini")
 
 
-def test_a_trouble_of_this_machine_is_that_of_one_role() -> None:
+def test_a_missing_sandbox_affects_one_role() -> None:
     bench = Bench()
     bench.run(Failed.unavailable("unready", "no sandbox"))
     assert bench.registry.for_role("worker").waiting == "no sandbox"
@@ -128,7 +128,7 @@ def test_a_trouble_of_this_machine_is_that_of_one_role() -> None:
     assert bench.registry.for_role("worker").waiting == "no sandbox"
 
 
-def test_what_can_be_seen_of_it_needs_no_rest() -> None:
+def test_a_reason_that_can_be_checked_needs_no_delay() -> None:
     bench = Bench()
     bench.mind.reason_unavailable = "logged out"
     bench.run(Failed("engine_unavailable", "logged out"))
@@ -137,7 +137,7 @@ def test_what_can_be_seen_of_it_needs_no_rest() -> None:
     assert bench.run(DONE)
 
 
-def test_a_limit_outlives_the_process_anything_else_is_tried_with_what_comes() -> None:
+def test_only_a_rate_limit_survives_a_restart() -> None:
     bench = Bench()
     bench.run(limited(3600))
     again = Bench({"codex": bench.status()})
@@ -155,13 +155,13 @@ def looked(bench: Bench, times: int) -> None:
     """Let it be looked at so often, each look to its end."""
     for _ in range(times):
         bench.registry.check_if_back("codex")
-        look = bench.registry._probes["codex"]
+        look = bench.registry._health_checks["codex"]
         if look._thread is not None:
             look._thread.join(20)
         bench.clock.advance(2)
 
 
-def test_what_was_gone_and_is_back_is_tried_at_once() -> None:
+def test_an_engine_that_is_back_is_tried_immediately() -> None:
     bench = Bench()
     bench.run(limited(3600))
     looked(bench, 3)
@@ -172,7 +172,7 @@ def test_what_was_gone_and_is_back_is_tried_at_once() -> None:
     assert bench.run(DONE)
 
 
-def test_what_looks_well_all_the_time_is_no_sign() -> None:
+def test_an_engine_that_always_looks_available_is_not_retried_early() -> None:
     bench = Bench()
     bench.mind.is_there = True
     bench.run(limited(3600))

@@ -68,7 +68,7 @@ def test_runs_share_one_until_it_is_closed(made: list[Server]) -> None:
     kept.close()
 
 
-def test_with_another_key_there_is_another_and_the_old_one_ends_with_its_last_run(
+def test_another_key_starts_another_server_and_the_old_one_ends_after_its_runs(
     made: list[Server],
 ) -> None:
     kept = KeptServer[Server]()
@@ -81,7 +81,7 @@ def test_with_another_key_there_is_another_and_the_old_one_ends_with_its_last_ru
     kept.close()
 
 
-def test_one_that_nobody_uses_is_ended(made: list[Server]) -> None:
+def test_an_idle_server_is_ended(made: list[Server]) -> None:
     kept = KeptServer[Server]()
     with kept.use(1, ready(made, idle_s=0.02), CancelToken()) as server:
         pass
@@ -92,7 +92,7 @@ def test_one_that_nobody_uses_is_ended(made: list[Server]) -> None:
     assert server.ended == "it was stopped"
 
 
-def test_one_that_does_not_get_ready_is_an_error_and_the_next_run_starts_another(
+def test_a_server_that_is_not_ready_in_time_is_an_error(
     made: list[Server],
 ) -> None:
     kept = KeptServer[Server]()
@@ -104,7 +104,7 @@ def test_one_that_does_not_get_ready_is_an_error_and_the_next_run_starts_another
     kept.close()
 
 
-def test_a_run_that_is_stopped_does_not_wait_for_it(made: list[Server]) -> None:
+def test_a_canceled_run_does_not_wait_for_the_server(made: list[Server]) -> None:
     kept, cancel = KeptServer[Server](), CancelToken()
     cancel.cancel("canceled")
     use = kept.use(1, lambda: Server(made), cancel)

@@ -19,7 +19,7 @@ import pytest
 from mimikit.config import Settings
 from mimikit.engines.base import (
     CancelToken,
-    EngineAbsence,
+    EngineOutage,
     Failed,
     Outcome,
     ToolReply,
@@ -310,7 +310,7 @@ def test_a_file_that_is_no_model_is_said_before_anything_runs(
     if content is not None:
         path.write_bytes(content)
     reason = make(path).unavailable("teller")
-    assert isinstance(reason, EngineAbsence)
+    assert isinstance(reason, EngineOutage)
     assert reason.want == "missing"
     assert said in reason
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import EngineAbsence, Failed, Outcome, ToolReply, ToolSpec, TurnInput
+from mimikit.engines.base import EngineOutage, Failed, Outcome, ToolReply, ToolSpec
 from mimikit.engines.openai.dialogue import DROPPED
 from mimikit.tools.session import TellerSession
 from tests.support.endpoint import KEY, EndpointGround, endpoint_ground
-from tests.support.engine_requests import NOW, Desk, inputs
+from tests.support.engine_requests import NOW, Desk
 from tests.support.fake_llm import USAGE, Body, FakeLLM
 
 CHAT, RESPONSES = "/chat/completions", "/responses"
@@ -49,7 +49,7 @@ def said(body: Body) -> str:
 # ---- asking
 
 
-def test_which_api_it_has_is_asked_once_and_kept(here: EndpointGround) -> None:
+def test_the_api_of_an_endpoint_is_detected_once(here: EndpointGround) -> None:
     with FakeLLM([{"text": "hi"}], apis=[RESPONSES]) as llm:
         for _ in range(2):
             carried_out(here, llm)
@@ -58,7 +58,7 @@ def test_which_api_it_has_is_asked_once_and_kept(here: EndpointGround) -> None:
         assert (kept["api"], kept["baseUrl"]) == ("responses", llm.url)
 
 
-def test_an_endpoint_with_neither_api_is_told(here: EndpointGround) -> None:
+def test_an_endpoint_without_a_known_api_is_reported(here: EndpointGround) -> None:
     with FakeLLM([{"text": "hi"}], apis=["/nowhere"]) as llm:
         outcome = carried_out(here, llm)
     assert outcome.reason == "engine_unavailable"
@@ -78,14 +78,14 @@ def test_a_final_tool_ends_nothing_where_a_call_beside_it_is_refused(
     assert outcome.text == "in short"
 
 
-def test_a_call_whose_answer_is_to_be_read_ends_nothing(here: EndpointGround) -> None:
+def test_a_call_beside_a_final_tool_continues_the_run(here: EndpointGround) -> None:
     desk = Desk(lambda name, _arguments: ToolReply(True, "ok", final=name == "say"))
     calls = [{"name": n, "arguments": {"text": n}} for n in ("say", "look")]
     with FakeLLM([{"call": calls}, {"text": "seen"}]) as llm:
         assert carried_out(here, llm, desk, tools=(LOOK, SAY)).text == "seen"
 
 
-def test_what_stays_the_same_stands_first(here: EndpointGround, api: str) -> None:
+def test_the_constant_part_of_a_prompt_comes_first(here: EndpointGround, api: str) -> None:
     steps = [{"call": {"name": "look", "arguments": {"text": "a"}}}, {"text": "seen"}]
     with FakeLLM(steps, apis=[api]) as llm:
         carried_out(here, llm, tools=SPECS)
@@ -107,7 +107,7 @@ WRONG_ARGUMENTS = {
 
 @pytest.mark.parametrize("given", WRONG_ARGUMENTS.values(), ids=WRONG_ARGUMENTS)
 @pytest.mark.parametrize("form", ["chat", "responses"])
-def test_wrong_arguments_are_told_to_the_model_and_nothing_else_happens(
+def test_invalid_arguments_are_reported_to_the_model(
     here: EndpointGround, given: str, form: str
 ) -> None:
     desk = Desk(
@@ -138,7 +138,7 @@ def raw_call(form: str, arguments: str) -> str:
     return "".join(f"data: {json.dumps(event)}\n\n" for event in events)
 
 
-def test_ids_that_repeat_or_are_none_get_their_own(here: EndpointGround) -> None:
+def test_repeated_or_missing_call_ids_are_replaced(here: EndpointGround) -> None:
     calls = [
         {"index": n, "id": call_id, "function": {"name": "look", "arguments": '{"text": "a"}'}}
         for n, call_id in enumerate(["c", "c", "", "x" * 500, None])
@@ -153,7 +153,7 @@ def test_ids_that_repeat_or_are_none_get_their_own(here: EndpointGround) -> None
     assert [call["id"] for call in told[2]["tool_calls"]] == ids
 
 
-def test_what_a_model_thinks_aloud_is_neither_streamed_nor_told(here: EndpointGround) -> None:
+def test_reasoning_is_neither_streamed_nor_returned(here: EndpointGround) -> None:
     desk = Desk()
     with FakeLLM([{"text": "<think> the user is rude </think> Good day to you."}]) as llm:
         outcome = carried_out(here, llm, desk)
@@ -167,10 +167,10 @@ def test_a_model_that_never_ends_is_ended(here: EndpointGround) -> None:
         outcome = carried_out(here, llm, tools=(LOOK,))
         assert len(llm.requests) == 12
     assert outcome.status == "failed"
-    assert "12 rounds" in str(outcome.error)
+    assert "12 requests" in str(outcome.error)
 
 
-def test_the_oldest_outputs_go_when_the_window_is_nearly_full(here: EndpointGround) -> None:
+def test_the_oldest_outputs_are_dropped_when_the_context_is_full(here: EndpointGround) -> None:
     desk = Desk(lambda _name, _arguments: ToolReply(True, "x" * 3000))
     steps: list[Any] = [{"call": {"name": "look", "arguments": {"text": str(n)}}} for n in range(6)]
     with FakeLLM([*steps, {"text": "done"}], models=[{"id": "m", "max_model_len": 4096}]) as llm:
@@ -191,7 +191,7 @@ def failing(here: EndpointGround, *steps: Any, **fields: Any) -> tuple[Outcome, 
         return carried_out(here, llm, **fields), llm
 
 
-def test_a_wrong_key_is_a_login_that_is_missing_until_the_key_changes(
+def test_a_wrong_key_means_logged_out_until_the_key_changes(
     here: EndpointGround,
 ) -> None:
     with FakeLLM([{"text": "hi"}], key="the right key") as llm:
@@ -201,19 +201,19 @@ def test_a_wrong_key_is_a_login_that_is_missing_until_the_key_changes(
         assert (outcome.reason, outcome.want) == ("engine_unavailable", "logged_out")
         assert "401" in str(outcome.error)
         assert "mimikit engine add mine" in str(outcome.error)
-        assert not engine.is_mended("logged_out")
+        assert not engine.has_recovered("logged_out")
         (here.state / "secrets/mine.key").write_text("the right key")
-        assert engine.is_mended("logged_out")
+        assert engine.has_recovered("logged_out")
         assert engine.run(here.ask()).text == "hi"
 
 
-def test_an_endpoint_that_takes_no_connection_is_seen_to_be_back(here: EndpointGround) -> None:
+def test_a_reachable_endpoint_is_detected_again(here: EndpointGround) -> None:
     outcome = here.engine(None).run(here.ask())
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.want) == ("engine_unavailable", "unreachable")
-    assert not here.engine(None).is_mended("unreachable")
+    assert not here.engine(None).has_recovered("unreachable")
     with FakeLLM([]) as llm:
-        assert here.engine(llm).is_mended("unreachable")
+        assert here.engine(llm).has_recovered("unreachable")
         assert not llm.requests
 
 
@@ -227,7 +227,7 @@ def test_an_endpoint_that_takes_no_connection_is_seen_to_be_back(here: EndpointG
         ({}, {"error": {"message": "slow down"}}, None),
     ],
 )
-def test_when_a_limit_ends_is_told(
+def test_the_end_of_a_rate_limit_is_reported(
     here: EndpointGround, headers: Body, body: Body, after_s: float | None
 ) -> None:
     outcome, llm = failing(here, {"status": 429, "headers": headers, "body": body})
@@ -238,23 +238,14 @@ def test_when_a_limit_ends_is_told(
 
 
 @pytest.mark.parametrize("step", [{"status": 500}, {"status": 503}, {"drop": True, "text": "a b"}])
-def test_what_passes_is_asked_again(here: EndpointGround, api: str, step: Body) -> None:
+def test_a_transient_error_is_retried(here: EndpointGround, api: str, step: Body) -> None:
     with FakeLLM([step, {"text": "hi"}], apis=[api]) as llm:
         outcome = carried_out(here, llm)
     assert (outcome.status, outcome.text) == ("done", "hi")
 
 
-def test_whoever_waits_for_a_reply_reads_in_plain_words_that_it_is_asked_for_again(
-    here: EndpointGround,
-) -> None:
-    desk, given = Desk(), TurnInput(now=NOW, inputs=inputs("你好"))
-    with FakeLLM([{"status": 500}, {"text": "hi"}]) as llm:
-        here.engine(llm).run(here.ask(desk=desk, input=given))
-    assert ("note", "没有答完，正在再次请求") in [(event[0], event[1]) for event in desk.events]
-
-
 @pytest.mark.parametrize("step", [{"status": 502}, {"drop": True, "text": "a b"}])
-def test_what_does_not_pass_is_told_as_broken_after_three_more_times(
+def test_an_error_is_reported_as_broken_after_three_retries(
     here: EndpointGround, step: Body
 ) -> None:
     outcome, llm = failing(here, step)
@@ -263,7 +254,7 @@ def test_what_does_not_pass_is_told_as_broken_after_three_more_times(
     assert len(llm.requests) == 4
 
 
-def test_an_unknown_model_is_told(here: EndpointGround) -> None:
+def test_an_unknown_model_is_reported(here: EndpointGround) -> None:
     error = {"error": {"message": "The model `m` does not exist", "code": "model_not_found"}}
     outcome, _ = failing(here, {"status": 404, "body": error})
     assert outcome.reason == "engine_unavailable"
@@ -271,7 +262,7 @@ def test_an_unknown_model_is_told(here: EndpointGround) -> None:
     assert "mimikit engine test mine" in str(outcome.error)
 
 
-def test_too_long_a_context_may_be_asked_again_in_short(here: EndpointGround) -> None:
+def test_a_too_long_context_is_marked_for_a_shorter_retry(here: EndpointGround) -> None:
     error = {"error": {"message": "too long", "code": "context_length_exceeded"}}
     outcome, _ = failing(here, {"status": 400, "body": error})
     assert isinstance(outcome, Failed)
@@ -282,7 +273,7 @@ def test_too_long_a_context_may_be_asked_again_in_short(here: EndpointGround) ->
     assert outcome.too_long
 
 
-def test_too_long_on_its_way_half_of_what_tools_said_goes(here: EndpointGround) -> None:
+def test_a_context_that_grows_too_long_drops_half_of_the_tool_outputs(here: EndpointGround) -> None:
     desk = Desk(lambda _name, _arguments: ToolReply(True, "x" * 3000))
     call = {"call": {"name": "look", "arguments": {"text": "a"}}}
     error = {"error": {"message": "the prompt exceeds the context window"}}
@@ -293,7 +284,7 @@ def test_too_long_on_its_way_half_of_what_tools_said_goes(here: EndpointGround) 
     assert said(llm.requests[-1]).count("x" * 3000) == 1
 
 
-def test_a_stream_that_only_lives_is_no_silence_but_has_a_deadline(here: EndpointGround) -> None:
+def test_keepalives_prevent_the_idle_timeout_but_not_the_deadline(here: EndpointGround) -> None:
     outcome, _ = failing(here, {"endless": ": alive\n\n"}, idle_timeout_s=0.5, timeout_s=2.0)
     assert outcome.reason in ("timeout", "error")
 
@@ -313,9 +304,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("form", ["chat", "responses"])
-def test_what_is_no_answer_fails_and_harms_nobody(
-    here: EndpointGround, raw: str, form: str
-) -> None:
+def test_an_invalid_response_fails_the_run(here: EndpointGround, raw: str, form: str) -> None:
     with FakeLLM([{"raw": raw}]) as llm:
         outcome = here.engine(llm, api=form).run(here.ask(timeout_s=20.0))
     assert (outcome.status, outcome.reason) == ("failed", "engine_unavailable")
@@ -335,7 +324,7 @@ def test_an_answer_without_end_is_cut_off(here: EndpointGround, event: str) -> N
     assert len(outcome.text) < 40 * 2**20
 
 
-def test_a_huge_error_is_told_in_short_without_the_key(here: EndpointGround) -> None:
+def test_a_huge_error_is_shortened_and_has_no_key(here: EndpointGround) -> None:
     words = f"your key {KEY} is \x1b[31mwrong " + "a" * 5_000_000
     outcome, _ = failing(here, {"status": 403, "body": {"error": {"message": words}}})
     assert outcome.error is not None
@@ -359,7 +348,7 @@ def test_the_key_is_in_no_event_and_no_file_of_the_cache(here: EndpointGround) -
     assert KEY not in "".join(kept)
 
 
-def test_redirects_lead_nowhere(here: EndpointGround) -> None:
+def test_redirects_are_not_followed(here: EndpointGround) -> None:
     with FakeLLM([{"text": "stolen"}]) as other:
         step = {"status": 307, "headers": {"location": f"{other.url}/chat/completions"}}
         outcome, _ = failing(here, step)
@@ -367,16 +356,16 @@ def test_redirects_lead_nowhere(here: EndpointGround) -> None:
     assert outcome.status == "failed"
 
 
-def test_without_the_package_it_says_what_to_install(
+def test_a_missing_package_is_reported_with_the_install_command(
     here: EndpointGround, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimikit.engines.openai.endpoint.PACKAGE", "openai_is_not_here")
     reason = here.engine(None).unavailable()
-    assert isinstance(reason, EngineAbsence)
+    assert isinstance(reason, EngineOutage)
     assert (reason.want, "pip install 'mimikit-assistant[openai]'" in reason) == ("missing", True)
 
 
-def test_a_missing_key_is_told_by_its_name(
+def test_a_missing_key_is_reported_by_name(
     here: EndpointGround, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_KEY", raising=False)

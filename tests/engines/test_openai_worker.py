@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +53,7 @@ def shell(line: str, **more: Any) -> tuple[str, Any]:
     return "shell", {"command": line, **more}
 
 
-def test_it_reads_writes_edits_and_runs(here: EndpointGround, work: Any) -> None:
+def test_the_tools_read_write_edit_and_run(here: EndpointGround, work: Any) -> None:
     desk = Desk()
     outputs = work(
         ("write_file", {"path": "src/a.py", "content": "x = 1\ny = 2\n"}),
@@ -65,7 +64,7 @@ def test_it_reads_writes_edits_and_runs(here: EndpointGround, work: Any) -> None
         desk=desk,
     )
     assert (here.workspace / "src/a.py").read_text() == "x = 3\ny = 2\n"
-    assert outputs[0] == "made src/a.py: 2 lines"
+    assert outputs[0] == "created src/a.py: 2 lines"
     assert outputs[1] == "changed src/a.py: 1 place"
     assert outputs[2] == "x = 3\ny = 2\n"
     assert outputs[3].startswith("exit code 3\n")
@@ -123,7 +122,7 @@ def test_a_read_only_run_changes_nothing(here: EndpointGround, work: Any) -> Non
     assert (outputs[2], (here.workspace / "a").read_text()) == ("kept", "kept")
 
 
-def test_of_a_long_output_the_middle_is_left_out(work: Any) -> None:
+def test_a_long_output_is_cut_in_the_middle(work: Any) -> None:
     (output,) = work(shell("seq 1 100000"))
     assert len(output) < 17_000
     assert output.startswith("exit code 0\n1\n2\n")
@@ -131,7 +130,7 @@ def test_of_a_long_output_the_middle_is_left_out(work: Any) -> None:
     assert "characters are left out here" in output
 
 
-def test_what_does_not_end_is_ended_with_all_it_started(work: Any) -> None:
+def test_a_command_that_does_not_end_is_killed_with_its_children(work: Any) -> None:
     mark = tag()
     outputs = work(
         shell(f"sleep {mark} & setsid sleep {mark} & echo begun; sleep {mark}", timeout=1),
@@ -173,7 +172,9 @@ def test_wrong_calls_are_answered(
     assert (here.workspace / "twice").read_text() == "a a"
 
 
-def test_what_a_task_builds_on_is_read_and_not_changed(here: EndpointGround, work: Any) -> None:
+def test_upstream_results_are_readable_and_cannot_be_replaced(
+    here: EndpointGround, work: Any
+) -> None:
     folder = here.scratch / UPSTREAM
     folder.mkdir()
     (folder / "t1.txt").write_text("the result")
@@ -187,7 +188,7 @@ def test_what_a_task_builds_on_is_read_and_not_changed(here: EndpointGround, wor
     assert "the result" in outputs[2]
 
 
-def test_where_no_sandbox_can_be_made_no_worker_runs(
+def test_without_a_sandbox_no_worker_runs(
     here: EndpointGround, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimikit.sandbox.programs.find_bwrap", lambda: None)
@@ -199,12 +200,3 @@ def test_where_no_sandbox_can_be_made_no_worker_runs(
         assert not llm.requests
     assert outcome.reason == "engine_unavailable"
     assert not (here.workspace / "ran").exists()
-
-
-def test_the_tools_are_told_with_their_units(here: EndpointGround) -> None:
-    with FakeLLM([{"text": "hi"}]) as llm:
-        here.engine(llm).run(here.ask(role="worker"))
-        tools = {tool["function"]["name"]: tool["function"] for tool in llm.requests[0]["tools"]}
-    assert list(tools) == ["shell", "read_file", "write_file", "edit_file"]
-    assert "seconds" in json.dumps(tools["shell"]["parameters"])
-    assert "    " not in tools["shell"]["description"]

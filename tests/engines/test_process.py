@@ -62,7 +62,7 @@ def test_both_streams_and_the_exit_code_come_back(tmp_path: Path) -> None:
     assert (ended.exit_code, ended.stopped) == (3, None)
 
 
-def test_a_deaf_program_is_killed(tmp_path: Path) -> None:
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     name = tag()
     program = shell(f"trap '' TERM; while :; do sleep {name}; done", tmp_path, timeout_s=0.2)
     ended = run(program)
@@ -70,7 +70,7 @@ def test_a_deaf_program_is_killed(tmp_path: Path) -> None:
     assert alive(name) == []
 
 
-def test_a_program_may_tidy_up_when_it_is_asked_to_end(tmp_path: Path) -> None:
+def test_a_program_may_clean_up_on_sigterm(tmp_path: Path) -> None:
     line = "trap 'echo tidied > note; exit 7' TERM; echo ready; while :; do sleep 0.01; done"
     heard, cancel = Heard(), CancelToken()
     threading.Thread(target=lambda: heard.ready.wait(20) and cancel.cancel("canceled")).start()
@@ -152,7 +152,7 @@ def test_without_input_a_reader_gets_the_end_at_once(tmp_path: Path) -> None:
     ],
     ids=["no program", "no folder", "null byte", "too long"],
 )
-def test_what_cannot_be_started_is_said(
+def test_a_program_that_cannot_start_is_an_error(
     tmp_path: Path, argv: tuple[str, ...], folder: str, said: str
 ) -> None:
     program = Program(argv, tmp_path / folder, process.environment(), "mark", timeout_s=5)
@@ -216,7 +216,7 @@ def test_nothing_is_leaked(tmp_path: Path) -> None:
     assert threading.active_count() <= threads
 
 
-def test_where_a_process_is_no_file_a_thread_waits_for_it(
+def test_without_pidfd_a_thread_waits_for_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("os.pidfd_open")
@@ -277,7 +277,7 @@ def consumer(tmp_path: Path) -> Any:
         child.communicate()
 
 
-def test_what_a_killed_consumer_left_is_found_and_ended(
+def test_leftovers_of_a_killed_consumer_are_found_and_killed(
     tmp_path: Path, consumer: Callable[[str], subprocess.Popen[str]]
 ) -> None:
     name = tag()
@@ -289,11 +289,11 @@ def test_what_a_killed_consumer_left_is_found_and_ended(
     dead.wait()
     assert alive(name)
     begun = time.monotonic()
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path))
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path))
     assert time.monotonic() - begun < 5
     assert alive(name) == []
     assert zombies() == []
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path)) == []
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path)) == []
 
 
 def test_the_runs_of_a_living_consumer_and_of_other_states_are_spared(
@@ -301,20 +301,11 @@ def test_the_runs_of_a_living_consumer_and_of_other_states_are_spared(
 ) -> None:
     name = tag()
     living = consumer(f"(setsid sleep {name} &); echo ready; exec sleep {name}")
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path)) == []
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path)) == []
     living.kill()
     living.wait()
     (tmp_path / "other").mkdir()
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path / "other")) == []
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path / "other")) == []
     assert alive(name)
-    assert process_marks.sweep_leftovers(process_marks.state_id(tmp_path))
+    assert process_marks.kill_orphans(process_marks.state_id(tmp_path))
     assert alive(name) == []
-
-
-def test_a_state_folder_keeps_its_name(tmp_path: Path) -> None:
-    folder, link = tmp_path / "a", tmp_path / "link"
-    folder.mkdir()
-    link.symlink_to(folder)
-    assert process_marks.state_id(folder) == process_marks.state_id(link)
-    assert process_marks.state_id(folder) != process_marks.state_id(tmp_path)
-    assert process_marks.state_id(tmp_path / "missing")

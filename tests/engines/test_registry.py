@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mimikit.config import Settings
-from mimikit.engines.base import EngineAbsence
+from mimikit.engines.base import EngineOutage
 from mimikit.engines.registry import EngineRegistry
 from mimikit.protocol.models import EngineStatus
 from tests.support.twins import ScriptedEngine
@@ -19,10 +19,10 @@ def engines_of(
     return EngineRegistry(list(found), settings, served)
 
 
-GONE = EngineAbsence("no weights", "missing")
+GONE = EngineOutage("no weights", "missing")
 
 
-def test_a_small_model_talks_and_plans_and_code_works_where_there_is_no_other_mind() -> None:
+def test_a_small_model_is_teller_and_planner_and_builtin_the_worker() -> None:
     status = engines_of(Settings(), codex="not installed").status()
     assert {name: status[name].engine for name in ("teller", "planner", "standard")} == {
         "teller": "local",
@@ -38,7 +38,7 @@ def test_a_small_model_named_alone_leaves_the_work_to_code() -> None:
     assert (status["standard"].engine, status["standard"].state) == ("builtin", "ready")
 
 
-def test_while_a_mind_is_away_a_small_model_talks_and_does_not_plan_for_it() -> None:
+def test_a_small_model_replaces_an_unavailable_engine_as_teller_only() -> None:
     engines = engines_of(Settings(), codex="logged out", known=("codex",))
     status = engines.status()
     assert (status["teller"].engine, status["teller"].state) == ("local", "ready")
@@ -46,7 +46,7 @@ def test_while_a_mind_is_away_a_small_model_talks_and_does_not_plan_for_it() -> 
         assert (status[name].engine, status[name].state) == ("codex", "waiting")
 
 
-def test_a_small_model_whose_weights_were_removed_is_not_waited_for() -> None:
+def test_a_small_model_without_weights_is_not_waited_for() -> None:
     engines = engines_of(Settings(), codex="not installed", local=GONE, known=("local",))
     assert engines.status()["teller"].engine == "builtin"
     assert not engines.engine_status()
@@ -54,7 +54,7 @@ def test_a_small_model_whose_weights_were_removed_is_not_waited_for() -> None:
     assert (named.engine, named.state) == ("local", "waiting")
 
 
-def test_a_preferred_engine_that_cannot_serve_is_passed_over_with_its_reason() -> None:
+def test_an_unavailable_engine_is_skipped_with_its_reason() -> None:
     status = engines_of(Settings(), codex="not logged in", local=GONE).status()
     why = "codex: not logged in; local: no weights"
     assert status["teller"] == EngineStatus(engine="builtin", reason=why)
@@ -67,7 +67,3 @@ def test_a_named_engine_is_waited_for() -> None:
     status = engines_of(settings, codex="not logged in").status()["planner"]
     assert (status.engine, status.state, status.reason) == ("codex", "waiting", "not logged in")
     assert status.text == "codex — waiting: not logged in"
-
-
-def test_what_is_ready_says_its_name_alone() -> None:
-    assert engines_of(Settings()).status()["teller"].text == "codex"

@@ -29,16 +29,12 @@ ZONE = "Asia/Shanghai"
     [
         ("remind me tomorrow at 9 to call mum", "tomorrow at 9", "call mum"),
         ("remind me every day at 10 to drink water", "every day at 10", "drink water"),
-        ("remind me in 20 minutes to look at the oven", "in 20 minutes", "look at the oven"),
         ("Remind me to call Mum tomorrow at 9", "tomorrow at 9", "call Mum"),
         ("tomorrow at 9 remind me to call mum", "tomorrow at 9", "call mum"),
-        ("in 20 minutes, please remind me to call mum", "in 20 minutes", "call mum"),
         ("could you remind me at 5pm to leave?", "at 5pm", "leave"),
         ("remind me tomorrow to be at the station at 9", "tomorrow at 9", "be at the station"),
         ("remind me every day to drink water at 10", "every day at 10", "drink water"),
-        ("remind me at 9 to prepare for tomorrow", "at 9", "prepare for tomorrow"),
         ("remind me to stand up every hour", "every hour", "stand up"),
-        ("remind me on Friday at 5pm about the report", "on Friday at 5pm", "the report"),
         ("set a reminder for tomorrow 9am to call mum", "tomorrow 9am", "call mum"),
         ("reminder: call mum tomorrow at 9", "tomorrow at 9", "call mum"),
         ("remind me tomorrow at 9 to call mum, please", "tomorrow at 9", "call mum"),
@@ -47,20 +43,14 @@ ZONE = "Asia/Shanghai"
         ("remind me at 9: 5 - 3\n\n  - **x**  `y`", "at 9", "5 - 3\n\n  - **x**  `y`"),
         ("明天早上 9 点提醒我给妈妈打电话", "明天早上 9 点", "给妈妈打电话"),
         ("每两小时提醒我喝水", "每两小时", "喝水"),
-        ("10 分钟后提醒我关火", "10 分钟后", "关火"),
         ("提醒我明天早上9点给妈妈打电话", "明天早上9点", "给妈妈打电话"),
         ("提醒我给妈妈打电话，明天早上9点", "明天早上9点", "给妈妈打电话"),
-        ("请提醒我下午3点买菜", "下午3点", "买菜"),
         ("明天提醒我早上9点开会", "明天早上9点", "开会"),
         ("每天提醒我10点喝水", "每天10点", "喝水"),
-        ("每周一早上9点提醒我交周报", "每周一早上9点", "交周报"),
         ("下午三点叫我开会", "下午三点", "开会"),
         ("3天后提醒我：9点开会", "3天后", "9点开会"),
         ("别忘了提醒我明天9点给妈妈打电话", "明天9点", "给妈妈打电话"),
         ("明天早上 9 點提醒我給媽媽打電話", "明天早上 9 點", "給媽媽打電話"),
-        ("每兩小時提醒我喝水", "每兩小時", "喝水"),
-        ("10 分鐘後提醒我關火", "10 分鐘後", "關火"),
-        ("別忘了提醒我明天9點開會", "明天9點", "開會"),
     ],
 )
 def test_a_reminder_is_understood_and_keeps_its_words(text: str, when: str, words: str) -> None:
@@ -79,7 +69,7 @@ def test_a_reminder_is_understood_and_keeps_its_words(text: str, when: str, word
         ("remind me every 999 days to vote", "too_rare"),
     ],
 )
-def test_one_without_a_time_that_can_be_told_is_asked_about(text: str, reason: str) -> None:
+def test_a_reminder_without_a_valid_time_is_refused(text: str, reason: str) -> None:
     assert parse(text) == BadSentence(reason, text)  # pyright: ignore[reportArgumentType]
 
 
@@ -106,7 +96,7 @@ def test_talk_is_no_reminder(text: str) -> None:
         ("10 分鐘後再說", "10 分鐘後"),
     ],
 )  # fmt: skip
-def test_an_answer_puts_it_off(text: str, when: str) -> None:
+def test_an_answer_snoozes_a_reminder(text: str, when: str) -> None:
     assert parse_answer(text) == SnoozeIntent(when)
 
 
@@ -119,7 +109,7 @@ def test_to_be_reminded_again_needs_no_words(text: str) -> None:
     "text",
     ["done", "Done!", "ok", "Okay.", "got it", "好了", "知道了", "做完了", "已经办好了", "完成了"],
 )
-def test_an_answer_says_that_it_was_seen(text: str) -> None:
+def test_an_answer_acknowledges_a_reminder(text: str) -> None:
     assert parse_answer(text) == NoticedIntent()
 
 
@@ -148,12 +138,12 @@ def test_they_can_be_listed(text: str) -> None:
         ("停止提醒我", ""),
     ],
 )  # fmt: skip
-def test_one_can_be_ended_by_its_words(text: str, words: str) -> None:
+def test_a_reminder_is_canceled_by_its_words(text: str, words: str) -> None:
     assert parse(text) == CancelIntent(words)
 
 
 @given(st.text(max_size=60))
-def test_the_words_after_a_colon_stay_as_they_are_whatever_they_are(words: str) -> None:
+def test_the_words_after_a_colon_are_verbatim(words: str) -> None:
     bare = words.strip()
     read = parse(f"remind me in 10 minutes: {words}")
     if "\0" not in words:
@@ -224,7 +214,7 @@ def test_the_planner_schedules_the_words_as_a_reminder() -> None:
     ]  # fmt: skip
 
 
-def test_a_time_that_has_passed_is_told_and_nothing_is_planned() -> None:
+def test_a_time_in_the_past_is_reported_and_nothing_is_planned() -> None:
     said, desk = tell("remind me today at 0:01 to sleep")
     assert "has passed" in said
     assert "remind me tomorrow at 9" in said
@@ -241,7 +231,7 @@ def test_a_time_that_has_passed_is_told_and_nothing_is_planned() -> None:
         ("remind me again tomorrow", "I'll remind you tomorrow", "remind me tomorrow: "),
     ],
 )
-def test_right_after_a_reminder_an_answer_puts_its_words_off(
+def test_an_answer_after_a_reminder_snoozes_its_words(
     answer: str, said: str, delegated: str
 ) -> None:
     words = "9:00 **call**  mum, please"
@@ -253,19 +243,19 @@ def test_right_after_a_reminder_an_answer_puts_its_words_off(
     assert desk.calls[0][1]["prompt"] == words
 
 
-def test_a_quoted_reminder_is_the_one_that_is_put_off() -> None:
+def test_a_quoted_reminder_is_snoozed() -> None:
     said = [told("Reminder: tea", "tea"), told("Reminder: cake", "cake"), told("x", role="user")]
     _, desk = tell("in 10 minutes", *said, quote="Reminder: tea")
     assert desk.calls[0][1]["prompt"] == "remind me in 10 minutes: tea"
 
 
 @pytest.mark.parametrize(("answer", "reply"), [("done", "All right."), ("好了", "好的。")])
-def test_that_it_is_done_is_taken_note_of(answer: str, reply: str) -> None:
+def test_a_done_answer_is_acknowledged(answer: str, reply: str) -> None:
     text, desk = tell(answer, told("Reminder: tea", "tea"))
     assert (text, desk.calls) == (reply, [])
 
 
-def test_where_none_was_told_an_answer_is_none() -> None:
+def test_without_a_recent_reminder_there_is_nothing_to_snooze() -> None:
     said = told("Reminder: tea", "tea"), told("x", role="user"), told("y", role="agent")
     text, desk = tell("in 10 minutes", *said)
     assert "no language model" in text
@@ -276,7 +266,7 @@ def test_where_none_was_told_an_answer_is_none() -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("key", ["reminding_none", "reminding_passed"])
-def test_what_to_say_instead_is_understood(key: str, language: phrases.Language) -> None:
+def test_suggested_sentences_are_understood(key: str, language: phrases.Language) -> None:
     quoted = re.findall(r"`([^`]+)`|「([^」]+)」", phrases.TABLE[language][key])
     sentences = [one for pair in quoted for one in pair if one]
     assert sentences

@@ -39,7 +39,7 @@ def test_the_output_is_the_result(here: Ground) -> None:
     assert (outcome.exit_code, outcome.error, outcome.reason) == (0, None, None)
 
 
-def test_a_failing_line_tells_its_code_and_its_last_complaints(here: Ground) -> None:
+def test_a_failing_command_has_its_exit_code_and_last_errors(here: Ground) -> None:
     complaints = "; ".join(f"echo complaint {number} >&2" for number in range(9))
     outcome = run(here, f"echo out; {complaints}; exit 3")
     assert (outcome.status, outcome.reason, outcome.exit_code) == ("failed", "error", 3)
@@ -48,7 +48,7 @@ def test_a_failing_line_tells_its_code_and_its_last_complaints(here: Ground) -> 
     assert "out\n" in outcome.text
 
 
-def test_output_is_shown_while_it_comes_but_not_in_crumbs(here: Ground) -> None:
+def test_output_is_streamed_in_batches(here: Ground) -> None:
     desk = Desk()
     run(here, "for i in $(seq 60); do echo $i; echo e$i >&2; sleep 0.01; done", desk)
     assert {kind for kind, _, _ in desk.events} == {"output"}
@@ -60,12 +60,12 @@ def test_output_is_shown_while_it_comes_but_not_in_crumbs(here: Ground) -> None:
     assert 4 <= len(desk.events) < 120
 
 
-def test_colours_and_broken_bytes_are_made_plain(here: Ground) -> None:
+def test_colours_and_invalid_bytes_are_removed(here: Ground) -> None:
     outcome = run(here, r"printf '\033[31mred\033[0m \377\n'")
     assert outcome.text == "red \ufffd\n"
 
 
-def test_a_long_result_is_its_end(here: Ground) -> None:
+def test_a_long_result_keeps_its_end(here: Ground) -> None:
     desk = Desk()
     outcome = run(here, "seq 200000", desk, result_bytes=5000, output_bytes=200_000)
     assert outcome.text.endswith("\n199999\n200000\n")
@@ -82,7 +82,7 @@ def test_an_endless_line_is_ended(here: Ground) -> None:
 
 
 @pytest.mark.parametrize("command", ["auto", "off"])
-def test_what_the_line_leaves_running_ends_with_it(here: Ground, command: str) -> None:
+def test_background_processes_end_with_the_command(here: Ground, command: str) -> None:
     name = tag()
     outcome = engine(command).run(here.request(f"sleep {name} & echo started"))
     assert (outcome.status, outcome.text) == ("done", "started\n")
@@ -100,7 +100,7 @@ def test_what_the_line_leaves_running_ends_with_it(here: Ground, command: str) -
         ("kill -INT $$", "ended by SIGINT", 130),
     ],
 )
-def test_how_a_line_ends_is_told_with_and_without_the_sandbox(
+def test_the_exit_status_is_the_same_with_and_without_the_sandbox(
     here: Ground, line: str, said: str, code: int, command: str
 ) -> None:
     outcome = engine(command).run(here.request(line))
@@ -135,7 +135,7 @@ def test_a_line_that_cannot_be_run_is_refused_in_words(here: Ground, line: str, 
     assert said in outcome.error
 
 
-def test_a_missing_workspace_is_said(here: Ground) -> None:
+def test_a_missing_workspace_is_reported(here: Ground) -> None:
     here.state.rmdir()
     here.workspace.rmdir()
     outcome = run(here, "true")
@@ -176,6 +176,6 @@ def test_the_line_has_its_owners_environment_without_our_keys(
     assert "MIMIKIT_RUN=" in outcome.text
 
 
-def test_the_line_sees_what_its_owner_sees(here: Ground) -> None:
+def test_a_command_can_read_what_its_owner_can(here: Ground) -> None:
     (here.state / "note").write_text("seen")
     assert run(here, f"cat {here.state}/note").text == "seen"

@@ -14,29 +14,22 @@ EVERY = "every 10 minutes run: date"
     ("clause", "told"),
     [
         ("only tell me if it changes", "change"),
-        ("tell me only when the output changes", "change"),
         ("and let me know when it's different", "change"),
         ("only when it changes", "change"),
         ("only tell me when it fails", "failure"),
-        ("tell me if something goes wrong, please", "failure"),
         ("only tell me about errors", "failure"),
         ("but don't tell me", "none"),
-        ("don’t tell me about it.", "none"),
         ("no need to notify me", "none"),
         ("tell me every time", "message"),
-        ("always tell me", "message"),
         ("有变化才告诉我", "change"),
         ("输出有变化时再通知我", "change"),
-        ("只有变化了才告诉我", "change"),
         ("只有失败才告诉我", "failure"),
-        ("出错的时候告诉我一声", "failure"),
         ("不用告诉我", "none"),
-        ("别通知我了", "none"),
         ("每次都告诉我", "message"),
         ("失敗時才通知我", "failure"),
     ],
 )
-def test_who_is_told_is_read_after_and_before_a_command(clause: str, told: str) -> None:
+def test_a_notify_clause_is_read_before_and_after_a_command(clause: str, told: str) -> None:
     for sentence in (f"{EVERY}, {clause}", f"{EVERY}；{clause}", f"{EVERY}. {clause}"):
         assert grammar.parse(sentence) == EveryIntent(600, "date", told)  # pyright: ignore[reportArgumentType]
     bare = clause.removeprefix("and ").removeprefix("but ").removesuffix(".")
@@ -55,7 +48,7 @@ def test_who_is_told_is_read_after_and_before_a_command(clause: str, told: str) 
         "only tell me if it changes: every 10 minutes run date",
     ],
 )
-def test_it_stands_where_people_put_it(sentence: str) -> None:
+def test_a_notify_clause_may_stand_anywhere(sentence: str) -> None:
     intent = grammar.parse(sentence, lambda word: word == "date")
     assert intent == EveryIntent(600, "date", "change")
 
@@ -69,12 +62,12 @@ def test_it_stands_where_people_put_it(sentence: str) -> None:
         "grep -r 有变化才告诉我的 .",
     ],
 )
-def test_what_a_command_says_itself_stays_its_own(command: str) -> None:
+def test_notify_words_inside_a_command_are_kept(command: str) -> None:
     assert grammar.parse(f"run: {command}") == RunIntent(command)
     assert notify.split(f"run: `{command}`") == (f"run: `{command}`", None)
 
 
-def test_talk_is_not_taken_for_it() -> None:
+def test_talk_is_no_notify_clause() -> None:
     for text in ("don't tell me", "只有失败才告诉我"):
         assert isinstance(grammar.parse(text), intents.PlainSentence)
     note = "the tests, only tell me if it changes"
@@ -91,5 +84,5 @@ def test_talk_is_not_taken_for_it() -> None:
         ("暂停 备份", SwitchIntent("pause", "备份")),
     ],
 )
-def test_a_trigger_is_paused_and_let_go_on_by_name(text: str, intent: SwitchIntent) -> None:
+def test_a_trigger_is_paused_and_resumed_by_name(text: str, intent: SwitchIntent) -> None:
     assert grammar.parse(text) == intent

@@ -76,7 +76,7 @@ def test_all_that_a_run_asks_for_fits_into_its_record(judged: Client) -> None:
     judged.say("m1", "plan: one")
     judged.product.idle()
     accepted = [text for text in told if text.startswith("planned as")]
-    assert len(accepted) == session.MOST_CHARACTERS // MAX_TEXT - 1
+    assert len(accepted) == session.MAX_CHARACTERS // MAX_TEXT - 1
     assert "expected at most 2,000,000 characters" in told[-1]
     assert len(judged.files.names("worker/results")) == len(accepted)
     assert judged.files.names(paths.CORRUPT, suffix="") == []
@@ -120,6 +120,6 @@ def test_a_turn_of_the_largest_inputs_and_effects_can_be_read_again() -> None:
     record = TurnRecord(
         id="t", author="teller", messages=messages, started_at=START, completed_at=START
     )
-    wide = "字" * session.MOST_CHARACTERS
+    wide = "字" * session.MAX_CHARACTERS
     record = record.but(messages=[*messages, messages[0].but(text=wide)])
     assert len(record.to_json()) < most_bytes(TurnRecord)

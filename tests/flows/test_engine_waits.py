@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineAbsence, Outcome, RunSpec, stop_outcome
+from mimikit.engines.base import EngineOutage, Outcome, RunSpec, stop_outcome
 from mimikit.protocol import paths
 from mimikit.protocol.runtime import RuntimeState
 from tests.support.engine_world import LOGGED_OUT, World
@@ -115,7 +115,7 @@ def test_that_an_engine_has_served_outlives_the_consumer(world: World) -> None:
 
 def test_where_none_ever_served_code_answers() -> None:
     world = World()
-    world.mind.waiting = EngineAbsence("no such program", "missing")
+    world.mind.waiting = EngineOutage("no such program", "missing")
     world.start()
     world.client.say("m1", "how are you?")
     world.live_through(3)

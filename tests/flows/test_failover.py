@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from mimikit.engines.base import EngineAbsence
+from mimikit.engines.base import EngineOutage
 from mimikit.protocol import paths
 from tests.support.engine_world import LOGGED_OUT, World
 from tests.support.reading import loaded, results, transcript
@@ -93,8 +93,8 @@ def test_where_both_cannot_serve_everything_waits_and_nothing_is_lost(pair: Pair
 
 def test_an_endpoint_that_is_set_up_is_waited_for_from_the_beginning() -> None:
     pair = Pair()
-    pair.first.waiting = EngineAbsence("no such program", "missing")
-    pair.second.waiting = EngineAbsence("the key is wrong", "logged_out")
+    pair.first.waiting = EngineOutage("no such program", "missing")
+    pair.second.waiting = EngineOutage("the key is wrong", "logged_out")
     pair.client.say("m1", "how are you, my friend?")
     pair.live_through(10)
     assert not [text for role, text in transcript(pair.files) if role == "agent"]
@@ -125,8 +125,8 @@ def test_what_is_removed_while_it_is_waited_for_is_waited_for_no_more() -> None:
     pair.files.write(
         "config.toml", b'[engines.deep]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
     )
-    pair.first.waiting = EngineAbsence("no such program", "missing")
-    pair.second.waiting = EngineAbsence("the key is wrong", "logged_out")
+    pair.first.waiting = EngineOutage("no such program", "missing")
+    pair.second.waiting = EngineOutage("the key is wrong", "logged_out")
     pair.client.say("m1", "how are you, my friend?")
     pair.live_through(5)
     assert "deep" in pair.product.teller.engines.shown

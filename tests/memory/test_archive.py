@@ -41,34 +41,21 @@ def ids(groups: list[archive.MessageGroup]) -> list[tuple[str, str, list[str]]]:
         ("2026-01-31", "2026-01-31", "raw"),
         ("2026-01-31", "2026-01-26", "raw"),
         ("2026-01-31", "2026-01-25", "day"),
-        ("2026-01-31", "2025-12-01", "day"),
         ("2026-01-31", "2025-11-30", "month"),
-        ("2026-01-31", "2024-01-31", "month"),
-        ("2026-02-01", "2026-01-27", "raw"),
-        ("2026-02-01", "2026-01-26", "day"),
         ("2026-02-01", "2026-01-01", "day"),
         ("2026-02-01", "2025-12-31", "month"),
-        ("2026-01-01", "2025-12-31", "raw"),
         ("2026-01-01", "2025-12-27", "raw"),
         ("2026-01-01", "2025-12-26", "day"),
-        ("2026-01-01", "2025-12-01", "day"),
         ("2026-01-01", "2025-11-30", "month"),
-        ("2025-12-31", "2025-11-01", "day"),
-        ("2025-12-31", "2025-10-31", "month"),
-        ("2028-02-29", "2028-02-24", "raw"),
-        ("2028-02-29", "2028-02-23", "day"),
         ("2028-02-29", "2028-01-01", "day"),
         ("2028-02-29", "2027-12-31", "month"),
-        ("2028-03-01", "2028-02-29", "raw"),
         ("2028-03-05", "2028-02-29", "raw"),
         ("2028-03-06", "2028-02-29", "day"),
-        ("2028-04-30", "2028-03-01", "day"),
         ("2028-04-01", "2028-02-29", "month"),
-        ("2028-05-01", "2028-02-29", "month"),
         ("2026-03-10", "2026-03-11", "raw"),  # the clock was set back since
     ],
 )
-def test_a_day_goes_where_its_age_says(today: str, day: str, expected: str) -> None:
+def test_a_day_is_archived_by_its_age(today: str, day: str, expected: str) -> None:
     kind = archive.place(date.fromisoformat(day), date.fromisoformat(today))
     assert kind == expected
     name = archive.place_name(kind, date.fromisoformat(day))
@@ -78,10 +65,7 @@ def test_a_day_goes_where_its_age_says(today: str, day: str, expected: str) -> N
 @pytest.mark.parametrize(
     ("zone", "at", "day"),
     [
-        ("Asia/Shanghai", "2026-01-27T15:59:59.999Z", "2026-01-27"),
         ("Asia/Shanghai", "2026-01-27T16:00:00.000Z", "2026-01-28"),
-        ("America/New_York", "2026-01-28T04:59:59.999Z", "2026-01-27"),
-        ("America/New_York", "2026-01-28T05:00:00.000Z", "2026-01-28"),
         # Summer time begins on 8 March at 2:00: that day ends an hour earlier in UTC.
         ("America/New_York", "2026-03-08T04:59:59.999Z", "2026-03-07"),
         ("America/New_York", "2026-03-08T05:00:00.000Z", "2026-03-08"),
@@ -92,10 +76,7 @@ def test_a_day_goes_where_its_age_says(today: str, day: str, expected: str) -> N
         ("America/New_York", "2026-11-01T04:00:00.000Z", "2026-11-01"),
         ("America/New_York", "2026-11-02T04:59:59.999Z", "2026-11-01"),
         ("America/New_York", "2026-11-02T05:00:00.000Z", "2026-11-02"),
-        ("Pacific/Kiritimati", "2025-12-31T09:59:59.999Z", "2025-12-31"),
         ("Pacific/Kiritimati", "2025-12-31T10:00:00.000Z", "2026-01-01"),
-        ("UTC", "2028-02-28T23:59:59.999Z", "2028-02-28"),
-        ("UTC", "2028-02-29T00:00:00.000Z", "2028-02-29"),
     ],
 )
 def test_a_message_belongs_to_the_calendar_day_of_its_zone(zone: str, at: str, day: str) -> None:
@@ -174,7 +155,7 @@ def test_a_pass_takes_all_that_may_be_tried_and_no_other() -> None:
     assert plan[0].attempt == 2
 
 
-def test_while_nobody_can_sum_up_only_young_days_are_taken() -> None:
+def test_without_summaries_only_recent_days_are_archived() -> None:
     messages = [said(1, NOW - timedelta(days=20)), said(2)]
     plan = plan_archive(messages, NOW, UTC, LATE, summaries=False)
     assert ids(plan) == [("raw", "2026-03-10", ["msg-2"])]
@@ -194,7 +175,7 @@ def test_long_messages_are_written_one_by_one() -> None:
 # ---- after a failure
 
 
-def test_tries_are_put_off_ever_longer() -> None:
+def test_the_retry_delay_grows() -> None:
     message = said(1, archived="pending", archive_task="task-1")
     waits: list[timedelta] = []
     for attempt in range(1, 8):
@@ -208,7 +189,7 @@ def test_tries_are_put_off_ever_longer() -> None:
 
 
 @pytest.mark.parametrize("name", ["../2026-01", "2026-1", "2026-01-02.md", "", "2026-01-02-x", "a"])
-def test_a_run_writes_no_other_file_than_a_summary(name: str) -> None:
+def test_a_summary_scope_accepts_only_a_day_or_month(name: str) -> None:
     with pytest.raises(ValidationError):
         SummaryScope(kind="day", name=name, sources=["msg-1"])
     assert SummaryScope(kind="month", name="2026-01", sources=["msg-1"]).name == "2026-01"
@@ -234,7 +215,7 @@ def test_the_flush_comes_with_very_many_and_not_too_often(
     assert bool(plan_flush(blocked, NOW, UTC, last)) is expected
 
 
-def test_the_flush_takes_what_waits_by_day_and_leaves_the_pending() -> None:
+def test_the_flush_takes_waiting_messages_by_day_and_leaves_pending_ones() -> None:
     old = NOW - timedelta(days=60)
     messages = [said(1, old), said(2), said(3, archived="pending"), said(4, archived=True)]
     plan = plan_flush(messages, NOW, UTC, None, rules=ArchiveRules(flush_at=2))
@@ -278,7 +259,7 @@ def test_a_text_of_any_length_and_kind_fits_into_one_run() -> None:
 # ---- what ages
 
 
-def test_files_go_where_their_age_says() -> None:
+def test_files_are_summarised_by_their_age() -> None:
     found = archive.targets(
         raw=["2026-03-09-a.md", "2026-03-04-b.md", "2026-03-04.md", "2026-01-02-c.md",
              "notes.md", "2026-13-45-x.md", "2026-03-01 mine.md"],
@@ -293,7 +274,7 @@ def test_files_go_where_their_age_says() -> None:
     ]
 
 
-def test_all_that_stands_in_a_raw_file_is_summed_up() -> None:
+def test_everything_in_a_raw_file_is_summarised() -> None:
     text = markdown.extended(
         "", date(2026, 1, 2), [said(1, datetime(2026, 1, 2, 9, 30, tzinfo=UTC))], UTC
     )
@@ -303,7 +284,7 @@ def test_all_that_stands_in_a_raw_file_is_summed_up() -> None:
     assert pieces[0].line == '{"at": "2026-01-02 09:30", "role": "user", "text": "hello"}'
 
 
-def test_each_part_of_a_daily_summary_is_summed_up() -> None:
+def test_each_part_of_a_daily_summary_is_summarised() -> None:
     text = markdown.extended_summary("", "2026-01-02", "task-1", ["msg-1"], "- one")
     text = markdown.extended_summary(text, "2026-01-02", "task-2", ["msg-2"], "- two")
     pieces = archive.pieces_of_summary("memory/summary/2026-01-02.md", date(2026, 1, 2), text)
@@ -330,7 +311,7 @@ def test_each_part_of_a_daily_summary_is_summed_up() -> None:
          "misunderstanding-extraordinarily"),
     ],
 )  # fmt: skip
-def test_a_slug_tells_what_it_is_about(texts: list[str], expected: str) -> None:
+def test_a_slug_has_the_topic(texts: list[str], expected: str) -> None:
     first = Message(id="msg-01jh3v8e3k00000000123456zz", role="user", text=texts[0], created_at=NOW)
     messages = [first, *(said(number, text=text) for number, text in enumerate(texts[1:]))]
     assert markdown.slug(messages) == expected
@@ -338,7 +319,7 @@ def test_a_slug_tells_what_it_is_about(texts: list[str], expected: str) -> None:
 
 @settings(max_examples=200)
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=4), st.integers(0, 3))
-def test_a_slug_is_a_short_name_that_is_not_taken(texts: list[str], others: int) -> None:
+def test_a_slug_is_short_and_unique(texts: list[str], others: int) -> None:
     messages = [said(number, text=text) for number, text in enumerate(texts)]
     taken: list[str] = []
     for _ in range(others + 1):

@@ -57,7 +57,7 @@ def test_a_message_that_fits_is_whole(text: str) -> None:
 
 
 @given(LONG)
-def test_where_a_long_text_was_cut_its_pieces_say_so(text: str) -> None:
+def test_pieces_of_a_long_text_are_marked_as_cut(text: str) -> None:
     found = of_message(text)
     at = 0
     for number, passage in enumerate(found):
@@ -71,7 +71,7 @@ def test_where_a_long_text_was_cut_its_pieces_say_so(text: str) -> None:
 
 
 @given(TEXT)
-def test_a_summary_without_a_mind_has_the_sentences_as_they_were(text: str) -> None:
+def test_a_summary_by_rule_quotes_sentences_verbatim(text: str) -> None:
     made = archive.summarise([archive.DatedText("2026-01-28 09:30", "user", text)])
     for line in made.split("\n") if made else []:
         sentence = line.removeprefix("- 2026-01-28 09:30 user: ").removesuffix("…")
@@ -88,9 +88,7 @@ def test_a_summary_without_a_mind_has_the_sentences_as_they_were(text: str) -> N
     ],
 )
 @pytest.mark.parametrize("path", ["docs/a.md", "memory.md", "memory/2026-01-28.md"])
-def test_a_line_that_stands_alone_keeps_its_numbers_and_what_is_between(
-    path: str, text: str
-) -> None:
+def test_a_single_line_keeps_numbers_and_dashes(path: str, text: str) -> None:
     assert [p.text for p in of_file(path, text.encode(), UTC)] == [text]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 from collections.abc import Iterator
@@ -31,7 +30,6 @@ from mimikit.memory.passages import (
     Scope,
     Window,
     file_terms,
-    neighbour_term,
 )
 from mimikit.memory.tantivy_index import TantivyIndex, TantivyView
 from mimikit.state import open_state
@@ -120,74 +118,6 @@ def test_scores_agree_with_each_other_and_with_bm25(index: TantivyIndex, number:
         assert theirs == pytest.approx(wanted, rel=LENGTHS)
 
 
-def test_whole_files_are_scored_alike(index: TantivyIndex) -> None:
-    held, view, files = held_and_view(index, 1, alone=False)
-    totals = held.totals(MEMORY)
-    assert totals == view.totals(MEMORY)
-    assert totals.files == len(files)
-    mean = totals.file_terms / totals.files
-    for word in WORDS[:10]:
-        often = {word: held.frequency(word, MEMORY.file)}
-        assert often == {word: view.frequency(word, MEMORY.file)}
-        says = idf({word: 1.0}, often, totals.files)
-        ours = held.search_files(says, MEMORY, mean, 100)
-        found = view.search_files(says, MEMORY, mean, 100)
-        assert found == pytest.approx({p: s for p, s in ours.items() if s}, rel=3 * LENGTHS)
-        assert len(view.search_files(says, MEMORY, mean, 1)) == min(len(found), 1)
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_what_stands_beside_adds_to_a_passage_and_finds_none(
-    index: TantivyIndex, number: int
-) -> None:
-    held, view, files = held_and_view(index, number, alone=False)
-    mean = held.totals(MEMORY).terms / held.totals(MEMORY).passages
-    said = {(path, p.line): p.text.split() for path, _, found in files for p in found}
-    is_raised = False
-    for word, other in itertools.pairwise(WORDS):
-        says = {word: 1.0, other: 0.5}
-        ours = {
-            (m.path, m.passage.line): m.score
-            for m in held.search(says, MEMORY, mean, 1000, Window())
-        }
-        theirs = {
-            (m.path, m.passage.line): m.score
-            for m in view.search(says, MEMORY, mean, 1000, Window())
-        }
-        assert theirs == pytest.approx(ours, rel=LENGTHS)
-        assert ours.keys() == {place for place, words in said.items() if {word, other} & {*words}}
-        alone = held.search({word: 1.0}, MEMORY, mean, 1000, Window())
-        is_raised |= any(
-            ours[m.path, m.passage.line] > m.score
-            for m in alone
-            if other not in said[m.path, m.passage.line]
-        )
-        assert held.frequency(word, MEMORY.passage) == view.frequency(word, MEMORY.passage)
-    assert is_raised
-    assert neighbour_term("word") != "word"
-
-
-def test_few_notes_are_measured_among_themselves(index: TantivyIndex) -> None:
-    """However much was said: the same score, and the same number of notes with a word."""
-    notes = [
-        Passage(text, n, is_note=True) for n, text in enumerate(("otter tea", "tea", "badger"))
-    ]
-    much = [Passage(f"tea otter {number}", number) for number in range(500)]
-    index.update([("memory.md", Stamp(1, 1), notes)], [])
-    says, before = {"otter": 1.0, "tea": 0.5}, index.view
-    index.update([("history/2026-01-10.jsonl", Stamp(1, 1), much)], [])
-    index.update([("memory/2026-01-10.md", Stamp(1, 1), [*much, notes[0]])], [])
-    index.update([("memory/2026-01-10.md", Stamp(2, 2), much)], [])
-    for term in says:
-        assert index.view.frequency(term, NOTES.passage) == before.frequency(term, NOTES.passage)
-    assert index.view.totals(NOTES) == before.totals(NOTES)
-    both = [
-        {m.passage.text: m.score for m in view.search(says, NOTES, 1.0, 10, Window())}
-        for view in (before, index.view)
-    ]
-    assert both[0] == pytest.approx(both[1])
-
-
 def test_a_view_stays_as_it_was_while_the_index_goes_on(index: TantivyIndex) -> None:
     index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
     view = index.view
@@ -243,7 +173,7 @@ def test_an_index_that_was_cleared_begins_from_nothing(index: TantivyIndex) -> N
     assert index.view.search({"walrus": 1.0}, MEMORY, 1.0, 10, Window())
 
 
-def test_an_index_made_anew_stays_open_when_a_search_looks_meanwhile(tmp_path: Path) -> None:
+def test_a_search_during_a_rebuild_does_not_close_the_index(tmp_path: Path) -> None:
     world = empty_world(tmp_path)
     index = TantivyIndex(world.files, world.path)
     index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])

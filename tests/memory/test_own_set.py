@@ -48,7 +48,7 @@ def test_the_right_passage_is_the_first_hit(
     assert 100 * len(missed) <= 3 * len(questions), missed
 
 
-def test_a_turn_is_given_the_right_source_first_and_the_fact_to_the_letter(
+def test_recall_has_the_right_source_first_with_the_fact_verbatim(
     asked: tuple[MemorySearch, list[own_set.Question]],
 ) -> None:
     search, questions = asked
@@ -64,7 +64,7 @@ def test_a_turn_is_given_the_right_source_first_and_the_fact_to_the_letter(
     assert 100 * len(missed) <= 3 * len(questions), missed
 
 
-def test_what_code_wrote_is_no_memory(
+def test_replies_written_by_code_are_not_found(
     asked: tuple[MemorySearch, list[own_set.Question]],
 ) -> None:
     search, _ = asked

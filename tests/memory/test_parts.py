@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimikit.memory import documents, passages
+from mimikit.memory import documents
 from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -64,7 +63,7 @@ STEPS = st.lists(
 
 @pytest.mark.usefixtures("short_parts")
 @pytest.mark.parametrize("is_refreshed", [False, True])
-def test_hits_are_those_of_a_search_that_is_made_anew(is_refreshed: bool) -> None:
+def test_incremental_hits_equal_those_of_a_new_search(is_refreshed: bool) -> None:
     @settings(max_examples=30, deadline=None)
     @given(STEPS)
     def check(steps: list[Step]) -> None:
@@ -96,7 +95,7 @@ def test_hits_are_those_of_a_search_that_is_made_anew(is_refreshed: bool) -> Non
 
 
 @pytest.mark.usefixtures("short_parts")
-def test_a_hit_tells_the_file_and_the_line_it_stands_on() -> None:
+def test_a_hit_has_its_file_and_line() -> None:
     files, disk = opened()
     disk.append_line(DAY, b"".join(map(line, range(60))), sync=False)
     for number in (0, 7, 31, 59):
@@ -107,35 +106,6 @@ def test_a_hit_tells_the_file_and_the_line_it_stands_on() -> None:
         ]
         assert (hit.source, hit.line, hit.kind) == (DAY, number + 1, "transcript")
         assert (files.read(DAY) or b"").splitlines()[hit.line - 1] + b"\n" == line(number)
-
-
-@pytest.mark.parametrize("messages", [2_000, 20_000])
-def test_a_message_more_costs_the_same_however_long_the_day_is(
-    messages: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files, disk = opened()
-    disk.append_line(DAY, b"".join(map(line, range(messages))), sync=False)
-    search = searching(files)
-    search.refresh()
-    read: list[int] = []
-    cut: list[int] = []
-    plain_read, plain_cut = disk.read, passages.of_file
-
-    def counted(path: str, **where: Any) -> bytes:
-        read.append(len(plain_read(path, **where)))
-        return plain_read(path, **where)
-
-    def counted_cut(path: str, data: bytes, zone: Any) -> list[passages.Passage]:
-        cut.append(len(data))
-        return plain_cut(path, data, zone)
-
-    monkeypatch.setattr(disk, "read", counted)
-    monkeypatch.setattr(passages, "of_file", counted_cut)
-    disk.append_line(DAY, line(messages), sync=False)
-    assert f"m{messages}" in [hit.message_id for hit in search.find(f"number {messages}")]
-    assert sum(read) <= 8 * documents.PART_BYTES
-    assert sum(cut) <= 2 * documents.PART_BYTES
-    assert search.status().files == 1
 
 
 def test_a_day_longer_than_any_other_file_may_be_is_searched(
@@ -173,7 +143,7 @@ def test_a_huge_line_costs_no_more_than_a_record_and_hides_nothing_before_it(
     assert sum(asked) == 0, "what has not changed is not read again"
 
 
-def test_only_days_are_looked_at_in_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_day_files_of_the_history_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     files, _ = opened()
     for name in ("x", "2026-13-01", "2026-01-28-copy", "20260128", "2026-W05-3"):
         files.write(f"{paths.TRANSCRIPT}/{name}.jsonl", line(0), sync=False)
@@ -182,7 +152,7 @@ def test_only_days_are_looked_at_in_the_history(monkeypatch: pytest.MonkeyPatch)
     assert len(found(searching(files), "walrus")) == 1
 
 
-def test_of_an_endless_day_only_so_much_is_searched(
+def test_only_a_limited_part_of_a_huge_day_is_searched(
     short_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "MAX_DAY_BYTES", 20_000)

@@ -121,5 +121,5 @@ def test_a_heading_over_another_is_no_passage_an_empty_section_is() -> None:
     assert found == [("otter", "Deploying Staging"), ("Later", "Deploying"), ("Ends", "")]
 
 
-def test_what_is_no_text_has_no_passages() -> None:
+def test_binary_files_have_no_passages() -> None:
     assert of_file("docs/a.md", b"GIF89a\0\1\2 words", UTC) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 from mimikit.memory.passages import Passage, Window
 from mimikit.memory.ranking import (
     EXCERPT,
-    MIN_SHARE,
     SNIPPET,
     Match,
     excerpts,
     may_contain,
     neighbours,
     rank,
-    recency,
     scan,
     scanned_words,
     snippet,
-    visible,
 )
 
 TODAY = date(2026, 2, 1)
@@ -37,38 +34,11 @@ def paths(found: list[Match]) -> list[str]:
     return [hit.path for hit in found]
 
 
-def test_a_days_own_words_take_the_place_of_its_summary() -> None:
-    summary = match("memory/summary/2026-01-10.md", 10, "summary")
-    own = match("memory/2026-01-10.md", 5, "own")
-    other = match("memory/2026-01-11.md", 7, "other", date(2026, 1, 11))
-    ranked = rank([summary, own, other], {}, TODAY, 10)
-    assert paths(ranked) == ["memory/2026-01-10.md", "memory/2026-01-11.md"]
-    assert rank([summary, own, other], {}, TODAY, 1) == ranked[:1]
-
-
-def test_words_of_the_day_that_hardly_match_do_not_take_its_summary_away() -> None:
-    summary = match("memory/summary/2026-01-10.md", 10, "summary")
-    own = match("memory/2026-01-10.md", 10 * MIN_SHARE * 0.5, "own")
-    assert paths(rank([summary, own], {}, TODAY, 10)) == ["memory/summary/2026-01-10.md"]
-
-
-def test_what_is_far_below_the_best_is_no_hit() -> None:
+def test_a_score_far_below_the_best_is_no_hit() -> None:
     found = [match("memory/a.md", 10, "a"), match("memory/b.md", 0.5, "b")]
     assert paths(rank(found, {}, TODAY, 10)) == ["memory/a.md"]
     assert rank([], {}, TODAY, 10) == []
     assert rank(found, {}, TODAY, 0) == []
-
-
-def test_recent_days_count_a_little_more() -> None:
-    ages = [recency(TODAY - timedelta(days=days), TODAY) for days in (0, 5, 35, 400)]
-    assert ages[0] == ages[1] > ages[2] > ages[3] >= 1
-    assert ages[0] < 1.2
-
-
-def test_a_month_hides_its_days_alone() -> None:
-    folder = "memory/summary/"
-    known = [f"{folder}2025-12.md", f"{folder}2025-12-03.md", f"{folder}2026-01-03.md", "memory.md"]
-    assert visible(dict.fromkeys(known)) == [known[0], *known[2:]]
 
 
 @given(st.text("ab 中国。\n", max_size=900), st.sampled_from(["a", "中", "国", "zz"]))
@@ -129,7 +99,7 @@ def test_a_long_passage_is_cut_and_quoted_whole_where_there_is_room(role: str | 
     st.lists(st.tuples(st.integers(0, 11), st.floats(0.1, 9.0)), min_size=1, max_size=9),
     st.integers(0, 3000),
 )
-def test_excerpts_stay_in_their_budget_and_are_what_was_said(
+def test_excerpts_fit_their_budget_and_are_verbatim(
     lengths: list[int], scores: list[tuple[int, float]], budget: int
 ) -> None:
     known = [
@@ -157,7 +127,7 @@ def test_pieces_of_one_text_are_not_joined() -> None:
     assert one.text == "123…\n…\n…456"
 
 
-def test_a_note_that_says_half_as_much_comes_before_what_was_said() -> None:
+def test_a_note_ranks_before_a_message_with_up_to_twice_its_score() -> None:
     said = match("memory/2026-01-10.md", 0.9, "said")
     note = Match("memory/2026-01-11.md", Passage("note", 1, day=DAY, is_note=True), 0.5)
     lesser = Match("memory.md", Passage("lesser", 1), 0.3)
@@ -166,7 +136,7 @@ def test_a_note_that_says_half_as_much_comes_before_what_was_said() -> None:
     ]  # fmt: skip
 
 
-def test_notes_that_match_are_among_the_hits_however_much_was_said() -> None:
+def test_matching_notes_are_always_among_the_hits() -> None:
     said = [match(f"memory/2026-01-{n:02}.md", 0.9, f"said {n}") for n in range(1, 20)]
     notes = [Match("memory.md", Passage(f"note {n}", n), 0.2) for n in range(9)]
     found = rank([*said, *notes], {}, TODAY, 6)
@@ -185,7 +155,7 @@ def test_notes_that_match_are_among_the_hits_however_much_was_said() -> None:
         ("", "anything", False),
     ],
 )
-def test_the_plain_scan_looks_for_what_stands_there(query: str, text: str, found: bool) -> None:
+def test_the_plain_scan_finds_substrings(query: str, text: str, found: bool) -> None:
     wanted = scanned_words(query)
     assert may_contain(text.encode(), wanted) == found
     seen = scan("m.md", [Passage(text, 1)], wanted, Window()) if wanted else []

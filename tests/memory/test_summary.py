@@ -53,7 +53,7 @@ def test_chinese_is_cut_into_sentences_and_weighed() -> None:
     assert "嗯" not in text
 
 
-def test_what_is_said_twice_is_kept_once_and_order_and_dates_stay() -> None:
+def test_repeated_sentences_are_kept_once_in_order() -> None:
     said = [
         DatedText("2026-01-20 09:00", "user", "The invoice number 7781 goes to Acme."),
         DatedText("2026-01-21 10:00", "agent", "The invoice number 7781 goes to Acme!"),
@@ -126,7 +126,7 @@ def filled(name: str, texts: list[str]) -> str:
 
 @pytest.mark.parametrize("name", ["daily-summary", "monthly-summary"])
 @given(texts=st.lists(st.text(max_size=60), max_size=4))
-def test_what_a_prompt_holds_is_read_back(name: str, texts: list[str]) -> None:
+def test_the_inputs_of_a_prompt_are_parsed_again(name: str, texts: list[str]) -> None:
     prompt = filled(name, texts)
     assert [said.text for said in inputs_in(prompt)] == texts
     assert "{{" not in prompt.replace("".join(texts), "") or any("{" in text for text in texts)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
-import jieba
 import pytest
 import rjieba
 from hypothesis import given
@@ -52,7 +49,7 @@ def test_places_lie_inside_and_terms_are_plain(text: str) -> None:
         ("E1027", "e1027"),
     ],
 )
-def test_what_is_asked_shares_its_terms_with_what_is_stored(stored: str, asked: str) -> None:
+def test_query_terms_match_stored_terms(stored: str, asked: str) -> None:
     for one in (None, cut):
         assert set(terms(asked, one)) <= set(terms(stored, one))
 
@@ -65,22 +62,6 @@ def test_a_long_word_of_the_dictionary_knows_its_place() -> None:
     words = {term.text: (term.start, term.end) for term in located("在中国科学院", cut)}
     assert words["科学院"] == (3, 6)
     assert words["中国科学院"] == (1, 6)
-
-
-def test_words_are_cut_as_jieba_cuts_them() -> None:
-    jieba.setLogLevel(60)
-    words = [
-        *("我们", "今天", "在", "北京", "大学", "学习", "自然语言处理", "中国科学院"),
-        *("计算技术研究所", "部署", "服务器", "数据库", "备份", "失败", "超时", "错误"),
-        *("用户", "喜欢", "使用", "模型", "机器学习", "的", "生日", "奶奶", "六月"),
-        *("明天", "会议", "取消", "了", "人工智能", "项目"),
-    ]
-    dice = random.Random(1)
-    same = 0
-    for _ in range(300):
-        sentence = "".join(dice.choices(words, k=dice.randint(2, 10)))
-        same += cut(sentence) == list(jieba.cut_for_search(sentence))
-    assert same == 300
 
 
 def count_terms(text: str) -> int:

@@ -112,7 +112,7 @@ def test_a_count_is_that_of_tiktoken_itself(exact: TokenCounter, sample: str) ->
     assert exact.count(text) == len(encoding.encode_ordinary(text))
 
 
-def test_the_ranks_of_a_cache_folder_serve_when_they_are_really_there(
+def test_ranks_are_loaded_from_a_cache_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = find_ranks().read()
@@ -128,7 +128,7 @@ def test_the_ranks_of_a_cache_folder_serve_when_they_are_really_there(
 
 
 @pytest.mark.parametrize("content", [None, b"", b"not the ranks"])
-def test_ranks_that_are_none_are_refused_kept_and_estimated(
+def test_invalid_ranks_are_refused_and_counts_estimated(
     tmp_path: Path, content: bytes | None
 ) -> None:
     path = tmp_path / "ranks"
@@ -141,19 +141,6 @@ def test_ranks_that_are_none_are_refused_kept_and_estimated(
     assert str(path) in counter.failure
     assert counter.count(ENGLISH) == estimate(ENGLISH)
     assert path.exists() == (content is not None)
-
-
-def test_a_missing_package_is_looked_for_once_only() -> None:
-    asked: list[int] = []
-
-    def find() -> Ranks:
-        asked.append(1)
-        raise NoRanks("none")
-
-    counter = TokenCounter(find)
-    assert not counter.load()
-    assert not counter.load()
-    assert asked == [1]
 
 
 # ---- beside a turn, never in it

@@ -120,7 +120,7 @@ def test_may(check: Callable[[], None]) -> None:
         ),
         (
             partial(planned, "command", by_user=False, allow_llm_commands=False),
-            Refused, "owner's",
+            Refused, "only the owner",
         ),
         (partial(edit, "command", ["prompt"], remote=True), Refused, "from other machines"),
         (partial(edit, "command", ["profile"], remote=True), Refused, "from other machines"),

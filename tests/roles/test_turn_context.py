@@ -18,7 +18,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem, Message
 from mimikit.roles.prompts import HistoryWindow, prompt_of
-from mimikit.roles.turn_context import written_in
+from mimikit.roles.turn_context import detect_locale
 from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
@@ -67,7 +67,7 @@ def test_a_prompt_is_the_last_ones_beginning_with_more_said(
 ) -> None:
     window, last, same = HistoryWindow(), "", 0
     for chat in long_chat(7, sentence, most):
-        kept = window.of(chat[-60:], BUDGETS)
+        kept = window.select(chat[-60:], BUDGETS)
         told = TurnInput(NOW, user="- tea", conversation=tuple(kept))
         prompt = prompt_of("teller", told, BUDGETS, Path("x"))
         same += prompt.startswith(last)
@@ -90,7 +90,7 @@ def test_lines_of_code_are_one_short_line_each_group_and_push_nothing_out() -> N
         )
         for n in range(360)
     ]
-    kept = tokens.fit(HistoryWindow().of(chat[-200:], BUDGETS), 10**6)
+    kept = tokens.fit(HistoryWindow().select(chat[-200:], BUDGETS), 10**6)
     assert [message.role for message in kept[-4:]] == ["user", "system"] * 2
     assert kept[-1].text.startswith("(and 8 before) · line 357 xxx")
     assert kept[-1].text.count("line ") == 3
@@ -118,7 +118,7 @@ def test_lines_of_code_are_one_short_line_each_group_and_push_nothing_out() -> N
 def test_the_language_and_script_are_those_that_the_user_writes(
     text: str, locale: str, tag: str
 ) -> None:
-    assert written_in(text, locale) == tag
+    assert detect_locale(text, locale) == tag
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_what_no_file_can_hold_is_replaced_and_ends_nothing() -> None:
     for given in ({"text": "\ud800"}, deep):
         assert trail.call("reply", given).ok
     request = make_request("teller", TurnInput(START), prompt="hi \ud800")
-    trail.keep(files, request, Done(), START)
+    trail.save(files, request, Done(), START)
     (made,) = kept(files, "teller")
     assert (made.prompt, made.calls[0].arguments) == ("hi ?", '{"text": "?"}')
     assert [use.reply for use in made.calls] == ["so ?", "so ?"]

@@ -358,7 +358,7 @@ def world(
             listener.accept()
 
 
-def test_a_door_that_stands_open_is_noticed(world: World, tmp_path: Path) -> None:
+def test_an_open_permission_is_detected(world: World, tmp_path: Path) -> None:
     """The owner lets models run commands: then the first attack goes through, and is found."""
     facts = world.facts | {"outside": str(tmp_path / "outside")}
     with FakeLLM([{"text": "hello"}], apis=["/chat/completions"]) as llm:
@@ -366,15 +366,6 @@ def test_a_door_that_stands_open_is_noticed(world: World, tmp_path: Path) -> Non
         open_.carry_out()
     assert f"touch {facts['outside']}" in open_.recorder.ran
     assert any(corpus.wrongly(one, open_.attacks[one.mark]) for one in open_.model.tried)
-
-
-def test_the_corpus_is_of_many_kinds_and_both_languages(world: World) -> None:
-    attacks = corpus.read(world.facts)
-    assert len(attacks) >= 150
-    assert len({attack.text for attack in attacks}) == len(attacks)
-    assert len({attack.kind for attack in attacks}) >= 20
-    chinese = [attack for attack in attacks if re.search("[一-龥]", attack.text)]
-    assert len(chinese) >= 30
 
 
 def test_each_attack_was_tried_by_every_role_that_saw_it(world: World) -> None:
@@ -391,7 +382,7 @@ def test_each_attack_was_tried_by_every_role_that_saw_it(world: World) -> None:
         assert at_least <= tried[mark], f"{attack} was tried by {tried[mark]} alone"
 
 
-def test_what_a_role_may_not_is_refused_with_the_reason(world: World) -> None:
+def test_forbidden_calls_are_refused_with_the_reason(world: World) -> None:
     found = [corpus.wrongly(one, world.attacks[one.mark]) for one in world.model.tried]
     assert not list(filter(None, found)), "\n".join(filter(None, found))
     refused = Counter(one.role for one in world.model.tried if one.was_refused)
@@ -419,7 +410,7 @@ def test_no_secret_is_anywhere(world: World) -> None:
     assert not [one for one in world.model.tried if CANARY in one.told]
 
 
-def test_no_text_leaves_its_fence_or_passes_for_a_line_of_ours(world: World) -> None:
+def test_no_text_escapes_its_fence_or_forges_a_line_of_the_prompt(world: World) -> None:
     found = [
         fault
         for role, prompt in world.model.prompts

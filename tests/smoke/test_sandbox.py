@@ -20,4 +20,4 @@ def test_nothing_in_the_box_reaches_the_state(tmp_path: Path) -> None:
     here = ground(tmp_path)
     box = WorkerSandbox(SandboxSettings(), here.state)
     assert box.unavailable() is None
-    assert box.unproved(BoxSpec(here.workspace, here.scratch)) is None
+    assert box.why_unsafe(BoxSpec(here.workspace, here.scratch)) is None

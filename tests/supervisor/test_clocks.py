@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -19,7 +18,6 @@ from mimikit.supervisor import recovery
 from mimikit.supervisor.retention import BATCH
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
-from tests.support.memory_disk import DiskStep, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, transcript
@@ -39,7 +37,7 @@ def product_at(files: Files, clock: FakeClock) -> Product:
 # ---- noticing a jump
 
 
-def test_a_jump_is_told_from_time_that_passes_and_from_sleep() -> None:
+def test_a_clock_jump_is_distinguished_from_passing_time_and_sleep() -> None:
     clock = FakeClock(START)
     watch = ClockWatch(clock)
     clock.advance(DAY)
@@ -62,7 +60,7 @@ def test_a_jump_is_told_from_time_that_passes_and_from_sleep() -> None:
         (timedelta(hours=-1), timedelta(hours=-1)),
     ],
 )
-def test_at_the_start_the_last_heartbeat_stands_against_the_clock(
+def test_a_jump_at_start_is_measured_from_the_last_heartbeat(
     by: timedelta, jump: timedelta
 ) -> None:
     assert jump_at_start(START, START + by) == jump
@@ -94,7 +92,7 @@ def tidied(product: Product, seconds: float) -> list[str]:
     return left(product)
 
 
-def test_what_ended_is_removed_after_its_time_in_batches_and_the_log_says_what(
+def test_expired_files_are_removed_in_batches_and_logged(
     client: Client,
 ) -> None:
     for number in range(BATCH + 10):
@@ -121,7 +119,7 @@ def test_what_ended_is_removed_after_its_time_in_batches_and_the_log_says_what(
     assert transcript(client.files)[-1] == ("agent", "heard hello")
 
 
-def test_what_waits_to_be_told_or_runs_is_not_removed(client: Client) -> None:
+def test_unreported_results_and_running_tasks_are_not_removed(client: Client) -> None:
     client.submit("t1", "one")
     client.product.pool("worker")  # its result is there; nobody was told of it
     client.product.store.live.start("t2", "worker", "t2", START)
@@ -238,7 +236,7 @@ def test_a_model_is_asked_soon_after_the_clock_went_back(client: Client) -> None
     assert asked() == 2
 
 
-def test_starts_of_a_time_to_come_make_no_start_wait() -> None:
+def test_start_times_in_the_future_cause_no_back_off() -> None:
     ahead = [START + LONG] * 3
     assert recovery.back_off(ahead, START) == timedelta()
     assert recovery.back_off([START + timedelta(seconds=2)] * 3, START) == recovery.BACK_OFF
@@ -319,37 +317,3 @@ def test_a_line_of_a_slot_before_the_checkpoint_is_found(client: Client) -> None
     again = Product(client.files, FakeClock(START), Mind([])).store.ledger
     assert again.newest_slot("g1") == "one"
     assert again.newest_slot("g3") is None
-
-
-def test_a_wait_that_the_disk_leaves_half_shortened_goes_on(client: Client) -> None:
-    disk = client.files.fs
-    assert isinstance(disk, MemoryDisk)
-    refused_at = 0
-    while True:
-        left = [refused_at]  # changes until one is refused
-        refused_at += 1
-
-        def fail(_number: int, _step: DiskStep, left: list[int] = left) -> OSError | None:
-            left[0] -= 1
-            return OSError(errno.ENOSPC, "refused") if left[0] == -1 else None
-
-        product = product_at(client.files, FakeClock(START))
-        task = Task(
-            id=f"t{refused_at}", prompt="x", created_at=START, trace_id="r", origin="cli",
-            released=True, not_before=START + timedelta(hours=2),
-        )  # fmt: skip
-        client.files.save(paths.queued("worker", task.id), task)
-        product.clock.jump(START - timedelta(hours=1))
-        disk.fail = fail
-        product.tick()
-        product.clock.advance(2)
-        product.tick()
-        disk.fail = None
-        assert client.files.names("worker/running") == []
-        (again,) = product.queued("worker")
-        assert again.not_before is not None
-        assert again.not_before <= START + timedelta(hours=1)
-        client.files.remove(paths.queued("worker", task.id))
-        if left[0] >= 0:
-            break
-    assert refused_at > 10

@@ -27,7 +27,7 @@ def test_a_waiting_task_is_canceled_before_it_runs(judged: Client) -> None:
     assert outcome(judged, "o1") == (True, "canceled t1")
 
 
-def test_a_running_task_is_stopped_and_its_order_waits_for_that(judged: Client) -> None:
+def test_the_cancel_of_a_running_task_waits_for_its_end(judged: Client) -> None:
     def meanwhile(request: RunSpec) -> None:
         judged.order("o1", "cancel", "t1")
         judged.product.tick()
@@ -93,16 +93,6 @@ def test_canceling_an_asking_plan_opens_the_next_question(judged: Client) -> Non
     judged.answer("a1", "small")
 
 
-def test_the_teller_may_cancel(judged: Client) -> None:
-    judged.order("o1", "pause")
-    judged.submit("t1", "one")
-    judged.product.idle()
-    judged.say("m1", "cancel t1")
-    judged.product.idle()
-    assert results(judged.files) == {"t1": "canceled"}
-    judged.order("o2", "resume")
-
-
 def test_nothing_is_taken_while_paused_not_even_by_the_next_process(judged: Client) -> None:
     judged.order("o1", "pause")
     judged.submit("t1", "one")
@@ -142,7 +132,7 @@ def test_a_retry_is_a_task_of_its_own(judged: Client) -> None:
         ("trigger_edit", "x\x00y", "expected the id"),
     ],
 )
-def test_an_order_that_can_not_be_carried_out_says_why_and_holds_up_no_other(
+def test_a_failed_command_has_its_reason_and_blocks_no_other(
     judged: Client, action: str, target: str, said: str
 ) -> None:
     judged.order("o1", action, target)
@@ -156,7 +146,7 @@ def test_an_order_that_can_not_be_carried_out_says_why_and_holds_up_no_other(
     assert judged.product.log.errors == []
 
 
-def test_a_trigger_with_a_link_in_its_place_holds_up_no_order(
+def test_a_trigger_file_that_is_a_link_blocks_no_command(
     judged: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mimikit.errors import UnsafeFile
@@ -174,7 +164,7 @@ def test_a_trigger_with_a_link_in_its_place_holds_up_no_order(
     assert results(judged.files) == {"t1": "canceled"}
 
 
-def test_an_order_repeated_by_its_client_is_carried_out_once(judged: Client) -> None:
+def test_a_repeated_command_is_applied_once(judged: Client) -> None:
     judged.submit("t1", "bad")
     judged.product.idle()
     for _ in range(3):
@@ -183,7 +173,7 @@ def test_an_order_repeated_by_its_client_is_carried_out_once(judged: Client) -> 
     assert len(results(judged.files)) == 2
 
 
-def test_a_canceled_task_is_told_by_code_and_costs_no_turn(judged: Client) -> None:
+def test_a_canceled_task_is_reported_without_a_turn(judged: Client) -> None:
     judged.submit("t1", "one", notify="teller", title="the job")
     judged.order("o1", "cancel", "t1")
     judged.product.idle()
@@ -193,7 +183,7 @@ def test_a_canceled_task_is_told_by_code_and_costs_no_turn(judged: Client) -> No
     assert judged.oracle.runs == []
 
 
-def test_a_turn_in_progress_is_stopped_and_its_message_kept(judged: Client) -> None:
+def test_a_canceled_turn_keeps_its_message(judged: Client) -> None:
     teller = judged.product.mind._teller
 
     def stop(request: RunSpec):
@@ -207,7 +197,7 @@ def test_a_turn_in_progress_is_stopped_and_its_message_kept(judged: Client) -> N
     assert len(judged.oracle.runs) == 1
 
 
-def test_very_many_orders_are_carried_out_in_slices_that_a_stop_comes_between(
+def test_many_commands_are_applied_in_batches(
     judged: Client,
 ) -> None:
     for number in range(3 * MOST_AT_ONCE):
@@ -218,7 +208,7 @@ def test_very_many_orders_are_carried_out_in_slices_that_a_stop_comes_between(
     assert len(judged.files.names(paths.COMMANDS_DONE)) == 3 * MOST_AT_ONCE
 
 
-def test_orders_that_wait_for_runs_hold_up_no_later_ones(
+def test_commands_waiting_for_runs_do_not_block_later_ones(
     judged: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_applier, "MOST_AT_ONCE", 2)
@@ -244,7 +234,7 @@ def test_orders_that_wait_for_runs_hold_up_no_later_ones(
 
 
 @pytest.mark.parametrize("last", ["pause", "resume"])
-def test_what_a_plan_orders_is_done_in_the_order_it_gave(judged: Client, last: str) -> None:
+def test_commands_of_a_plan_are_applied_in_order(judged: Client, last: str) -> None:
     judged.trigger("g1", 6000, "water the plants")
     first = "resume" if last == "pause" else "pause"
     for number in range(6):

@@ -21,7 +21,9 @@ from tests.support.twins import FakeClock
 
 @pytest.mark.parametrize("folder", ["history", "inbox", "triggers/state"])
 @pytest.mark.parametrize("how", ["removed", "replaced", "a file in its place"])
-def test_a_folder_that_is_another_one_ends_it(tmp_path: Path, folder: str, how: str) -> None:
+def test_a_removed_or_replaced_folder_ends_the_consumer(
+    tmp_path: Path, folder: str, how: str
+) -> None:
     guard, ends, clock = guarded(tmp_path)
     guard.step(START)
     assert ends == []
@@ -38,7 +40,7 @@ def test_a_folder_that_is_another_one_ends_it(tmp_path: Path, folder: str, how: 
     assert "was removed or replaced" in ends[0]
 
 
-def test_another_lock_file_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_replaced_lock_file_ends_the_consumer(tmp_path: Path) -> None:
     guard, ends, _ = guarded(tmp_path)
     (tmp_path / paths.CONSUMER_LOCK).unlink()
     guard.step(START)

@@ -38,7 +38,7 @@ def test_a_list_of_texts_is_taken_in_once_and_removed(judged: Client) -> None:
     assert [name for name in judged.files.names("") if "inbox" in name] == []
 
 
-def test_an_input_may_say_more_than_its_text(judged: Client) -> None:
+def test_an_input_may_have_more_fields(judged: Client) -> None:
     drop(judged, [{"text": "hello", "id": "mine", "timezone": "Asia/Shanghai", "quote": "said"}])
     (message,) = [
         message for message in judged.product.store.conversation.messages if message.role == "user"
@@ -46,7 +46,7 @@ def test_an_input_may_say_more_than_its_text(judged: Client) -> None:
     assert (message.id, message.text, message.quote) == ("mine", "hello", "said")
 
 
-def test_the_same_text_dropped_twice_is_said_twice(judged: Client) -> None:
+def test_the_same_text_dropped_twice_is_two_messages(judged: Client) -> None:
     drop(judged, ["hello"])
     judged.product.clock.advance(1)
     drop(judged, ["hello"])
@@ -57,11 +57,6 @@ def test_an_input_with_an_id_that_was_used_is_taken_once(judged: Client) -> None
     drop(judged, [{"id": "mine", "text": "hello"}])
     drop(judged, [{"id": "mine", "text": "hello again"}])
     assert texts(judged) == ["hello"]
-
-
-def test_an_empty_list_is_nothing(judged: Client) -> None:
-    drop(judged, [])
-    assert texts(judged) == []
 
 
 @pytest.mark.parametrize(
@@ -82,7 +77,7 @@ def test_an_empty_list_is_nothing(judged: Client) -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_can_not_be_taken_in_is_put_aside_whole_with_the_reason(
+def test_an_invalid_inbox_file_is_quarantined_with_the_reason(
     client: Client, reasons: list[str], value: object, reason: str
 ) -> None:
     drop(client, value)
@@ -95,7 +90,7 @@ def test_what_can_not_be_taken_in_is_put_aside_whole_with_the_reason(
     assert texts(client) == ["hello"]
 
 
-def test_a_file_in_the_inbox_whose_name_is_not_its_id_is_put_aside(
+def test_an_inbox_file_whose_name_is_not_its_id_is_quarantined(
     client: Client, reasons: list[str]
 ) -> None:
     client.files.write(

@@ -149,7 +149,7 @@ def test_a_committed_turn_is_applied_before_anything_else_looks(files: Files) ->
     assert runs == []
 
 
-def test_a_turn_whose_two_attempts_were_cut_short_says_so_and_is_not_tried_again(
+def test_a_turn_interrupted_twice_is_reported_and_not_retried(
     files: Files,
 ) -> None:
     files.save_new(paths.inbox("m1"), InboxItem(id="m1", text="hello", created_at=START))
@@ -202,7 +202,7 @@ def test_a_plan_that_asks_keeps_waiting_and_frees_its_seat(files: Files) -> None
     assert loaded(files, paths.PENDING_QUESTION)["plannerTaskId"] == "p1"
 
 
-def test_a_file_in_running_that_is_no_task_is_put_aside_and_the_rest_goes_on(
+def test_an_invalid_file_in_running_is_quarantined(
     files: Files,
 ) -> None:
     running(files)
@@ -214,7 +214,7 @@ def test_a_file_in_running_that_is_no_task_is_put_aside_and_the_rest_goes_on(
     assert result(files, "t1").status == "failed"
 
 
-def test_a_task_whose_id_is_as_long_as_may_be_is_brought_to_its_end(files: Files) -> None:
+def test_a_task_with_the_longest_id_is_finished(files: Files) -> None:
     long = "t" * 128
     files.save(paths.running("worker", long), TASK.but(id=long))
     product, _ = start(files)
@@ -269,7 +269,7 @@ def test_a_file_put_into_running_by_hand_goes_to_its_queue_and_runs(
     assert [facts["event"] for facts in product.log.audits].count("stray_put_back") == 1
 
 
-def test_a_task_that_ended_and_is_put_into_running_again_is_set_aside(files: Files) -> None:
+def test_an_ended_task_put_into_running_is_quarantined(files: Files) -> None:
     product, runs = start(files)
     files.save(paths.queued("worker", "t1"), TASK)
     product.idle()
@@ -282,7 +282,7 @@ def test_a_task_that_ended_and_is_put_into_running_again_is_set_aside(files: Fil
     assert len(transcript(files)) == 1
 
 
-def test_what_a_thread_has_claimed_is_no_stray_however_long_it_takes_to_begin(files: Files) -> None:
+def test_a_claimed_task_is_never_a_stray(files: Files) -> None:
     product, runs = start(files)
     claimed = {"t1.json"}
     strays = recovery.StrayTasks(product.store, lambda _seat, name: name in claimed)

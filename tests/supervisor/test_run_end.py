@@ -72,7 +72,7 @@ def test_a_trigger_that_is_paused_already_does_not_trip() -> None:
     assert not state.ends["t3"].trips
 
 
-def test_an_end_that_is_carried_out_is_forgotten_with_the_next() -> None:
+def test_a_processed_end_is_dropped_with_the_next() -> None:
     assert list(ended(ended(TriggerState(), 1), 2).ends) == ["t2"]
 
 
@@ -86,7 +86,7 @@ def test_an_end_that_is_carried_out_is_forgotten_with_the_next() -> None:
         ([100, 10], [None, None]),
     ],
 )
-def test_edges_of_a_standing_condition_wait_for_their_minute(
+def test_results_of_a_condition_are_coalesced_by_the_minute(
     seconds: list[float], wait: list[float | None]
 ) -> None:
     state, found = TriggerState(), list[float | None]()

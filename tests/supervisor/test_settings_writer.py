@@ -36,7 +36,7 @@ def written(files: Files) -> dict[str, Any]:
     return tomllib.loads((files.read(paths.CONFIG) or b"").decode())
 
 
-def test_each_change_is_made_to_what_the_one_before_wrote(files: Files) -> None:
+def test_changes_are_applied_one_after_another(files: Files) -> None:
     settings_writer.apply(files, command("engine_set", "deep", **ENDPOINT))
     settings_writer.apply(files, command("engine_use", "deep", first=True))
     settings_writer.apply(files, command("budget_set", daily_tokens=9000))
@@ -48,7 +48,7 @@ def test_each_change_is_made_to_what_the_one_before_wrote(files: Files) -> None:
     assert found["roles"]["teller"] == {"engines": ["codex", "deep"]}
 
 
-def test_what_the_owner_wrote_around_a_change_stays(files: Files) -> None:
+def test_comments_and_other_settings_are_kept(files: Files) -> None:
     files.write(paths.CONFIG, b"# mine\nmax_concurrency = 5 # five\n")
     settings_writer.apply(files, command("budget_set", daily_tokens=1))
     assert (files.read(paths.CONFIG) or b"").startswith(b"# mine\nmax_concurrency = 5 # five\n")
@@ -87,7 +87,7 @@ def test_a_command_that_is_applied_again_changes_nothing_more(files: Files, give
         ),
     ],
 )
-def test_what_is_not_valid_is_refused_and_nothing_is_written(
+def test_an_invalid_setting_is_refused_and_nothing_is_written(
     files: Files, given: Command, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
@@ -95,7 +95,7 @@ def test_what_is_not_valid_is_refused_and_nothing_is_written(
     assert files.read(paths.CONFIG) is None
 
 
-def test_an_endpoint_takes_its_key_and_what_was_found_out_along(files: Files) -> None:
+def test_removing_an_endpoint_removes_its_key_and_cache(files: Files) -> None:
     settings_writer.apply(
         files, command("engine_set", "deep", api_key_file="engine-deep.key", **ENDPOINT)
     )

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
-from typing import Any
-
 import pytest
 
-from mimikit.config import ProfileSettings
-from mimikit.conversation import inbox
 from mimikit.engines.base import RunSpec, TurnInput
-from mimikit.engines.registry import EngineChoice
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.models import (
-    EngineStatus,
     InboxItem,
     QueueName,
     Task,
-    TurnAttempt,
     TurnRecord,
 )
+from mimikit.protocol.results import TaskResult
+from mimikit.protocol.triggers import PlanResult
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import SLICE_S
-from mimikit.supervisor.teller_scheduler import Idle, Replying, State, Waiting, next_step
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
-from tests.crash.disk import WatchedDisk
 from tests.crash.driver import Client
-from tests.support.mind import Mind
 from tests.support.product import START
 from tests.support.reading import loaded, result, results, transcript
 
@@ -39,7 +29,9 @@ def said(client: Client) -> list[tuple[str, str]]:
     return transcript(client.files)
 
 
-def test_a_turn_that_fails_twice_says_so_and_the_next_message_goes_on(judged: Client) -> None:
+def test_a_turn_that_fails_twice_is_reported_and_the_next_message_is_answered(
+    judged: Client,
+) -> None:
     judged.say("m1", "fail please")
     judged.product.idle()
     judged.say("m2", "hello")
@@ -76,7 +68,7 @@ def test_a_late_outcome_of_the_first_attempt_does_not_end_the_second(judged: Cli
     judged.say("m1", "hello")
     product.tick()
     (first,) = seat.jobs
-    late = teller.take_turn(product.context, first)
+    late = teller.run_turn(product.context, first)
     seat.ready = [teller.TurnOutcome(first, None, "the stream broke", "error")]
     product.tick()
     product.tick()
@@ -85,7 +77,7 @@ def test_a_late_outcome_of_the_first_attempt_does_not_end_the_second(judged: Cli
     seat.ready = [late]
     product.tick()
     assert not judged.files.exists(paths.turn_done(first.id))
-    seat.ready = [teller.take_turn(product.context, second)]
+    seat.ready = [teller.run_turn(product.context, second)]
     product.idle()
     record = judged.files.load(paths.turn_done(first.id), TurnRecord)
     assert record is not None
@@ -130,7 +122,7 @@ def test_a_message_repeated_by_its_client_is_answered_once(judged: Client) -> No
     assert len(judged.oracle.runs) == 2
 
 
-def test_a_turn_takes_what_was_there_when_it_began(judged: Client) -> None:
+def test_a_turn_answers_the_messages_present_at_its_start(judged: Client) -> None:
     late = InboxItem(id="m2", text="late", created_at=START)
     teller = judged.product.mind._teller
 
@@ -146,7 +138,7 @@ def test_a_turn_takes_what_was_there_when_it_began(judged: Client) -> None:
     ]  # fmt: skip
 
 
-def test_nobody_answers_and_the_default_is_taken(judged: Client) -> None:
+def test_an_unanswered_question_takes_its_default(judged: Client) -> None:
     judged.say("m1", "ask: colour? | default")
     judged.product.idle()
     judged.at(599)
@@ -157,7 +149,7 @@ def test_nobody_answers_and_the_default_is_taken(judged: Client) -> None:
     assert [result(judged.files, id_).text for id_ in results(judged.files)] == ["did paint red"]
 
 
-def test_nobody_answers_and_there_is_no_default(judged: Client) -> None:
+def test_an_unanswered_question_without_default_lapses(judged: Client) -> None:
     judged.say("m1", "ask: colour?")
     judged.product.idle()
     judged.at(601)
@@ -167,7 +159,7 @@ def test_nobody_answers_and_there_is_no_default(judged: Client) -> None:
     assert said(judged)[-1][0] == "system"
 
 
-def test_an_answer_given_in_time_goes_before_the_default_though_it_is_read_late(
+def test_an_answer_in_time_wins_over_the_default(
     judged: Client,
 ) -> None:
     judged.say("m1", "ask: colour? | default")
@@ -192,7 +184,7 @@ def test_further_questions_wait_for_the_first(judged: Client) -> None:
     assert len(results(judged.files)) == 2
 
 
-def test_an_answer_to_a_question_that_is_closed_is_heard_by_the_teller(judged: Client) -> None:
+def test_an_answer_to_a_closed_question_is_a_message(judged: Client) -> None:
     judged.say("a1", "blue", kind="answer", question_id="q-gone")
     judged.product.idle()
     assert said(judged) == [("user", "blue"), ("agent", "heard blue")]
@@ -209,7 +201,7 @@ def test_the_tellers_own_question_is_closed_by_its_answer(judged: Client) -> Non
     assert said(judged)[-1] == ("agent", "heard because")
 
 
-def test_a_teller_may_ask_again_in_the_turn_that_hears_the_answer(judged: Client) -> None:
+def test_a_teller_may_ask_again_in_the_turn_with_the_answer(judged: Client) -> None:
     judged.say("m1", "wonder why")
     judged.product.idle()
     judged.answer("a1", "wonder how")
@@ -220,7 +212,7 @@ def test_a_teller_may_ask_again_in_the_turn_that_hears_the_answer(judged: Client
     assert loaded(judged.files, paths.PENDING_QUESTION) is None
 
 
-def test_a_disk_that_refuses_while_the_input_is_made_costs_no_attempt(
+def test_a_disk_error_before_a_turn_costs_no_attempt(
     judged: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusals = [UnsafeFile("a link is in the way"), UnsafeFile("a link is in the way")]
@@ -253,11 +245,11 @@ def ended_runs(client: Client, count: int) -> None:
         client.product.store.events.ended_runs.put(("worker", task.id))
 
 
-def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
+def test_a_message_is_answered_before_many_finished_runs_are_processed(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     product, steps = client.product, list[str]()
-    end_run, start, apply = product.applier.end_run, product.seat.start, product.applier.apply_turn
+    end_run, start, apply = product.applier.end_run, product.seat.start, product.applier.apply
 
     def slow_end(seat: QueueName, task_id: str) -> None:
         product.clock.advance(SLICE_S / 4)
@@ -268,13 +260,14 @@ def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
         steps.append("turn")
         start(job)
 
-    def applied(record: TurnRecord) -> bool:
-        steps.append(f"applied {record.author}")
+    def applied(record: TurnRecord | PlanResult | TaskResult) -> bool:
+        if isinstance(record, TurnRecord):
+            steps.append(f"applied {record.author}")
         return apply(record)
 
     monkeypatch.setattr(product.applier, "end_run", slow_end)
     monkeypatch.setattr(product.seat, "start", begun)
-    monkeypatch.setattr(product.applier, "apply_turn", applied)
+    monkeypatch.setattr(product.applier, "apply", applied)
     ended_runs(client, 60)
     client.say("m1", "hello")
     product.idle()
@@ -283,92 +276,3 @@ def test_a_message_is_taken_up_before_the_ends_of_very_many_runs(
     assert steps.count("end") == 60
     told = " ".join(text for role, text in said(client) if role == "system")
     assert told.count("work") == 60
-
-
-def test_a_message_is_taken_up_before_triggers_are_looked_at_and_fired(
-    client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(5):
-        client.trigger(f"g{number}", 60, "tick")
-    client.product.idle()
-    client.at(61)
-    client.say("m1", "hello")
-    client.product.store.events.changed_triggers.put(None)
-    steps: list[str] = []
-    plain_read, create, start = disk.read, disk.rename_exclusive, client.product.seat.start
-
-    def read(path: str, **where: Any) -> bytes:
-        if path.startswith(f"{paths.TRIGGERS}/g"):
-            steps.append("look")
-        return plain_read(path, **where)
-
-    def made(source: str, target: str) -> None:
-        if target.startswith("worker/queue/"):
-            steps.append("fire")
-        create(source, target)
-
-    def begun(job: teller.TurnJob) -> None:
-        steps.append("turn")
-        start(job)
-
-    monkeypatch.setattr(disk, "read", read)
-    monkeypatch.setattr(disk, "rename_exclusive", made)
-    monkeypatch.setattr(client.product.seat, "start", begun)
-    client.product.supervisor.tick(passes=1)
-    assert steps[0] == "turn"
-    assert {"look", "fire"} <= set(steps)
-
-
-def test_of_very_many_results_only_some_are_read_at_a_time(
-    client: Client, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inbox, "MOST_AT_ONCE", 30)
-    ended_runs(client, 100)
-    client.product.applier.end_runs(START)
-    asked: list[str] = []
-    plain_read = disk.read
-    monkeypatch.setattr(
-        disk, "read", lambda path, **where: (asked.append(path), plain_read(path, **where))[1]
-    )
-    client.product.teller.step(START)
-    assert sum(path.startswith("inbox/") for path in asked) == 30
-    client.product.idle()
-    told = " ".join(text for role, text in said(client) if role == "system")
-    assert told.count("work") == 100
-    assert client.files.names(paths.INBOX) == []
-
-
-WAITING = Waiting(
-    EngineStatus(
-        engine="scripted", state="waiting", want="unready", reason="logged out", since=START
-    )
-)
-ATTEMPT = TurnAttempt(
-    turn_id="t", attempt=1, pid=1, process_started="", boot_id="", started_at=START, inputs=["m"]
-)
-
-
-@pytest.mark.parametrize(
-    ("state", "waits", "step"),
-    [
-        (Idle(), None, "a turn"),
-        (Idle(), "logged out", "waits"),
-        (WAITING, None, "a turn"),
-        (WAITING, "logged out", "waits"),
-        (replace(WAITING, not_before=START + timedelta(seconds=1)), None, "backs off"),
-        (replace(WAITING, not_before=START), None, "a turn"),
-        (Replying(ATTEMPT, WAITING), None, "replies"),
-    ],
-)
-def test_the_next_step_follows_from_state_and_engine(
-    state: State, waits: str | None, step: str
-) -> None:
-    choice = EngineChoice(Mind([]), ProfileSettings(), waits)
-    found = next_step(state, choice, START)
-    expected = {"a turn": choice, "waits": WAITING, "backs off": state, "replies": state}[step]
-    if state == Idle() and step == "waits":
-        assert isinstance(found, Waiting)
-        assert found.status.since == START
-    else:
-        assert found == expected
-    assert next_step(state, None, START) == (state if step in ("backs off", "replies") else Idle())

@@ -9,7 +9,7 @@ import pytest
 
 from mimikit.protocol.models import InboxItem, Task, TurnRecord
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import PlanResult, TriggerState
+from mimikit.protocol.triggers import TriggerState
 from mimikit.supervisor.code_turns import message_turn, told_result
 from mimikit.supervisor.run_end import outcome_hash, reporter_of
 from tests.support.product import START
@@ -43,51 +43,27 @@ OTHER = TriggerState(last_outcome="0123456789abcdef")
         ("change", "failed", OTHER, "message"),
     ],
 )
-def test_who_is_told(
+def test_notification_by_setting_and_status(
     notify: Any, status: Any, before: TriggerState | None, told: str | None
 ) -> None:
     assert reporter_of(TASK.but(notify=notify), RESULT.but(status=status), before) == told
 
 
 @pytest.mark.parametrize("notify", ["teller", "message", "change", "failure", "none"])
-def test_a_reminder_is_always_told_by_code(notify: Any) -> None:
+def test_a_reminder_is_always_a_message(notify: Any) -> None:
     assert reporter_of(TASK.but(notify=notify, profile="reminder"), RESULT, SAME) == "message"
 
 
-def test_a_failure_is_told_again_and_again() -> None:
+def test_repeated_failures_are_reported_each_time() -> None:
     failed = RESULT.but(status="failed", result={}, error="it broke")
     before = TriggerState(last_outcome=outcome_hash(failed))
     assert reporter_of(TASK.but(notify="change"), failed, before) == "message"
 
 
 @pytest.mark.parametrize("notify", ["teller", "message", "change", "failure", "none"])
-def test_nobody_hears_of_internal_work(notify: Any) -> None:
+def test_internal_tasks_are_not_reported(notify: Any) -> None:
     task = TASK.but(notify=notify, internal=True)
     assert reporter_of(task, RESULT.but(status="failed"), None) is None
-
-
-def test_an_outcome_is_its_status_and_text() -> None:
-    same = outcome_hash(RESULT)
-    assert outcome_hash(RESULT.but(id="t2", duration_ms=5)) == same
-    assert outcome_hash(RESULT.but(result={"text": "new"})) != same
-    assert outcome_hash(RESULT.but(status="failed")) != same
-
-
-def test_a_result_is_told_with_what_was_asked() -> None:
-    told = told_result(TASK, RESULT.but(status="failed", failure_reason="timeout"))
-    assert (told.title, told.prompt, told.seat, told.status) == (
-        "do it",
-        "do it",
-        "worker",
-        "failed",
-    )
-    assert (told.text, told.failure_reason, told.task_id) == ("same", "timeout", "t1")
-    plan = PlanResult(
-        id="t1", status="done", turn_id="t1", trace_id="r", started_at=START,
-        completed_at=START, summary="found it",
-    )  # fmt: skip
-    told = told_result(TASK.but(title="search"), plan)
-    assert (told.title, told.seat, told.text) == ("search", "planner", "found it")
 
 
 def test_several_results_make_one_message_that_names_them_all() -> None:

@@ -63,7 +63,7 @@ def test_plans_made_at_the_same_time_keep_the_limit_together(client: Client) -> 
         assert client.files.names(folder) == []  # and who asked was told
 
 
-def test_a_restart_and_a_replay_count_nothing_anew(client: Client) -> None:
+def test_a_restart_and_a_replay_count_nothing_twice(client: Client) -> None:
     full = [REQUEST.but(id=f"t{n}", role="worker", prompt="one") for n in range(MOST - 1)]
     client.order("o1", "pause")
     client.product.tick()
@@ -85,22 +85,8 @@ def test_a_restart_and_a_replay_count_nothing_anew(client: Client) -> None:
     assert len(again.queued("worker")) == MOST
 
 
-def test_a_refused_request_of_the_planner_is_ended_and_told(client: Client) -> None:
-    client.order("o1", "pause")
-    client.product.tick()
-    for n in range(MOST):
-        client.product.applier.submit(REQUEST.but(id=f"t{n}", role="worker"))
-    client.product.applier._publish(REQUEST, START)
-    end = client.product.store.ledger.end_of("p0")
-    assert end is not None
-    assert (end.status, end.failure_reason, end.seat) == ("failed", "refused", "planner")
-    assert client.files.exists(paths.plan_done("p0"))
-    assert client.files.names("planner/running") == []
-    assert client.files.exists(paths.inbox(paths.result_inbox_id("p0")))
-
-
 @pytest.mark.parametrize("seat", ["worker", "planner"])
-def test_a_refusal_that_the_disk_cuts_short_is_ended_by_its_replay(
+def test_a_refusal_interrupted_by_the_disk_is_completed_by_its_replay(
     client: Client, seat: QueueName
 ) -> None:
     client.order("o1", "pause")

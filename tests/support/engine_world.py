@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from mimikit.config import Settings
-from mimikit.engines.base import EngineAbsence, Failed, Outcome, RunSpec
+from mimikit.engines.base import EngineOutage, Failed, Outcome, RunSpec
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol.files import Files
 from tests.crash.driver import Client
@@ -16,7 +16,7 @@ from tests.support.product import START, Product
 from tests.support.reading import transcript
 from tests.support.twins import FakeClock
 
-LOGGED_OUT = EngineAbsence("codex is not logged in: run `codex login`", "logged_out")
+LOGGED_OUT = EngineOutage("codex is not logged in: run `codex login`", "logged_out")
 
 
 class LimitedMind(Mind):

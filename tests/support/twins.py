@@ -20,7 +20,7 @@ from typing import Any
 from mimikit.engines.base import Canceled, Done, Failed, Outcome, RunSpec, stop_outcome
 from mimikit.protocol.models import Role, Usage
 from mimikit.roles.run import RunContext
-from mimikit.roles.teller import TurnJob, TurnOutcome, outcome_of
+from mimikit.roles.teller import TurnJob, TurnOutcome, turn_outcome
 
 Step = Mapping[str, Any]
 Steps = Sequence[Step]
@@ -170,7 +170,7 @@ class TellerInPlace:
         self._done: list[TurnOutcome] = []
 
     def start(self, job: TurnJob) -> None:
-        self._done.append(outcome_of(self._context, job))
+        self._done.append(turn_outcome(self._context, job))
 
     def outcomes(self) -> list[TurnOutcome]:
         found, self._done = self._done, []

@@ -87,7 +87,7 @@ def test_an_item_is_named_by_its_text_or_a_part_only_it_has(
     ("action", "given", "said"),
     [
         ("done", "eggs", "expected one of the backlog (buy milk; buy Bread; call Ann"),
-        ("remove", "b", "which fits buy milk; buy Bread; call Ann about the bread"),
+        ("remove", "b", "which matches buy milk; buy Bread; call Ann about the bread"),
         ("remove", "   ", "expected what is to be changed, got nothing"),
         ("add", None, "expected what is to be changed, got nothing"),
         ("clear", "milk", "action"),

@@ -48,7 +48,7 @@ class Library(RoleReader):
             for m in self.messages
             if after <= m.created_at and (before is None or m.created_at < before)
         ]
-        return inside[-reader.MOST_BETWEEN :]
+        return inside[-reader.MAX_MESSAGES :]
 
     def search(
         self,
@@ -97,7 +97,7 @@ def follow(views: Library, name: str, **arguments: Any) -> list[int]:
     seen: list[int] = []
     for _ in range(100):
         answer = ask(views, name, **arguments)
-        assert len(answer) <= reader.MOST_ANSWERED + 200
+        assert len(answer) <= reader.MAX_CHARACTERS + 200
         seen = numbers(answer) + seen
         again = re.match(r"\(.*call again with (.*)\)\n", answer)
         if again is None:
@@ -212,7 +212,7 @@ def test_a_wrong_search_is_refused_by_name(arguments: dict[str, Any]) -> None:
 def test_an_answer_of_a_search_is_bounded() -> None:
     views = Library([], [Hit(source=f"memory/{n}.md", text="x" * 3000) for n in range(50)])
     answer = ask(views, "search_memory", query="x", limit=50)
-    assert len(answer) <= reader.MOST_ANSWERED + 200
+    assert len(answer) <= reader.MAX_CHARACTERS + 200
     assert re.search(r"\(\d+ more left out: ask for fewer, or in other words\)\Z", answer)
 
 

@@ -145,7 +145,7 @@ def test_asking_a_model_says_what_it_costs() -> None:
 
 
 @pytest.mark.parametrize(("tool", "arguments", "said"), [
-    ("delegate", {"after": ["nobody"]}, "label given before"),
+    ("delegate", {"after": ["nobody"]}, "an earlier label"),
     ("delegate", {"type": "conditional"}, "condition"),
     ("delegate", {"condition": {"type": "file_exists", "params": {"path": "a"}}}, "conditional"),
     ("schedule", {}, "one of interval"),
@@ -304,7 +304,7 @@ def test_a_model_neither_cancels_nor_removes_the_owners_command(
         reader = RoleReader(files, plain_search(files))
         here = session(caller, reader, Settings(allow_llm_commands=allowed))
         reply = here.call("cancel_task", {"id": target})
-        assert reply.ok or "owner's to cancel" in reply.text
+        assert reply.ok or "only the owner may cancel" in reply.text
         assert here.close().cancels == [target] * reply.ok
         return reply.ok
 
@@ -336,7 +336,7 @@ def test_a_model_stops_the_owners_command_and_never_has_it_run(
     here = desk()
     reply = here.call("change_trigger", arguments)
     assert reply.ok == may
-    assert may or "its owner's, and so is when" in reply.text
+    assert may or "only the owner may use the profile" in reply.text
     assert len(here.close().commands) == may
     allowed = desk(llm_commands=True)
     assert allowed.call("change_trigger", arguments).ok

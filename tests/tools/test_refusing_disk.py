@@ -86,8 +86,8 @@ def test_what_cannot_be_looked_up_is_refused_and_noted_nowhere(
     with disk.refusing(code):
         reply = here.call(tool, given)
     assert not reply.ok
-    assert "could not be looked up" in reply.text
-    assert "nothing was noted of it, ask again" in reply.text
+    assert "the storage failed" in reply.text
+    assert "nothing was done, call again" in reply.text
     assert here.effects == type(here.effects)()
 
 

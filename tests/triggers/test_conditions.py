@@ -57,7 +57,7 @@ ASK = one("llm_eval", prompt="does it rain?")
     ],
     ids=str,
 )
-def test_what_is_described_is_taken(condition: Condition) -> None:
+def test_valid_conditions_are_accepted(condition: Condition) -> None:
     conditions.check(condition)
 
 
@@ -108,7 +108,7 @@ def test_what_is_described_is_taken(condition: Condition) -> None:
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_what_can_not_be_judged_is_refused_with_its_field(
+def test_an_invalid_condition_is_refused_with_its_field(
     condition: Condition, field: str, words: str
 ) -> None:
     with pytest.raises(BadInput) as caught:
@@ -169,9 +169,7 @@ JUNK = st.recursive(
         max_size=3,
     ),
 )
-def test_no_params_raise_anything_but_a_reason_and_what_passes_can_be_judged(
-    kind: str, params: dict[str, Any]
-) -> None:
+def test_any_params_are_refused_or_can_be_evaluated(kind: str, params: dict[str, Any]) -> None:
     condition = one(kind, **params)
     try:
         conditions.check(condition)
@@ -182,7 +180,7 @@ def test_no_params_raise_anything_but_a_reason_and_what_passes_can_be_judged(
     assert set(verdict.nodes) == {leaf.path for leaf in conditions.walk(condition)}
 
 
-def test_a_condition_that_asks_a_model_cools_for_a_day_unless_told() -> None:
+def test_a_model_condition_has_a_cooldown_of_a_day_by_default() -> None:
     assert conditions.cooldown_of(A, None) == 0
     assert conditions.cooldown_of(many("or", A, denied(ASK)), None) == 86_400
     assert conditions.cooldown_of(ASK, 0) == 0
@@ -232,7 +230,7 @@ def test_an_edit_keeps_the_memory_of_nodes_that_are_as_they_were() -> None:
     ],
     ids=str,
 )
-def test_a_condition_is_blocked_by_what_will_never_come(
+def test_a_condition_is_blocked_by_an_event_that_cannot_happen(
     condition: Condition, standings: dict[str, Standing], blocked_by: str | None
 ) -> None:
     world = World(standings=standings)
@@ -242,7 +240,7 @@ def test_a_condition_is_blocked_by_what_will_never_come(
         assert not verdict.open_questions  # a question whose answer changes nothing costs money
 
 
-def test_what_has_held_and_was_used_is_not_blocked() -> None:
+def test_a_used_event_does_not_block() -> None:
     world = World(standings={"t": "done"})
     world.ended["t", "done"] = ["t"]
     assert evaluate(done("t"), world, {}).blocked_by is None
@@ -260,7 +258,7 @@ def test_a_firing_names_the_results_it_is_about() -> None:
     assert evaluate(tree, world, {}).root.upstream == ("x", "y2")
 
 
-def test_nobody_is_asked_what_too_many_files_keep_from_mattering() -> None:
+def test_a_model_is_not_asked_when_its_answer_does_not_matter() -> None:
     world, many_files = World(flooded=True), one("file_changed", path="*")
     hidden = many("and", many_files, ASK)
     assert not evaluate(many("or", many_files, hidden), world, {}).open_questions

@@ -98,7 +98,7 @@ def at(seconds: float) -> datetime:
         (None, {}, None, "unknown", "No trigger of this id", "没有这个编号"),
     ],
 )  # fmt: skip
-def test_the_headline_says_what_it_does_now(
+def test_the_headline_has_the_current_state(
     trigger: Trigger | None, state: dict[str, Any], broken: str | None, kind: str, en: str, zh: str
 ) -> None:
     found = told(trigger, TriggerState.model_validate(state), broken)
@@ -156,7 +156,7 @@ def test_a_trigger_that_is_gone_is_explained_from_its_slots() -> None:
         ([slot(-60, missed=1000)], "1000+ later slots", "1000+ 个时点"),
     ],
 )  # fmt: skip
-def test_the_last_slot_is_told(slots: list[dict[str, Any]], en: str, zh: str) -> None:
+def test_the_last_slot_is_explained(slots: list[dict[str, Any]], en: str, zh: str) -> None:
     lines = told(timed(), slots=slots).lines
     assert any(en in line["en"] for line in lines), lines
     assert any(zh in line["zh"] for line in lines), lines
@@ -182,14 +182,14 @@ def test_slots_come_newest_first_and_not_without_end() -> None:
         ({"fire_count": 2}, {"slots": [slot(-1)]}, "It has fired 2 times.", "共触发 2 次"),
     ],
 )
-def test_what_stands_in_the_way_is_told(
+def test_obstacles_are_explained(
     fields: dict[str, Any], here: dict[str, Any], en: str, zh: str
 ) -> None:
     lines = told(timed(), TriggerState.model_validate(fields), **here).lines
     assert any(en in line["en"] and zh in line["zh"] for line in lines), lines
 
 
-def test_a_model_that_is_missing_is_told_where_one_is_asked() -> None:
+def test_a_missing_model_is_reported_for_model_conditions() -> None:
     asks = LlmEvalCondition(params=LlmEvalParameters(prompt="?"))
     said = [line["en"] for line in told(waiting(asks), model_missing="no key").lines]
     assert "No model can be asked: no key." in said
@@ -223,7 +223,7 @@ def strings(node: ast.expr) -> set[str]:
     return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
 
 
-def test_every_reason_a_node_can_have_is_said_in_both_languages() -> None:
+def test_every_reason_of_a_node_has_a_text_in_both_languages() -> None:
     codes = codes_of_conditions()
     assert {"ended", "used", "changed", "to_ask", "joined", "live", "too_many"} <= codes
     assert codes <= set(WHY)
@@ -233,7 +233,7 @@ def test_every_reason_a_node_can_have_is_said_in_both_languages() -> None:
         assert set(re.findall(r"\{\w+\}", en)) == set(re.findall(r"\{\w+\}", zh))
 
 
-def test_a_node_nobody_has_looked_at_says_so() -> None:
+def test_a_node_without_verdict_is_not_evaluated_yet() -> None:
     (node,) = told(waiting()).nodes
     assert (node.holds, node.why["en"], node.at) == (None, "not evaluated yet", None)
 
@@ -324,7 +324,7 @@ PLANS = st.one_of(
     st.datetimes(timezones=st.just(UTC)),
     st.sampled_from(["Asia/Shanghai", "America/Lima", "UTC"]),
 )
-def test_nothing_that_may_lie_there_is_beyond_words(
+def test_any_stored_state_can_be_explained(
     plan: Any,
     state: TriggerState,
     broken: str | None,

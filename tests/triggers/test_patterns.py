@@ -127,7 +127,7 @@ def test_the_fixed_folders_before_the_first_wildcard_are_the_base() -> None:
         "[b-a]", "*a*b*c*d*e", "x" * (MAX_PATTERN + 1),
     ],
 )  # fmt: skip
-def test_what_is_no_pattern_is_refused_in_words(text: str) -> None:
+def test_an_invalid_pattern_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="expected") as caught:
         parse(text)
     assert caught.value.field == "path"

@@ -102,7 +102,7 @@ def test_prompt_and_plan_are_enough(given_: dict[str, Any], kind: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )  # fmt: skip
-def test_a_complaint_names_its_line(lines: list[str], line: int, words: str) -> None:
+def test_an_error_has_its_line(lines: list[str], line: int, words: str) -> None:
     for end in ("\n", "\r\n"):
         with pytest.raises(BadRecord) as caught:
             parsed(end.join(lines))
@@ -128,7 +128,7 @@ def test_a_complaint_names_its_line(lines: list[str], line: int, words: str) -> 
         ('{"id": 5, "prompt": "p", "schedule": {"interval": 5}}', "in the file's name"),
     ],
 )
-def test_what_is_no_trigger_is_refused_in_words(text: str, words: str) -> None:
+def test_an_invalid_trigger_is_refused(text: str, words: str) -> None:
     with pytest.raises(BadRecord) as caught:
         parsed(text)
     assert words in str(caught.value)
@@ -255,9 +255,7 @@ GRAPHS = st.dictionaries(
 
 @settings(max_examples=500)
 @given(GRAPHS, st.sampled_from(NAMES))
-def test_a_circle_is_found_exactly_where_there_is_one(
-    graph: dict[str, list[str]], start: str
-) -> None:
+def test_cycles_are_found_exactly_where_they_exist(graph: dict[str, list[str]], start: str) -> None:
     way = find_cycle(start, graph.get(start, []), lambda name: graph.get(name, []))
     assert (way is not None) == naive_cycle(start, graph)
     if way is not None:

@@ -167,7 +167,7 @@ def test_the_next_cron_slot_comes_after_now_whatever_was_missed() -> None:
     assert cron_slot(tomorrow, planned=tomorrow) == tomorrow + timedelta(days=1)
 
 
-def test_a_cron_slot_to_come_stays_unless_no_honest_clock_planned_it() -> None:
+def test_a_future_cron_slot_is_kept_unless_it_is_too_far_ahead() -> None:
     tomorrow = datetime(2026, 11, 22, 8, tzinfo=UTC)
     assert cron_slot(T0, planned=tomorrow) == tomorrow
     assert cron_slot(T0, planned=tomorrow + timedelta(days=1)) == tomorrow + timedelta(days=1)
@@ -194,7 +194,7 @@ def wait_for(
     )
 
 
-def test_a_cron_slot_that_came_before_anybody_looked_is_due() -> None:
+def test_a_cron_slot_before_the_first_check_is_due() -> None:
     first = datetime(2026, 11, 22, 8, tzinfo=UTC)
     assert wait_for(NINE, T0 + timedelta(days=5), None) == first
     assert wait_for(NINE, T0, None) == first
@@ -238,7 +238,7 @@ def test_missed_slots_are_counted_and_a_single_time_misses_none() -> None:
     assert count_slots_after(Schedule(run_at=slot), slot, now=slot + timedelta(days=2)) == 0
 
 
-def test_the_coming_times_are_told_before_a_trigger_is_made() -> None:
+def test_upcoming_times_are_computed() -> None:
     assert upcoming(Schedule(interval=10), now=T0) == [at(10), at(20), at(30)]
     assert [f"{time:%d %H}" for time in upcoming(NINE, now=T0)] == ["22 08", "23 08", "24 08"]
     assert upcoming(Schedule(run_at=at(5)), now=T0) == [at(5)]
@@ -304,9 +304,7 @@ def test_whatever_the_clock_does_a_cron_slot_fires_once_and_the_next_lies_ahead(
 
 @settings(max_examples=50)
 @given(LINES, PLACES, st.lists(st.integers(1, 2000), min_size=1, max_size=200))
-def test_while_somebody_looks_no_cron_slot_is_left_out(
-    line: str, zone: str, steps: list[int]
-) -> None:
+def test_no_cron_slot_is_skipped_while_running(line: str, zone: str, steps: list[int]) -> None:
     start = now = datetime(2026, 3, 7, tzinfo=UTC)
     life = CronLife(line, zone, start)
     passed = 0
@@ -338,7 +336,7 @@ def test_while_somebody_looks_no_cron_slot_is_left_out(
         (Schedule(interval=5, timezone="Asia"), "schedule.timezone", "IANA"),
     ],
 )
-def test_what_can_not_be_used_is_said_with_its_field(
+def test_an_invalid_schedule_is_refused_with_its_field(
     schedule: Schedule, field: str, words: str
 ) -> None:
     with pytest.raises(BadInput) as caught:

@@ -105,7 +105,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     made.watch.close()
 
 
-def test_every_change_of_a_file_that_is_meant_is_told(desk: Desk) -> None:
+def test_every_change_of_a_matching_file_is_reported(desk: Desk) -> None:
     desk.make("src")
     desk.set("t", "src/*.py")
     a = desk.root / "src/a.py"
@@ -120,7 +120,7 @@ def test_every_change_of_a_file_that_is_meant_is_told(desk: Desk) -> None:
     desk.after(lambda: (desk.root / "elsewhere").rename(a))
 
 
-def test_what_is_not_meant_is_silent(desk: Desk) -> None:
+def test_other_files_are_not_reported(desk: Desk) -> None:
     for folder in ("src", "src/.cache", "docs", ".git"):
         desk.make(folder)
     desk.set("t", "src/**/*.py")
@@ -134,7 +134,7 @@ def test_what_is_not_meant_is_silent(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["**", ".", ".*/*.json", "**/*.json", "{root}/.mimikit/*.json"])
-def test_the_state_folder_is_silent_whatever_is_meant(desk: Desk, pattern: str) -> None:
+def test_the_state_folder_is_never_reported(desk: Desk, pattern: str) -> None:
     desk.make("elsewhere")
     desk.settle()
     desk.set("t", pattern.format(root=desk.root))
@@ -159,7 +159,7 @@ def test_new_folders_are_entered_however_deep_and_fast_they_come(desk: Desk) -> 
     desk.after((desk.root / "src/e/f/z.py").unlink)
 
 
-def test_folders_that_lie_very_deep_hold_nothing_up(desk: Desk) -> None:
+def test_deeply_nested_folders_do_not_block(desk: Desk) -> None:
     """A look at each costs as much as it lies deep: a thousand took a minute."""
     src = desk.root / "src"
     src.mkdir()
@@ -193,7 +193,7 @@ def test_a_folder_removed_and_made_again_is_watched_again(desk: Desk) -> None:
         desk.settle()
 
 
-def test_a_folder_moved_away_and_made_anew_is_watched_at_its_old_place(desk: Desk) -> None:
+def test_a_moved_and_recreated_folder_is_watched_again(desk: Desk) -> None:
     desk.make("src/a/deep")
     desk.set("t", "src/**/*.py")
     for number in range(3):
@@ -233,7 +233,7 @@ def test_after_more_events_than_the_kernel_keeps_nothing_stays_unseen(
     desk.after(desk.write("in/late/deep/x.txt"))
 
 
-def test_each_trigger_is_told_of_its_own_files_only(desk: Desk) -> None:
+def test_each_trigger_is_notified_of_its_own_files_only(desk: Desk) -> None:
     desk.set("py", "src/*.py")
     desk.set("txt", "src/*.txt", "docs/*.txt")
     desk.after(lambda: desk.make("src"), "py")
@@ -243,7 +243,7 @@ def test_each_trigger_is_told_of_its_own_files_only(desk: Desk) -> None:
     desk.silent(desk.write("docs/b.txt"), "py")
 
 
-def test_a_trigger_that_looks_elsewhere_now_is_told_of_that_only(desk: Desk) -> None:
+def test_a_trigger_with_a_new_pattern_is_notified_of_that_only(desk: Desk) -> None:
     desk.make("a")
     desk.make("b")
     desk.set("t", "a/*")
@@ -268,7 +268,7 @@ def test_links_to_folders_are_not_followed(desk: Desk) -> None:
     assert watched == {".", "src"}
 
 
-def test_a_base_that_is_a_link_is_looked_at_since_nobody_tells_of_it(desk: Desk) -> None:
+def test_a_base_that_is_a_link_is_polled(desk: Desk) -> None:
     desk.make("other")
     (desk.root / "src").symlink_to("other", target_is_directory=True)
     desk.set("t", "src/*.py")
@@ -290,7 +290,7 @@ def test_files_outside_of_the_workspace_are_watched_by_their_whole_path(
     desk.after(lambda: (outside / "in/x.txt").write_text("x"))
 
 
-def test_where_the_kernel_tells_nothing_the_triggers_are_known(
+def test_without_inotify_the_triggers_are_polled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -308,7 +308,7 @@ def test_where_the_kernel_tells_nothing_the_triggers_are_known(
     desk.watch.close()
 
 
-def test_a_trigger_with_too_many_folders_is_known_whoever_else_looks_there(
+def test_a_trigger_with_too_many_folders_is_polled(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workspace, "MAX_FOLDERS", 4)

@@ -112,7 +112,7 @@ FIELDS = st.sampled_from(
 
 @settings(max_examples=300)
 @given(st.tuples(FIELDS, FIELDS, FIELDS, FIELDS, FIELDS).map(" ".join))
-def test_any_cron_line_that_can_be_used_can_be_said(line: str) -> None:
+def test_any_valid_cron_line_has_a_description(line: str) -> None:
     try:
         schedule.check_cron(line)
     except BadInput:

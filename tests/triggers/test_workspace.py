@@ -53,7 +53,7 @@ def test_a_plain_folder_means_all_files_below_it_but_hidden_ones(
     assert names(here, ".hidden") == {"z.py"}
 
 
-def test_what_is_not_there_is_nothing(here: FolderWorkspace) -> None:
+def test_missing_files_are_not_found(here: FolderWorkspace) -> None:
     for pattern in ("no", "no/**", "a.txt/*", "a.txt/x", "x" * 300, f"{'y' * 300}/*", "no*"):
         assert here.look(parse(pattern)) == {}
         assert not here.exists(parse(pattern))
@@ -70,9 +70,7 @@ def test_things_of_any_kind_exist_by_their_name_and_files_by_a_glob(
         assert not here.exists(parse(pattern))
 
 
-def test_links_are_looked_at_themselves_and_never_followed_but_as_a_globs_base(
-    here: FolderWorkspace, root: Path
-) -> None:
+def test_links_are_followed_only_as_the_base_of_a_glob(here: FolderWorkspace, root: Path) -> None:
     (root / "src/loop").symlink_to(root, target_is_directory=True)
     (root / "src/lib/up").symlink_to("..", target_is_directory=True)
     (root / "src/self").symlink_to("self")
@@ -97,7 +95,7 @@ def test_links_are_looked_at_themselves_and_never_followed_but_as_a_globs_base(
         "{root}/door/state.json",
     ],
 )  # fmt: skip
-def test_the_state_folder_is_closed_by_whatever_way(
+def test_the_state_folder_is_unreachable_by_any_path(
     here: FolderWorkspace, root: Path, pattern: str
 ) -> None:
     (root / "door").symlink_to(".mimikit", target_is_directory=True)
@@ -114,7 +112,7 @@ def test_a_state_folder_that_is_not_hidden_is_closed_too(root: Path) -> None:
     assert names(here, ".") == {"state2/y"}
 
 
-def test_what_can_not_be_read_is_not_there(here: FolderWorkspace, root: Path) -> None:
+def test_unreadable_files_are_not_found(here: FolderWorkspace, root: Path) -> None:
     write(root, "shut/inner/x", "dark/y", "open/z")
     (root / "shut").chmod(0o000)
     (root / "dark").chmod(0o400)  # its names may be read, but nothing about them
@@ -134,7 +132,7 @@ def test_what_can_not_be_read_is_not_there(here: FolderWorkspace, root: Path) ->
         (root / "dark").chmod(0o700)
 
 
-def test_a_file_that_goes_while_it_is_looked_at_is_not_there(
+def test_a_file_deleted_during_a_scan_is_not_found(
     here: FolderWorkspace, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = workspace._listed
@@ -157,7 +155,7 @@ def test_names_that_are_no_text_can_be_written_down(here: FolderWorkspace, root:
     json.dumps(sorted(found), ensure_ascii=False).encode()
 
 
-def test_more_files_than_can_be_watched_are_told_apart_from_none(root: Path) -> None:
+def test_too_many_files_are_distinguished_from_none(root: Path) -> None:
     write(root, "big/0")
     for number in range(1, workspace.MAX_FILES):
         os.link(root / "big/0", root / "big" / str(number))
@@ -182,7 +180,7 @@ def test_a_record_of_long_names_stays_small(root: Path) -> None:
     assert len(json.dumps(found)) < workspace.MAX_BYTES
 
 
-def test_what_is_inside_is_told_by_where_links_lead(here: FolderWorkspace, root: Path) -> None:
+def test_is_inside_resolves_links(here: FolderWorkspace, root: Path) -> None:
     (root.parent / "ws-other").mkdir()
     (root / "src/out").symlink_to(root.parent, target_is_directory=True)
     (root / "src/up").symlink_to("..", target_is_directory=True)

@@ -82,7 +82,9 @@ def test_a_run_follows_its_trigger_and_names_the_result_it_builds_on(web) -> Non
 
 
 @pytest.mark.parametrize(("status", "said"), [("done", "when done"), ("failed", "when it fails")])
-def test_of_a_trigger_that_is_gone_the_run_follows_the_task(web, status: str, said: str) -> None:
+def test_a_run_of_a_deleted_trigger_is_linked_to_its_upstream_task(
+    web, status: str, said: str
+) -> None:
     end(web, put(web, "task-a", trace_id="t-1"), status)
     facts = {"trace_id": "t-1", "upstream": ["task-a"], "parent_task_id": "task-a"}
     put(web, "task-b", source_trigger_id="trig-gone", **facts)
@@ -99,7 +101,7 @@ def test_of_a_trigger_that_is_gone_the_run_follows_the_task(web, status: str, sa
     }
 
 
-def test_a_plan_leads_to_what_it_made(web) -> None:
+def test_a_plan_is_linked_to_the_tasks_and_triggers_it_created(web) -> None:
     put(web, "task-p", role="planner", trace_id="t-1")
     put(web, "task-w", trace_id="t-1", parent_task_id="task-p")
     registry.create(web.files, trigger(id="trig-1", trace_id="t-1", parent_task_id="task-p"))
@@ -118,7 +120,7 @@ def test_a_plan_leads_to_what_it_made(web) -> None:
     assert {t["id"] for t in found["tasks"]} == {"task-p", "task-w", "task-r", "task-f", "task-f2"}
 
 
-def test_a_trigger_of_another_trace_that_waits_is_listed_with_what_else_it_waits_for(web) -> None:
+def test_a_waiting_trigger_of_another_trace_is_listed_with_its_other_conditions(web) -> None:
     put(web, "task-a", trace_id="t-1")
     put(web, "task-z", trace_id="t-2")
     after(web, "trig-b", "task-a", "task-z", trace_id="t-3")
@@ -134,7 +136,7 @@ def test_a_trigger_of_another_trace_that_waits_is_listed_with_what_else_it_waits
     assert [t["id"] for t in listed["tasks"]] == ["task-a"]
 
 
-def test_of_many_runs_the_last_five_are_listed_and_the_one_that_was_asked_for(web) -> None:
+def test_the_last_five_runs_and_the_requested_one_are_listed(web) -> None:
     registry.create(web.files, trigger(trace_id="t-1"))
     for number in range(9):
         web.clock.advance(10)
@@ -144,7 +146,7 @@ def test_of_many_runs_the_last_five_are_listed_and_the_one_that_was_asked_for(we
     assert steps(web.get("/api/tasks/task-1")["chain"]).keys() == whole | {"task-1"}
 
 
-def test_a_hand_made_trigger_belongs_to_the_trace_that_follows_from_its_name(web) -> None:
+def test_a_trigger_file_written_by_hand_has_a_trace_derived_from_its_name(web) -> None:
     web.files.write(paths.trigger("nightly"), b'{"prompt": "x", "schedule": {"interval": 60}}')
     trace = web.get("/api/triggers")["triggers"][0]["traceId"]
     assert steps(web.get(f"/api/traces/{trace}")["chain"]) == {"nightly": ("waiting", 0)}
@@ -186,7 +188,7 @@ def test_of_a_long_chain_the_nearest_steps_are_listed() -> None:
     assert found == [(f"t{n + 35:03}", n) for n in range(chains.MAX_STEPS)]
 
 
-def test_a_circle_that_hands_made_is_listed_all_the_same() -> None:
+def test_a_cycle_in_files_written_by_hand_is_listed() -> None:
     circle = (task("a", upstream=["c"]), task("b", upstream=["a"]), task("c", upstream=["b"]))
     assert listed(*circle) == [("a", 0), ("b", 1), ("c", 2)]
     assert listed(task("a", upstream=["a"])) == [("a", 0)]

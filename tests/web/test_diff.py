@@ -30,7 +30,7 @@ def changed(path: str = "a.txt", **facts: Any) -> FileDiff:
     return FileDiff.model_validate({"path": path, "action": "modified", **facts})
 
 
-def test_a_diff_is_given_with_what_is_unseen_made_visible(web: Web) -> None:
+def test_invisible_characters_of_a_diff_are_escaped(web: Web) -> None:
     put(web, "t1")
     keep(web, changed("src/\u202ea", added=2, removed=1, hunks=[HUNK]), more_files=3)
     found = web.get("/api/tasks/t1/diff")
@@ -40,7 +40,7 @@ def test_a_diff_is_given_with_what_is_unseen_made_visible(web: Web) -> None:
     assert file["hunks"][0]["lines"][:2] == ["-old␍", "+new‹U+202E›"]
 
 
-def test_a_task_that_changed_nothing_has_no_diff_and_says_so(web: Web) -> None:
+def test_a_task_without_changes_has_no_diff(web: Web) -> None:
     put(web, "t1")
     answer = web.ask("GET", "/api/tasks/t1/diff")
     assert answer.status_code == 404
@@ -48,7 +48,7 @@ def test_a_task_that_changed_nothing_has_no_diff_and_says_so(web: Web) -> None:
     assert "no task" in web.ask("GET", "/api/tasks/nobody/diff").get_data(as_text=True)
 
 
-def test_a_result_says_of_what_type_it_is_and_whether_there_is_a_diff(web: Web) -> None:
+def test_a_result_has_its_type_and_whether_there_is_a_diff(web: Web) -> None:
     end(web, put(web, "t1"), result_type="code_change", diff=paths.diff("t1"))
     shown = web.get("/api/tasks/t1")["result"]
     assert (shown["resultType"], shown["hasDiff"]) == ("code_change", True)

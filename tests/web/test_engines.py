@@ -59,7 +59,7 @@ def command(web: Web) -> Command:
     return found
 
 
-def test_each_is_shown_with_its_state_and_what_it_serves_and_without_its_key(mine: Web) -> None:
+def test_engines_are_listed_with_state_and_roles_without_their_keys(mine: Web) -> None:
     waits = EngineStatus(engine="codex", state="waiting", want="limited", reason="full", tasks=2)
     serves = {"teller": EngineStatus(engine="mine"), "standard": EngineStatus(engine="mine")}
     mine.beat(minds={"codex": waits, "mine": EngineStatus(engine="mine")}, engines=serves)
@@ -76,7 +76,7 @@ def test_each_is_shown_with_its_state_and_what_it_serves_and_without_its_key(min
     assert shown["orders"] == {"all": ["mine", "auto"], "teller": ["codex", "mine"]}
 
 
-def test_of_a_consumer_that_is_away_nothing_is_known(mine: Web) -> None:
+def test_without_a_consumer_the_state_of_engines_is_unknown(mine: Web) -> None:
     shown = mine.get("/api/engines")["engines"]
     assert {one["name"]: one["state"] for one in shown} == dict.fromkeys(
         ("codex", "mine", "builtin"), "unknown"
@@ -84,7 +84,7 @@ def test_of_a_consumer_that_is_away_nothing_is_known(mine: Web) -> None:
     assert [one["serves"] for one in shown] == [[], [], []]
 
 
-def test_settings_that_can_not_be_read_are_told(web: Web) -> None:
+def test_unreadable_settings_are_reported(web: Web) -> None:
     web.files.write(paths.CONFIG, b"x = [\n")
     for answer in (web.ask("GET", "/api/engines"), put(web)):
         assert answer.status_code == 409
@@ -106,7 +106,7 @@ def test_a_key_goes_into_its_file_and_nowhere_else(real: Web) -> None:
     assert [p for p in others if KEY.encode() in p.read_bytes()] == []
 
 
-def test_what_is_known_keeps_its_key_and_takes_it_to_no_other_address(mine: Web) -> None:
+def test_an_edited_engine_keeps_its_key_unless_the_address_changes(mine: Web) -> None:
     assert put(mine, "mine", baseUrl="http://127.0.0.1:9/v1/", model="m2").status_code == 202
     assert command(mine).args == {
         "base_url": "http://127.0.0.1:9/v1", "model": "m2", "api_key_file": "engine-mine.key",
@@ -131,7 +131,7 @@ def test_what_is_known_keeps_its_key_and_takes_it_to_no_other_address(mine: Web)
         ("deep", {"network": True}, "network"),
     ],
 )
-def test_what_can_not_be_used_is_told_at_its_field(
+def test_an_invalid_engine_is_refused_with_its_field(
     web: Web, name: str, body: dict[str, Any], field: str
 ) -> None:
     before = web.contents()
@@ -141,14 +141,14 @@ def test_what_can_not_be_used_is_told_at_its_field(
     assert web.contents() == before
 
 
-def test_from_afar_no_variable_is_named(make_web: MakeWeb) -> None:
+def test_a_remote_page_cannot_name_an_environment_variable(make_web: MakeWeb) -> None:
     web = make_web(is_local=False)
     answer = put(web, keyEnv="AWS_SECRET_ACCESS_KEY")
     assert (answer.status_code, error_of(answer)["field"]) == (422, "keyEnv")
     assert put(web, key=KEY).status_code == 202
 
 
-def test_who_serves_is_a_command_of_all_or_of_one_role(mine: Web) -> None:
+def test_the_engine_order_is_a_command_for_all_roles_or_one(mine: Web) -> None:
     body = {"use": "codex mine", "seat": "planner", "id": "cmd-1"}
     assert mine.ask("POST", "/api/engines", body).status_code == 202
     given = command(mine)
@@ -192,7 +192,7 @@ def tried(web: Web, url: str, key: str, model: str) -> dict[str, Any]:
     return answer.get_json()
 
 
-def test_a_trial_lists_models_and_tells_what_a_turn_gave_or_why_not(
+def test_a_trial_lists_models_and_reports_the_result_of_a_test_turn(
     real: Web, llm: FakeLLM
 ) -> None:
     before = sorted(Path(real.files.fs.root).rglob("*"))
@@ -211,12 +211,12 @@ def test_a_trial_lists_models_and_tells_what_a_turn_gave_or_why_not(
     assert sorted(Path(real.files.fs.root).rglob("*")) == before
 
 
-def test_one_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_that_never_ends_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given an address that takes a connection and says nothing."""
-    monkeypatch.setattr(setup, "LONGEST_S", 0.5)
+    monkeypatch.setattr(setup, "TEST_TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         asked = TrialRequest(name="deep", facts={"base_url": url, "model": "m1"})
-        found = setup.tried_apart(asked, tmp_path)
+        found = setup.run_test_in_child(asked, tmp_path)
     assert (found.test, found.field) == (None, "baseUrl")
-    assert "no whole answer" in found.message
+    assert "no complete answer" in found.message

@@ -135,14 +135,14 @@ def test_a_change_carries_the_fresh_thing(web) -> None:
     ],
     ids=str,
 )
-def test_a_hint_that_says_nothing_is_left_out(web, hint: dict[str, Any]) -> None:
+def test_an_invalid_event_is_skipped(web, hint: dict[str, Any]) -> None:
     web.feed.tell("status")
     since = cursor(web)
     web.files.append(paths.EVENTS, hint, sync=False)
     assert changes_after(web, since) == []
 
 
-def test_what_changed_often_is_told_once_and_pieces_of_text_as_one(web) -> None:
+def test_repeated_changes_are_sent_once_and_deltas_are_merged(web) -> None:
     web.feed.tell("status")
     since = cursor(web)
     queue.submit(web.files, Task(id="task-1", prompt="x", created_at=START, trace_id="t"))
@@ -164,7 +164,7 @@ def test_what_changed_often_is_told_once_and_pieces_of_text_as_one(web) -> None:
 
 
 @pytest.mark.parametrize("since", ["x", "seg-x:5", "seg-x:²", "a:b:c", ":", "seg:" + "9" * 99])
-def test_a_cursor_that_is_none_of_ours_means_load_anew(web, since: str) -> None:
+def test_an_unknown_cursor_resets_the_page(web, since: str) -> None:
     web.feed.tell("status")
     found = web.get("/api/changes", since=since)
     assert found["reset"] is True
@@ -177,7 +177,7 @@ def test_the_first_change_of_a_fresh_folder_is_not_missed(web) -> None:
     assert texts(changes_after(web, since)) == ["first"]
 
 
-def test_nothing_is_lost_or_doubled_when_the_log_moves_on(
+def test_nothing_is_lost_or_doubled_when_the_event_log_rotates(
     web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log, "SEGMENT_BYTES", 2000)
@@ -196,7 +196,7 @@ def test_nothing_is_lost_or_doubled_when_the_log_moves_on(
     assert got == sent
 
 
-def test_after_a_very_long_absence_the_page_loads_anew(web) -> None:
+def test_too_many_missed_events_reset_the_page(web) -> None:
     web.feed.tell("status")
     since = cursor(web)
     for number in range(feed_module.MAX_EVENTS + 1):
@@ -223,7 +223,7 @@ def test_a_stream_goes_on_from_the_snapshot(web) -> None:
     stream.close()
 
 
-def test_a_stream_begins_with_the_status_and_tells_when_the_consumer_dies(web) -> None:
+def test_a_stream_starts_with_the_status_and_reports_a_dead_consumer(web) -> None:
     web.beat()
     stream = open_stream(web)
     assert stream.take(1, status=True)[0]["status"]["consumer"] == "ok"
@@ -269,7 +269,7 @@ def test_a_change_wakes_a_stream_that_sleeps(web, monkeypatch: pytest.MonkeyPatc
     stream.close()
 
 
-def test_the_seventeenth_stream_is_refused_and_a_place_is_given_back(web) -> None:
+def test_the_seventeenth_stream_is_refused_until_another_closes(web) -> None:
     streams = [open_stream(web) for _ in range(16)]
     assert [stream.status for stream in streams] == [200] * 16
     response = web.ask("GET", "/api/events")
@@ -285,7 +285,7 @@ def test_the_seventeenth_stream_is_refused_and_a_place_is_given_back(web) -> Non
     assert len(web.site.feed._slots) == 0
 
 
-def test_a_tab_that_comes_back_takes_its_own_place(web) -> None:
+def test_a_reconnecting_tab_replaces_its_stream(web) -> None:
     old = open_stream(web, tab="tab-1")
     new = open_stream(web, tab="tab-1")
     other = open_stream(web, tab="tab-2")
@@ -306,7 +306,7 @@ def test_a_stream_ends_after_ten_minutes(web) -> None:
     assert len(web.site.feed._slots) == 0
 
 
-def test_a_stream_that_has_nothing_to_say_beats(web) -> None:
+def test_an_idle_stream_sends_keepalives(web) -> None:
     stream = open_stream(web)
     stream.take(1, status=True)
     web.clock.advance(15)
@@ -334,7 +334,7 @@ def test_a_stream_ends_with_its_token(make_web) -> None:
     stream.close()
 
 
-def test_stopping_ends_every_stream_at_once_and_lets_none_in(web) -> None:
+def test_stopping_ends_every_stream_and_refuses_new_ones(web) -> None:
     streams = [open_stream(web) for _ in range(3)]
     for stream in streams:
         stream.take(1, status=True)
@@ -345,7 +345,7 @@ def test_stopping_ends_every_stream_at_once_and_lets_none_in(web) -> None:
         web.site.feed.enter(None)
 
 
-def test_a_disk_that_does_not_answer_only_delays(make_web, monkeypatch) -> None:
+def test_a_stream_survives_read_errors(make_web, monkeypatch) -> None:
     web = make_web()
     web.feed.tell("status")
     stream = open_stream(web, since=cursor(web))

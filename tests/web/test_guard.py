@@ -201,7 +201,7 @@ def bad_logins(web) -> dict[str, dict[str, str]]:
     }
 
 
-def test_every_closed_route_refuses_who_is_not_logged_in(make_web) -> None:
+def test_every_closed_route_requires_a_login(make_web) -> None:
     web = make_web(web={"failed_logins_per_minute": 10**6})
     logins = bad_logins(web)
     before = web.contents()
@@ -234,7 +234,7 @@ def test_every_route_refuses_a_method_it_has_not(web, method: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/nothing", "/api/", "/api/tasks/a/b/c", "/api"])
-def test_what_the_api_has_not_is_told_only_to_who_is_logged_in(web, path: str) -> None:
+def test_an_unknown_route_is_404_only_with_a_login(web, path: str) -> None:
     outside = web.ask("GET", path, login=False)
     assert outside.status_code == (401 if path.startswith("/api/") else 404)
     assert web.ask("GET", path).status_code == 404
@@ -243,7 +243,7 @@ def test_what_the_api_has_not_is_told_only_to_who_is_logged_in(web, path: str) -
 @pytest.mark.parametrize(
     "path", ["/static/x", "/assets/x/../../secrets/token", "//api/status", "////"]
 )
-def test_there_are_no_other_doors(web, path: str) -> None:
+def test_paths_outside_the_routes_are_404(web, path: str) -> None:
     assert web.ask("GET", path).status_code == 404
 
 
@@ -260,7 +260,7 @@ def test_loopback_names_are_answered(web, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["LocalHost:8787", "[::1]:8787", "localhost"])
-def test_the_page_is_kept_to_the_address_where_no_other_program_may_listen(web, host: str) -> None:
+def test_the_page_redirects_to_127_0_0_1(web, host: str) -> None:
     """A browser takes `[::1]` for `localhost` first, and whoever listens there for our page."""
     port = host.lower().removeprefix("[::1]").removeprefix("localhost")
     page = web.ask("GET", "/", host=host, login=False)
@@ -276,7 +276,7 @@ def test_the_operators_names_are_answered(make_web) -> None:
 
 
 @pytest.mark.parametrize("host", ["*", "*.lan", ".lan", "a b", "http://a", "", "a/b", "ü.de"])
-def test_what_is_no_host_name_is_no_setting(host: str) -> None:
+def test_an_invalid_host_name_is_refused(host: str) -> None:
     with pytest.raises(BadSettings, match="expected host names"):
         allowed_hosts([host])
 

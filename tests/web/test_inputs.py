@@ -82,7 +82,7 @@ def test_a_message_is_in_the_inbox_before_it_is_acknowledged(web) -> None:
     )
 
 
-def test_what_was_acknowledged_survives_a_power_cut(web) -> None:
+def test_an_acknowledged_message_survives_a_power_cut(web) -> None:
     web.ask("POST", "/api/input", GOOD_INPUT)
     images = list(web.disk.after_power_loss())
     assert images
@@ -108,7 +108,9 @@ def test_sent_again_after_it_was_answered_it_is_still_one_message(web) -> None:
 
 
 @pytest.mark.parametrize("left", [b"", b'{"id":"other"}\n', None])
-def test_what_a_restored_transcript_does_not_have_is_taken_again(web, left: bytes | None) -> None:
+def test_a_message_missing_from_a_restored_transcript_is_accepted_again(
+    web, left: bytes | None
+) -> None:
     web.ask("POST", "/api/input", GOOD_INPUT)
     item = unanswered(web.files)[0]
     message = Message(id=item.id, role="user", text=item.text, created_at=item.created_at)
@@ -151,7 +153,7 @@ def test_another_text_under_a_known_id_is_refused(web, other: dict[str, str], wh
 
 
 @pytest.mark.parametrize("pages", [1, 2])
-def test_of_many_texts_at_once_under_one_id_one_is_taken(
+def test_of_concurrent_messages_with_one_id_one_is_accepted(
     make_web, monkeypatch: pytest.MonkeyPatch, pages: int
 ) -> None:
     web = other = make_web(web={"inputs_per_minute": 1000})
@@ -175,7 +177,7 @@ def test_of_many_texts_at_once_under_one_id_one_is_taken(
     assert sorted(codes.values()) == [202] + [409] * 19
 
 
-def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(
+def test_a_message_answered_while_its_repeat_is_checked_is_not_accepted_twice(
     make_web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = make_web()
@@ -205,7 +207,7 @@ def test_a_message_answered_while_its_repeat_is_looked_at_is_not_taken_again(
     assert sum(step.operation == "create" and "inbox" in step.path for step in web.disk.log) == 1
 
 
-def test_a_zone_this_machine_does_not_know_costs_no_message(web) -> None:
+def test_a_message_with_an_unknown_time_zone_is_accepted(web) -> None:
     web.ask("POST", "/api/input", GOOD_INPUT | {"timezone": "Mars/Olympus"})
     assert unanswered(web.files)[0].timezone is None
 
@@ -322,7 +324,7 @@ def test_commands_are_taken_from_this_machine_unless_allowed(
     ("is_local", "allow", "remote"),
     [(True, False, False), (False, False, True), (False, True, False)],
 )
-def test_an_input_tells_whether_commands_were_off_where_it_came_by(
+def test_an_input_records_whether_commands_were_allowed(
     make_web, is_local: bool, allow: bool, remote: bool
 ) -> None:
     web = make_web(is_local=is_local, web={"allow_commands": allow})
@@ -399,7 +401,7 @@ def test_the_outcome_is_waited_for_while_the_consumer_lives(web) -> None:
 
 
 @pytest.mark.parametrize("address", ORDERS)
-def test_there_is_no_order_for_what_is_not_there(web, address: str) -> None:
+def test_a_command_for_an_unknown_target_is_404(web, address: str) -> None:
     method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
     assert web.ask(method, address, {}).status_code == 404
     assert web.files.names(paths.COMMANDS) == []
@@ -445,7 +447,7 @@ WITH_A_BODY = [
 
 @pytest.mark.parametrize("address", WITH_A_BODY)
 @pytest.mark.parametrize("name", NOT_JSON)
-def test_what_is_no_json_object_is_malformed(web, address: str, name: str) -> None:
+def test_a_body_that_is_no_json_object_is_400(web, address: str, name: str) -> None:
     response = web.ask("POST", address, data=NOT_JSON[name])
     assert response.status_code == 400
     error_of(response)
@@ -657,7 +659,7 @@ def test_a_query_names_each_thing_once(web) -> None:
     "address",
     ["/api/tasks/{}", "/api/tasks/{}/output", "/api/triggers/{}", "/api/traces/{}"],
 )
-def test_an_address_that_is_no_id_touches_no_file(web, address: str, id_: str) -> None:
+def test_an_invalid_id_in_a_path_is_refused(web, address: str, id_: str) -> None:
     response = web.ask("GET", address.format(id_))
     assert response.status_code in (404, 422)
     error_of(response)
@@ -684,7 +686,7 @@ def test_the_largest_text_is_taken(web, letter: str) -> None:
     ids=["ENOSPC", "EDQUOT", "EIO", "EROFS", "EMFILE", "EACCES"],
 )
 @pytest.mark.parametrize("address", ["/api/input", "/api/answer", "/api/tasks", "/api/triggers"])
-def test_a_disk_that_can_not_take_it_is_told_and_nothing_is_there(
+def test_a_failing_disk_is_reported_and_nothing_is_written(
     web, address: str, number: int, code: int
 ) -> None:
     open_question(web)
@@ -705,7 +707,9 @@ def test_a_disk_that_can_not_take_it_is_told_and_nothing_is_there(
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_whichever_step_fails_what_is_not_acknowledged_can_be_sent_again(web, number: int) -> None:
+def test_an_unacknowledged_message_can_be_sent_again_whichever_write_failed(
+    web, number: int
+) -> None:
     begun = len(web.disk.log)
     web.disk.fail = lambda at, _step: OSError(28, "full") if at == begun + number else None
     first = web.ask("POST", "/api/input", GOOD_INPUT)
@@ -716,7 +720,7 @@ def test_whichever_step_fails_what_is_not_acknowledged_can_be_sent_again(web, nu
     assert len(unanswered(web.files)) == 1
 
 
-def test_a_fault_of_ours_is_logged_and_told_plainly(make_web) -> None:
+def test_an_internal_error_is_logged_and_reported_without_details(make_web) -> None:
     web = make_web()
 
     def broken() -> None:

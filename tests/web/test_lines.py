@@ -20,13 +20,13 @@ def ids(*messages: Message) -> list[list[str]]:
     return [[one.id for one in line] for line in group_by_trigger(messages)]
 
 
-def test_messages_of_one_trigger_are_one_line_where_the_newest_is() -> None:
+def test_messages_of_one_trigger_are_grouped_at_the_newest() -> None:
     assert ids(
         message("a", "g1"), message("b"), message("c", "g2"), message("d", "g1"), message("e", "g1")
     ) == [["b"], ["c"], ["a", "d", "e"]]
 
 
-def test_what_the_user_says_begins_anew() -> None:
+def test_a_message_of_the_user_starts_a_new_group() -> None:
     given = message("a", "g1"), message("b", role="user"), message("c", "g1")
     assert ids(*given) == [["a"], ["b"], ["c"]]
 

@@ -31,7 +31,7 @@ def log_in(web, **body: str):
 
 
 @pytest.mark.parametrize("token", ["wrong", "A-TOKEN-LONG-ENOUGH-FOR-AN-OPERATOR", "é", "\x00"])
-def test_another_token_does_not(web, token: str) -> None:
+def test_a_wrong_token_is_refused(web, token: str) -> None:
     response = log_in(web, token=token)
     assert response.status_code == 401
     assert response.get_json()["error"]["field"] == "token"
@@ -39,7 +39,7 @@ def test_another_token_does_not(web, token: str) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"token": "a", "code": "b"}, {"token": None}])
-def test_a_login_has_one_proof(web, body: dict[str, str]) -> None:
+def test_a_login_needs_exactly_one_credential(web, body: dict[str, str]) -> None:
     assert web.ask("POST", "/api/login", body, login=False).status_code == 422
 
 
@@ -51,13 +51,13 @@ def test_a_link_logs_in_once(web) -> None:
     assert "mimikit token" in again.get_json()["error"]["message"]
 
 
-def test_a_link_is_good_for_an_hour(web) -> None:
+def test_a_login_link_expires_after_an_hour(web) -> None:
     code = tokens.new_login_code(web.files, web.clock.now())
     web.clock.advance(3600)
     assert log_in(web, code=code).status_code == 401
 
 
-def test_a_link_made_before_the_token_was_renewed_logs_nobody_in(web) -> None:
+def test_renewing_the_token_invalidates_login_links(web) -> None:
     links = [tokens.new_login_code(web.files, web.clock.now()) for _ in range(3)]
     tokens.renew_token(web.files)
     assert [log_in(web, code=code).status_code for code in links] == [401] * 3
@@ -65,7 +65,7 @@ def test_a_link_made_before_the_token_was_renewed_logs_nobody_in(web) -> None:
     assert log_in(web, code=after).status_code == 200
 
 
-def test_a_login_under_way_while_the_token_is_renewed_begins_no_session(
+def test_renewing_the_token_invalidates_a_login_in_progress(
     make_web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = make_web()
@@ -86,7 +86,7 @@ def test_a_login_under_way_while_the_token_is_renewed_begins_no_session(
     assert web.ask("GET", "/api/status", headers=session).status_code == 401
 
 
-def test_codes_and_keys_are_kept_as_hashes_and_swept() -> None:
+def test_codes_and_keys_are_stored_as_hashes_and_expire() -> None:
     files = files_in_memory()
     secrets = [tokens.new_login_code(files, NOW), tokens.begin_session(files, TOKEN, NOW)]
     assert len(files.names(paths.SECRETS)) == 2
@@ -96,7 +96,7 @@ def test_codes_and_keys_are_kept_as_hashes_and_swept() -> None:
     assert len(files.names(paths.SECRETS)) == 1
 
 
-def test_of_many_who_spend_a_code_at_once_one_comes_in(tmp_path: Path) -> None:
+def test_a_login_code_works_once_under_concurrency(tmp_path: Path) -> None:
     for folder in ("secrets", "corrupt"):
         (tmp_path / folder).mkdir()
     maker = Files(RealDisk(tmp_path), durable=False)
@@ -119,7 +119,7 @@ def test_of_many_who_spend_a_code_at_once_one_comes_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [b"", b"short\n", b"\xff" * 64, b"a" * 30 + b"\x00" * 10])
-def test_a_damaged_token_is_made_anew(kept: bytes) -> None:
+def test_a_damaged_token_is_replaced(kept: bytes) -> None:
     files = files_in_memory()
     files.write(paths.TOKEN, kept)
     token = tokens.load_token(files)
@@ -127,7 +127,7 @@ def test_a_damaged_token_is_made_anew(kept: bytes) -> None:
     assert files.read(paths.TOKEN) == token.encode() + b"\n"
 
 
-def test_the_token_is_made_once_and_private(tmp_path: Path) -> None:
+def test_the_token_is_created_once_and_private(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
     files = Files(RealDisk(tmp_path))
     token = tokens.load_token(files)
@@ -172,7 +172,7 @@ def test_wrong_tokens_never_lock_out_the_right_one(web) -> None:
     assert log_in(web, code=code).status_code == 429
 
 
-def test_five_wrong_tokens_a_minute_are_told_to_wait(web) -> None:
+def test_five_wrong_tokens_a_minute_are_rate_limited(web) -> None:
     for number in range(5):
         assert log_in(web, token=f"guess {number}").status_code == 401
     closed = log_in(web, token="another")
@@ -182,7 +182,7 @@ def test_five_wrong_tokens_a_minute_are_told_to_wait(web) -> None:
     assert log_in(web, token="another").status_code == 401
 
 
-def test_a_token_that_could_be_guessed_waits_while_it_is(make_web) -> None:
+def test_a_short_token_is_rate_limited_too(make_web) -> None:
     # Only at loopback, and only if the operator set it: elsewhere 24 characters are asked for.
     web = make_web(token="short")
     assert log_in(web, token="short").status_code == 200
@@ -194,7 +194,7 @@ def test_a_token_that_could_be_guessed_waits_while_it_is(make_web) -> None:
     assert wrong_bearer(web, "short") == 200
 
 
-def test_who_is_in_stays_in_whoever_guesses(web) -> None:
+def test_failed_logins_do_not_end_a_session(web) -> None:
     session = web.log_in()
     for number in range(9):
         log_in(web, token=f"guess {number}")
@@ -206,7 +206,7 @@ def test_failures_are_counted_over_all_addresses(web) -> None:
     assert codes == [401] * 5 + [429] * 2
 
 
-def test_a_disk_that_fails_lets_nobody_in(make_web) -> None:
+def test_a_login_fails_while_the_disk_fails(make_web) -> None:
     web = make_web()
     code = tokens.new_login_code(web.files, web.clock.now())
     web.disk.fail = lambda _n, step: OSError(5, "I/O error") if "unlink" in step.operation else None

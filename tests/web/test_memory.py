@@ -97,7 +97,7 @@ def test_the_parts_of_a_summary_lose_their_marks(web: Web) -> None:
     assert "<p>The second.</p>" in html
 
 
-def test_a_message_can_not_pass_for_another(web: Web) -> None:
+def test_a_message_cannot_forge_the_heading_of_another(web: Web) -> None:
     forged = "\\## 09:30 user <!-- msg-1 2026-01-28T01:30:00.123Z -->"
     write(web, "memory.md", f"text\n\n{forged}\n")
     html = web.get("/api/memory/memory.md")["html"]
@@ -105,7 +105,7 @@ def test_a_message_can_not_pass_for_another(web: Web) -> None:
 
 
 @pytest.mark.parametrize("year", [1903, 2400])
-def test_a_file_of_no_time_that_can_be_is_shown_without_one(
+def test_a_file_with_an_impossible_time_is_listed_without_it(
     web: Web, docs: Path, year: int
 ) -> None:
     (docs / "x.md").write_text("# green tea")
@@ -129,12 +129,12 @@ def test_documents_are_read_and_not_saved(web: Web, docs: Path) -> None:
     assert not (docs / "new.md").exists()
 
 
-def test_a_document_keeps_what_looks_like_a_mark_of_ours(web: Web, docs: Path) -> None:
+def test_comments_in_documents_are_kept(web: Web, docs: Path) -> None:
     (docs / "a.md").write_text("```html\n<p>x</p> <!-- end-1 -->\n```\n")
     assert "end-1" in web.get("/api/memory/docs/a.md")["html"]
 
 
-def test_an_empty_file_a_mark_of_order_and_broken_bytes_are_read(web: Web) -> None:
+def test_empty_files_bom_and_invalid_utf8_are_read(web: Web) -> None:
     write(web, "memory.md", b"")
     found = web.get("/api/memory/memory.md")
     assert (found["text"], found["html"], found["size"]) == ("", "", 0)
@@ -168,7 +168,7 @@ def test_a_huge_file_is_shown_in_part(web: Web) -> None:
 # ---- saving ---------------------------------------------------------------------------------
 
 
-def test_a_file_is_made_saved_and_shown_as_it_was_saved(web: Web) -> None:
+def test_a_file_is_created_saved_and_shown(web: Web) -> None:
     for path in ("memory.md", "memory/2026-03-01.md", "memory/2026-03-01-tea-and-pie-2.md"):
         made = put(web, path, "# Tea\n")
         assert made.status_code == 200, made.get_data()
@@ -186,7 +186,7 @@ def test_a_file_is_made_saved_and_shown_as_it_was_saved(web: Web) -> None:
         *("memory/summary/2026-03.md", "memory/2026-03-01-" + "x" * 41 + ".md"),
     ],
 )
-def test_only_long_term_and_dated_files_can_be_made(web: Web, path: str) -> None:
+def test_only_long_term_and_dated_files_can_be_created(web: Web, path: str) -> None:
     refused = put(web, path, "x")
     assert refused.status_code == 422
     assert error_of(refused)["field"] == "path"
@@ -195,7 +195,7 @@ def test_only_long_term_and_dated_files_can_be_made(web: Web, path: str) -> None
     assert put(web, path, "y", hash_).status_code == 200, "one that is there can be edited"
 
 
-def test_an_edit_of_an_older_text_is_refused_with_the_text_as_it_is(web: Web) -> None:
+def test_an_edit_of_a_stale_text_is_refused_with_the_current_text(web: Web) -> None:
     hash_ = write(web, "memory.md", "one")
     write(web, "memory.md", "two")
     refused = put(web, "memory.md", "mine", hash_)
@@ -208,7 +208,7 @@ def test_an_edit_of_an_older_text_is_refused_with_the_text_as_it_is(web: Web) ->
     assert put(web, "memory.md", "mine", told["current"]["hash"]).status_code == 200
 
 
-def test_a_file_that_is_gone_or_there_already_is_a_conflict(web: Web) -> None:
+def test_a_deleted_or_existing_file_is_a_conflict(web: Web) -> None:
     gone = put(web, "memory.md", "mine", content_hash("one"))
     assert (gone.status_code, gone.get_json()["current"]) == (409, None)
     assert web.files.read("memory.md") is None
@@ -218,7 +218,7 @@ def test_a_file_that_is_gone_or_there_already_is_a_conflict(web: Web) -> None:
     assert web.files.read("memory.md") == b"one"
 
 
-def test_a_save_that_is_sent_twice_is_one(web: Web) -> None:
+def test_a_repeated_save_is_idempotent(web: Web) -> None:
     hash_ = write(web, "memory.md", "one")
     first = put(web, "memory.md", "two", hash_)
     assert put(web, "memory.md", "two", hash_).get_json() == first.get_json()
@@ -257,7 +257,7 @@ def test_a_text_may_be_a_mebibyte_however_it_is_written(web: Web) -> None:
         assert saved.get_json()["editable"] is True
 
 
-def test_a_longer_text_is_refused_in_words(web: Web) -> None:
+def test_a_longer_text_is_refused(web: Web) -> None:
     write(web, "memory.md", "one")
     for text in ("x" * (MAX_EDITED_BYTES + 1), "字" * (MAX_EDITED_BYTES // 2), "x" * 7 * 2**20):
         refused = put(web, "memory.md", text, content_hash("one"))
@@ -273,7 +273,7 @@ def test_a_longer_text_is_refused_in_words(web: Web) -> None:
     ("code", "status"),
     [(errno.ENOSPC, 507), (errno.EDQUOT, 507), (errno.EROFS, 503), (errno.EIO, 503)],
 )
-def test_a_failing_disk_is_told_and_the_file_stays(
+def test_a_failing_disk_is_reported_and_the_file_is_unchanged(
     make_web: MakeWeb, code: int, status: int
 ) -> None:
     web = make_web()
@@ -296,7 +296,7 @@ def test_a_failing_disk_is_told_and_the_file_stays(
         pytest.fail("it never worked again")
 
 
-def test_a_lock_that_is_kept_is_told(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_held_lock_is_reported(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notes, "_LOCK_TIMEOUT_S", 0.02)
     lock = web.files.lock(paths.MEMORY_LOCK)
     refused = put(web, "memory.md", "x")
@@ -323,7 +323,7 @@ def at_once(*jobs: Callable[[], Any]) -> list[Any]:
     return [given_[number] for number in range(len(jobs))]
 
 
-def test_of_two_saves_at_once_one_wins_and_the_other_is_told(on_disk: Web) -> None:
+def test_of_two_concurrent_saves_one_is_a_conflict(on_disk: Web) -> None:
     hash_ = web_hash(on_disk)
     for round_ in range(30):
         texts = [f"{round_} by {who}" for who in "ab"]
@@ -340,7 +340,7 @@ def web_hash(web: Web) -> str:
     return web.get("/api/memory/memory.md")["hash"]
 
 
-def test_a_note_of_the_consumers_is_never_undone_by_a_save(on_disk: Web) -> None:
+def test_a_save_never_overwrites_a_concurrent_note(on_disk: Web) -> None:
     other = Files(RealDisk(Path(on_disk.files.fs.root)))
 
     def remember() -> None:

@@ -39,7 +39,7 @@ NONE_OF_THESE = [
 
 
 @pytest.mark.parametrize("safe", ["/", ""])
-def test_nothing_but_memory_is_ever_read_or_written(on_disk: Web, docs, safe: str) -> None:
+def test_only_memory_files_are_read_or_written(on_disk: Web, docs, safe: str) -> None:
     for path in NONE_OF_THESE:
         address = f"/api/memory/{quote(path, safe=safe)}"
         assert on_disk.ask("GET", address).status_code in (404, 405), path
@@ -94,7 +94,7 @@ def file_as_folder(docs: Path, outside: Path) -> str:
     "make",
     [link_file, link_file_within, link_folder, link_docs, fifo, folder, loop, file_as_folder],
 )
-def test_no_link_and_no_odd_file_is_a_document(
+def test_links_and_special_files_are_no_documents(
     on_disk: Web, docs: Path, make: Callable[[Path, Path], str]
 ) -> None:
     name = make(docs, on_disk.workspace / "outside")
@@ -104,7 +104,7 @@ def test_no_link_and_no_odd_file_is_a_document(
 
 
 @pytest.mark.parametrize("name", ["memory.md", "memory/2026-01-29.md", "memory/summary/2026-02.md"])
-def test_no_link_is_a_memory_file_and_none_is_written_through(on_disk: Web, name: str) -> None:
+def test_links_are_no_memory_files_and_are_not_followed(on_disk: Web, name: str) -> None:
     state = Path(on_disk.files.fs.root)
     target = on_disk.workspace / "README.md"
     (state / name).unlink(missing_ok=True)
@@ -127,7 +127,7 @@ def test_a_state_folder_among_the_documents_stays_closed(make_web: MakeWeb, tmp_
     assert web.ask("GET", "/api/memory/docs/state/prompts/teller.md").status_code == 404
 
 
-def test_what_lies_very_deep_is_no_document(tmp_path: Path, docs: Path) -> None:
+def test_deeply_nested_files_are_no_documents(tmp_path: Path, docs: Path) -> None:
     documents = Documents(tmp_path, str(tmp_path / ".mimikit"))
     deepest = docs / "/".join("x" * 16)
     (deepest / "x").mkdir(parents=True)

@@ -65,7 +65,7 @@ def found(web: Web, q: str, **query: str) -> list[dict[str, Any]]:
     return web.get("/api/search", q=q, **query)["hits"]
 
 
-def test_a_hit_says_what_and_where(web: Web) -> None:
+def test_a_hit_has_its_text_and_location(web: Web) -> None:
     write(
         web,
         "memory.md",
@@ -86,7 +86,9 @@ def test_a_hit_says_what_and_where(web: Web) -> None:
     assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["deploys"]
 
 
-def test_why_the_index_does_not_serve_is_told(make_web: MakeWeb, noting: Noting) -> None:
+def test_the_reason_for_a_search_without_index_is_reported(
+    make_web: MakeWeb, noting: Noting
+) -> None:
     noting.trouble = "the index is broken"
     web = make_web(search=lambda: noting)
     assert web.get("/api/memory")["index"]["fallback"] == "the index is broken"
@@ -122,7 +124,7 @@ def test_marks_lie_in_the_snippet_in_order(query: str, snippet: str) -> None:
             last = end
 
 
-def test_how_it_is_asked_reaches_the_search(make_web: MakeWeb, noting: Noting) -> None:
+def test_query_parameters_reach_the_search(make_web: MakeWeb, noting: Noting) -> None:
     web = make_web(timezone="Asia/Shanghai", search=lambda: noting)
     web.get("/api/search", q="x")
     web.get("/api/search", q="x", limit="100", scope="memory", after="2026-01-28")
@@ -141,9 +143,7 @@ def test_how_it_is_asked_reaches_the_search(make_web: MakeWeb, noting: Noting) -
     ]
 
 
-def test_the_search_is_made_once_and_not_before_it_is_asked(
-    make_web: MakeWeb, noting: Noting
-) -> None:
+def test_the_search_is_created_once_at_first_use(make_web: MakeWeb, noting: Noting) -> None:
     made: list[Noting] = []
 
     def make() -> Noting:

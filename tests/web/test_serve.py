@@ -187,7 +187,7 @@ def listening(server: Server) -> set[tuple[str, int]]:
     }
 
 
-def test_what_the_environment_says_of_gunicorn_does_not_count(serve: Serve) -> None:
+def test_gunicorn_variables_of_the_environment_are_ignored(serve: Serve) -> None:
     env = {
         "PORT": "5999",
         "WEB_CONCURRENCY": "4",
@@ -210,7 +210,7 @@ def test_its_files_are_private(serve: Serve) -> None:
     assert modes == {0o600}
 
 
-def test_a_port_in_use_is_one_clear_line(serve: Serve, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_line(serve: Serve, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -238,7 +238,7 @@ def test_an_address_that_this_machine_does_not_have_is_a_bad_setting(host: str) 
 @pytest.mark.parametrize(
     ("given", "variable", "port"), [(None, "", 8787), (None, "5000", 5000), (0, "5000", 0)]
 )
-def test_the_port_is_the_given_one_or_the_environments(
+def test_the_port_comes_from_the_option_or_the_environment(
     monkeypatch: pytest.MonkeyPatch, given: int | None, variable: str, port: int
 ) -> None:
     monkeypatch.setenv("PORT", variable)
@@ -246,7 +246,7 @@ def test_the_port_is_the_given_one_or_the_environments(
 
 
 @pytest.mark.parametrize("variable", ["x", "-1", "65536", "8080/tcp", "0x10", "８０"])
-def test_a_port_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_an_invalid_port_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv("PORT", variable)
     with pytest.raises(BadSettings, match="PORT: expected a number"):
         serving.chosen_port(None, Settings())
@@ -266,7 +266,7 @@ def test_a_port_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, variabl
         ("::1", "", [], None),
     ],
 )
-def test_others_are_let_in_only_with_a_token_and_names(
+def test_a_public_address_needs_a_token_and_host_names(
     monkeypatch: pytest.MonkeyPatch, host: str, token: str, hosts: list[str], missing: str | None
 ) -> None:
     monkeypatch.setenv("MIMIKIT_TOKEN", token)
@@ -282,7 +282,7 @@ def test_others_are_let_in_only_with_a_token_and_names(
         bound.socket.close()
 
 
-def test_it_does_not_start_where_others_reach_it_unprepared(tmp_path: Path) -> None:
+def test_a_public_address_without_token_is_refused_at_start(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
     address = ["0.0.0.0", "0"]  # noqa: S104 - refused is what is tested
@@ -296,7 +296,7 @@ def test_it_does_not_start_where_others_reach_it_unprepared(tmp_path: Path) -> N
     assert not (state / paths.SECRETS).exists()
 
 
-def test_another_page_does_not_speak_for_one_that_others_reach(serve: Serve) -> None:
+def test_a_local_page_does_not_allow_commands_of_a_public_one(serve: Serve) -> None:
     open_env = {"MIMIKIT_TOKEN": LONG, "MIMIKIT_WEB__HOSTS": '["a.lan"]'}
     abroad = serve(host="0.0.0.0", env=open_env)  # noqa: S104 - the case in question
     home = serve()

@@ -77,7 +77,7 @@ def test_an_empty_folder_makes_a_whole_snapshot(web) -> None:
     assert found["messages"] == found["tasks"] == found["triggers"] == found["inbox"] == []
 
 
-def test_messages_come_with_html_but_for_the_users(web) -> None:
+def test_messages_except_the_users_have_html(web) -> None:
     say(web, "**hi** <b>", "user")
     say(web, "**hi** <b>", usage=Usage(input_tokens=5, output_tokens=2), engine="x")
     say(web, "_told_", "system", task_ids=["task-1"])
@@ -104,7 +104,7 @@ def test_older_messages_come_in_pages_without_gap_or_double(web) -> None:
     assert texts == [str(number) for number in range(130)]
 
 
-def test_the_inbox_lies_over_the_messages(web) -> None:
+def test_the_inbox_has_queued_and_answering_items_without_known_messages(web) -> None:
     kinds: dict[str, Any] = {"msg-a": "user_input", "res-task-1": "task_result", "msg-b": "answer"}
     for id_, kind in kinds.items():
         inbox.put(web.files, InboxItem(id=id_, kind=kind, text=id_, created_at=START))
@@ -221,7 +221,7 @@ def test_healthz_needs_no_login_and_says_little(web, facts: dict[str, Any], code
     assert response.get_json()["ok"] == (code == 200)
 
 
-def test_what_waits_for_a_mind_is_shown_and_another_may_be_used(web) -> None:
+def test_a_waiting_engine_is_shown_and_another_can_be_chosen(web) -> None:
     mind = EngineStatus(
         engine="codex",
         state="waiting",
@@ -243,7 +243,7 @@ def test_what_waits_for_a_mind_is_shown_and_another_may_be_used(web) -> None:
 
 
 @pytest.mark.parametrize("body", [{"id": "cmd-2", "engine": "codex"}, {"id": "cmd-2"}])
-def test_what_waits_for_a_mind_may_have_it_tried_now(web, body: dict[str, str]) -> None:
+def test_a_waiting_engine_can_be_retried_now(web, body: dict[str, str]) -> None:
     answer = web.ask("POST", "/api/engines/try", body)
     assert (answer.status_code, answer.get_json()) == (202, {"command": "cmd-2"})
     command = web.files.load(paths.command("cmd-2"), Command)
@@ -252,7 +252,7 @@ def test_what_waits_for_a_mind_may_have_it_tried_now(web, body: dict[str, str]) 
         assert web.ask("POST", "/api/engines/try", odd).status_code in (400, 422)
 
 
-def test_live_runs_are_seats(web) -> None:
+def test_live_runs_are_counted_by_role(web) -> None:
     runs = [
         live_run("turn-1", "teller", headline="thinking"),
         live_run("task-1", "planner"),
@@ -278,7 +278,7 @@ def test_live_runs_are_seats(web) -> None:
     assert (found["engines"]["teller"]["engine"], found["paused"]) == ("builtin", True)
 
 
-def test_of_a_dead_consumer_nothing_counts_as_live(web) -> None:
+def test_live_runs_of_a_dead_consumer_are_ignored(web) -> None:
     web.beat(live=[live_run("turn-1", "teller")], queued={"worker": 9}, paused=False)
     put(web, "task-1")
     web.files.save(paths.RUNTIME, RuntimeState(paused=True))
@@ -291,7 +291,7 @@ def test_of_a_dead_consumer_nothing_counts_as_live(web) -> None:
     assert found["paused"] is True
 
 
-def test_what_was_put_aside_as_broken_is_counted(web) -> None:
+def test_quarantined_files_are_counted(web) -> None:
     web.files.write(paths.inbox("msg-1"), b"{")
     web.files.quarantine(paths.inbox("msg-1"), "no JSON")
     assert web.get("/api/status")["quarantined"] == 1
@@ -327,7 +327,7 @@ def test_a_running_task_began_when_its_output_did(web) -> None:
 
 
 @pytest.mark.parametrize("at", [None, 5, "soon", "2026-03-01T12:00:01"])
-def test_an_odd_line_of_output_breaks_nothing(web, at: object) -> None:
+def test_an_invalid_line_of_output_is_tolerated(web, at: object) -> None:
     put(web, "task-b")
     web.files.move(paths.queued("worker", "task-b"), paths.running("worker", "task-b"))
     web.files.append(paths.run_output("task-b"), {"at": at, "type": 7, "text": ["x"]})
@@ -352,14 +352,14 @@ def test_one_task_with_its_result_events_and_trace(web) -> None:
     assert [t["id"] for t in found["trace"]] == ["task-1", "task-2"]
 
 
-def test_a_commands_output_is_no_markdown(web) -> None:
+def test_the_output_of_a_command_is_not_rendered(web) -> None:
     end(web, put(web, "task-1", profile="command"), text="\x1b[31m# not a title\x1b[0m")
     result = web.get("/api/tasks/task-1")["result"]
     assert result["html"] is None
     assert result["text"] == "# not a title"
 
 
-def test_a_failure_says_why(web) -> None:
+def test_a_failed_task_has_its_reason(web) -> None:
     facts: dict[str, Any] = {"error": "it broke", "failure_reason": "timeout", "result": {}}
     end(web, put(web, "task-1"), "failed", **facts)
     found = web.get("/api/tasks/task-1")
@@ -367,7 +367,7 @@ def test_a_failure_says_why(web) -> None:
     assert found["result"]["text"] == "it broke"
 
 
-def test_a_plan_that_waits_for_its_answer_says_so(web) -> None:
+def test_a_plan_waiting_for_an_answer_is_asking(web) -> None:
     put(web, "task-1", role="planner")
     web.files.move(paths.queued("planner", "task-1"), paths.ended("planner", "task-1"))
     plan = PlanResult(
@@ -472,7 +472,7 @@ def test_output_is_read_on_from_where_it_was_left(web) -> None:
     assert last["ended"] is True
 
 
-def test_long_output_comes_in_parts_and_one_endless_line_is_passed(
+def test_long_output_is_paged_and_a_huge_line_is_skipped(
     web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shown_tasks, "_OUTPUT_PART", 100)
@@ -533,7 +533,7 @@ def test_a_broken_trigger_is_shown_with_its_reason(web, good: dict[str, Any] | N
     assert found["broken"]
 
 
-def test_of_a_trigger_its_user_broke_the_last_good_one_is_shown(web) -> None:
+def test_a_broken_trigger_shows_its_last_valid_definition(web) -> None:
     registry.save_state(web.files, "trig-1", TriggerState(last_good=trigger().to_dict()))
     web.files.write(paths.trigger("trig-1"), b"{")
     (found,) = web.get("/api/triggers")["triggers"]
@@ -581,7 +581,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("path", EVERY_FILE)
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_file_stays_and_the_rest_is_shown(web, path: str, kind: str) -> None:
+def test_a_damaged_file_is_left_alone_and_the_rest_is_shown(web, path: str, kind: str) -> None:
     say(web, "still here")
     put(web, "task-9")
     web.files.write(path, DAMAGE[kind])
@@ -602,7 +602,7 @@ def test_a_damaged_file_stays_and_the_rest_is_shown(web, path: str, kind: str) -
 
 
 @pytest.mark.parametrize("path", EVERY_FILE)
-def test_a_folder_in_a_files_place_breaks_nothing_else(web, path: str) -> None:
+def test_a_folder_instead_of_a_file_breaks_nothing_else(web, path: str) -> None:
     web.disk.make_dir(path)
     web.get("/api/status")
     assert web.ask("GET", "/api/snapshot").status_code == 200

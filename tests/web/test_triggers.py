@@ -84,7 +84,7 @@ def slot(web: Web, trigger_id: str, **facts: Any) -> None:
         ({"condition": cond("file_exists", path="a.md")}, "when a.md exists", []),
     ],
 )
-def test_a_preview_says_in_words_and_times_what_was_meant(
+def test_a_preview_has_a_description_and_the_next_times(
     web, asked: dict[str, Any], english: str, coming: list[str]
 ) -> None:
     before = web.contents()
@@ -99,7 +99,7 @@ def test_a_preview_says_in_words_and_times_what_was_meant(
     assert web.contents() == before
 
 
-def test_plain_words_are_meant_in_the_workspaces_zone_unless_told(make_web) -> None:
+def test_times_are_in_the_zone_of_the_workspace_by_default(make_web) -> None:
     web = make_web(timezone="Asia/Shanghai")
     asked = {"when": "tomorrow 9:00"}
     found = web.ask("POST", "/api/triggers/preview", asked).get_json()
@@ -107,7 +107,7 @@ def test_plain_words_are_meant_in_the_workspaces_zone_unless_told(make_web) -> N
     assert found["schedule"]["timezone"] == "Asia/Shanghai"
 
 
-def test_what_asks_a_model_says_how_often_and_whether_one_is_there(web) -> None:
+def test_a_model_condition_reports_its_cost_and_a_missing_model(web) -> None:
     asked = {"condition": ASK}
     found = web.ask("POST", "/api/triggers/preview", asked).get_json()
     assert found["cooldown"] == 86400
@@ -118,7 +118,7 @@ def test_what_asks_a_model_says_how_often_and_whether_one_is_there(web) -> None:
     assert "no language model is connected" in found["notes"][1]["en"]
 
 
-def test_a_time_that_has_passed_is_pointed_out(web) -> None:
+def test_a_time_in_the_past_is_noted(web) -> None:
     asked = {"schedule": {"runAt": "2026-01-01T00:00:00Z"}}
     found = web.ask("POST", "/api/triggers/preview", asked).get_json()
     assert "it runs at once" in found["notes"][0]["en"]
@@ -148,7 +148,7 @@ def test_a_trigger_is_on_disk_as_asked_before_it_is_acknowledged(web) -> None:
     assert all(image.stat(paths.trigger("trig-9")) is not None for image in images)
 
 
-def test_a_trigger_without_an_id_gets_one_and_its_costs_are_told(web) -> None:
+def test_a_trigger_without_an_id_gets_one_and_its_costs_are_reported(web) -> None:
     answer = web.ask("POST", "/api/triggers", {"prompt": "x", "condition": ASK}).get_json()
     assert web.files.names(paths.TRIGGERS) == [f"{answer['id']}.json"]
     assert "288" in answer["notes"][0]["zh"]
@@ -179,7 +179,7 @@ def test_another_trigger_under_the_same_id_is_a_conflict(web, change: dict[str, 
     assert web.contents() == before
 
 
-def test_many_at_once_with_one_id_are_one_trigger(web) -> None:
+def test_concurrent_requests_with_one_id_create_one_trigger(web) -> None:
     codes: list[int] = []
 
     def send(prompt: str) -> None:
@@ -195,7 +195,7 @@ def test_many_at_once_with_one_id_are_one_trigger(web) -> None:
     assert len(web.files.names(paths.TRIGGERS)) == 1
 
 
-def test_sent_again_after_it_fired_and_went_it_makes_no_second_one(web) -> None:
+def test_a_repeated_request_after_firing_creates_no_second_trigger(web) -> None:
     body = {"id": "trig-9", "prompt": "x", "when": "in 10m"}
     web.ask("POST", "/api/triggers", body)
     web.clock.advance(900)
@@ -242,7 +242,7 @@ def test_commands_are_taken_from_this_machine_unless_allowed(
     assert len(web.files.names(paths.TRIGGERS)) == 2 + (code == 202)
 
 
-def test_a_circle_is_refused_with_the_way(web) -> None:
+def test_a_cycle_is_refused_with_its_path(web) -> None:
     put(web, "task-1")
     for id_, named in (("trig-a", "task-1"), ("trig-b", "trig-a"), ("trig-c", "trig-b")):
         body = {"id": id_, "prompt": "x", "condition": cond("task_done", taskId=named)}
@@ -292,7 +292,7 @@ def test_a_circle_is_refused_with_the_way(web) -> None:
         ({"condition": ASK}, {"condition": ASK}),
     ],
 )  # fmt: skip
-def test_an_edit_is_an_order_with_the_new_fields(
+def test_an_edit_is_a_command_with_the_new_fields(
     make_web, change: dict[str, Any], args: dict[str, Any]
 ) -> None:
     web = make_web(timezone="Etc/UTC")
@@ -318,7 +318,7 @@ def test_a_zone_alone_moves_the_schedule_there(web) -> None:
 
 
 @pytest.mark.parametrize(("more", "once"), [({}, False), ({"once": True}, True)])
-def test_what_ran_once_on_a_condition_goes_on_when_it_gets_a_time(
+def test_once_is_dropped_when_a_condition_becomes_a_schedule(
     web, more: dict[str, Any], once: bool
 ) -> None:
     put(web, "task-1")
@@ -343,9 +343,7 @@ def test_what_ran_once_on_a_condition_goes_on_when_it_gets_a_time(
         ({"title": "x", "id": "../x"}, "id"),
     ],
 )
-def test_an_edit_that_can_not_be_is_no_order(
-    web, change: dict[str, Any], field: str | None
-) -> None:
+def test_an_invalid_edit_creates_no_command(web, change: dict[str, Any], field: str | None) -> None:
     registry.create(web.files, trigger())
     before = web.contents()
     response = web.ask("PATCH", "/api/triggers/trig-1", change)
@@ -353,7 +351,7 @@ def test_an_edit_that_can_not_be_is_no_order(
     assert web.contents() == before
 
 
-def test_what_is_broken_or_not_there_can_not_be_edited(web) -> None:
+def test_a_broken_or_unknown_trigger_cannot_be_edited(web) -> None:
     web.files.write(paths.trigger("trig-1"), b"{")
     broken = web.ask("PATCH", "/api/triggers/trig-1", {"title": "x"})
     assert broken.status_code == 409
@@ -362,7 +360,7 @@ def test_what_is_broken_or_not_there_can_not_be_edited(web) -> None:
     assert web.files.names(paths.COMMANDS) == []
 
 
-def test_a_condition_whose_task_was_forgotten_may_keep_it_while_the_title_changes(web) -> None:
+def test_a_title_can_be_edited_though_the_condition_names_an_expired_task(web) -> None:
     registry.create(web.files, trigger(type="conditional", schedule=None, condition=DONE))
     assert web.ask("PATCH", "/api/triggers/trig-1", {"title": "x"}).status_code == 202
 
@@ -370,7 +368,7 @@ def test_a_condition_whose_task_was_forgotten_may_keep_it_while_the_title_change
 # ---- one, explained -------------------------------------------------------------------------
 
 
-def test_a_trigger_says_what_it_does_and_what_comes_next(web) -> None:
+def test_a_trigger_view_has_its_definition_and_next_time(web) -> None:
     registry.create(web.files, trigger(condition=None, cooldown=5, overlap="queue", timeout=9))
     registry.save_state(
         web.files, "trig-1", TriggerState(next_run_at=START + timedelta(seconds=90), fire_count=1)
@@ -392,7 +390,7 @@ def test_a_trigger_says_what_it_does_and_what_comes_next(web) -> None:
     }
 
 
-def test_a_trigger_that_fired_and_went_is_still_explained(web) -> None:
+def test_a_trigger_deleted_after_firing_is_still_explained(web) -> None:
     put(web, "task-0", trace_id="t-1")
     run = put(web, "task-r", trace_id="t-1", source_trigger_id="trig-1", parent_task_id="task-0")
     slot(web, "trig-1", state="ran", taskId=run.id)
@@ -404,7 +402,7 @@ def test_a_trigger_that_fired_and_went_is_still_explained(web) -> None:
     assert {step["id"] for step in found["chain"]} == {"task-0", "task-r"}
 
 
-def test_a_removed_trigger_is_remembered_and_a_stranger_is_not(web) -> None:
+def test_a_removed_trigger_is_explained_and_an_unknown_one_is_404(web) -> None:
     Ledger(web.files).write("trigger_created", "trig-1", START)
     Ledger(web.files).write("trigger_removed", "trig-1", START)
     found = web.get("/api/triggers/trig-1")
@@ -457,7 +455,7 @@ def test_the_ends_of_the_calendar_can_be_shown(make_web, at: str, zone: str) -> 
         web.get(address)
 
 
-def test_a_trigger_that_is_gone_is_still_called_by_its_title(web) -> None:
+def test_a_deleted_trigger_is_named_by_its_title(web) -> None:
     slot(web, "trig-0", state="ran", taskId="task-r", title="Build")
     waits = cond("task_done", taskId="trig-0")
     registry.create(web.files, trigger(type="conditional", schedule=None, condition=waits))
@@ -479,7 +477,7 @@ def told_reminder(web: Web, task_id: str, profile: str = "reminder") -> None:
     web.files.save_new(paths.result("worker", task_id), end)
 
 
-def test_a_reminder_is_made_also_where_commands_are_off(make_web: MakeWeb) -> None:
+def test_a_reminder_is_created_where_commands_are_not_allowed(make_web: MakeWeb) -> None:
     web = make_web(is_local=False)
     assert web.ask("POST", "/api/triggers", {**REMIND, "profile": "command"}).status_code == 403
     answer = web.ask("POST", "/api/triggers", REMIND)
@@ -495,7 +493,7 @@ def test_a_reminder_without_a_time_is_refused_by_its_field(web: Web) -> None:
     assert error_of(answer)["field"] == "profile"
 
 
-def test_a_reminder_that_was_told_is_put_off(web: Web) -> None:
+def test_a_delivered_reminder_can_be_snoozed(web: Web) -> None:
     told_reminder(web, "task-1")
     asked = {"id": "again-1", "when": "in 20 minutes"}
     for _ in range(2):
@@ -513,7 +511,7 @@ def test_a_reminder_that_was_told_is_put_off(web: Web) -> None:
     assert plan.run_at == web.clock.now() + timedelta(minutes=10)
 
 
-def test_what_is_no_reminder_or_no_moment_is_not_put_off(web: Web) -> None:
+def test_only_reminders_can_be_snoozed_to_a_single_time(web: Web) -> None:
     told_reminder(web, "task-1")
     told_reminder(web, "task-2", profile="standard")
     assert web.ask("POST", "/api/tasks/task-2/snooze").status_code == 404
@@ -589,7 +587,7 @@ def told_alike(view: dict[str, Any]) -> dict[str, Any]:
 
 @given(definition=DEFINITIONS, times=TIMES, once=st.booleans())
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_post_takes_what_get_gives(
+def test_post_accepts_the_result_of_get(
     web: Web, definition: dict[str, Any], times: dict[str, Any], once: bool
 ) -> None:
     made = {
@@ -617,17 +615,17 @@ def test_post_takes_what_get_gives(
     web.files.remove(paths.trigger("trig-1"))
 
 
-def test_whose_a_trigger_is_nobody_says_over_http(web: Web) -> None:
+def test_the_origin_of_a_trigger_is_not_taken_from_the_request(web: Web) -> None:
     post(web, HOURLY | {"id": "trig-1", "origin": "cli"})
     assert stored(web, "trig-1").origin == "http"
 
 
-def test_what_no_view_gives_is_still_refused(web: Web) -> None:
+def test_an_unknown_field_is_refused(web: Web) -> None:
     answer = web.ask("POST", "/api/triggers", HOURLY | {"fired": 1})
     assert error_of(answer)["field"] == "fired"
 
 
-def test_a_trigger_that_is_gone_is_made_again_by_what_was_given(web: Web) -> None:
+def test_a_deleted_trigger_is_created_again_from_its_view(web: Web) -> None:
     post(web, HOURLY | {"id": "trig-1"})
     shown = as_shown(web)
     slot(web, "trig-1", taskId="task-9", state="fired")

@@ -104,7 +104,7 @@ def test_an_unknown_turn_is_not_found(web: Web, turn_id: str, end: str) -> None:
 
 @pytest.mark.parametrize("end", ["", "/memory"])
 @pytest.mark.parametrize("turn_id", ["..", "a%00", "-a", "a" * 129, "%2e%2e%2fx", "字"])
-def test_what_is_no_id_touches_no_path(web: Web, turn_id: str, end: str) -> None:
+def test_an_invalid_turn_id_is_refused(web: Web, turn_id: str, end: str) -> None:
     assert web.ask("GET", f"/api/turns/{turn_id}{end}").status_code in (404, 422)
 
 
@@ -120,7 +120,7 @@ def test_what_is_no_id_touches_no_path(web: Web, turn_id: str, end: str) -> None
         record("turn-1", [1, None, {}, {"source": 1}, [HIT]]),
     ],
 )
-def test_a_broken_record_is_no_fault(web: Web, data: bytes) -> None:
+def test_a_broken_record_has_no_hits(web: Web, data: bytes) -> None:
     web.files.write(paths.turn_done("turn-1"), data)
     say(web, "msg-1", "turn-1")
     assert web.get("/api/snapshot")["messages"][0]["memory"] == 0

@@ -37,7 +37,7 @@ def test_a_line_that_was_written_twice_is_counted_once(web) -> None:
     assert web.get("/api/status")["usage"]["runs"] == 1
 
 
-def test_thirty_days_are_told_from_sums_and_from_lines_with_none_left_out(web) -> None:
+def test_thirty_days_combine_monthly_sums_and_daily_lines(web) -> None:
     days = {"2026-02-27": sums_of([use(web, "old", 5, "2026-02-27")])}
     web.files.save(paths.usage_month("2026-02"), UsageMonth(days=days))
     web.files.remove(paths.usage_day("2026-02-27"))
@@ -62,7 +62,7 @@ def test_thirty_days_are_told_from_sums_and_from_lines_with_none_left_out(web) -
         ("message", ["run-a"]),
     ],
 )
-def test_it_is_told_by_what_used_most_first(web, by: str, keys: list[str]) -> None:
+def test_usage_is_sorted_by_tokens(web, by: str, keys: list[str]) -> None:
     use(web, "a", 10)
     use(web, "b", 30, role="worker")
     assert [row["key"] for row in web.get("/api/usage", by=by)["rows"]] == keys
@@ -72,13 +72,13 @@ def test_it_is_told_by_what_used_most_first(web, by: str, keys: list[str]) -> No
     ("name", "value"),
     [("by", "week"), ("since", "soon"), ("since", "0001-01-01"), ("until", "2026-01-01")],
 )
-def test_what_can_not_be_told_is_refused_with_the_field(web, name: str, value: str) -> None:
+def test_an_invalid_query_is_refused_with_its_field(web, name: str, value: str) -> None:
     response = web.ask("GET", "/api/usage", query={name: value})
     assert response.status_code == 422
     assert response.get_json()["error"]["field"] == name
 
 
-def test_a_price_makes_a_cost_and_what_is_cached_has_its_own(web) -> None:
+def test_a_price_gives_a_cost_with_a_separate_rate_for_cached_tokens(web) -> None:
     use(web, "a", 1_000_000)
     price = {"input": 2.0, "cached_input": 0.5, "output": 0.0}
     settings = type(web.settings).model_validate(
@@ -88,7 +88,7 @@ def test_a_price_makes_a_cost_and_what_is_cached_has_its_own(web) -> None:
     assert reader.today(web.clock.now(), None).cost == {"USD": 1.25}
 
 
-def test_while_something_waits_for_tokens_the_budget_says_until_when(web) -> None:
+def test_the_budget_has_the_time_when_waiting_ends(web) -> None:
     assert web.get("/api/status")["usage"]["budget"]["until"] is None
     budget = BudgetStatus(daily_tokens=10, used=12, until=web.clock.now(), tasks=2)
     web.beat(budget=budget)

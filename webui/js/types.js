@@ -79,17 +79,17 @@
  * @property {Engine[]} engines
  * @property {Record<string, string[]>} orders The order of use by role or profile; `all` is the default.
  *
- * @typedef {object} EngineStatus Whether an engine is available, of itself or for a role or profile.
+ * @typedef {object} EngineStatus The availability of an engine, in general or for a role or profile.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
  * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want
- * @property {string | null} reason Why it is waited for; if ready: why a better one was skipped.
- * @property {string | null} since Since when work waits for it.
- * @property {string | null} until When its rate limit is known to end.
- * @property {string | null} nextTryAt When it is tried again; earlier when somebody asks for it, or a message comes.
- * @property {number} messages Messages and results that wait for it.
- * @property {number} tasks Tasks that wait for it.
- * @property {string | null} standIn The engine used as fallback meanwhile.
+ * @property {string | null} reason Why it is unavailable; if ready: why a better engine was skipped.
+ * @property {string | null} since Since when work is waiting.
+ * @property {string | null} until When its rate limit ends, if known.
+ * @property {string | null} nextTryAt When it is tried again; a message or a command tries it earlier.
+ * @property {number} messages
+ * @property {number} tasks
+ * @property {string | null} standIn The fallback engine used meanwhile.
  *
  * @typedef {object} Engine
  * @property {string} name
@@ -420,7 +420,7 @@
  * @property {Task[]} tasks
  *
  * @typedef {object} TaskParameters
- * @property {string} taskId A task's or a trigger's.
+ * @property {string} taskId
  *
  * @typedef {object} Task A task and its state. Units: milliseconds.
  * @property {string} id

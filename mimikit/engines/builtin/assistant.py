@@ -1,4 +1,4 @@
-"""The engine `builtin` as Teller: does what sentences of `grammar` ask."""
+"""The engine `builtin` as Teller: executes the commands that `grammar` recognizes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from mimikit.engines.builtin import grammar, intents
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence, Shown
 from mimikit.engines.builtin.planner import (
     call_tool,
+    notify_text,
     plan_of,
     sentence_language,
     title_of,
-    told_in_words,
 )
 from mimikit.engines.builtin.references import (
     ENDED,
-    MOST_TITLE,
+    MAX_TITLE,
     TASK_ID,
-    asked,
+    describe,
     failed,
+    find_subjects,
     named,
     one_line,
     resolve,
     task_list,
-    told_of,
     triggers,
     words_of,
 )
@@ -37,11 +37,11 @@ from mimikit.language.phrases import Language, code, fence, paragraphs, say
 from mimikit.protocol import notify
 from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message
 
-_HIT = 320
+_HIT_CHARACTERS = 320
 
 
 class Turn:
-    """Answers each input in order, then reports results."""
+    """Answers each message in order, then reports results."""
 
     def __init__(self, request: RunSpec, is_program: IsProgram) -> None:
         self._request = request
@@ -50,14 +50,14 @@ class Turn:
         self._question = request.input.question
         self._declined: set[str] = set()
         self._sentence = ""
-        # First the language of the newest input or message; then each input's own.
-        said = [m.text for m in self._input.conversation if m.role == "user"]
-        said += [item.text for item in self._input.inputs]
-        newest = said[-1] if said else ""
+        # The language of the newest message; `_answer` switches to that of each input.
+        texts = [m.text for m in self._input.conversation if m.role == "user"]
+        texts += [item.text for item in self._input.inputs]
+        newest = texts[-1] if texts else ""
         intent = grammar.parse(newest, is_program)
         self._language: Language = sentence_language(newest, intent, self._input.locale)
 
-    def take(self) -> Outcome:
+    def run(self) -> Outcome:
         inputs, results, language = self._input.inputs, self._input.results, self._language
         parts: list[str] = []
         if inputs:
@@ -72,9 +72,9 @@ class Turn:
         return Done(paragraphs(*parts) or self._show("status"))
 
     def _answer(self, item: InboxItem) -> str:
-        """Do what one input asks for; returns the reply."""
+        """Execute one message; returns the reply."""
         self._sentence = text = item.text.strip()
-        intent = self._meant(text, item)
+        intent = self._intent(text, item)
         self._language = sentence_language(text, intent, item.locale or self._input.locale)
         question = self._question
         if question is not None and text:
@@ -82,45 +82,44 @@ class Turn:
             if isinstance(intent, PlainSentence) or text.casefold() in options:
                 self._question = None
                 arguments = {"questionId": question.question_id, "text": text}
-                return self._said(
+                return self._reply_text(
                     call_tool(self._request, "answer_question", arguments), "answered"
                 )
         if isinstance(intent, RemindIntent):
             return self._remind(item, intent)
         if isinstance(intent, intents.RunIntent):
-            title, words, told = title_of(intent.command), {}, ""
+            title, words, notice = title_of(intent.command), {}, ""
             if intent.notify is not None:
-                told = notify.words(intent.notify, "once")[self._language]
+                notice = notify.words(intent.notify, "once")[self._language]
         elif isinstance(intent, Commanding):
-            # Delegated word for word, if it can be planned.
+            # Delegated unchanged, if it can be planned.
             plan = plan_of(intent, self._input, self._input.now, self._language)
             if isinstance(plan, str):
                 return plan
             title, words = title_of(f"{plan.when}: {intent.command}"), {"when": plan.words}
-            told = told_in_words(intent.notify, plan)[self._language]
+            notice = notify_text(intent.notify, plan)[self._language]
         else:
-            return self._attend(intent)
+            return self._handle(intent)
         reply = call_tool(self._request, "delegate", {"prompt": item.text, "title": title})
-        key, command = "started_now" if told else "started", fence(intent.command, "sh")
+        key, command = "started_now" if notice else "started", fence(intent.command, "sh")
         key = "scheduled" if words else key
-        said = self._said(reply, key, command=command, **words)
-        return paragraphs(said, told) if reply.ok else said
+        text = self._reply_text(reply, key, command=command, **words)
+        return paragraphs(text, notice) if reply.ok else text
 
-    def _meant(self, text: str, item: InboxItem) -> Intent:
-        """What one input asks for; right after a reminder it may answer that."""
-        told = told_reminder(self._input.conversation, item.quote)
-        intent = (grammar.parse_answer(text) if told else None) or grammar.parse(
-            text, self._is_program
-        )
+    def _intent(self, text: str, item: InboxItem) -> Intent:
+        """Right after a reminder the message may be an answer to it."""
+        reminder = answered_reminder(self._input.conversation, item.quote)
+        intent = grammar.parse_answer(text) if reminder else None
+        intent = intent or grammar.parse(text, self._is_program)
         if not isinstance(intent, SnoozeIntent):
             return intent
-        if told is None:
+        if reminder is None:
             return BadSentence("reminding_none", text)
         language = phrases.language(text, item.locale or self._input.locale)
-        return RemindIntent(intent.when or say("in_a_while", language), told)
+        return RemindIntent(intent.when or say("in_a_while", language), reminder)
 
     def _remind(self, item: InboxItem, intent: RemindIntent) -> str:
-        """Have the Planner set up a reminder; a snoozed one gets its words here."""
+        """Delegate a reminder; of a snoozed one the prompt is built here."""
         plan = plan_of(intent, self._input, self._input.now, self._language)
         if isinstance(plan, str):
             return plan
@@ -130,15 +129,15 @@ class Turn:
         arguments = {"prompt": prompt, "title": title_of(intent.text)}
         key = "reminding_at" if plan.arguments["type"] == "scheduled" else "reminding"
         facts = {"when": plan.words, "said": intent.when, "text": intent.text}
-        return self._said(call_tool(self._request, "delegate", arguments), key, **facts)
+        return self._reply_text(call_tool(self._request, "delegate", arguments), key, **facts)
 
-    def _attend(self, intent: Intent) -> str:
+    def _handle(self, intent: Intent) -> str:
         """Intents that run no command."""
         language, memory = self._language, self._input.memory
         match intent:
             case intents.RememberIntent(content):
                 reply = call_tool(self._request, "remember", {"content": content, "longTerm": True})
-                return self._said(reply, "remembered", content=one_line(content, 200))
+                return self._reply_text(reply, "remembered", content=one_line(content, 200))
             case intents.RecallIntent(about):
                 key = "recall_has" if memory else "recall_none"
                 head = say(key, language, about=one_line(about, 100))
@@ -146,8 +145,8 @@ class Turn:
             case intents.ChangeBacklogIntent(action, item):
                 reply = call_tool(self._request, "update_backlog", {"action": action, "item": item})
                 # The reply ends with the item that matched.
-                whole = reply.text.partition(": ")[2] or item
-                return self._said(reply, f"backlog_{action}", item=one_line(whole, 200))
+                matched = reply.text.partition(": ")[2] or item
+                return self._reply_text(reply, f"backlog_{action}", item=one_line(matched, 200))
             case intents.CancelIntent(reference):
                 return self._cancel(reference)
             case intents.SwitchIntent(action, reference):
@@ -160,15 +159,17 @@ class Turn:
                 return say(reason, language)
             case intents.FailedIntent(day):
                 return failed(self._input, day, language)
-            case intents.AskIntent(asks, reference) if found := asked(self._input, asks, reference):
-                return told_of(asks, found, language)
+            case intents.AskIntent(asks, reference) if found := find_subjects(
+                self._input, asks, reference
+            ):
+                return describe(asks, found, language)
             case _ if language in self._declined:
-                return ""  # the missing model is mentioned once
+                return ""  # mention the missing model only once
             case _:
                 self._declined.add(language)
-                has = say("memory_has" if memory else "memory_none", language)
+                head = say("memory_has" if memory else "memory_none", language)
                 connect = f"{say('connect', language)} {say('hint', language)}"
-                return paragraphs(say("no_model", language), has, _hits(memory), connect)
+                return paragraphs(say("no_model", language), head, _hits(memory), connect)
 
     def _show(self, what: Shown) -> str:
         language = self._language
@@ -189,12 +190,12 @@ class Turn:
                 shown = [t for t in tasks if is_all or t.state.startswith(REMINDER)]
                 if reply.ok and shown:
                     return paragraphs(say(what, language), task_list(shown, language))
-                return self._said(reply, f"{what}_none")
+                return self._reply_text(reply, f"{what}_none")
             case "backlog":
                 reply = call_tool(self._request, "update_backlog", {"action": "list"})
                 if reply.ok and reply.text.startswith("- "):
                     return paragraphs(say("backlog", language), reply.text)
-                return self._said(reply, "backlog_none")
+                return self._reply_text(reply, "backlog_none")
 
     def _cancel(self, reference: str) -> str:
         language, tasks = self._language, self._input.tasks
@@ -203,7 +204,7 @@ class Turn:
         if len(found) == 1 or (not found and TASK_ID.match(reference)):
             task_id = found[0].id if found else reference
             reply = call_tool(self._request, "cancel_task", {"id": task_id})
-            return self._said(reply, "canceling", task=named(task_id, found))
+            return self._reply_text(reply, "canceling", task=named(task_id, found))
         if not active:
             return say("cancel_empty", language)
         which = say("cancel_which", language)
@@ -217,22 +218,22 @@ class Turn:
         if len(found) == 1:
             prompt = f"{action} {found[0].id}"
             reply = call_tool(self._request, "delegate", {"prompt": prompt, "title": prompt})
-            return self._said(reply, f"{action}_doing", trigger=named(found[0].id, found))
+            return self._reply_text(reply, f"{action}_doing", trigger=named(found[0].id, found))
         if not found:
             return say("switch_none", self._language, reference=one_line(reference, 100))
         which = say("switch_which", self._language)
         return paragraphs(which, task_list(found, self._language))
 
-    def _said(self, reply: ToolReply, key: str, **values: object) -> str:
-        """The reply to a tool call, which may be refused."""
+    def _reply_text(self, reply: ToolReply, key: str, **values: object) -> str:
+        """The reply after a tool call, which may be refused."""
         if reply.ok:
             return say(key, self._language, **values)
-        what = code(one_line(self._sentence, MOST_TITLE))
+        what = code(one_line(self._sentence, MAX_TITLE))
         return say("refused", self._language, what=what, reason=reply.text)
 
 
 def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: IsProgram) -> bool:
-    """Whether it needs no model: `tasks`, `status`, `run:`, or `cancel` of what exists."""
+    """Whether it is `tasks`, `status`, `run:`, or `cancel` of something that exists."""
     match grammar.parse(text.strip(), is_program):
         case intents.ShowIntent(what):
             return what in ("help", "status", "tasks")
@@ -252,11 +253,11 @@ def is_answered(
     options: Sequence[str],
     is_program: IsProgram,
 ) -> bool:
-    """Whether a message is answered here in full, or chooses one of the options."""
-    said = text.strip().casefold()
-    if said in {option.strip().casefold() for option in options}:
+    """Whether the message can be answered without a model, or chooses one of the options."""
+    answer = text.strip().casefold()
+    if answer in {option.strip().casefold() for option in options}:
         return True
-    if options and said in permission.YES | permission.NO:
+    if options and answer in permission.YES | permission.NO:
         return True
     match grammar.parse(text.strip(), is_program):
         case PlainSentence():
@@ -269,8 +270,8 @@ def is_answered(
             return True
 
 
-def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | None:
-    """The text of the reminder that is answered: the quoted one, or the latest."""
+def answered_reminder(conversation: Sequence[Message], quote: str | None) -> str | None:
+    """The text of the reminder that a message answers: the quoted one, or the latest."""
     for message in reversed(conversation):
         if message.reminder is not None and (not quote or quote in message.text):
             return message.reminder
@@ -280,4 +281,6 @@ def told_reminder(conversation: Sequence[Message], quote: str | None) -> str | N
 
 
 def _hits(hits: Sequence[Hit]) -> str:
-    return "\n".join(f"- {one_line(hit.text, _HIT)} — {code(hit.source)}" for hit in hits)
+    return "\n".join(
+        f"- {one_line(hit.text, _HIT_CHARACTERS)} — {code(hit.source)}" for hit in hits
+    )

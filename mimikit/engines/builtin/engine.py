@@ -1,4 +1,4 @@
-"""The engine `builtin`: an honest assistant without a model, for every role."""
+"""The engine `builtin`: an assistant without a model, for every role."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BuiltinEngine:
     def __init__(
         self, is_program: IsProgram | None = None, summarise: Summarise | None = None
     ) -> None:
-        """Without `is_program` PATH is searched; without `summarise` summaries are declined."""
+        """`is_program`: None searches PATH; `summarise`: None declines summaries."""
         self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
         self._summarise = summarise
 
@@ -32,7 +32,6 @@ class BuiltinEngine:
         return None
 
     def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
-        """Whether a message is exactly a command: to run, cancel or show something."""
         from mimikit.engines.builtin import assistant
 
         return assistant.is_command(text, tasks, self._is_program)
@@ -40,7 +39,6 @@ class BuiltinEngine:
     def answers(
         self, text: str, tasks: Callable[[], Sequence[TaskLine]], question: Question | None
     ) -> bool:
-        """Whether it is a known sentence, or a chosen option."""
         from mimikit.engines.builtin import assistant
 
         options = question.options if question else ()
@@ -50,15 +48,14 @@ class BuiltinEngine:
         if request.cancel.reason is not None:
             return stop_outcome(request.cancel.reason)
         if request.role != "worker":
-            # Imported late: compiling its sentences takes a tenth of a start.
+            # Imported late: compiling its patterns takes a tenth of the start-up time.
             from mimikit.engines.builtin import assistant, planner
 
             if request.role == "teller":
-                return assistant.Turn(request, self._is_program).take()
+                return assistant.Turn(request, self._is_program).run()
             return planner.plan(request, self._is_program)
         task = request.input.task
         if self._summarise is not None and task is not None and task.covers is not None:
-            # Extractive: sentences of the text itself.
             return Done(self._summarise(task.prompt) or "- (nothing of note)")
         prompt = task.prompt if task else request.prompt
         error = say("worker_unavailable", phrases.language(prompt, request.input.locale))

@@ -1,10 +1,8 @@
-"""The sentences that the assistant without a model understands, in English and Chinese. Pure.
+"""Parses the commands of the assistant without a model, in English and Chinese. Pure.
 
-A message is one such sentence as a whole, or a `PlainSentence`: nothing is picked out of its
-middle, so "I run every day" asks for nothing. How a command is told from talk stands in
-`shell_lines`, what times mean in `language.times`; a sentence means the same at any time, so it
-keeps the words of its time. The forms of each sentence stand in `sentences.toml`; a later ability
-adds its own there, and rows to `ROWS`.
+A message is one command as a whole, or a `PlainSentence`: "I run every day" is not a command.
+`shell_lines` separates shell commands from prose, `language.times` parses times. The patterns are
+in `sentences.toml`; a new command adds its patterns there, and rows to `ROWS`.
 """
 
 from __future__ import annotations
@@ -64,16 +62,16 @@ from mimikit.language.times import FoundTime, RepeatTime, time_at
 
 def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
     """`is_program`: whether a word is the name of a program."""
-    bare, told = notify.split(text)
-    if told is not None:
-        intent = _read(bare, ROWS, is_program)
+    rest, wish = notify.split(text)
+    if wish is not None:
+        intent = _read(rest, ROWS, is_program)
         if isinstance(intent, Commanding):
-            return replace(intent, notify=told)
+            return replace(intent, notify=wish)
     return _read(text, ROWS, is_program) or PlainSentence(text.strip())
 
 
 def parse_answer(text: str) -> SnoozeIntent | NoticedIntent | None:
-    """The message as an answer to a reminder; None: it is none."""
+    """The message as an answer to a reminder, else None."""
     intent = _read(text, _ANSWERS, lambda _word: False)
     return intent if isinstance(intent, SnoozeIntent | NoticedIntent) else None
 
@@ -81,128 +79,127 @@ def parse_answer(text: str) -> SnoozeIntent | NoticedIntent | None:
 def _read(text: str, rows: tuple[_Row, ...], is_program: IsProgram) -> Intent | None:
     view = FoldedText.of(text)
     closing = {"「": "」", "『": "』"}.get(view.raw[:1])
-    if closing and view.raw.find(closing) == len(view.raw) - 1:  # the quotes enclose all of it
+    if closing and view.raw.find(closing) == len(view.raw) - 1:  # all of it is quoted
         view = view.cut(1, len(view.raw) - 1)
     for opening, read in rows:
         match = opening.match(view.plain)
-        intent = read(_Opened(match, view, is_program)) if match else None
+        intent = read(_Match(match, view, is_program)) if match else None
         if intent is not None:
             return intent
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """A message whose opening matched."""
+class _Match:
+    """A message that begins like a command."""
 
-    match: re.Match[str]
+    opening: re.Match[str]
     view: FoldedText
     is_program: IsProgram
 
     @property
     def rest(self) -> FoldedText:
-        return self.view.cut(self.match.end())
+        return self.view.cut(self.opening.end())
 
     @property
     def asked(self) -> bool:
-        """Whether it is a question: "can you run …?"."""
-        return self.match["asked"] is not None
+        """Whether it is a request in form of a question: "can you run …?"."""
+        return self.opening["asked"] is not None
 
     def group(self, name: str) -> FoldedText:
-        return self.view.cut(*self.match.span(name))
+        return self.view.cut(*self.opening.span(name))
 
 
-_Reader = Callable[[_Opened], Intent | None]
+_Reader = Callable[[_Match], Intent | None]
 _Row = tuple[re.Pattern[str], _Reader]
-_END_SIGNS = " \t\r\n?？。!！,，:：、~～"
-_MAX_ITEM = 500
+_PUNCTUATION = " \t\r\n?？。!！,，:：、~～"
+_MAX_ITEM_CHARACTERS = 500
 
 
-def _run(said: _Opened) -> Intent | None:
-    rest = said.rest
+def _run(match: _Match) -> Intent | None:
+    rest = match.rest
     if rest.plain in {"", ":"}:
         return ShowIntent("help")
-    command = read_command(rest, said.is_program, asked=said.asked)
+    command = read_command(rest, match.is_program, asked=match.asked)
     if isinstance(command, str):
-        return BadSentence(command, said.view.raw)
+        return BadSentence(command, match.view.raw)
     if command is None or command.time is None:
         return command and RunIntent(command.text)
-    return _timed(command.time, command.text, said.view)
+    return _timed(command.time, command.text, match.view)
 
 
-def _remind(said: _Opened) -> Intent | None:
-    return _reminding(said, said.rest)
+def _remind(match: _Match) -> Intent | None:
+    return _reminding(match, match.rest)
 
 
-def _remind_at(said: _Opened) -> Intent | None:
-    """Time first, then the reminder."""
-    found = time_at(said.view.plain, said.match.end())
-    verb = _SIGNS["remind_later"].match(said.view.plain, found.end) if found else None
+def _remind_at(match: _Match) -> Intent | None:
+    found = time_at(match.view.plain, match.opening.end())
+    verb = _SIGNS["remind_later"].match(match.view.plain, found.end) if found else None
     if found is None or verb is None:
         return None
-    lead = said.view.cut(found.start, found.end).raw
-    return _reminding(said, said.view.cut(verb.end()), lead)
+    lead = match.view.cut(found.start, found.end).raw
+    return _reminding(match, match.view.cut(verb.end()), lead)
 
 
-def _reminding(said: _Opened, rest: FoldedText, lead: str | None = None) -> Intent | None:
-    read = read_reminder(without_end(rest, ASKED_AT_END) if said.asked else rest, lead)
+def _reminding(match: _Match, rest: FoldedText, lead: str | None = None) -> Intent | None:
+    read = read_reminder(without_end(rest, ASKED_AT_END) if match.asked else rest, lead)
     if not isinstance(read, RemindIntent):
         return read
     found = time_at(fold(read.when), 0)
     if found is None:
-        return BadSentence("reminding_none", said.view.raw)
-    return _bad_interval(found, said.view) or read
+        return BadSentence("reminding_none", match.view.raw)
+    return _bad_interval(found, match.view) or read
 
 
-def _at_time(said: _Opened) -> Intent | None:
-    found = time_at(said.view.plain, said.match.end())
+def _at_time(match: _Match) -> Intent | None:
+    found = time_at(match.view.plain, match.opening.end())
     if found is None:
         return None
-    if found.vague and not _SIGNS["marked_later"].match(said.view.plain, found.end):
+    if found.vague and not _SIGNS["marked_later"].match(match.view.plain, found.end):
         return None  # "Monday: make soup" is a note
-    rest = said.view.cut(found.end)
-    return _later(said, rest, lambda command: _timed(found, command, said.view))
+    rest = match.view.cut(found.end)
+    return _later(match, rest, lambda command: _timed(found, command, match.view))
 
 
-def _when_file(said: _Opened) -> Intent | None:
-    groups = said.match.groupdict()
+def _when_file(match: _Match) -> Intent | None:
+    groups = match.opening.groupdict()
     if "then" in groups and not (groups["when"] or groups["then"]):
         return None
     change = "changed" if groups["changed"] else "exists"
-    what = said.group("what")
+    what = match.group("what")
     marked = what.raw[0] in MARKS
     path = what.cut(1, len(what.raw) - 1).raw if marked else what.raw
 
     def build(command: str) -> Intent:
         named = marked or groups["file"] or groups.get("kind")
         if not (named or _LIKE_A_PATH.search(path)):
-            return BadSentence("file_or_word", said.view.raw)
+            return BadSentence("file_or_word", match.view.raw)
         return WhenFileIntent(path, change, command)
 
-    return _later(said, said.rest, build) if path else None
+    return _later(match, match.rest, build) if path else None
 
 
-def _after(said: _Opened) -> Intent | None:
-    reference = _reference(said.group("what"))
+def _after(match: _Match) -> Intent | None:
+    reference = _reference(match.group("what"))
     if not reference:
         return None
-    return _later(said, said.rest, lambda command: AfterIntent(reference, command))
+    return _later(match, match.rest, lambda command: AfterIntent(reference, command))
 
 
-def _later(said: _Opened, rest: FoldedText, build: Callable[[str], Intent]) -> Intent | None:
-    """Time first, then the command in `rest`."""
+def _later(match: _Match, rest: FoldedText, build: Callable[[str], Intent]) -> Intent | None:
+    """A command in `rest`, after its time or condition."""
     rest = rest.after(",")
     body = rest.after(":")
     verb = _SIGNS["verb_later"].match(body.plain)
     command: ShellLine | Doubt | None = None
     if verb:
-        command = read_command(body.cut(verb.end()), said.is_program, asked=said.asked)
+        command = read_command(body.cut(verb.end()), match.is_program, asked=match.asked)
     elif body.raw and (body is not rest or body.raw.startswith("`")):
-        command = read_marked(body) or read_bare(body, said.is_program)
+        command = read_marked(body) or read_bare(body, match.is_program)
     if isinstance(command, ShellLine) and command.time:
         command = "command_or_time"
     if isinstance(command, str):
-        return BadSentence(command, said.view.raw)
+        return BadSentence(command, match.view.raw)
     return build(command.text) if command else None
 
 
@@ -219,8 +216,8 @@ def _bad_interval(found: FoundTime, view: FoldedText) -> BadSentence | None:
     return BadSentence("too_often" if seconds < MIN_INTERVAL_S else "too_rare", view.raw)
 
 
-def _remember(said: _Opened) -> Intent | None:
-    rest = said.rest
+def _remember(match: _Match) -> Intent | None:
+    rest = match.rest
     if rest.plain in {"", ":"}:
         return ShowIntent("help")
     if rest.plain.startswith(":"):
@@ -232,38 +229,38 @@ def _remember(said: _Opened) -> Intent | None:
     return RememberIntent(content) if content else None
 
 
-def _recall(said: _Opened) -> Intent | None:
-    about = said.group("about") if "about" in said.match.re.groupindex else said.rest
+def _recall(match: _Match) -> Intent | None:
+    about = match.group("about") if "about" in match.opening.re.groupindex else match.rest
     text = _unmarked(about).raw
     return RecallIntent(text) if text and len(text) <= BARE_LIMIT else None
 
 
-def _backlog_verb(action: BacklogAction, said: _Opened) -> Intent | None:
-    """Verb first, then the item."""
-    rest = said.rest
+def _backlog_verb(action: BacklogAction, match: _Match) -> Intent | None:
+    """The item follows the verb."""
+    rest = match.rest
     if rest.plain in {"", ":"}:
         return ShowIntent("help")
     if rest.plain.startswith(":"):
         return _item(action, rest.after(":").raw)
-    if said.asked:
+    if match.asked:
         rest = without_end(rest, ASKED_AT_END)
-    return _said_item(action, without_end(rest.after(","), COURTESY_AT_END))
+    return _checked_item(action, without_end(rest.after(","), COURTESY_AT_END))
 
 
-def _backlog_around(action: BacklogAction, said: _Opened) -> Intent | None:
-    """The item stands inside."""
-    if not said.asked and _SIGNS["asks"].search(said.view.plain):
+def _backlog_around(action: BacklogAction, match: _Match) -> Intent | None:
+    """The verb surrounds the item."""
+    if not match.asked and _SIGNS["asks"].search(match.view.plain):
         return None
-    return _said_item(action, said.group("item"))
+    return _checked_item(action, match.group("item"))
 
 
-def _backlog_note(said: _Opened) -> Intent | None:
-    rest = said.rest.after(":")
-    return _said_item("add", rest) if rest.raw else ShowIntent("backlog")
+def _backlog_note(match: _Match) -> Intent | None:
+    rest = match.rest.after(":")
+    return _checked_item("add", rest) if rest.raw else ShowIntent("backlog")
 
 
-def _said_item(action: BacklogAction, rest: FoldedText) -> Intent | None:
-    """An item without a colon: no question and no mere pronoun."""
+def _checked_item(action: BacklogAction, rest: FoldedText) -> Intent | None:
+    """An item without a colon; None for a question or a mere pronoun."""
     bare = _unmarked(rest)
     if _SIGNS["asks"].search(rest.plain) or bare.plain.casefold() in _NO_ITEM:
         return None
@@ -271,30 +268,32 @@ def _said_item(action: BacklogAction, rest: FoldedText) -> Intent | None:
 
 
 def _item(action: BacklogAction, text: str) -> Intent | None:
-    fits = bool(text) and len(text) <= _MAX_ITEM and "\n" not in text and "\0" not in text
+    fits = (
+        bool(text) and len(text) <= _MAX_ITEM_CHARACTERS and "\n" not in text and "\0" not in text
+    )
     return ChangeBacklogIntent(action, text) if fits else None
 
 
-def _cancel(said: _Opened) -> Intent | None:
-    rest = without_end(said.rest, ASKED_AT_END) if said.asked else said.rest
+def _cancel(match: _Match) -> Intent | None:
+    rest = without_end(match.rest, ASKED_AT_END) if match.asked else match.rest
     if "\n" in rest.raw or len(rest.raw) > 100 or _SIGNS["not_to_cancel"].search(rest.plain):
         return None
     return CancelIntent(_reference(rest))
 
 
-def _switch(action: Literal["pause", "resume"], said: _Opened) -> Intent | None:
-    intent = _cancel(said)
+def _switch(action: Literal["pause", "resume"], match: _Match) -> Intent | None:
+    intent = _cancel(match)
     named = isinstance(intent, CancelIntent) and intent.reference
     return SwitchIntent(action, named) if named else None
 
 
-def _ask(asks: Literal["next", "outcome"], said: _Opened) -> Intent | None:
-    is_named = "what" in said.match.re.groupindex and said.match["what"] is not None
-    return AskIntent(asks, _reference(said.group("what")) if is_named else "")
+def _ask(asks: Literal["next", "outcome"], match: _Match) -> Intent | None:
+    is_named = "what" in match.opening.re.groupindex and match.opening["what"] is not None
+    return AskIntent(asks, _reference(match.group("what")) if is_named else "")
 
 
-def _failed(said: _Opened) -> Intent | None:
-    return FailedIntent(_DAYS.get((said.match["day"] or "").casefold(), "lately"))
+def _failed(match: _Match) -> Intent | None:
+    return FailedIntent(_DAYS.get((match.opening["day"] or "").casefold(), "lately"))
 
 
 def _reference(rest: FoldedText) -> str:
@@ -312,7 +311,7 @@ def _reference(rest: FoldedText) -> str:
 def _unmarked(view: FoldedText) -> FoldedText:
     """Without quotes around it and punctuation at its ends."""
     while True:
-        inner = view.raw.strip(_END_SIGNS)
+        inner = view.raw.strip(_PUNCTUATION)
         start = view.raw.find(inner)
         quoted = len(inner) > 1 and MARKS.get(inner[0]) == inner[-1]
         trimmed = 1 if quoted else 0
@@ -323,7 +322,7 @@ def _unmarked(view: FoldedText) -> FoldedText:
 
 
 def _one_line(text: str) -> str:
-    """A verbose pattern of the sentence file as one regular expression with named groups."""
+    """Converts a multi-line pattern of `sentences.toml` to a regular expression."""
     lines = re.sub(r"\n +", "", text).strip("\n")
     return lines.replace("\n", "|").replace(" ", r"\s++")
 
@@ -333,7 +332,7 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 
 def _rows(name: str, how: Literal["begins", "whole", "around"], read: _Reader) -> list[_Row]:
-    """The forms of one kind of sentence, with courtesy around it."""
+    """The patterns of one command, with polite words around it."""
     end = {"begins": "", "whole": _END, "around": "{thanks}" + _END}[how]
     forms = [f"{{polite}}{{ask}}{{polite}}(?:{_one_line(f)}){end}" for f in SENTENCES[name][how]]
     return [(_compiled(form), read) for form in forms]
@@ -381,9 +380,9 @@ ROWS: tuple[_Row, ...] = (
     *_rows("pause", "begins", partial(_switch, "pause")),
     *_rows("resume", "begins", partial(_switch, "resume")),
 )
-"""All sentences; the first that reads a message wins."""
+"""The first that parses the message wins."""
 _ANSWERS: tuple[_Row, ...] = (
     *_rows("snooze", "whole", lambda _said: SnoozeIntent("")),
-    *_rows("snooze", "begins", lambda said: read_snooze(without_end(said.rest, _SIGNS["again"]))),
+    *_rows("snooze", "begins", lambda match: read_snooze(without_end(match.rest, _SIGNS["again"]))),
     *_rows("noticed", "whole", lambda _said: NoticedIntent()),
 )

@@ -1,4 +1,4 @@
-"""What a sentence may ask for."""
+"""The commands that `grammar` recognizes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ class RunIntent:
 
 @dataclass(frozen=True, slots=True)
 class EveryIntent:
-    """Units: seconds."""
-
     seconds: float
     command: str
     notify: Notify | None = None
@@ -28,18 +26,16 @@ class EveryIntent:
 
 @dataclass(frozen=True, slots=True)
 class AtIntent:
-    """`when` is for `times.parse_when`."""
-
     when: str
+    """For `times.parse_when`."""
     command: str
     notify: Notify | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WhenFileIntent:
-    """The path may be a glob."""
-
     path: str
+    """May be a glob."""
     change: Literal["changed", "exists"]
     command: str
     notify: Notify | None = None
@@ -47,9 +43,8 @@ class WhenFileIntent:
 
 @dataclass(frozen=True, slots=True)
 class AfterIntent:
-    """The reference as the user wrote it."""
-
     reference: str
+    """As the user wrote it."""
     command: str
     notify: Notify | None = None
 
@@ -72,9 +67,8 @@ class ChangeBacklogIntent:
 
 @dataclass(frozen=True, slots=True)
 class CancelIntent:
-    """The reference may be empty."""
-
     reference: str
+    """May be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +105,7 @@ BadReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class BadSentence:
-    """Understood, but cannot be done as it stands."""
+    """Recognized, but invalid."""
 
     reason: BadReason
     text: str
@@ -119,8 +113,6 @@ class BadSentence:
 
 @dataclass(frozen=True, slots=True)
 class PlainSentence:
-    """Anything else."""
-
     text: str
 
 

@@ -1,4 +1,4 @@
-"""Notification wishes beside a command: "only tell me if it changes". Pure."""
+"""Recognizes whom to notify, beside a command: "only tell me if it changes". Pure."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _APART = (
 _END = r"(?>(?:[\s,]*+(?:please|thanks|thank\s++you|谢谢你?|就行|就好|即可|哦|吧|了))*)[\s.!~]*+\Z"
 _FORMS: list[tuple[Notify, re.Pattern[str], re.Pattern[str]]] = [
     (
-        told,
+        wish,
         re.compile(rf"{_APART}(?:{words}){_END}", re.IGNORECASE),
         re.compile(rf"(?:please\s++|请你?)?(?:{words})\s*+[,;:]\s*+", re.IGNORECASE),
     )
-    for told, words in _WORDS.items()
+    for wish, words in _WORDS.items()
 ]
 
 
 def split(text: str) -> tuple[str, Notify | None]:
     """The sentence without its notification wish, and the wish if any."""
     view = FoldedText.of(text)
-    for told, at_end, at_start in _FORMS:
+    for wish, at_end, at_start in _FORMS:
         if after := at_end.search(view.plain, max(0, len(view.plain) - _TAIL)):
             rest = view.cut(0, after.start())
         elif before := at_start.match(view.plain):
@@ -62,5 +62,5 @@ def split(text: str) -> tuple[str, Notify | None]:
         else:
             continue
         if rest.raw:
-            return rest.raw, told
+            return rest.raw, wish
     return text, None

@@ -1,4 +1,4 @@
-"""Turns a sentence into a tool call, and the Planner without a model that makes it."""
+"""The engine `builtin` as Planner: converts a command to a tool call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mimikit.engines.base import Done, Failed, Outcome, RunSpec, TaskLine, ToolR
 from mimikit.engines.builtin import grammar, intents
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence
 from mimikit.engines.builtin.references import (
-    MOST_TITLE,
+    MAX_TITLE,
     TASK_ID,
     named,
     one_line,
@@ -32,21 +32,20 @@ from mimikit.protocol.triggers import Schedule
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """The tool call for a sentence, and its time in words."""
+    """A tool call, and its schedule in words."""
 
     tool: str
     arguments: dict[str, Any]
-    """Without the command's own."""
+    """Without those of the command itself."""
     words: str = ""
-    """For the user."""
     when: str = ""
-    """Shorter, for a title."""
+    """Shorter than `words`, for a title."""
 
 
 def plan_of(
     intent: Commanding | RemindIntent, turn_input: TurnInput, now: datetime, language: Language
 ) -> PlannedCall | str:
-    """The call for a sentence said at `now`, or the reply if it cannot be done."""
+    """The tool call, or the reply if it cannot be planned."""
     match intent:
         case intents.RunIntent():
             return PlannedCall("delegate", {"type": "oneshot"})
@@ -56,8 +55,7 @@ def plan_of(
         case intents.AtIntent(when):
             return _plan_at(when, turn_input.timezone, now, language)
         case RemindIntent(when):
-            zone, passed = turn_input.timezone, "reminding_passed"
-            return _plan_at(when, zone, now, language, passed)
+            return _plan_at(when, turn_input.timezone, now, language, "reminding_passed")
         case intents.WhenFileIntent(path, change):
             condition = {"type": f"file_{change}", "params": {"path": path}}
             words = say(f"when_{change}", language, path=code(path))
@@ -102,20 +100,20 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
     return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
 
 
-def told_in_words(asked: Notify | None, plan: PlannedCall) -> phrases.Words:
-    """Who is notified, in words."""
-    given = plan.arguments
-    is_standing = plan.tool == "schedule" and given["type"] == "conditional"
+def notify_text(wish: Notify | None, plan: PlannedCall) -> phrases.Words:
+    """When the user will be notified."""
+    args = plan.arguments
+    is_standing = plan.tool == "schedule" and args["type"] == "conditional"
     schedule: Schedule | None = None
-    if given["type"] == "recurring":
-        schedule = Schedule(interval=given.get("interval"), cron=given.get("cron"))
+    if args["type"] == "recurring":
+        schedule = Schedule(interval=args.get("interval"), cron=args.get("cron"))
     usual = notify.default_notify("command", "builtin", schedule=schedule, is_standing=is_standing)
     times = "each" if schedule else "gathered" if is_standing else "once"
-    return notify.words(asked or usual, times)
+    return notify.words(wish or usual, times)
 
 
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
-    """The language of a sentence, without the command, path or task name inside it."""
+    """Detects the language without the command, path or task name."""
     if isinstance(intent, Commanding):
         for name in ("command", "path", "reference"):
             text = text.replace(getattr(intent, name, " "), " ", 1)
@@ -126,7 +124,7 @@ def sentence_language(text: str, intent: Intent, locale: str) -> Language:
 
 
 def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
-    """Make the call that the task's sentence asks for."""
+    """Execute the task's command."""
     task, locale = request.input.task, request.input.locale
     if task is None:
         error = say("plan_no_task", phrases.language("", locale))
@@ -135,14 +133,14 @@ def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
     language = sentence_language(task.prompt, intent, locale)
     request.callbacks.on_event("note", say("note_planning", language), {})
     if task.parent_task_id is not None and task.source_trigger_id is None:
-        # The follow-up to another engine's question is not the user's bare sentence.
+        # A follow-up to another engine's question is not the user's own text.
         intent = PlainSentence(task.prompt)
     if isinstance(intent, BadSentence):
         return Done(say(intent.reason, language))
     if isinstance(intent, intents.SwitchIntent):
         found = triggers(intent.reference, request.input.tasks)
         switch = {"id": found[0].id if found else intent.reference, "action": intent.action}
-        return _planned(call_tool(request, "change_trigger", switch), language)
+        return _outcome(call_tool(request, "change_trigger", switch), language)
     if not isinstance(intent, Commanding | RemindIntent):
         return Done(say("plan_unknown", language, connect=say("connect", language)))
     plan = plan_of(intent, request.input, task.created_at, language)
@@ -151,12 +149,12 @@ def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
     is_reminder = isinstance(intent, RemindIntent)
     text, profile = (intent.text, REMINDER) if is_reminder else (intent.command, "command")
     work = {"prompt": text, "title": title_of(text), "profile": profile}
-    told = None if is_reminder else intent.notify
-    work |= {"notify": told} if told else {}
-    return _planned(call_tool(request, plan.tool, {**work, **plan.arguments}), language)
+    wish = None if is_reminder else intent.notify
+    work |= {"notify": wish} if wish else {}
+    return _outcome(call_tool(request, plan.tool, {**work, **plan.arguments}), language)
 
 
-def _planned(reply: ToolReply, language: Language) -> Outcome:
+def _outcome(reply: ToolReply, language: Language) -> Outcome:
     if reply.ok:
         return Done()
     error = say("plan_refused", language, reason=reply.text)
@@ -175,4 +173,4 @@ def call_tool(request: RunSpec, name: str, arguments: dict[str, Any]) -> ToolRep
 
 
 def title_of(command: str) -> str:
-    return one_line(command.strip().partition("\n")[0], MOST_TITLE)
+    return one_line(command.strip().partition("\n")[0], MAX_TITLE)

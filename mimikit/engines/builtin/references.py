@@ -1,4 +1,4 @@
-"""Resolves references to tasks and triggers in sentences. Pure."""
+"""Resolves references to tasks and triggers, and describes what they refer to. Pure."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, paragraphs, say
 
 ENDED = frozenset({"done", "failed", "canceled"})
-_LEAST_PREFIX = 4
-_MOST_TOLD = 10
+_MIN_PREFIX = 4
+_MAX_LISTED = 10
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
-MOST_TITLE = 80
+MAX_TITLE = 80
 TASK_ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
 
 Asks = Literal["next", "outcome"]
 
 
 def resolve(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """Matches by id, start of an id, or words of the title; only an exact id finds ended ones."""
+    """Live tasks by id, id prefix, or words of the title; ended ones by exact id only."""
     if exact := [task for task in tasks if task.id == reference]:
         return exact[:1]
-    return fitting(reference, [task for task in tasks if task.state not in ENDED])
+    return matching(reference, [task for task in tasks if task.state not in ENDED])
 
 
 def resolve_upstream(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """Tasks and triggers a command may wait for; ended tasks only where nothing live fits."""
+    """Tasks and triggers that a command may wait for; ended ones only if no live one matches."""
     tasks = [task for task in tasks if task.seat != "planner"]
     if found := resolve(reference, tasks):
         return found
-    ended = fitting(reference, [task for task in tasks if task.state in ENDED])
+    ended = matching(reference, [task for task in tasks if task.state in ENDED])
     if len({task.title.casefold() for task in ended}) == 1:
         return [max(ended, key=lambda task: task.created_at or datetime.min.replace(tzinfo=UTC))]
     return ended
@@ -46,22 +46,24 @@ def triggers(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
     return resolve(reference, [t for t in tasks if t.state.startswith(("trigger", "reminder"))])
 
 
-def newest_mentioned(lines: Sequence[TaskLine], said: Sequence[str]) -> list[TaskLine]:
-    """The last one named in the conversation (oldest first), else the newest."""
-    for text in reversed(said):
+def newest_mentioned(lines: Sequence[TaskLine], messages: Sequence[str]) -> list[TaskLine]:
+    """The last one named in the messages (oldest first), else the newest."""
+    for text in reversed(messages):
         found = [line for line in lines if line.id in text or (line.title and line.title in text)]
         if found:  # prefer the longest title, then a trigger's
-            return [max(found, key=lambda it: (len(it.title), it.seat == "trigger", _made_at(it)))]
-    return sorted(lines, key=_made_at)[-1:]
+            return [
+                max(found, key=lambda it: (len(it.title), it.seat == "trigger", _created_at(it)))
+            ]
+    return sorted(lines, key=_created_at)[-1:]
 
 
-def _made_at(line: TaskLine) -> datetime:
+def _created_at(line: TaskLine) -> datetime:
     return line.created_at or datetime.min.replace(tzinfo=UTC)
 
 
-def fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """Matches by start of the id, else whole title, else words of it."""
-    if len(reference) >= _LEAST_PREFIX:
+def matching(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
+    """By id prefix, else the exact title, else words of it."""
+    if len(reference) >= _MIN_PREFIX:
         by_id = [
             task
             for task in tasks
@@ -71,26 +73,26 @@ def fitting(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
             return by_id
     if by_title := [t for t in tasks if t.title.casefold() == reference.casefold()]:
         return by_title
-    words, fitting = words_of(reference), list[TaskLine]()
+    words, found = words_of(reference), list[TaskLine]()
     for task in tasks:
         own = set(_REFERENCE_WORD.findall(task.title.casefold()))
         # A Chinese word may be a part of a longer run of characters.
         if words and all(w in own or (not w.isascii() and w in task.title) for w in words):
-            fitting.append(task)
-    return fitting
+            found.append(task)
+    return found
 
 
 def words_of(reference: str) -> list[str]:
     return [w for w in _REFERENCE_WORD.findall(reference.casefold()) if w not in _FILLERS]
 
 
-# ---- what is said of them
+# ---- replies
 
 
 def failed(
     turn_input: TurnInput, day: Literal["today", "yesterday", "lately"], language: Language
 ) -> str:
-    """What failed on a day, or last."""
+    """Lists what failed."""
     zone = phrases.named_zone(turn_input.timezone) or ZoneInfo("UTC")
     days = {"today": 0, "yesterday": 1}
     found = list(turn_input.look("failed"))
@@ -102,34 +104,30 @@ def failed(
     return paragraphs(say(f"failed_{day}", language), task_list(found, language))
 
 
-def asked(turn_input: TurnInput, asks: Asks, reference: str) -> list[TaskLine]:
-    """What is asked about: named, or mentioned last."""
+def find_subjects(turn_input: TurnInput, asks: Asks, reference: str) -> list[TaskLine]:
+    """The tasks that a question is about: the named ones, or the last mentioned."""
     known = {
         line.id: line
-        for line in (
-            *turn_input.tasks,
-            *turn_input.look("triggers"),
-            *turn_input.look("recent"),
-        )
+        for line in (*turn_input.tasks, *turn_input.look("triggers"), *turn_input.look("recent"))
         if line.seat != "planner"
     }
     lines = [line for line in known.values() if asks == "outcome" or line.next or line.words]
     if not words_of(reference):
         return newest_mentioned(lines, [message.text for message in turn_input.conversation])
-    found = [line for line in lines if line.id == reference] or fitting(reference, lines)
+    found = [line for line in lines if line.id == reference] or matching(reference, lines)
     # A trigger covers its runs; of tasks with one title take the newest.
     triggers = [line for line in found if line.seat == "trigger"]
     if triggers or len({line.title.casefold() for line in found}) > 1:
         return triggers or found
-    return sorted(found, key=_made_at)[-1:]
+    return sorted(found, key=_created_at)[-1:]
 
 
-def told_of(asks: Asks, found: Sequence[TaskLine], language: Language) -> str:
-    """The state of each, as it was asked."""
+def describe(asks: Asks, found: Sequence[TaskLine], language: Language) -> str:
+    """Answers a question about tasks."""
     if len(found) > 1:
-        listed = task_list(found[:_MOST_TOLD], language)
+        listed = task_list(found[:_MAX_LISTED], language)
         return paragraphs(say("about_several", language), listed)
-    line, task = found[0], code(one_line(found[0].title, MOST_TITLE) or found[0].id)
+    line, task = found[0], code(one_line(found[0].title, MAX_TITLE) or found[0].id)
     if asks == "next":
         key = "about_next" if line.next else "about_no_next"
         head = say(key, language, task=task, next=(line.next or {}).get(language))
@@ -147,7 +145,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def named(task_id: str, found: Sequence[TaskLine]) -> str:
-    """Title and id, or the id alone where it was not found."""
+    """Title and id, or the id alone if it was not found."""
     return f"{code(found[0].title)} ({code(task_id)})" if found else code(task_id)
 
 
@@ -155,7 +153,7 @@ def task_list(tasks: Sequence[TaskLine], language: str) -> str:
     return "\n".join(
         " · ".join(
             [
-                f"- {code(one_line(task.title, MOST_TITLE) or task.id)} — "
+                f"- {code(one_line(task.title, MAX_TITLE) or task.id)} — "
                 f"{phrases.state(task.state, language)}",
                 *(words["zh" if language == "zh" else "en"] for words in task.facts),
                 code(task.id),

@@ -1,7 +1,4 @@
-"""Reads reminder sentences: what it is about, and when (before, after or around the words).
-
-Pure.
-"""
+"""Parses reminders: the text, and the time before, after or around it. Pure."""
 
 from __future__ import annotations
 
@@ -17,32 +14,29 @@ from mimikit.language.times import CronTime, DayTime, SpanAhead, time_at, time_a
 @dataclass(frozen=True, slots=True)
 class RemindIntent:
     when: str
-    """For `times.parse_when`; empty: none was given."""
+    """For `times.parse_when`; may be empty."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class SnoozeIntent:
-    """Repeat a reminder later; without one its words are missing."""
+    """Repeat the reminder that was just sent."""
 
     when: str
-    """Empty: in a while."""
+    """May be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoticedIntent:
-    """The user has seen or done it."""
+    """The user acknowledges a reminder."""
 
 
 def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | SnoozeIntent | None:
-    """Reads what follows "remind me"; `lead`: the time before it.
-
-    None for questions ("remind me what …").
-    """
+    """Parses what follows "remind me"; `lead`: the time before it. None for a question."""
     if _ASKS.match(rest.plain):
         return None
     if lead is not None and rest.plain.startswith(":"):
-        return _reminder(lead, rest.after(":"), as_it_stands=True)
+        return _reminder(lead, rest.after(":"), verbatim=True)
     rest = rest.cut(_end_of(_BEFORE_TIME, rest))
     when, found = lead, time_at(rest.plain, 0)
     if found is not None:
@@ -53,10 +47,10 @@ def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | S
     joint = _JOINT.match(rest.plain)
     rest = rest.cut(joint.end() if joint else 0)
     if joint and joint["colon"] and when is not None:
-        return _reminder(when, rest, as_it_stands=True)
+        return _reminder(when, rest, verbatim=True)
     rest = without_end(rest, _COURTESY)
     tail = time_at_end(rest.plain, _END, _TAIL)
-    if tail is not None and _stands_alone(before := rest.plain[: tail.start]):
+    if tail is not None and _is_complete(before := rest.plain[: tail.start]):
         words = rest.cut(tail.start, tail.end).raw
         both = words if when is None else _joined(when, words)
         if both is not None:
@@ -76,9 +70,9 @@ def read_snooze(rest: FoldedText) -> SnoozeIntent | None:
 
 
 def _reminder(
-    when: str | None, text: FoldedText, *, as_it_stands: bool = False
+    when: str | None, text: FoldedText, *, verbatim: bool = False
 ) -> RemindIntent | SnoozeIntent | None:
-    if not text.raw or (not as_it_stands and _POINTS.fullmatch(text.plain)):
+    if not text.raw or (not verbatim and _POINTS.fullmatch(text.plain)):
         return SnoozeIntent(when or "")
     return RemindIntent(when or "", text.raw) if "\0" not in text.raw else None
 
@@ -100,8 +94,8 @@ def _joined(one: str, other: str) -> str | None:
     return None
 
 
-def _stands_alone(before: str) -> bool:
-    """False where the time belongs to the words, as in "get ready for tomorrow"."""
+def _is_complete(before: str) -> bool:
+    """Whether the time after it is no part of the text, as in "get ready for tomorrow"."""
     return before[-1:] in {" ", ",", ""} and not _DANGLING.search(before)
 
 

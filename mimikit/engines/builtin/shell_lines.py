@@ -1,12 +1,12 @@
-"""Commands inside sentences: where one begins and ends, and what is none. Pure.
+"""Extracts a shell command from a sentence. Pure.
 
-What follows "run" is read in this order:
+What follows "run" is parsed in this order:
 
-1. In backticks, a fence, quotes or 「」 the inside is the command; around it only courtesy and a
-   time may stand. Straight quotes after a colon count only if nothing follows them.
-2. After a colon (`run: …`) the rest is the command, byte for byte.
-3. Bare (`run ls -la`) it must look like one (`looks_like_command`). A wrong guess would run, so
-   doubt means talk; who is misread writes the colon.
+1. In backticks, a fence, quotes or 「」 the inside is the command; only polite words and a time may
+   surround it. Straight quotes after a colon count only if nothing follows them.
+2. After a colon (`run: …`) the rest is the command, unchanged.
+3. Otherwise (`run ls -la`) it must look like a command (`looks_like_command`). When in doubt it is
+   prose, as a wrong guess would be executed; the user can add the colon.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FILE = Path(__file__).with_name("sentences.toml")
 SENTENCES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 BARE_LIMIT = 2000
 _TAIL = 120
-"""Characters at the end that are searched for a time and courtesy."""
+"""Characters at the end that are searched for a time and polite words."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """A text and its folded twin for patterns; positions are the same in both."""
+    """A text, and its normalized form with the same positions for pattern matching."""
 
     raw: str
     plain: str
@@ -51,13 +51,13 @@ class FoldedText:
         return FoldedText(inner, self.plain[begin : begin + len(inner)])
 
     def after(self, sign: str) -> FoldedText:
-        """Without the sign at its start."""
+        """Without that prefix."""
         return self.cut(len(sign)) if self.plain.startswith(sign) else self
 
 
 @dataclass(frozen=True, slots=True)
 class ShellLine:
-    """A command, with the time that followed it."""
+    """A command, and the time after it."""
 
     text: str
     time: FoundTime | None = None
@@ -66,7 +66,7 @@ class ShellLine:
 def read_command(
     rest: FoldedText, is_program: IsProgram, *, asked: bool = False
 ) -> ShellLine | Doubt | None:
-    """Reads what follows the verb; None when it is no command."""
+    """Parses what follows the verb; None if it is no command."""
     colon = rest.plain.startswith(":")
     body = rest.after(":")
     if not body.raw or "\0" in body.raw:
@@ -76,7 +76,7 @@ def read_command(
         return marked
     if not colon:
         return read_bare(body, is_program, asked=asked)
-    # The whole rest, unless it reads as more than a command.
+    # All of the rest, unless it looks like more than a command.
     if _ANOTHER_SENTENCE.search(body.plain):
         return "several"
     found = time_at_end(body.plain, _AFTER_TIME, _TAIL)
@@ -86,7 +86,7 @@ def read_command(
 
 
 def read_marked(body: FoldedText, *, colon: bool = False) -> ShellLine | None:
-    """A command in quotes, backticks or a fence, with at most courtesy around it."""
+    """A command in quotes, backticks or a fence, with at most polite words around it."""
     if body.raw.startswith("`"):
         span = _backticked(body.raw)
     else:
@@ -107,7 +107,7 @@ def read_marked(body: FoldedText, *, colon: bool = False) -> ShellLine | None:
 def read_bare(
     body: FoldedText, is_program: IsProgram, *, asked: bool = False
 ) -> ShellLine | Doubt | None:
-    """A command without marks: only if it looks like one."""
+    """A command without quotes, if it looks like one."""
     if "\n" in body.raw or len(body.raw) > BARE_LIMIT:
         return None
     if asked:
@@ -129,12 +129,12 @@ def read_bare(
 
 
 def looks_like_command(text: str, is_program: IsProgram, *, asked: bool = False) -> bool:
-    """Whether the words after a bare "run" are a command rather than talk.
+    """Whether the words after "run" are a command rather than prose.
 
-    It is one line that begins with a program, a path or a shell builtin. No unquoted word may be
-    one of talk or of time ("the", "and", "tomorrow") or Chinese, none may end like a clause. A
-    program that is an everyday word as well ("time", "find"), and any question ("can you run …?"),
-    needs a sign of a shell besides: an option, a path, an operator, quotes.
+    One line that begins with a program, a path or a shell builtin. No unquoted word may be typical
+    of prose ("the", "and", "tomorrow"), Chinese, or end like a clause. A program that is also an
+    everyday word ("time", "find"), and any question ("can you run …?"), needs shell syntax besides:
+    an option, a path, an operator, quotes.
     """
     first = _FIRST_WORD.match(text)
     if first is None or "\n" in text or len(text) > BARE_LIMIT:
@@ -142,17 +142,16 @@ def looks_like_command(text: str, is_program: IsProgram, *, asked: bool = False)
     word = first["program"]
     if not (word in _BUILTINS or word.startswith(_PATH_STARTS) or is_program(word)):
         return False
-    if word in _SPEAKING:
+    if word in _PROSE_PROGRAMS:
         return not asked
     rest = _QUOTED.sub(" $ ", text[first.end() :])
-    if set(rest) & set("\"'`") or any(_is_talk(token) for token in rest.split()):
+    if set(rest) & set("\"'`") or any(_is_prose(token) for token in rest.split()):
         return False
-    needs_sign = asked or (word in _EVERYDAY and rest.strip() != "")
-    return not needs_sign or _SHELL_SIGN.search(rest) is not None
+    needs_syntax = asked or (word in _EVERYDAY_PROGRAMS and rest.strip() != "")
+    return not needs_syntax or _SHELL_SYNTAX.search(rest) is not None
 
 
 def without_end(view: FoldedText, pattern: re.Pattern[str]) -> FoldedText:
-    """Without what the pattern matches at its end."""
     match = pattern.search(view.plain, max(0, len(view.plain) - _TAIL))
     return view.cut(0, match.start()) if match else view
 
@@ -171,11 +170,12 @@ def _backticked(raw: str) -> tuple[str, int] | None:
     return (raw[start : close.start()], close.end()) if close else None
 
 
-def _is_talk(token: str) -> bool:
-    """Whether an unquoted word belongs to prose."""
+def _is_prose(token: str) -> bool:
     if token.startswith("-"):
         return False
-    if token.casefold().strip(",.;:!?") in _TALK or token.endswith((",", "?", "!", "？", "！")):
+    if token.casefold().strip(",.;:!?") in _PROSE_WORDS or token.endswith(
+        (",", "?", "!", "？", "！")
+    ):
         return True
     return HAN.search(token) is not None and not set("/.") & set(token)
 
@@ -211,12 +211,12 @@ _FIRST_WORD = re.compile(
     r"(?=[\s;|&<>]|\Z)"
 )
 _QUOTED = re.compile(r"\"[^\"]*+\"|'[^']*+'|`[^`]*+`")
-_SHELL_SIGN = re.compile(
+_SHELL_SYNTAX = re.compile(
     r"(?:^|\s)(?:--?[A-Za-z0-9]|\+%)|[|<>;&$*=~{}\[\]\\/]|(?:^|\s)\.(?:\s|$)|\w\.\w{1,8}(?:\s|$)"
 )
 _PATH_STARTS = ("/", "./", "../", "~/")
 _BUILTINS = frozenset({"cd", "ulimit", "umask"})
-_SPEAKING = frozenset({"echo", "printf", "say", "espeak", "notify-send"})
+_PROSE_PROGRAMS = frozenset({"echo", "printf", "say", "espeak", "notify-send"})
 """Programs whose arguments are prose."""
-_EVERYDAY = frozenset(SENTENCES["words"]["everyday_programs"].split())
-_TALK = frozenset(SENTENCES["words"]["talk"].split())
+_EVERYDAY_PROGRAMS = frozenset(SENTENCES["words"]["everyday_programs"].split())
+_PROSE_WORDS = frozenset(SENTENCES["words"]["talk"].split())

@@ -1,4 +1,4 @@
-"""Requests and answers in both APIs. Answers are read leniently: odd events are skipped."""
+"""Requests and answers of both APIs. Invalid events of an answer are skipped."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ Body: TypeAlias = dict[str, object]
 
 PATHS: dict[Api, str] = {"responses": "/responses", "chat": "/chat/completions"}
 DROPPED = "(left out to save room; run it again if you need it)"
-_MOST_CALLS = 64
+_MAX_CALLS = 64
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-_SHOW_EVERY_S = 0.05
-_THINK, _THOUGHT = "<think>", "</think>"
-_CHARACTERS_A_TOKEN = 3.0
+_DELTA_INTERVAL_S = 0.05
+_THINK_START, _THINK_END = "<think>", "</think>"
+_CHARACTERS_PER_TOKEN = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A tool call; its arguments as the model wrote them, JSON or not."""
-
     id: str
     name: str
     arguments: str
+    """As the model wrote them; may be invalid JSON."""
 
 
 @dataclass(slots=True)
@@ -40,14 +39,14 @@ class ModelAnswer:
     thoughts: str = ""
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     usage: Usage = field(default_factory=Usage)
-    is_cut: bool = False
-    """It reached its output limit."""
-    is_whole: bool = False
+    is_truncated: bool = False
+    """It reached the output limit."""
+    is_complete: bool = False
 
 
 @dataclass(slots=True)
 class _Entry:
-    """An answer, or the output of a tool call."""
+    """An answer, or a tool output."""
 
     answer: ModelAnswer | None = None
     call_id: str = ""
@@ -55,12 +54,12 @@ class _Entry:
 
 
 class ModelDialogue:
-    """One run's dialogue, kept within the context window."""
+    """The messages of one run, kept within the context window."""
 
     def __init__(
         self, instructions: str, prompt: str, tools: Sequence[ToolSpec], window: int | None
     ) -> None:
-        """`window`: in tokens, where known."""
+        """`window`: in tokens; None: unknown."""
         self._instructions, self._prompt, self._tools = instructions, prompt, tools
         self._window = window
         self._entries: list[_Entry] = []
@@ -72,31 +71,31 @@ class ModelDialogue:
         self._entries.append(_Entry(call_id=call.id, output=output))
 
     def tokens(self) -> int:
-        """An estimate, rather too high."""
-        told = [self._instructions, self._prompt]
-        told += [f"{tool.description}{tool.schema}" for tool in self._tools]
+        """A high estimate."""
+        texts = [self._instructions, self._prompt]
+        texts += [f"{tool.description}{tool.schema}" for tool in self._tools]
         for entry in self._entries:
-            told.append(entry.output)
+            texts.append(entry.output)
             if entry.answer is not None:
-                told += [entry.answer.text, *(call.arguments for call in entry.answer.calls)]
-        return int(sum(map(len, told)) / _CHARACTERS_A_TOKEN)
+                texts += [entry.answer.text, *(call.arguments for call in entry.answer.calls)]
+        return int(sum(map(len, texts)) / _CHARACTERS_PER_TOKEN)
 
-    def make_room(self, *, anyhow: bool = False) -> bool:
-        """Drop old tool outputs, half a window at once, as it breaks the prompt cache."""
+    def make_room(self, *, force: bool = False) -> bool:
+        """Drop old tool outputs from a full window: half of it, as that breaks the prompt cache."""
         size = self.tokens()
-        if not anyhow and (self._window is None or size < 0.8 * self._window):
+        if not force and (self._window is None or size < 0.8 * self._window):
             return False
-        most = size // 2 if anyhow or self._window is None else self._window // 2
+        limit = size // 2 if force or self._window is None else self._window // 2
         outputs = [it for it in self._entries if it.answer is None and len(it.output) > 200]
-        for entry in outputs[: max(int(anyhow), len(outputs) - 1)]:
-            if size <= most:
+        for entry in outputs[: max(int(force), len(outputs) - 1)]:
+            if size <= limit:
                 break
-            size -= int(len(entry.output) / _CHARACTERS_A_TOKEN)
+            size -= int(len(entry.output) / _CHARACTERS_PER_TOKEN)
             entry.output = DROPPED
         return bool(outputs)
 
     def body(self, api: Api, model: str, effort: str | None, cache_key: str) -> Body:
-        """The next request; what does not change stands first, for the prompt cache."""
+        """The next request, stable parts first, for the prompt cache."""
         if api == "responses":
             body: Body = {
                 "model": model,
@@ -145,23 +144,30 @@ class ModelDialogue:
     def _items(self) -> Iterable[Body]:
         for entry in self._entries:
             if (answer := entry.answer) is None:
-                said = {"call_id": entry.call_id, "output": entry.output}
-                yield {"type": "function_call_output", **said}
+                yield {
+                    "type": "function_call_output",
+                    "call_id": entry.call_id,
+                    "output": entry.output,
+                }
                 continue
             if answer.text:
                 yield {"role": "assistant", "content": answer.text}
             for call in answer.calls:
-                said = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
-                yield {"type": "function_call", **said}
+                yield {
+                    "type": "function_call",
+                    "call_id": call.id,
+                    "name": call.name,
+                    "arguments": call.arguments,
+                }
 
     def _messages(self) -> Iterable[Body]:
         for entry in self._entries:
             if (answer := entry.answer) is None:
                 yield {"role": "tool", "tool_call_id": entry.call_id, "content": entry.output}
                 continue
-            said: Body = {"role": "assistant", "content": answer.text or None}
+            message: Body = {"role": "assistant", "content": answer.text or None}
             if answer.calls:
-                said["tool_calls"] = [
+                message["tool_calls"] = [
                     {
                         "id": call.id,
                         "type": "function",
@@ -170,15 +176,15 @@ class ModelDialogue:
                     for call in answer.calls
                 ]
                 if answer.thoughts:  # some models require their thoughts back
-                    said["reasoning_content"] = answer.thoughts
-            yield said
+                    message["reasoning_content"] = answer.thoughts
+            yield message
 
 
 # ---- reading an answer
 
 
 class AnswerReader:
-    """Assembles one answer from its events, and streams its text."""
+    """Assembles one answer from its events; streams its text to `on_delta`."""
 
     def __init__(self, on_delta: Callable[[str], None], known_ids: set[str]) -> None:
         self._show = _DeltaStream(on_delta)
@@ -187,7 +193,7 @@ class AnswerReader:
         self._text: list[str] = []
         self._thoughts: list[str] = []
         self._parts: dict[int, list[str]] = {}
-        """Of each tool call in Chat Completions: id, name, and its arguments so far."""
+        """Tool calls of Chat Completions by index: id, name, pieces of the arguments."""
 
     def read(
         self,
@@ -195,10 +201,7 @@ class AnswerReader:
         events: Iterable[Body],
         failed: Callable[[object], EndpointError],
     ) -> ModelAnswer:
-        """The whole answer; `failed` maps an error event.
-
-        Raises EndpointError if it failed or broke off.
-        """
+        """The complete answer; `failed` maps an error event. Raises EndpointError."""
         for event in events:
             if api == "chat":
                 self._take_chunk(event)
@@ -206,19 +209,19 @@ class AnswerReader:
                 self._take_event(event, failed)
         self._show.close()
         answer = self._answer
-        if not answer.is_whole:
-            message = "the endpoint broke off before its answer was done"
-            raise EndpointError("broken", message, may_pass=True)
+        if not answer.is_complete:
+            message = "the endpoint closed the connection before its answer was complete"
+            raise EndpointError("broken", message, is_transient=True)
         for _, (call_id, name, *arguments) in sorted(self._parts.items()):
             self._call(call_id, name, "".join(arguments))
-        thoughts, text = _apart("".join(self._text))
+        thoughts, text = _split_thoughts("".join(self._text))
         answer.text = text.strip()
         answer.thoughts = "".join(self._thoughts) or thoughts
         return answer
 
     def _call(self, call_id: str, name: str, arguments: str) -> None:
-        """Give it a unique id: models repeat them, or give none."""
-        if len(self._answer.calls) >= _MOST_CALLS:
+        """Add a call under a unique id: models repeat ids, or omit them."""
+        if len(self._answer.calls) >= _MAX_CALLS:
             return
         if not _ID.fullmatch(call_id) or call_id in self._ids:
             call_id = f"call_{len(self._ids)}"
@@ -239,13 +242,13 @@ class AnswerReader:
             for place, call in enumerate(_tables(delta.get("tool_calls"))):
                 self._take_part(place, call)
             if reason := choice.get("finish_reason"):
-                self._answer.is_whole = True
-                self._answer.is_cut = reason == "length"
+                self._answer.is_complete = True
+                self._answer.is_truncated = reason == "length"
 
     def _take_part(self, place: int, call: Body) -> None:
         index, function = call.get("index"), table_of(call.get("function"))
         number = index if isinstance(index, int) else place
-        if number not in self._parts and len(self._parts) >= _MOST_CALLS:
+        if number not in self._parts and len(self._parts) >= _MAX_CALLS:
             return
         known = self._parts.setdefault(number, ["", ""])
         known[0] = known[0] or _text(call, "id")
@@ -266,27 +269,26 @@ class AnswerReader:
             case "response.output_item.done":
                 item = table_of(event.get("item"))
                 if item.get("type") == "function_call":
-                    said = _text(item, "call_id"), _text(item, "name"), _text(item, "arguments")
-                    self._call(*said)
+                    self._call(*(_text(item, key) for key in ("call_id", "name", "arguments")))
             case "response.completed" | "response.incomplete":
                 self._take_usage(response.get("usage"), "input", "output")
                 details = table_of(response.get("incomplete_details"))
-                self._answer.is_whole = True
-                self._answer.is_cut = details.get("reason") == "max_output_tokens"
+                self._answer.is_complete = True
+                self._answer.is_truncated = details.get("reason") == "max_output_tokens"
             case "response.failed" | "error":
                 raise failed(response.get("error") or event)
             case _:
                 pass
 
-    def _take_usage(self, given: object, asked: str, said: str) -> None:
-        counts = table_of(given)
-        details = table_of(counts.get(f"{asked}_tokens_details"))
-        more = table_of(counts.get(f"{said}_tokens_details"))
+    def _take_usage(self, value: object, input_key: str, output_key: str) -> None:
+        counts = table_of(value)
+        details = table_of(counts.get(f"{input_key}_tokens_details"))
+        more = table_of(counts.get(f"{output_key}_tokens_details"))
         if counts:
             self._answer.usage = Usage(
-                input_tokens=_count(counts.get(f"{asked}_tokens")),
+                input_tokens=_count(counts.get(f"{input_key}_tokens")),
                 cached_input_tokens=_count(details.get("cached_tokens")),
-                output_tokens=_count(counts.get(f"{said}_tokens")),
+                output_tokens=_count(counts.get(f"{output_key}_tokens")),
                 reasoning_output_tokens=_count(more.get("reasoning_tokens")),
             )
 
@@ -296,41 +298,43 @@ class _DeltaStream:
 
     def __init__(self, on_delta: Callable[[str], None]) -> None:
         self._on_delta = on_delta
-        self._held, self._is_thinking = "", True
-        self._shown_at = 0.0
+        self._pending, self._is_thinking = "", True
+        self._sent_at = 0.0
 
     def add(self, text: str) -> None:
-        self._held += text
+        self._pending += text
         if self._is_thinking:
-            start = self._held.lstrip()
-            if _THINK.startswith(start) or (start.startswith(_THINK) and _THOUGHT not in start):
-                self._held = start[:100_000]
+            start = self._pending.lstrip()
+            if _THINK_START.startswith(start) or (
+                start.startswith(_THINK_START) and _THINK_END not in start
+            ):
+                self._pending = start[:100_000]
                 return
-            self._held, self._is_thinking = _apart(self._held)[1].lstrip(), False
-        if time.monotonic() - self._shown_at >= _SHOW_EVERY_S:
-            self._show()
+            self._pending, self._is_thinking = _split_thoughts(self._pending)[1].lstrip(), False
+        if time.monotonic() - self._sent_at >= _DELTA_INTERVAL_S:
+            self._flush()
 
     def close(self) -> None:
         if not self._is_thinking:
-            self._show()
+            self._flush()
 
-    def _show(self) -> None:
-        if self._held:
-            self._on_delta(self._held)
-            self._held, self._shown_at = "", time.monotonic()
+    def _flush(self) -> None:
+        if self._pending:
+            self._on_delta(self._pending)
+            self._pending, self._sent_at = "", time.monotonic()
 
 
-def _apart(text: str) -> tuple[str, str]:
-    """Thoughts and text."""
+def _split_thoughts(text: str) -> tuple[str, str]:
+    """The leading `<think>` block, and the text after it."""
     start = text.lstrip()
-    if not start.startswith(_THINK):
+    if not start.startswith(_THINK_START):
         return "", text
-    thoughts, _, rest = start.removeprefix(_THINK).partition(_THOUGHT)
+    thoughts, _, rest = start.removeprefix(_THINK_START).partition(_THINK_END)
     return thoughts.strip(), rest
 
 
 def parsed_arguments(text: str) -> Body | None:
-    """The arguments object; None if it is none. Accepts empty text and JSON within JSON."""
+    """None if it is no JSON object. Accepts empty text and JSON within JSON."""
     value: object = text
     for _ in range(2):
         if not isinstance(value, str):
@@ -342,19 +346,19 @@ def parsed_arguments(text: str) -> Body | None:
     return cast("Body", value) if isinstance(value, dict) else None
 
 
-def shortened(answer: ModelAnswer, most: int) -> ModelAnswer:
-    """An answer as it is sent back, with invalid arguments cut."""
+def shortened(answer: ModelAnswer, limit: int) -> ModelAnswer:
+    """The answer to send back: invalid arguments are cut to `limit` characters."""
     calls = [
         call
         if parsed_arguments(call.arguments) is not None
-        else replace(call, arguments=json.dumps({"invalid": call.arguments[:most]}))
+        else replace(call, arguments=json.dumps({"invalid": call.arguments[:limit]}))
         for call in answer.calls
     ]
     return replace(answer, calls=calls)
 
 
 def table_of(value: object) -> Body:
-    """The value if it is an object, else an empty one."""
+    """The value if it is a JSON object, else an empty one."""
     return cast("Body", value) if isinstance(value, dict) else {}
 
 

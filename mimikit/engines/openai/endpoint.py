@@ -1,4 +1,4 @@
-"""HTTP client of an endpoint that speaks OpenAI's protocol, and the meaning of its errors."""
+"""HTTP client for OpenAI-compatible endpoints; classifies their errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from datetime import datetime, timedelta
 from importlib import util
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -35,14 +35,13 @@ Trouble: TypeAlias = Literal[
     "silent",
     "error",
 ]
-"""absent: no such API. error: this request is refused."""
+"""`absent`: no such API. `error`: this request was rejected."""
 
 PACKAGE = "openai"
 MISSING = "expected the package openai, got none; pip install 'mimikit-assistant[openai]'"
-MOST_BYTES = 32 * 2**20
-"""Of one answer; the connection is cut beyond it."""
+MAX_ANSWER_CHARACTERS = 32 * 2**20
 CONNECT_S = 10.0
-_PASSING = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_TRANSIENT_STATUS = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _TOO_LONG = re.compile(
     r"context[ _-]?(length|window|size)|maximum context|context_length_exceeded|exceed_context"
     r"|prompt is too long|too many (input )?tokens|input (length|tokens).{0,40}exceed"
@@ -66,15 +65,15 @@ class EndpointError(Exception):
     def __init__(
         self,
         trouble: Trouble,
-        said: str,
+        message: str,
         *,
         until: datetime | None = None,
-        may_pass: bool = False,
+        is_transient: bool = False,
     ) -> None:
-        """`until`: when a limit ends. `may_pass`: a retry may help."""
-        super().__init__(said)
+        """`until`: when a rate limit ends."""
+        super().__init__(message)
         self.trouble: Trouble = trouble
-        self.until, self.may_pass = until, may_pass
+        self.until, self.is_transient = until, is_transient
 
 
 def is_installed() -> bool:
@@ -90,7 +89,7 @@ def _certificates() -> Any:
 
 
 class EndpointClient:
-    """One request at a time, for one run. Another thread may cut it off."""
+    """One request at a time, for one run. Another thread may abort it."""
 
     def __init__(
         self, url: str, key: str | None, *, idle_s: float, now: Callable[[], datetime]
@@ -101,12 +100,12 @@ class EndpointClient:
         self._url, self._key, self._idle_s, self._now = url, key, idle_s, now
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
-        self._left, self._flooded, self.is_cut = MOST_BYTES, False, False
+        self._is_aborted = False
         timeout = httpx2.Timeout(idle_s, connect=min(CONNECT_S, idle_s))
         http = httpx2.Client(
             timeout=timeout,
             verify=_certificates() if url.startswith("https") else False,
-            event_hooks={"request": [self._follow], "response": [self._bound]},
+            event_hooks={"request": [self._set_trace]},
         )
         self._client = openai.OpenAI(
             api_key=key or "none",
@@ -128,44 +127,35 @@ class EndpointClient:
                 handle.close()
             self._sockets.clear()
 
-    def cut(self) -> None:
-        """Abort the current request and all later ones."""
+    def abort(self) -> None:
+        """Abort the current request and all later ones. Thread-safe."""
         with self._lock:
-            self.is_cut = True
+            self._is_aborted = True
             for handle in self._sockets:
                 with contextlib.suppress(OSError):
                     handle.shutdown(socket.SHUT_RDWR)
 
     @contextlib.contextmanager
-    def cut_in_time(self, cancel: CancelToken, left_s: float, stop: CancelToken) -> Generator[None]:
-        """Abort requests when the run is canceled or after `left_s`; `stop` gets the reason."""
-        over = threading.Event()
-
-        def wait() -> None:
-            if not over.wait(left_s):
-                stop.cancel("timeout")
-
-        def end(reason: str) -> None:
-            stop.cancel(reason)
-
-        stop.on_cancel(lambda _reason: self.cut())
-        cancel.on_cancel(end)
-        watch = threading.Thread(target=wait, daemon=True)
-        watch.start()
+    def deadline(self, cancel: CancelToken, timeout_s: float, stop: CancelToken) -> Generator[None]:
+        """Abort requests when the run is canceled or times out; `stop` gets the reason."""
+        stop.on_cancel(lambda _reason: self.abort())
+        cancel.on_cancel(stop.cancel)
+        timer = threading.Timer(timeout_s, stop.cancel, ["timeout"])
+        timer.daemon = True
+        timer.start()
         try:
             yield
         finally:
-            over.set()
-            watch.join()
+            timer.cancel()
+            timer.join()
 
-    # ---- asking
+    # ---- requests
 
     def stream(self, path: str, body: dict[str, object]) -> Generator[dict[str, object]]:
         """The events of an answer. Raises EndpointError."""
         import openai
 
-        with self._told():
-            self._left = MOST_BYTES
+        with self._mapped_errors():
             answer = self._client.post(
                 path,
                 cast_to=cast("Any", object),
@@ -173,18 +163,20 @@ class EndpointClient:
                 stream=True,
                 stream_cls=openai.Stream[object],
             )
+            size = 0
             with answer:
                 for event in answer:
+                    size += len(str(event))
+                    if size > MAX_ANSWER_CHARACTERS:
+                        message = f"{self._url} sent more than {MAX_ANSWER_CHARACTERS} characters"
+                        raise EndpointError("error", self.clean(message))
                     if isinstance(event, dict):
                         yield cast("dict[str, object]", event)
 
     def has(self, path: str) -> bool:
-        """Whether there is such an API, by an empty request.
-
-        Raises EndpointError if it cannot be asked.
-        """
+        """Whether there is such an API, probed by an empty request. Raises EndpointError."""
         try:
-            with self._told():
+            with self._mapped_errors():
                 self._client.post(path, cast_to=cast("Any", object), body={})
         except EndpointError as error:
             if error.trouble in ("absent", "unknown_model"):
@@ -194,56 +186,32 @@ class EndpointClient:
         return True
 
     def models(self) -> list[dict[str, object]]:
-        """The listed models. Raises EndpointError if it cannot be asked."""
-        with self._told():
+        """Raises EndpointError."""
+        with self._mapped_errors():
             found = self._client.get("/models", cast_to=cast("Any", object))
         listed = cast("dict[str, object]", found).get("data") if isinstance(found, dict) else None
         items = cast("list[object]", listed) if isinstance(listed, list) else []
         objects = [cast("dict[str, object]", one) for one in items if isinstance(one, dict)]
         return [one for one in objects if isinstance(one.get("id"), str)]
 
-    # ---- watching
-
-    def _follow(self, request: httpx2.Request) -> None:
+    def _set_trace(self, request: httpx2.Request) -> None:
         request.extensions = {**request.extensions, "trace": self._trace}
 
     def _trace(self, event: str, info: dict[str, Any]) -> None:
-        """Keep a handle of each connection: shutting it ends what waits for it, TLS or not."""
+        """Keep a handle of each connection: shutting it down ends a blocked read, also with TLS."""
         if event != "connection.connect_tcp.complete":
             return
         found = info["return_value"].get_extra_info("socket")
         with self._lock:
             if isinstance(found, socket.socket):
                 self._sockets.append(found.dup())
-            is_cut = self.is_cut
-        if is_cut:
-            self.cut()
-
-    def _bound(self, response: httpx2.Response) -> None:
-        """Count the bytes; a compressed answer, which was not asked for, may have few."""
-        import httpx2
-
-        client, inner = self, cast("httpx2.SyncByteStream", response.stream)
-
-        class Counted(httpx2.SyncByteStream):
-            def __iter__(self) -> Iterator[bytes]:
-                for data in inner:
-                    client._left -= len(data)
-                    if client._left < 0:
-                        client._flooded = True
-                        raise httpx2.ReadError("too much")
-                    yield data
-
-            def close(self) -> None:
-                inner.close()
-
-        if response.headers.get("content-encoding", "identity") not in ("identity", ""):
-            self._left = min(self._left, MOST_BYTES // 1000)
-        response.stream = Counted()
+            is_aborted = self._is_aborted
+        if is_aborted:
+            self.abort()
 
     @contextlib.contextmanager
-    def _told(self) -> Generator[None]:
-        """Turn every error into an EndpointError."""
+    def _mapped_errors(self) -> Generator[None]:
+        """Raise every error as an EndpointError."""
         import openai
 
         try:
@@ -251,76 +219,72 @@ class EndpointClient:
         except (EndpointError, GeneratorExit):
             raise
         except openai.APIStatusError as error:
-            raise self._of_status(error) from error
-        except openai.APITimeoutError as error:
-            raise self._of_silence(error) from error
+            raise self._status_error(error) from error
         except openai.APIConnectionError as error:
             if shortage_of(error):
                 raise
-            raise self._of_connection(error) from error
+            raise self._connection_error(error) from error
         except openai.APIError as error:  # an error event within a stream
-            raise self.told_error(error.body or error.message) from error
+            raise self.stream_error(error.body or error.message) from error
         except Exception as error:  # the client could not parse the answer
             if shortage_of(error):
                 raise
-            message = f"{self._url} answered with what is no answer ({type(error).__name__})"
-            raise EndpointError("broken", self.clean(message), may_pass=True) from error
+            message = f"{self._url} answered with an invalid answer ({type(error).__name__})"
+            raise EndpointError("broken", self.clean(message), is_transient=True) from error
 
-    def _of_status(self, error: openai.APIStatusError) -> EndpointError:
-        status, said = error.status_code, self._words_of(error.body) or error.response.reason_phrase
+    def _status_error(self, error: openai.APIStatusError) -> EndpointError:
+        status = error.status_code
+        message = self._message_of(error.body) or error.response.reason_phrase
         head = f"{self._url} answered {status}"
-        text = self.clean(f"{head}: {said}" if said else head)
-        code = f"{error.code or ''} {error.type or ''} {said}"
+        text = self.clean(f"{head}: {message}" if message else head)
+        code = f"{error.code or ''} {error.type or ''} {message}"
         now = self._now()
         if status in (400, 413, 422, 500) and _TOO_LONG.search(code):
             return EndpointError("too_long", text)
         if status in (401, 403):
             return EndpointError("logged_out", text)
         if status in (402, 429) or (status < 500 and _LIMITED.search(code)):
-            return EndpointError("limited", text, until=_until(error, said, now))
+            return EndpointError("limited", text, until=_until(error, message, now))
         if status in (400, 404, 422) and _UNKNOWN_MODEL.search(code):
             return EndpointError("unknown_model", text)
         if status in (404, 405, 501):
             return EndpointError("absent", text)
-        if status >= 500 or status in _PASSING:
-            until = _until(error, said, now) if status == 503 else None
-            return EndpointError("broken", text, until=until, may_pass=True)
+        if status >= 500 or status in _TRANSIENT_STATUS:
+            until = _until(error, message, now) if status == 503 else None
+            return EndpointError("broken", text, until=until, is_transient=True)
         return EndpointError("broken" if status < 400 else "error", text)
 
-    def _of_silence(self, error: Exception) -> EndpointError:
-        if "connect" in type(error.__cause__).__name__.lower():
-            message = f"{self._url} cannot be reached: it takes no connection"
-            return EndpointError("unreachable", self.clean(message))
-        message = f"{self._url} was silent for {self._idle_s:g} s"
-        return EndpointError("silent", self.clean(message), may_pass=True)
+    def _connection_error(self, error: Exception) -> EndpointError:
+        import openai
 
-    def _of_connection(self, error: Exception) -> EndpointError:
-        if self._flooded:
-            message = f"{self._url} sent more than {MOST_BYTES // 2**20} MiB in one answer"
-            return EndpointError("error", self.clean(message))
-        cause = error.__cause__
+        is_timeout, cause = isinstance(error, openai.APITimeoutError), error.__cause__
         if cause is not None and "connect" in type(cause).__name__.lower():
-            why = re.sub(r"^\[Errno -?\d+\] ", "", str(cause)) or type(cause).__name__
-            message = f"{self._url} cannot be reached: {why}"
-            return EndpointError("unreachable", self.clean(message))
-        message = f"{self._url} broke off before its answer was done"
-        return EndpointError("broken", self.clean(message), may_pass=True)
+            reason = re.sub(r"^\[Errno -?\d+\] ", "", str(cause)) or type(cause).__name__
+            reason = "it accepts no connection" if is_timeout else reason
+            return EndpointError(
+                "unreachable", self.clean(f"{self._url} cannot be reached: {reason}")
+            )
+        if is_timeout:
+            message = f"{self._url} was silent for {self._idle_s:g} s"
+            return EndpointError("silent", self.clean(message), is_transient=True)
+        message = f"{self._url} closed the connection before its answer was complete"
+        return EndpointError("broken", self.clean(message), is_transient=True)
 
-    def told_error(self, body: object) -> EndpointError:
-        """An error event within a stream, which has no status."""
-        said = self._words_of(body) or "no reason"
-        known = f"{json.dumps(body, default=str)[:2000]} {said}"
-        text = self.clean(f"{self._url} failed: {said}")
-        if _TOO_LONG.search(known):
+    def stream_error(self, body: object) -> EndpointError:
+        """From an error event within a stream, which has no status."""
+        message = self._message_of(body) or "no reason"
+        details = f"{json.dumps(body, default=str)[:2000]} {message}"
+        text = self.clean(f"{self._url} failed: {message}")
+        if _TOO_LONG.search(details):
             return EndpointError("too_long", text)
-        if _LIMITED.search(known):
-            return EndpointError("limited", text, until=retry_at(said, self._now()))
-        if _UNKNOWN_MODEL.search(known):
+        if _LIMITED.search(details):
+            return EndpointError("limited", text, until=retry_at(message, self._now()))
+        if _UNKNOWN_MODEL.search(details):
             return EndpointError("unknown_model", text)
-        return EndpointError("broken", text, may_pass=True)
+        return EndpointError("broken", text, is_transient=True)
 
-    def _words_of(self, body: object) -> str:
-        """The message in an error of any shape."""
+    def _message_of(self, body: object) -> str:
+        """The message in an error body of any shape."""
         for _ in range(3):
             if not isinstance(body, dict):
                 break
@@ -328,9 +292,9 @@ class EndpointClient:
             body = next((table[k] for k in ("error", "message", "detail") if table.get(k)), "")
         return body if isinstance(body, str) else json.dumps(body, default=str) if body else ""
 
-    def clean(self, said: str) -> str:
-        """One line of bounded length, without the key."""
-        line = " ".join(plain(said[: 10 * _ERROR_CHARACTERS]).split())
+    def clean(self, text: str) -> str:
+        """One line of limited length, without the API key."""
+        line = " ".join(plain(text[: 10 * _ERROR_CHARACTERS]).split())
         if self._key:
             line = line.replace(self._key, "•••")
         return line[:_ERROR_CHARACTERS]
@@ -340,8 +304,8 @@ def _is_answer(error: EndpointError) -> bool:
     return " answered " in str(error)
 
 
-def _until(error: openai.APIStatusError, said: str, now: datetime) -> datetime | None:
-    """The retry time in headers, body or words."""
+def _until(error: openai.APIStatusError, message: str, now: datetime) -> datetime | None:
+    """The retry time from headers, body or message."""
     headers = error.response.headers
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "")
@@ -355,11 +319,10 @@ def _until(error: openai.APIStatusError, said: str, now: datetime) -> datetime |
         seconds = body.get(key)
         if isinstance(seconds, int | float) and 0 < seconds < 366 * 86400:
             return now + timedelta(seconds=seconds)
-    return retry_at(said, now)
+    return retry_at(message, now)
 
 
-def accepts(url: str) -> bool:
-    """Whether the port accepts connections."""
+def accepts_connections(url: str) -> bool:
     place = urlsplit(url)
     port = place.port or (443 if place.scheme == "https" else 80)
     try:

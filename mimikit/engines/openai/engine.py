@@ -1,4 +1,4 @@
-"""The engine `openai`: an endpoint named in the settings, with a tool loop of our own."""
+"""The engine `openai`: an endpoint of the settings, with mimikit's own tool loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mimikit.engines.base import (
     FAULTS,
     CancelToken,
     Done,
-    EngineAbsence,
+    EngineOutage,
     Failed,
     Outcome,
     RunSpec,
@@ -50,16 +50,16 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import EngineWant, Record, Role, Usage
+from mimikit.protocol.models import EngineProblem, Record, Role, Usage
 from mimikit.sandbox.worker import WorkerSandbox
 
-_MOST_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
+_MAX_ROUNDS: dict[Role, int] = {"teller": 12, "planner": 40, "worker": 250}
 _TRIES = 4
 BACKOFF_S = (0.5, 1.0, 2.0)
 _SHOWN_CHARACTERS = 4000
 _ARGUMENT_CHARACTERS = 2000
 
-_WANTS: dict[Trouble, EngineWant] = {
+_WANTS: dict[Trouble, EngineProblem] = {
     "logged_out": "logged_out",
     "limited": "limited",
     "unreachable": "unreachable",
@@ -70,7 +70,7 @@ Call = Callable[[str, dict[str, object]], ToolReply]
 
 
 class OpenAIEngine:
-    """One named endpoint. Safe between threads."""
+    """One named endpoint. Thread-safe."""
 
     def __init__(
         self, name: str, settings: Settings, state: Path, clock: Clock | None = None
@@ -88,30 +88,29 @@ class OpenAIEngine:
         return self._name
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """For the Worker also: why there is no sandbox."""
         if not endpoints.is_installed():
-            return EngineAbsence(endpoints.MISSING, "missing")
+            return EngineOutage(endpoints.MISSING, "missing")
         try:
             key_of(self._name, self._settings, self._state)
         except EngineError as error:
-            return EngineAbsence(str(error), "logged_out")
+            return EngineOutage(str(error), "logged_out")
         return self._sandbox.unavailable() if role == "worker" else None
 
     def recheck(self) -> None: ...
 
-    def is_mended(self, want: EngineWant) -> bool:
-        """Whether there is another key, or the port accepts connections."""
+    def has_recovered(self, want: EngineProblem) -> bool:
+        """Whether the key has changed, or the port accepts connections."""
         if want == "logged_out":
             with contextlib.suppress(EngineError):
                 key = key_of(self._name, self._settings, self._state)
                 return key != self._refused_key
-        return want == "unreachable" and endpoints.accepts(self._settings.base_url)
+        return want == "unreachable" and endpoints.accepts_connections(self._settings.base_url)
 
     def run(self, request: RunSpec) -> Outcome:
         if request.cancel.reason is not None:
             return stop_outcome(request.cancel.reason)
         if reason := self.unavailable(request.role):
-            want = reason.want if isinstance(reason, EngineAbsence) else "unready"
+            want = reason.want if isinstance(reason, EngineOutage) else "unready"
             return Failed.unavailable(want, reason)
         try:
             key = key_of(self._name, self._settings, self._state)
@@ -136,16 +135,16 @@ class OpenAIEngine:
                     now=self._clock.now,
                 )
             )
-            stack.enter_context(run.watched(client))
+            stack.enter_context(run.deadline(client))
             try:
                 profile = self._known(client)
-                outcome = run.carry_out(client, profile, specs, tools)
+                outcome = run.execute(client, profile, specs, tools)
             except EndpointError as error:
                 outcome = self._failed(run, error, key)
         return replace(outcome, usage=run.usage, requests=run.requests)
 
     def _work(self, request: RunSpec, left_s: Callable[[], float]) -> WorkTools:
-        """The Worker's tools. Raises EngineError if its sandbox does not hold."""
+        """The Worker's tools. Raises EngineError if its sandbox is broken."""
         network = self._settings.network and not request.read_only
         return WorkTools(request, self._sandbox, self._limits, network=network, left_s=left_s)
 
@@ -159,7 +158,7 @@ class OpenAIEngine:
     def _failed(self, run: _Run, error: EndpointError, key: str | None) -> Outcome:
         if (stopped := run.stopped()) is not None:
             return stopped
-        said, text = str(error), run.text
+        message, text = str(error), run.text
         match error.trouble:
             case "logged_out" | "limited" | "unreachable" | "broken" | "unknown_model" | "absent":
                 if error.trouble == "absent":  # another API may be there now
@@ -167,28 +166,25 @@ class OpenAIEngine:
                 if error.trouble == "logged_out":
                     self._refused_key = key
                 want = _WANTS.get(error.trouble, "missing")
-                said = self._advice(error)
-                return Failed.unavailable(want, said, text=text, retry_at=error.until)
+                message = self._with_remedy(error)
+                return Failed.unavailable(want, message, text=text, retry_at=error.until)
             case "too_long":
-                return Failed("error", said, text, too_long=True, acted=run.acted)
+                return Failed("error", message, text, too_long=True, acted=run.acted)
             case "silent":
-                return Failed("timeout", said, text)
+                return Failed("timeout", message, text)
             case "error":
-                return Failed("error", said, text)
+                return Failed("error", message, text)
 
-    def _advice(self, error: EndpointError) -> str:
-        """The error, with a remedy where one is known."""
-        cure = {
+    def _with_remedy(self, error: EndpointError) -> str:
+        remedy = {
             "logged_out": f"give the right key by `mimikit engine add {self._name}`",
             "unknown_model": "name one it has: `mimikit engine test " + self._name + "` lists them",
             "absent": "check base_url; it often ends in /v1",
         }.get(error.trouble)
-        return f"{error}; {cure}" if cure else str(error)
+        return f"{error}; {remedy}" if remedy else str(error)
 
 
 class _Run:
-    """One run's dialogue, in its own thread."""
-
     def __init__(self, request: RunSpec, settings: EndpointSettings, *, deadline_s: float) -> None:
         self.request = request
         self._settings, self._deadline_s = settings, deadline_s
@@ -197,7 +193,6 @@ class _Run:
         self._tries = 0
         """Retries of the current request."""
         self.acted = False
-        """Whether a tool was called."""
 
     def left_s(self) -> float:
         return max(0.0, self._deadline_s - time.monotonic())
@@ -205,22 +200,21 @@ class _Run:
     def stopped(self) -> Outcome | None:
         return stop_outcome(self._stop.reason, self.text) if self._stop.reason else None
 
-    def watched(self, client: EndpointClient) -> contextlib.AbstractContextManager[None]:
-        """Abort requests when the run is canceled or its time is over."""
-        return client.cut_in_time(self.request.cancel, self.left_s(), self._stop)
+    def deadline(self, client: EndpointClient) -> contextlib.AbstractContextManager[None]:
+        return client.deadline(self.request.cancel, self.left_s(), self._stop)
 
-    def carry_out(
+    def execute(
         self,
         client: EndpointClient,
         profile: EndpointProfile,
         specs: tuple[ToolSpec, ...],
         call_tool: Call,
     ) -> Outcome:
-        """Ask and call tools until it ends. Raises EndpointError."""
+        """The tool loop: ask, call tools, repeat. Raises EndpointError."""
         request = self.request
         dialogue = ModelDialogue(request.instructions, request.prompt, specs, profile.window)
         known_ids: set[str] = set()
-        for _ in range(_MOST_ROUNDS[request.role]):
+        for _ in range(_MAX_ROUNDS[request.role]):
             dialogue.make_room()
             answer = self._ask(client, profile, dialogue, known_ids)
             if (stopped := self.stopped()) is not None:
@@ -235,14 +229,14 @@ class _Run:
                 dialogue.add_output(call, reply.text if reply.ok else f"error: {reply.text}")
             if ends_turn([reply for _, reply in replies]):
                 return Done(answer.text)
-        message = f"ended: still at work after {_MOST_ROUNDS[request.role]} rounds"
+        message = f"ended: not done after {_MAX_ROUNDS[request.role]} requests to the model"
         if request.role == "teller" and self.text:
             return Done(self.text)
         return Failed("error", message, self.text)
 
     def _ended(self, answer: ModelAnswer) -> Outcome:
         text = answer.text or self.text
-        if answer.is_cut:
+        if answer.is_truncated:
             self.request.callbacks.on_event("note", "the endpoint's limit cut this answer off", {})
         if text or (self.acted and self.request.role != "worker"):
             return Done(text)
@@ -256,7 +250,7 @@ class _Run:
         dialogue: ModelDialogue,
         known_ids: set[str],
     ) -> ModelAnswer:
-        """The next answer, retried a few times if the connection breaks."""
+        """The next answer; retries transient errors."""
         settings, request = self._settings, self.request
         effort = request.effort or settings.effort
         model = request.model or settings.model
@@ -269,7 +263,7 @@ class _Run:
             try:
                 events = client.stream(PATHS[profile.api], body)
                 with contextlib.closing(events):
-                    answer = reader.read(profile.api, events, client.told_error)
+                    answer = reader.read(profile.api, events, client.stream_error)
             except EndpointError as error:
                 if (
                     self._stop.reason
@@ -281,20 +275,19 @@ class _Run:
                 continue
             self._record_answer(answer)
             return answer
-        raise AssertionError  # the last try has raised or given an answer
+        raise AssertionError  # the last try raises or returns
 
     def _wait_to_retry(self, error: EndpointError, dialogue: ModelDialogue) -> bool:
-        """Waits, or drops tool outputs, and tells whether a retry may help."""
+        """Back off, or drop tool outputs; whether a retry may help."""
         if error.trouble == "too_long":
-            return self.acted and dialogue.make_room(anyhow=True)
-        if not error.may_pass or error.until is not None or error.trouble == "silent":
+            return self.acted and dialogue.make_room(force=True)
+        if not error.is_transient or error.until is not None or error.trouble == "silent":
             return False
         wait_s = BACKOFF_S[min(self._tries, len(BACKOFF_S) - 1)]
         self._tries += 1
         return not self._stop.wait(min(wait_s, self.left_s()))
 
     def _retry_note(self, error: EndpointError) -> str:
-        """Shown to the user beside a reply, in English to a task's owner."""
         if self.request.role != "teller":
             return f"retrying: {error}"
         given = self.request.input
@@ -333,24 +326,24 @@ class _Run:
         return reply
 
 
-# ---- what is known of an endpoint
+# ---- the cached profile of an endpoint
 
 _WINDOWS = ("context_length", "max_model_len", "context_window", "n_ctx", "max_context_length")
 """Names of the context window in model lists."""
 
 
 class EndpointProfile(Record):
-    """`cache/endpoint-{name}.json`; losing it costs two requests."""
+    """Cached in `cache/endpoint-{name}.json`."""
 
     base_url: str
     model: str
     api: Literal["responses", "chat"]
     window: int | None = Field(default=None, ge=256)
-    """Tokens, where the endpoint says so."""
+    """In tokens; None: unknown."""
 
 
 def key_of(name: str, settings: EndpointSettings, state: Path) -> str | None:
-    """None where none is configured. Raises EngineError if it is configured and missing."""
+    """The API key; None if none is configured. Raises EngineError if it is missing."""
     if variable := settings.api_key_env:
         if key := os.environ.get(variable, "").strip():
             return key
@@ -382,7 +375,7 @@ def learn(
                 api=api_of(settings, client),
                 window=_window(settings, client),
             )
-            with contextlib.suppress(MimikitError):  # it is probed again, no more
+            with contextlib.suppress(MimikitError):  # then it is probed again
                 files.make_folders()
                 files.write(place, known.to_json())
     return known.but(window=window or known.window)

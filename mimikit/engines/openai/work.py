@@ -1,4 +1,4 @@
-"""A Worker's tools for engines without their own: shell and files, each call in the sandbox."""
+"""Shell and file tools of a Worker for engines without their own; each call is sandboxed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Content = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 
 
 def _one_line(command: object) -> object:
-    """Some models give a list of words, or the shell with it."""
+    """Some models send a list of words, or `["bash", "-c", line]`."""
     words = cast("list[object]", command if isinstance(command, list) else [])
     if not words or not all(isinstance(word, str) for word in words):
         return cast("object", command)
@@ -58,9 +58,9 @@ class WorkArguments(BaseModel):
 class ShellArguments(WorkArguments):
     """Run a command line in the workspace with bash, and see what it prints and its exit code.
 
-    Each call is a shell of its own: it starts in the workspace, and what it leaves running is ended
-    with it. There is no network unless the owner allows it, and nothing outside the workspace can
-    be written but $TMPDIR. Of a long output the middle is left out.
+    Each call is a new shell in the workspace; processes that it leaves are killed. There is no
+    network unless the owner allows it, and only the workspace and $TMPDIR are writable. The middle
+    of a long output is left out.
     """
 
     command: Annotated[
@@ -72,7 +72,7 @@ class ShellArguments(WorkArguments):
 
 
 class ReadFileArguments(WorkArguments):
-    """Read a text file, whole or some lines of it."""
+    """Read a text file, or some lines of it."""
 
     path: PathText
     offset: Annotated[int, Field(ge=1, description="the first line, counted from 1")] = 1
@@ -80,24 +80,22 @@ class ReadFileArguments(WorkArguments):
 
 
 class WriteFileArguments(WorkArguments):
-    """Write a text file, new or in place of what it held; folders are made."""
+    """Write a text file, new or replacing its content; creates missing folders."""
 
     path: PathText
     content: Content
 
 
 class EditFileArguments(WorkArguments):
-    """Replace a piece of a text file: `old`, exactly as it stands there, once, becomes `new`."""
+    """Replace text in a file: `old`, exactly as in the file and unique, becomes `new`."""
 
     path: PathText
     old: Annotated[Content, StringConstraints(min_length=1)]
     new: Content
-    replace_all: Annotated[bool, Field(description="replace each place where it stands")] = False
+    replace_all: Annotated[bool, Field(description="replace every occurrence")] = False
 
 
 class WorkTools:
-    """Of one run, in its thread."""
-
     _ARGUMENTS: ClassVar[dict[str, type[WorkArguments]]] = {
         "shell": ShellArguments,
         "read_file": ReadFileArguments,
@@ -113,14 +111,11 @@ class WorkTools:
         *,
         network: bool,
         left_s: Callable[[], float],
-        most_s: float = 3600.0,
+        max_call_s: float = 3600.0,
     ) -> None:
-        """`left_s`: seconds left for the run; `most_s`: for one call.
-
-        Raises EngineError without a sandbox.
-        """
+        """`left_s`: seconds left for the run; `max_call_s`: for one call. Raises EngineError."""
         self._request, self._limits, self._left_s = request, limits, left_s
-        self._most_s = most_s
+        self._max_call_s = max_call_s
         if sandbox.is_off:
             request.callbacks.on_event(
                 "note", "it runs without the sandbox, as the settings say", {}
@@ -132,9 +127,9 @@ class WorkTools:
             network=network,
             shown=[request.scratch / UPSTREAM, Path(file_tool.__file__), *python_folders()],
         )
-        if reason := sandbox.unproved(box):
+        if reason := sandbox.why_unsafe(box):
             raise EngineError(reason)
-        # Made once, so that files a Worker creates later cannot change its mounts.
+        # Built once, so that files a Worker creates later cannot change its mounts.
         self._box = sandbox.argv([], box)
         self._temporary = request.scratch / "tmp"
         self._temporary.mkdir(exist_ok=True)
@@ -146,7 +141,7 @@ class WorkTools:
         )
 
     def call(self, name: str, given: dict[str, object]) -> ToolReply:
-        """Errors are answers."""
+        """Errors are replies, not exceptions."""
         if name not in (spec.name for spec in self.specs):
             known = ", ".join(spec.name for spec in self.specs)
             return ToolReply(False, f"expected one of {known}; got {name[:100]!r}")
@@ -166,38 +161,38 @@ class WorkTools:
                 f"expected a command of at most {_LINE_BYTES} bytes; write a script and run that"
             )
             return ToolReply(False, message)
-        tell, facts = self._request.callbacks.on_event, {"id": f"shell-{self._count}"}
-        tell("command", args.command, {**facts, "status": "in_progress"})
+        on_event, facts = self._request.callbacks.on_event, {"id": f"shell-{self._count}"}
+        on_event("command", args.command, {**facts, "status": "in_progress"})
         shell = programs.find("bash") or "/bin/sh"
         output = _MiddleCut(_SHOWN_CHARACTERS)
-        most_s = min(args.timeout, self._most_s)
-        ended = self._run([shell, "-c", args.command], output.take, most_s)
+        timeout_s = min(args.timeout, self._max_call_s)
+        ended = self._run([shell, "-c", args.command], output.take, timeout_s)
         text, code = output.text(), ended.exit_code
         head = f"exit code {code}"
         if ended.stopped:
-            why = {"timeout": f"not done within {most_s:g} s", "flood": "it printed too much"}
+            why = {"timeout": f"not done within {timeout_s:g} s", "flood": "it printed too much"}
             head = f"ended: {why.get(ended.stopped, ended.stopped)}"
         elif code is not None and code < 0:
             head = f"ended by {process.signal_name(code)}"
         is_well = code == 0 and not ended.stopped
         facts |= {"status": "completed" if is_well else "failed"}
         shown = text[-_EVENT_CHARACTERS:]
-        tell("command", args.command, {**facts, "exitCode": code, "output": shown})
+        on_event("command", args.command, {**facts, "exitCode": code, "output": shown})
         return ToolReply(True, f"{head}\n{text}".strip())
 
     def _file(self, name: str, args: WorkArguments) -> ToolReply:
-        order = {"tool": name, **args.model_dump()}
+        call = {"tool": name, **args.model_dump()}
         data: list[bytes] = []
-        said: list[bytes] = []
+        errors: list[bytes] = []
         ended = self._run(
             [os.path.realpath(sys.executable), "-I", "-S", file_tool.__file__],
-            lambda stream, piece: (data if stream == "stdout" else said).append(piece),
+            lambda stream, piece: (data if stream == "stdout" else errors).append(piece),
             _FILE_S,
-            stdin=json.dumps(order).encode(errors="replace"),
+            stdin=json.dumps(call).encode(errors="replace"),
         )
         if ended.stopped or ended.exit_code != 0:
-            why = b"".join(said).decode(errors="replace").strip()[-500:] or ended.stopped
-            return ToolReply(False, f"{name} could not be carried out: {why}")
+            reason = b"".join(errors).decode(errors="replace").strip()[-500:] or ended.stopped
+            return ToolReply(False, f"{name} failed: {reason}")
         answer = parse_object(b"".join(data))
         if "error" in answer:
             return ToolReply(False, str(answer["error"]))
@@ -231,7 +226,7 @@ class WorkTools:
 
 
 class _MiddleCut:
-    """Program output as plain text; of too much the middle is left out."""
+    """Program output as plain text, without the middle if it is too long."""
 
     def __init__(self, limit: int) -> None:
         self._room = limit // 2

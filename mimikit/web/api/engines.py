@@ -17,7 +17,7 @@ from mimikit.engines import setup
 from mimikit.engines.setup import TrialRequest
 from mimikit.errors import BadInput, BadSettings, Conflict, NotFound
 from mimikit.protocol import paths
-from mimikit.protocol.models import EngineStatus, EngineWant, Instant
+from mimikit.protocol.models import EngineProblem, EngineStatus, Instant
 from mimikit.protocol.records import bad_record
 from mimikit.views.base import View
 from mimikit.web.api.routing import (
@@ -110,7 +110,7 @@ class EngineView(View):
     key_env: str
     state: Literal["ready", "waiting", "unknown"]
     """Unknown without a consumer, and for an engine that was never used."""
-    want: EngineWant | None
+    want: EngineProblem | None
     reason: str | None
     until: Instant | None
     tasks: int

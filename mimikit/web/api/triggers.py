@@ -142,7 +142,7 @@ def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields
         raise BadInput(
             f"schedule: expected one of schedule, condition, when; got {got}", field="schedule"
         )
-    zone = requests.zone_named(body.timezone) if body.timezone else zone
+    zone = requests.time_zone(body.timezone) if body.timezone else zone
     fields = TriggerFields()
     if body.cooldown is not None:
         fields["cooldown"] = body.cooldown
@@ -162,7 +162,7 @@ def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields
 def _schedule(body: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
     if body.timezone:
         with bad_value("schedule.timezone"):
-            zone = requests.zone_named(body.timezone)
+            zone = requests.time_zone(body.timezone)
     run_at = None
     if body.run_at is not None:
         try:
@@ -195,7 +195,7 @@ def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
     """A trigger, why it waits, its runs and its chain; also a removed one."""
     site = current_site()
     consumer = site.state.consumer()
-    zone = requests.zone_named(query.timezone) if query.timezone else site.settings.zone
+    zone = requests.time_zone(query.timezone) if query.timezone else site.settings.zone
     detail = chains.trigger_detail(
         site.files, trigger_id, site.state.situation(consumer), consumer.live, zone
     )
@@ -324,7 +324,7 @@ def edit(body: TriggerChanges, trigger_id: str) -> Answer:
     registry.check_new(site.files, new)
     if new.condition is not None and new.condition != trigger.condition:
         with bad_value():
-            requests.check_known(site.files, new.condition)
+            requests.check_subjects(site.files, new.condition)
     return tasks.submit_command(site, "trigger_edit", trigger_id, command_id=body.id, args=changes)
 
 
@@ -338,7 +338,7 @@ def _changes(site: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, An
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it applies to conditions
     elif body.timezone is not None:
-        zone = requests.zone_named(body.timezone).key
+        zone = requests.time_zone(body.timezone).key
         if trigger.schedule is None or trigger.schedule.interval is not None:
             raise BadInput(
                 "timezone: expected it for a trigger with a time of day, got one without",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from mimikit.engines.base import Failed, Outcome
-from mimikit.protocol.models import EngineWant
+from mimikit.protocol.models import EngineProblem
 from tests.engines.conformance.drivers import NOWHERE, EngineDriver
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body
@@ -22,7 +22,7 @@ class Failure:
     """What the server does each time, and what the engine is known to lack then."""
 
     step: Body
-    want: EngineWant
+    want: EngineProblem
     words: str = ""
     resets: bool = False
 
