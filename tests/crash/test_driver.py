@@ -1,4 +1,4 @@
-"""The harness itself: its images are what a crash leaves, and its oracle notices every fault."""
+"""The harness itself: its images equal those of a crash, and its oracle finds each violation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is archived, when, and where: decided from messages, a time and a zone alone."""
+"""What is archived, when and where: pure functions of messages, time and zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each index keeps the same contract, and its scores are those of what is fresh, and of BM25."""
+"""The contract of every index, and its scores compared with BM25."""
 
 from __future__ import annotations
 

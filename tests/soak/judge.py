@@ -1,4 +1,4 @@
-"""What became of every trigger of a world, judged by naive references: each minute is walked."""
+"""Checks the slots of every trigger of a soak run against naive references."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ Line = dict[str, Any]
 
 
 class Outcome:
-    """The folder at the end as plain data."""
-
     def __init__(self, world: World) -> None:
         self.world = world
         folders = world.disk._folders
@@ -51,7 +49,7 @@ class Outcome:
 
 
 def judge(world: World) -> list[str]:
-    """Everything that is wrong, in words; empty when nothing is."""
+    """Every violation, as text."""
     outcome = Outcome(world)
     found = [f"task {name} is left" for name in outcome.waiting]
     begun = Counter(world.runs)

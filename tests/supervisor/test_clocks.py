@@ -1,4 +1,4 @@
-"""Clock jumps and suspends: what waits for a time, and what is deleted by time."""
+"""Clock jumps and suspends: waits are recomputed, and deletion pauses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ LONG = timedelta(days=40)
 
 
 def product_at(files: Files, clock: FakeClock) -> Product:
-    """The next process over this folder."""
     product = Product(files, clock, Mind(Oracle().runs))
     product.start()
     return product
@@ -84,7 +83,7 @@ def left(client: Client | Product) -> list[str]:
 
 
 def tidied(product: Product, seconds: float) -> list[str]:
-    """What is left after this time and a look of the house-keeping."""
+    """The results left after this time and a pass of retention."""
     product.clock.advance(seconds)
     product.retention.ring()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Due times: no drift, nothing made up, never twice for one slot, whatever the clock does."""
+"""Due times: no drift, each slot once, for any behaviour of the clock."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_beyond_the_end_of_the_calendar_there_is_no_slot() -> None:
 
 
 class Life:
-    """One trigger as the supervisor treats it: a slot whose run exists is not run again."""
+    """One trigger as the supervisor handles it: a slot that has a run is not run again."""
 
     def __init__(self, interval: float, start: float = 0) -> None:
         self.schedule = Schedule(interval=interval)
@@ -102,7 +102,7 @@ class Life:
         return slot
 
     def tick(self, seconds: float) -> bool:
-        """One look at the clock; gives whether it fired."""
+        """One tick; returns whether it fired."""
         now = at(seconds)
         if now < self.slot:
             self.slot = self._next(now, self.slot)
@@ -261,7 +261,7 @@ def test_only_a_slot_that_no_clock_can_have_planned_is_far_ahead() -> None:
 
 
 class CronLife:
-    """One cron trigger as the supervisor treats it, with a clock that may do anything."""
+    """One cron trigger as the supervisor handles it, with any clock."""
 
     def __init__(self, line: str, zone: str, start: datetime) -> None:
         self.schedule = Schedule(cron=line, timezone=zone)
@@ -274,7 +274,7 @@ class CronLife:
         return slot
 
     def tick(self, now: datetime) -> bool:
-        """One look at the clock; gives whether a slot came, told once."""
+        """One tick; returns whether a slot was due."""
         due = now >= self.slot
         if due and self.slot not in self.ran:
             self.ran.append(self.slot)

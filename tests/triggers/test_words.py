@@ -1,4 +1,4 @@
-"""Schedules and conditions in words, in both languages."""
+"""Descriptions of schedules and conditions, in both languages."""
 
 from __future__ import annotations
 

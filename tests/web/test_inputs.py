@@ -1,4 +1,4 @@
-"""What is sent is taken once, whole, or refused with its reason."""
+"""A request is accepted once and whole, or refused with its reason."""
 
 from __future__ import annotations
 

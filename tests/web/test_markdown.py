@@ -1,4 +1,4 @@
-"""Markdown becomes HTML that can do nothing but be read."""
+"""Markdown is rendered to HTML without active content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALLOWED_ATTRIBUTES = {"href", "title", "start", "data-lang", "class", "align", "
 
 
 class Seen(HTMLParser):
-    """What a browser would make of it: tags and their attributes."""
+    """The tags and attributes that a browser would parse."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -159,7 +159,7 @@ def test_no_text_of_the_corpus_renders_active_html() -> None:
 
 
 def test_the_sanitiser_alone_is_sufficient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the parser letting HTML through, the last step still stops it."""
+    """Also with a parser that lets HTML through."""
 
     class Careless:
         def render(self, text: str) -> str:

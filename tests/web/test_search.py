@@ -1,4 +1,4 @@
-"""A search over HTTP gives hits as data, with the places that were asked for."""
+"""Search over HTTP: hits as data, and the query parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.web.conftest import START, MakeWeb, Web, error_of
 
 
 class Noting(MemorySearch):
-    """The real search; keeps how it was asked, and may say that its index does not serve."""
+    """The real search; records its arguments, and may report an index failure."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(**how)

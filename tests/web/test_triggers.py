@@ -1,4 +1,4 @@
-"""Triggers over HTTP: made once, previewed, edited, explained, also when they are gone."""
+"""Triggers over HTTP: create, preview, edit, explain, also after deletion."""
 
 from __future__ import annotations
 
@@ -469,7 +469,7 @@ REMIND = {"prompt": "call mum", "profile": "reminder", "when": "tomorrow 9:00"}
 
 
 def told_reminder(web: Web, task_id: str, profile: str = "reminder") -> None:
-    """Put a reminder there that was told."""
+    """Store a reminder that was delivered."""
     at, text = web.clock.now(), "5 - 3,  **mum**"
     task = Task(id=task_id, prompt=text, profile=profile, created_at=at, trace_id="trace-1")
     end = TaskResult.of(task, "done", attempts=1, started_at=at, completed_at=at)
