@@ -284,15 +284,6 @@ def test_everything_in_a_raw_file_is_summarised() -> None:
     assert pieces[0].line == '{"at": "2026-01-02 09:30", "role": "user", "text": "hello"}'
 
 
-def test_each_part_of_a_daily_summary_is_summarised() -> None:
-    text = markdown.extended_summary("", "2026-01-02", "task-1", ["msg-1"], "- one")
-    text = markdown.extended_summary(text, "2026-01-02", "task-2", ["msg-2"], "- two")
-    pieces = archive.pieces_of_summary("memory/summary/2026-01-02.md", date(2026, 1, 2), text)
-    assert [piece.source for piece in pieces] == ["task-1", "task-2"]
-    (own,) = archive.pieces_of_summary("memory/summary/2026-01-02.md", date(2026, 1, 2), "mine")
-    assert own.source == "memory/summary/2026-01-02.md"
-
-
 # ---- names
 
 

@@ -20,15 +20,12 @@ class Outcome:
         self.world = world
         folders = world.disk._folders
         self.slots: dict[str, list[Line]] = {}
+        self.ends: dict[str, list[Line]] = {}
         for name in sorted(folders["tasks"]):
             for raw in folders["tasks"][name].data.splitlines():
                 line = _read(raw)
                 if line.get("event") == "slot":
                     self.slots.setdefault(line["id"], []).append(line)
-        self.ends: dict[str, list[Line]] = {}
-        for name in sorted(folders["tasks"]):
-            for raw in folders["tasks"][name].data.splitlines():
-                line = _read(raw)
                 if line.get("event") == "ended" and line.get("sourceTriggerId"):
                     self.ends.setdefault(line["sourceTriggerId"], []).append(line)
         self.left = {name[:-5] for name in folders["triggers"] if name.endswith(".json")}

@@ -18,7 +18,6 @@ from mimikit.triggers.schedule import (
     is_far_ahead,
     next_run_at,
     slot_to_wait_for,
-    upcoming,
     zone_of,
 )
 
@@ -236,17 +235,6 @@ def test_missed_slots_are_counted_and_a_single_time_misses_none() -> None:
     minutely = Schedule(cron="* * * * *")
     assert count_slots_after(minutely, slot, now=slot + timedelta(days=900)) == MAX_COUNTED
     assert count_slots_after(Schedule(run_at=slot), slot, now=slot + timedelta(days=2)) == 0
-
-
-def test_upcoming_times_are_computed() -> None:
-    assert upcoming(Schedule(interval=10), now=T0) == [at(10), at(20), at(30)]
-    assert [f"{time:%d %H}" for time in upcoming(NINE, now=T0)] == ["22 08", "23 08", "24 08"]
-    assert upcoming(Schedule(run_at=at(5)), now=T0) == [at(5)]
-    assert upcoming(Schedule(run_at=at(-5)), now=T0) == [T0]
-    end = datetime.max.replace(tzinfo=UTC)
-    assert upcoming(Schedule(interval=86400), now=end) == []
-    assert upcoming(Schedule(cron="* * * * *"), now=end, zone=ZoneInfo("Asia/Shanghai")) == []
-    assert upcoming(Schedule(), now=T0) == []
 
 
 def test_only_a_slot_that_no_clock_can_have_planned_is_far_ahead() -> None:

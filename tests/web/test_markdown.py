@@ -181,14 +181,6 @@ def test_a_picture_is_a_link_and_is_not_loaded(text: str) -> None:
     assert [tag for tag, _ in seen.tags if tag != "span"] == ["p", "a"]
 
 
-def test_a_picture_in_a_link_is_its_text() -> None:
-    seen = check_harmless(render("[![alt](https://a.example/p.png)](https://b.example)"))
-    assert [attributes["href"] for tag, attributes in seen.tags if tag == "a"] == [
-        "https://b.example"
-    ]
-    assert seen.text == "alt (b.example)\n"
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -241,13 +233,6 @@ def test_every_language_of_the_list_has_a_lexer(language: str) -> None:
 
     assert get_lexer_by_name(language)
     check_harmless(render(f"```{language}\n<a onclick=x> 'y' # z\n```"))
-
-
-def test_tables_keep_their_alignment_without_styles() -> None:
-    html = render("| a | b |\n|:-:|--:|\n| 1 | 2 |")
-    assert '<th align="center">a</th>' in html
-    assert '<td align="right">2</td>' in html
-    assert "style" not in html
 
 
 def test_rendering_keeps_the_words() -> None:

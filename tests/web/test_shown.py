@@ -490,14 +490,6 @@ def test_long_output_is_paged_and_a_huge_line_is_skipped(
     assert seen == [10, 10, 300, 5, 7]
 
 
-def test_a_turns_output_can_be_followed(web) -> None:
-    web.files.append(paths.run_output("turn-1"), {"at": "x", "type": "delta", "text": "he"})
-    web.beat(live=[live_run("turn-1", "teller")])
-    assert web.get("/api/tasks/turn-1/output")["ended"] is False
-    web.beat()
-    assert web.get("/api/tasks/turn-1/output")["ended"] is True
-
-
 # ---- triggers -------------------------------------------------------------------------------
 
 
