@@ -1,7 +1,4 @@
-"""Settings: environment `MIMIKIT_*` over `.mimikit/config.toml` over the defaults here.
-
-Also where the installation has its page and prompts.
-"""
+"""Settings: environment `MIMIKIT_*` over `.mimikit/config.toml` over the defaults here."""
 
 from __future__ import annotations
 
@@ -40,13 +37,11 @@ from mimikit.errors import BadSettings, NotFound
 
 EngineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 OWN_ENGINES = ("auto", "codex", "opencode", "local", "builtin", "command")
-"""Engines that need no table of their own; `auto` chooses."""
 TEST_ENGINE = "scripted"
-"""The engine that tests give to the consumer."""
 
 
-def is_own_name(name: str) -> bool:
-    """Whether an engine may have this name in the settings: it becomes part of a file's."""
+def is_valid_endpoint_name(name: str) -> bool:
+    """Whether an endpoint may have this name, which becomes part of a file name."""
     is_taken = name in OWN_ENGINES or name == TEST_ENGINE
     return re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", name) is not None and not is_taken
 
@@ -56,18 +51,15 @@ _STATE_ONLY = frozenset({"MIMIKIT_STATE", "MIMIKIT_WORKSPACE", "MIMIKIT_TOKEN", 
 
 
 class ProfileSettings(SettingsSection):
-    """Which engine a role or profile uses, and how."""
-
     engine: EngineName = "auto"
     engines: list[EngineName] = Field(default_factory=list[EngineName])
-    """Of several the first that is set up and works is used."""
+    """In order of preference; the first that is available is used."""
     model: str | None = None
     effort: str | None = None
     timeout_s: Seconds | None = None
 
     @property
     def order(self) -> list[str]:
-        """The engines that may be used, the best first."""
         return self.engines or [self.engine]
 
     @model_validator(mode="after")
@@ -86,13 +78,13 @@ class PlannerSettings(ProfileSettings):
 
 
 class DeferredSettings(ProfileSettings):
-    """Light housekeeping: by code where possible, else by a model at low effort."""
+    """Housekeeping: by code if possible, else by a model at low effort."""
 
     effort: str | None = "low"
 
 
 class ShellSettings(ProfileSettings):
-    """The owner's command lines; no model is used."""
+    """The owner's shell commands, without a model."""
 
     engine: EngineName = "command"
 
@@ -103,8 +95,6 @@ class RoleSettings(SettingsSection):
 
 
 class ProfilesSettings(SettingsSection):
-    """How Worker tasks are carried out, by profile name."""
-
     deferred: DeferredSettings = DeferredSettings()
     standard: ProfileSettings = ProfileSettings()
     specialist: ProfileSettings = ProfileSettings()
@@ -115,9 +105,9 @@ class WebSettings(SettingsSection):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8787
     hosts: list[str] = Field(default_factory=list[str])
-    """Host names the page may be asked for, besides loopback's; needed off loopback."""
+    """Allowed host names besides the loopback ones; required at other addresses."""
     allow_commands: bool = False
-    """Off loopback: may chat and HTTP run shell commands?"""
+    """Whether chat and HTTP may run shell commands at an address that is not loopback."""
     max_streams: Annotated[int, Field(ge=1, le=64)] = 16
     inputs_per_minute: Annotated[int, Field(ge=1)] = 30
     failed_logins_per_minute: Annotated[int, Field(ge=1)] = 5
@@ -125,9 +115,9 @@ class WebSettings(SettingsSection):
 
 
 def local_host(host: str) -> str:
-    """Where this machine reaches a server that is bound to an address; a wildcard is no place."""
-    everywhere = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 - not bound
-    return everywhere.get(host, host)
+    """The address to connect to for a server bound to `host`, which may be a wildcard."""
+    wildcards = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}  # noqa: S104 - not bound
+    return wildcards.get(host, host)
 
 
 class LimitSettings(SettingsSection):
@@ -147,11 +137,11 @@ class LimitSettings(SettingsSection):
 
 class TriggerSettings(SettingsSection):
     llm_eval_interval_s: Annotated[float, Field(ge=10, le=86400)] = 300
-    """How often a model is asked about a condition; ever less often while it says no."""
+    """Interval of a condition's evaluation by a model; it grows while the result is no."""
 
 
 class BudgetSettings(SettingsSection):
-    """What is put into a turn's prompt. Units: tokens, unless the name says otherwise."""
+    """Limits of a turn's prompt. Units: tokens, unless the name says otherwise."""
 
     conversation_tokens: int = 4096
     conversation_messages: int = 20
@@ -167,16 +157,15 @@ Tokens = Annotated[int, Field(ge=1)]
 
 
 class TokenCapSettings(SettingsSection):
-    """`[budget]`: how much may be used. Units: tokens; what is not set is only counted."""
+    """`[budget]`: usage caps. Units: tokens; None: no cap."""
 
     daily_tokens: Tokens | None = None
     per_task_tokens: Tokens | None = None
-    """Of a task, over all its attempts."""
     per_trigger_daily_tokens: Tokens | None = None
 
 
 class RetentionSettings(SettingsSection):
-    """How long ended things are kept. Units: days, megabytes."""
+    """When ended tasks and logs are deleted. Units: days, megabytes."""
 
     days: Annotated[int, Field(ge=1)] = 30
     log_file_mb: Annotated[int, Field(ge=1)] = 10
@@ -184,24 +173,20 @@ class RetentionSettings(SettingsSection):
 
 
 class Settings(BaseSettings):
-    """Every setting of one state folder."""
-
     model_config = SettingsConfigDict(
         env_prefix="MIMIKIT_", env_nested_delimiter="__", extra="forbid", frozen=True
     )
 
     durability: Literal["full", "fast"] = "full"
-    """`fast` skips the flushes: a power cut may lose the last seconds, a kill never does."""
+    """`fast` skips fsync: a power cut may lose the last seconds."""
     timezone: str = ""
-    """IANA name; empty is the system's."""
+    """IANA name; empty: the system's."""
     engine: EngineName | list[EngineName] = "auto"
-    """Used by each role and profile that names no engine of its own; of several the first that is
-    set up and works."""
+    """The default of roles and profiles; of several the first that is available is used."""
     max_concurrency: Annotated[int, Field(ge=1, le=64)] = 3
     allow_llm_commands: bool = False
-    """May an LLM role name the `command` profile?"""
+    """Whether a model may create tasks with the `command` profile."""
     engines: dict[EngineName, EndpointSettings] = {}
-    """Endpoints by name, for `engine`, roles and profiles."""
     roles: RoleSettings = RoleSettings()
     profiles: ProfilesSettings = ProfilesSettings()
     web: WebSettings = WebSettings()
@@ -217,7 +202,7 @@ class Settings(BaseSettings):
     retention: RetentionSettings = RetentionSettings()
 
     def price_of(self, engine: str) -> PriceSettings | None:
-        """What an engine's tokens cost; None where nobody has said."""
+        """The price of an engine's tokens; None when it is not set."""
         if engine == "local":
             return PriceSettings(input=0, output=0)
         own = {"codex": self.codex, "opencode": self.opencode}
@@ -225,7 +210,7 @@ class Settings(BaseSettings):
         return settings.price if settings else None
 
     def model_of(self, engine: str) -> str:
-        """The model that an engine uses where a role or profile names none; empty: its own."""
+        """The default model of an engine; empty: the engine decides."""
         endpoint = self.engines.get(engine)
         return endpoint.model if endpoint else ""
 
@@ -238,24 +223,22 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _known_engines(self) -> Self:
-        if odd := next((name for name in self.engines if not is_own_name(name)), None):
-            raise ValueError(f"engines.{odd}: expected a name of your own, {odd!r} is taken")
+        if bad := next((name for name in self.engines if not is_valid_endpoint_name(name)), None):
+            raise ValueError(f"engines.{bad}: expected a name of your own, {bad!r} is taken")
         check_engines("engine", self.engine_order, self.engines)
-        for room in ("roles", "profiles"):
-            table: SettingsSection = getattr(self, room)
+        for section in ("roles", "profiles"):
+            table: SettingsSection = getattr(self, section)
             for seat in type(table).model_fields:
                 order: list[str] = getattr(table, seat).order
-                check_engines(f"{room}.{seat}.engine", order, self.engines)
+                check_engines(f"{section}.{seat}.engine", order, self.engines)
         return self
 
     @property
     def engine_order(self) -> list[str]:
-        """The default engines, the best first."""
         return self.engine if isinstance(self.engine, list) else [self.engine]
 
     @property
     def zone(self) -> ZoneInfo:
-        """Else the system's as it is now: a machine may travel."""
         return ZoneInfo(self.timezone or system_zone())
 
     @classmethod
@@ -267,28 +250,21 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment first, then what `load` read from the file."""
         return env_settings, init_settings
 
 
 def check_engines(key: str, names: Sequence[str], endpoints: Collection[str]) -> None:
-    """Raise a ValueError unless each name is that of an engine."""
     known = [*OWN_ENGINES, *endpoints]
     if key == "engine":
-        known.remove("command")  # it is for lines of the owner
+        known.remove("command")  # for shell commands only
     for name in names or [""]:
         if name not in known and name != TEST_ENGINE:
-            near = _did_you_mean(name, known, "")
-            said = f"{key}: expected one of {', '.join(known)}; got {name[:60]!r}{near}"
-            raise ValueError(said)
+            hint = _did_you_mean(name, known, "")
+            raise ValueError(f"{key}: expected one of {', '.join(known)}; got {name[:60]!r}{hint}")
 
 
 def load(state: Path) -> Settings:
-    """Read the settings of a state folder.
-
-    Raises:
-        BadSettings: with the key, what was expected and what was got.
-    """
+    """Read the settings of a state folder; BadSettings when they are invalid."""
     path = state / "config.toml"
     try:
         return parsed(file_text(path), path)
@@ -297,11 +273,7 @@ def load(state: Path) -> Settings:
 
 
 def parsed(text: str, path: Path) -> Settings:
-    """The settings of a file's text, and of the environment.
-
-    Raises:
-        BadSettings: with the key, what was expected and what was got.
-    """
+    """The settings from a file's text and the environment; BadSettings when they are invalid."""
     try:
         values: dict[str, Any] = tomllib.loads(text)
     except ValueError as error:
@@ -311,33 +283,28 @@ def parsed(text: str, path: Path) -> Settings:
     sections = {"MIMIKIT_" + key.upper().split(".")[0] for key in keys}
     for name in os.environ:
         if name.startswith("MIMIKIT_") and name not in known | sections | _STATE_ONLY:
-            near = _did_you_mean(name, sorted(known))
-            raise BadSettings(f"environment: {name} is not a setting{near}")
+            hint = _did_you_mean(name, sorted(known))
+            raise BadSettings(f"environment: {name} is not a setting{hint}")
     try:
         return Settings(**values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        said = first["msg"].removeprefix("Value error, ")  # pydantic's, before words of our own
+        message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
             what = f"{key} is not a setting{_did_you_mean(key, keys)}"
-        elif not key:  # of several together
-            what = said
+        elif not key:  # from a validator of the whole model
+            what = message
         else:
             got = repr(first.get("input"))
-            what = f"{key}: {said}, got {got if len(got) <= 100 else got[:100] + '…'}"
+            what = f"{key}: {message}, got {got if len(got) <= 100 else got[:100] + '…'}"
         raise BadSettings(f"{path}: {what}") from None
-    except ValueError as error:  # of the environment's: those of tables and lists
-        said = f"expected JSON in MIMIKIT_* variables of tables and lists: {error}"
-        raise BadSettings(f"environment: {said}") from None
+    except ValueError as error:
+        expected = f"expected JSON in MIMIKIT_* variables of tables and lists: {error}"
+        raise BadSettings(f"environment: {expected}") from None
 
 
 def file_text(path: Path) -> str:
-    """The text of a settings file; empty where there is none.
-
-    Raises:
-        OSError, UnicodeDecodeError: it is no file of text.
-    """
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -345,7 +312,7 @@ def file_text(path: Path) -> str:
 
 
 def system_zone() -> str:
-    """The system's IANA zone, from TZ or /etc/localtime; UTC when it does not say."""
+    """The system's IANA zone, from TZ or /etc/localtime; else UTC."""
     name = os.environ.get("TZ", "").lstrip(":")
     if _is_zone(name):
         return name
@@ -354,7 +321,7 @@ def system_zone() -> str:
 
 
 def _is_zone(name: str) -> bool:
-    # Asking for one is quick; listing all of them walks the whole database.
+    # Faster than zoneinfo.available_timezones().
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -363,7 +330,6 @@ def _is_zone(name: str) -> bool:
 
 
 def known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]:
-    """Every key as it is written in config.toml, dotted."""
     keys: list[str] = []
     for name, field in model.model_fields.items():
         inner = field.annotation
@@ -377,17 +343,13 @@ def known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]
 def _did_you_mean(
     name: str, known: list[str], otherwise: str = "; `mimikit doctor` lists them all"
 ) -> str:
-    near = difflib.get_close_matches(name, known, 1, 0.6)
-    return f"; did you mean {near[0]}?" if near else otherwise
+    hint = difflib.get_close_matches(name, known, 1, 0.6)
+    return f"; did you mean {hint[0]}?" if hint else otherwise
 
 
 @functools.cache
 def asset_folder(name: str) -> Path:
-    """The folder of an asset, `webui` or `prompts`.
-
-    Raises:
-        NotFound: neither place has it, so the installation is broken.
-    """
+    """The folder `webui` or `prompts` of the installation."""
     places = (_PACKAGE / "_assets" / name, _PACKAGE.parent / name)
     for place in places:
         if place.is_dir():

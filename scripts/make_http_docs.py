@@ -24,7 +24,6 @@ from mimikit.conversation.history import HistoryStore  # noqa: E402
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt  # noqa: E402
 from mimikit.engines.setup import EndpointTest, TrialReport  # noqa: E402
 from mimikit.log import ChangeFeed, EventLog  # noqa: E402
-from mimikit.memory.index import MemoryIndex  # noqa: E402
 from mimikit.memory.search import MemorySearch  # noqa: E402
 from mimikit.protocol import paths  # noqa: E402
 from mimikit.protocol.files import Files  # noqa: E402
@@ -242,8 +241,7 @@ def make_client() -> tuple[Client, Files]:
     settings = Settings(timezone="UTC")
 
     def search() -> MemorySearch:
-        index = MemoryIndex()
-        return MemorySearch(files, workspace=None, index=index, zone=settings.zone, clock=clock)
+        return MemorySearch(files, workspace=None, index=None, zone=settings.zone, clock=clock)
 
     nowhere = Path("/nowhere")
     app = build_web(

@@ -1,1 +1,1 @@
-"""The commands of the terminal, one module a group."""
+"""The commands of the terminal, one module per group."""

@@ -12,7 +12,7 @@ from datetime import datetime
 import click
 
 from mimikit.cli import client, terminal
-from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
+from mimikit.cli.frame import CliContext, LeafCommand, pass_cli_and_json
 from mimikit.cli.render import without_answer
 from mimikit.errors import MimikitError, StorageError
 from mimikit.protocol import paths
@@ -34,8 +34,8 @@ Ctrl-D or /quit: leave. Everything goes on without you."""
 @click.command(cls=LeafCommand)
 @click.argument("text", required=False)
 @click.option("--wait", is_flag=True, help="Also wait for the tasks that the reply starts.")
-@pass_frame_and_json
-def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None:
+@pass_cli_and_json
+def chat(cli: CliContext, text: str | None, wait: bool, as_json: bool) -> None:
     """Send TEXT and print the reply as it comes; `-` reads it from the input.
 
     Without TEXT this is a conversation: Ctrl-D leaves it, /help says more. While a question is
@@ -43,7 +43,7 @@ def chat(frame: CliContext, text: str | None, wait: bool, as_json: bool) -> None
     """
     if text is None and (wait or as_json):
         raise click.UsageError("expected TEXT with --wait or --json, got none")
-    state = frame.open()
+    state = cli.open()
     with client.StateWatch(state, _WATCHED) as watcher:
         session = ChatSession(state, watcher, quiet=as_json)
         if text is None:
@@ -62,35 +62,35 @@ class ChatSession:
         self._printer = ReplyPrinter(quiet=quiet)
         self._guard = client.WaitGuard(state, "your message is kept until then")
         self._is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-        self._own: set[str] = set()
-        self._shown_question = ""
-        self._asked: str | None = None
-        """The text of the question whose card was shown last, until it comes as a message."""
+        self._sent_ids: set[str] = set()
+        self._shown_question_id = ""
+        self._shown_question_text: str | None = None
+        """Of the last card, until the question comes as a message, too."""
         self._last_text = ""
-        self._typed: Callable[[], str] = str  # without readline, what was typed is not known
+        self._typed_text: Callable[[], str] = str  # empty without readline
         if self._is_terminal:
             with contextlib.suppress(ImportError):
                 import readline
 
-                self._typed = readline.get_line_buffer
+                self._typed_text = readline.get_line_buffer
 
     def _follow(self, seat: str, awaited: str | None, is_over: Callable[[], bool]) -> list[Message]:
-        """Print what comes until it is over; gives the new messages.
+        """Print events until `is_over`; returns the new messages.
 
-        awaited: the input whose reply is streamed; None: work in the queues is waited for.
+        awaited: the input whose reply is streamed; None: wait for the queues.
 
         Raises:
             RequestFailed: no consumer is running.
         """
         messages: list[Message] = []
         while True:
-            # Both asked before reading: what was written before either is still printed.
+            # Both checked before reading, so that nothing written before them is missed.
             has_ended = is_over()
             failure = None if has_ended else self._guard.check(seat, queued=awaited is None)
             for event in self._client.events():
                 if isinstance(event, Message):
                     messages.append(event)
-                    if self._is_question_again(event):
+                    if self._repeats_question(event):
                         continue
                     self._last_text = event.text
                 self._printer.take(event, awaited)
@@ -102,16 +102,16 @@ class ChatSession:
                 return messages
             self._watcher.pause()
 
-    def _is_question_again(self, message: Message) -> bool:
-        """Whether it repeats a question whose card was seen: with its answer it comes again."""
-        is_again = message.text == self._asked
-        self._asked = None if is_again else self._asked
-        return is_again
+    def _repeats_question(self, message: Message) -> bool:
+        """Whether the message is the question shown last: its answer brings it again."""
+        is_repeated = message.text == self._shown_question_text
+        self._shown_question_text = None if is_repeated else self._shown_question_text
+        return is_repeated
 
     # ---- one message
 
     def send(self, text: str, *, wait: bool, as_json: bool) -> None:
-        item = self._client.say(text)
+        item = self._client.send(text)
         try:
             messages = self._follow("teller", item.id, lambda: self._client.is_settled(item.id))
             replies = [message for message in messages if item.id in message.in_reply_to]
@@ -143,21 +143,20 @@ class ChatSession:
             raise client.RequestFailed(f"work failed: `mimikit tasks show {short}` tells why")
 
     def _started_tasks(self, item: InboxItem, replies: list[Message]) -> list[TaskView]:
-        """The tasks that the replies started, over or not; what they only mention is older."""
+        """The tasks that the replies started; those that they only mention are older."""
         files = self._state.files
-        named = dict.fromkeys(id_ for message in replies for id_ in message.task_ids)
-        views = [task_views.find(files, id_, {}) for id_ in named]
+        task_ids = dict.fromkeys(id_ for message in replies for id_ in message.task_ids)
+        views = [task_views.find(files, id_, {}) for id_ in task_ids]
         return [view for view in views if view and view.created_at >= item.created_at]
 
     def _follow_work(self, traces: set[str]) -> list[Message]:
-        """Print what is told of the work until all of it is over, or it asks a question."""
         files = self._state.files
 
         def is_over() -> bool:
-            """Nothing of these traces runs, waits or is still to be told; triggers' runs aside."""
+            """No task of the traces is live or unreported; runs of triggers do not count."""
             if self._client.question() is not None:
                 return True
-            live = [view.task for view in task_views.live_views(files)]
+            live = [view.task for view in task_views.live_snapshots(files)]
             if any(task.trace_id in traces and not task.source_trigger_id for task in live):
                 return False
             names = [f"{paths.INBOX}/{name}" for name in files.names(paths.INBOX)]
@@ -167,14 +166,14 @@ class ChatSession:
         return self._follow("planner", None, is_over)
 
     def _has_failed(self, task: TaskView) -> bool:
-        """Whether anything of the task's trace failed; triggers' runs aside."""
+        """Whether a task of its trace failed; runs of triggers do not count."""
         trace = task_views.in_trace(self._state.files, task.trace_id, {})
         return any(one.state == "failed" for one in trace if not one.source_trigger_id)
 
     # ---- a conversation
 
     def converse(self) -> None:
-        if not client.look_at_consumer(self._state).is_there:
+        if not client.read_consumer(self._state).is_up:
             terminal.note(f"Note: {client.HINT}. What you write is kept until then.")
         if sys.stdin.isatty():
             terminal.note("Ctrl-D leaves, /help says more.")
@@ -186,11 +185,11 @@ class ChatSession:
 
     def _exchange(self, text: str) -> None:
         try:
-            item = self._client.say(text)
+            item = self._client.send(text)
         except MimikitError as error:
             terminal.note(f"Not sent: {error}")
             return
-        self._own.add(item.id)
+        self._sent_ids.add(item.id)
         try:
             self._follow("teller", item.id, lambda: self._client.is_settled(item.id))
         except client.RequestFailed as error:
@@ -208,7 +207,6 @@ class ChatSession:
             terminal.out()
 
     def _ask(self) -> str | None:
-        """The next line; None at the end of the input. What is told meanwhile is printed above."""
         if not self._is_terminal:
             line = sys.stdin.readline()
             return line.strip() if line else None
@@ -247,8 +245,8 @@ class ChatSession:
                 self._watcher.pause()
 
     def _show_above(self, message: Message) -> None:
-        text = self._printer.shown(message)
-        if message.id in self._own or self._is_question_again(message):
+        text = self._printer.text_of(message)
+        if message.id in self._sent_ids or self._repeats_question(message):
             return
         if message.role == "user":
             text = terminal.dim(f"(you, elsewhere) {terminal.one_line(message.text)}")
@@ -256,16 +254,16 @@ class ChatSession:
         self._print_above(text)
 
     def _print_above(self, text: str) -> None:
-        """Print above the prompt, and bring the prompt back with what was typed so far."""
-        click.echo(f"\r\x1b[K{text}\n\n{_PROMPT}{self._typed()}", nl=False)
+        """Print above the prompt, then restore the prompt and the line being typed."""
+        click.echo(f"\r\x1b[K{text}\n\n{_PROMPT}{self._typed_text()}", nl=False)
         sys.stdout.flush()
 
     def _new_question(self) -> Question | None:
-        """The open question, unless its card was shown."""
         question = self._client.question()
-        if question is None or question.question_id == self._shown_question:
+        if question is None or question.question_id == self._shown_question_id:
             return None
-        self._shown_question, self._asked = question.question_id, question.question
+        self._shown_question_id = question.question_id
+        self._shown_question_text = question.question
         return question
 
     def _show_card(self, question: Question, shown: str) -> None:
@@ -274,19 +272,20 @@ class ChatSession:
 
 
 class ReplyPrinter(terminal.StreamPrinter):
-    """Prints the awaited reply word by word, and any other message when it is whole."""
+    """Streams the awaited reply, and prints every other message as a whole."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         super().__init__(quiet=quiet)
         self._turn = ""
-        self._whole: set[str | None] = set()  # turns printed: their words may be read after that
+        self._printed: set[str | None] = set()  # turns whose late deltas are ignored
         self._times: Counter[str] = Counter()
-        """How often each trigger was told of since the user said something."""
 
     def take(self, event: client.ConversationEvent, awaited: str | None) -> None:
-        """Print what an event says; `awaited` is the input whose reply is streamed."""
+        """Print an event; `awaited` is the input whose reply is streamed."""
         match event:
-            case client.TurnStarted(turn_id) | client.ReplyPart(turn_id) if turn_id in self._whole:
+            case client.TurnStarted(turn_id) | client.ReplyPart(turn_id) if (
+                turn_id in self._printed
+            ):
                 return
             case client.TurnStarted(turn_id, inputs):
                 if self.streamed and turn_id == self._turn:
@@ -298,13 +297,13 @@ class ReplyPrinter(terminal.StreamPrinter):
             case Message(turn_id=turn_id, role="agent" | "system"):
                 if turn_id != self._turn:
                     self.end()
-                self.message(event.text, self.shown(event))
-                self._whole.add(turn_id)
+                self.message(event.text, self.text_of(event))
+                self._printed.add(turn_id)
             case _:
                 return
 
-    def shown(self, message: Message) -> str:
-        """A message as it is printed: of a trigger told of before in one line, with the count."""
+    def text_of(self, message: Message) -> str:
+        """The text to print; a repeated message of a trigger becomes one line with the count."""
         if message.role == "user":
             self._times.clear()
         text, trigger_id = terminal.block(message.text), message.trigger_id
@@ -321,7 +320,7 @@ class ReplyPrinter(terminal.StreamPrinter):
 
 
 def question_lines(question: Question, shown: str, now: datetime) -> Iterator[str]:
-    """The card of a question; its text only when that was not just said."""
+    """A question's text, unless it is in `shown`, its options, and how to answer."""
     if question.question.strip() not in shown:
         yield terminal.bold(terminal.block(question.question))
     for number, option in enumerate(question.options, 1):

@@ -1,4 +1,4 @@
-"""What commands do with an opened state: find an id, watch, give a command, talk."""
+"""Shared by the commands: find an id, watch the state, submit a command, send a message."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mimikit.conversation import history, inbox, turn_prompts
 from mimikit.errors import AlreadyRunning, BadInput, MimikitError, NotFound
 from mimikit.log import read_changes
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.ids import check_id, is_id, new_id
+from mimikit.protocol.files import Files
+from mimikit.protocol.ids import check_id, new_id
 from mimikit.protocol.models import MAX_TEXT, Command, CommandResult, InboxItem, Message, Question
 from mimikit.state import ReadOnlyState, State
 from mimikit.supervisor import consumer_lock, settings_writer
@@ -32,25 +32,25 @@ NO_CONSUMER = "expected a running consumer, got none; `mimikit up` starts one"
 
 
 class RequestFailed(MimikitError):
-    """What was asked for did not come about; the text says why, the exit code is 1."""
+    """The request failed; the exit code is 1."""
 
 
-# ---- ids: each find_… raises NotFound, or BadInput when several ids end so
+# ---- ids: each find_… raises NotFound, or BadInput when several ids have that suffix
 
 
-def find_task(files: Files, given: str) -> str:
-    check_id(given)
-    if queue.find(files, given) is not None:
-        return given
-    return _by_suffix(given, _task_ids(files), "task")
+def find_task(files: Files, suffix: str) -> str:
+    check_id(suffix)
+    if queue.find(files, suffix) is not None:
+        return suffix
+    return _by_suffix(suffix, _task_ids(files), "task")
 
 
-def find_prompt(files: Files, given: str | None) -> str:
-    """The newest turn or task that ends so and whose prompt is kept; without `given` the newest."""
+def find_prompt(files: Files, suffix: str | None) -> str:
+    """The newest stored prompt whose id has the suffix `given`, or the newest of all."""
     ids = turn_prompts.newest(files)
-    match = next((id_ for id_ in ids if id_.endswith(check_id(given) if given else "")), None)
+    match = next((id_ for id_ in ids if id_.endswith(check_id(suffix) if suffix else "")), None)
     if match is None:
-        got = f"got {given!r}" if given else "there is none yet"
+        got = f"got {suffix!r}" if suffix else "there is none yet"
         raise NotFound(
             f"expected the id of a turn or task, or its end, {got}; "
             "prompts of the last 200 runs of a model are kept"
@@ -58,30 +58,24 @@ def find_prompt(files: Files, given: str | None) -> str:
     return match
 
 
-def find_trigger(files: Files, given: str) -> str:
-    """A broken file is found by its name, whatever that is."""
+def find_trigger(files: Files, suffix: str, *, removed: bool = False) -> str:
+    """`removed`: removed ones, too. A broken file is found by its full name."""
     ids = registry.ids(files)
-    return given if given in ids else _by_suffix(check_id(given), ids, "trigger")
+    if suffix in ids:
+        return suffix
+    check_id(suffix)
+    if removed and ledger.slots_of(files, suffix, 1):
+        return suffix
+    return _by_suffix(suffix, [*ids, *(ledger.trigger_ids(files) if removed else ())], "trigger")
 
 
-def find_trigger_ever(files: ReadOnlyFiles, given: str) -> str:
-    """Also one that has fired and gone, or was removed."""
-    try:
-        return find_trigger(files, given)
-    except NotFound:
-        if is_id(given) and ledger.slots_of(files, given, 1):
-            return given
-        return _by_suffix(given, ledger.trigger_ids(files), "trigger")
-
-
-def find_task_or_trigger(files: ReadOnlyFiles, given: str) -> str:
-    """Also a trigger that has fired and gone."""
-    check_id(given)
-    is_known = files.exists(paths.trigger(given)) or queue.find(files, given) is not None
-    if is_known or ledger.slots_of(files, given, 1):
-        return given
+def find_task_or_trigger(files: Files, suffix: str) -> str:
+    check_id(suffix)
+    is_known = files.exists(paths.trigger(suffix)) or queue.find(files, suffix) is not None
+    if is_known or ledger.slots_of(files, suffix, 1):
+        return suffix
     known = [*registry.ids(files), *_task_ids(files), *ledger.trigger_ids(files)]
-    return _by_suffix(given, known, "task or trigger")
+    return _by_suffix(suffix, known, "task or trigger")
 
 
 def _task_ids(files: Files) -> Iterator[str]:
@@ -90,19 +84,19 @@ def _task_ids(files: Files) -> Iterator[str]:
             yield name.removesuffix(".json")
 
 
-def _by_suffix(given: str, ids: Iterable[str], kind: str) -> str:
-    is_long = len(given) >= _MIN_SUFFIX
-    matches = sorted({id_ for id_ in ids if id_.endswith(given)}) if is_long else []
+def _by_suffix(suffix: str, ids: Iterable[str], kind: str) -> str:
+    is_long = len(suffix) >= _MIN_SUFFIX
+    matches = sorted({id_ for id_ in ids if id_.endswith(suffix)}) if is_long else []
     if not matches:
         where = " and ".join(f"`mimikit {one}s list`" for one in kind.split(" or "))
         verb = "show" if " or " in kind else "shows"
         raise NotFound(
             f"expected the id of a {kind}, or its last {terminal.SHORT_ID} characters, "
-            f"got {given!r}; {where} {verb} them"
+            f"got {suffix!r}; {where} {verb} them"
         )
     if len(matches) > 1:
         some = ", ".join(matches[:_MAX_LISTED]) + (", …" if len(matches) > _MAX_LISTED else "")
-        raise BadInput(f"expected the end of one {kind}'s id, got {given!r}, which fits {some}")
+        raise BadInput(f"expected the end of one {kind}'s id, got {suffix!r}, which fits {some}")
     return matches[0]
 
 
@@ -113,20 +107,20 @@ def was_removed(kind: str, id_: str) -> NotFound:
 # ---- the consumer
 
 
-def look_at_consumer(state: State) -> Consumer:
-    return status.look_at_consumer(state.files, state.clock.now())
+def read_consumer(state: State) -> Consumer:
+    return status.read_consumer(state.files, state.clock.now())
 
 
 def situation(state: ReadOnlyState, consumer: Consumer | None = None) -> ExplanationContext:
-    consumer = consumer or look_at_consumer(state)
+    consumer = consumer or read_consumer(state)
     now, zone = state.clock.now(), state.settings.zone
     return status.situation(state.files, consumer, now=now, zone=zone)
 
 
 class StateWatch:
     def __init__(self, state: State, folders: Iterable[str]) -> None:
-        """Watch from now on: what is looked at after this, no change of it is missed."""
-        from mimikit.protocol.watch import FolderWatch, WakeBell  # few commands wait for anything
+        """Start watching: a change after this ends the next `pause`."""
+        from mimikit.protocol.watch import FolderWatch, WakeBell  # few commands need it
 
         self._bell = WakeBell()
         self._watch = FolderWatch(state.path)
@@ -140,32 +134,30 @@ class StateWatch:
         self._watch.close(wait=False)
 
     def pause(self, timeout_s: float = _POLL_S) -> None:
-        """Until something changed, or the time is up."""
         self._bell.wait(timeout_s)
 
     def wake(self) -> None:
-        """End the pause of another thread."""
         self._bell.ring()
 
 
 class WaitGuard:
-    """Tells, while a command waits, what keeps it waiting; each reason once.
+    """Prints why a command has to wait, each reason once.
 
-    kept: what becomes of the wish when no consumer is running.
+    without_consumer: what happens to the request when no consumer is running.
     """
 
-    def __init__(self, state: State, kept: str) -> None:
-        self._state, self._kept = state, kept
-        self._told: set[str] = set()
+    def __init__(self, state: State, without_consumer: str) -> None:
+        self._state, self._without_consumer = state, without_consumer
+        self._printed: set[str] = set()
 
     def check(self, seat: str, *, queued: bool) -> RequestFailed | None:
-        """Look at the role or profile waited for; the error to raise when no consumer is running.
+        """Check the role or profile; returns an error when no consumer is running.
 
-        queued: whether the wait is for the queues, which may be paused.
+        queued: whether the command waits for the queues, which may be paused.
         """
-        consumer = look_at_consumer(self._state)
-        if not consumer.is_there:
-            return RequestFailed(f"{NO_CONSUMER}; {self._kept}")
+        consumer = read_consumer(self._state)
+        if not consumer.is_up:
+            return RequestFailed(f"{NO_CONSUMER}; {self._without_consumer}")
         health = consumer.health
         reasons: list[str] = []
         if health and queued and health.paused:
@@ -175,50 +167,49 @@ class WaitGuard:
             now, zone = self._state.clock.now(), self._state.settings.zone
             reasons.append(f"It waits: {terminal.waiting_reason(engine, now, zone)}.")
         for text in reasons:
-            if text not in self._told:
+            if text not in self._printed:
                 terminal.note(text)
-                self._told.add(text)
+                self._printed.add(text)
         return None
 
 
 # ---- commands
 
 
-def carry_out(state: State, action: str, target: str = "", *, as_json: bool) -> None:
-    """Give a command and print what comes of it."""
-    render.show(give_command(state, action, target), state, as_json=as_json)
+def submit_and_print(state: State, action: str, target: str = "", *, as_json: bool) -> None:
+    render.show(submit_command(state, action, target), state, as_json=as_json)
 
 
 def change_settings(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
 ) -> CommandResult:
-    """Have the settings changed: by the consumer, or here, under its lock, where none is running.
+    """Change the settings: by the consumer, or here under its lock when none is running.
 
     Raises:
-        RequestFailed: it was refused, or not carried out (it is kept then).
+        RequestFailed: the change was refused, or is still pending.
     """
-    if not look_at_consumer(state).is_there:
+    if not read_consumer(state).is_up:
         command = _command(state, action, target, args)
         try:
             with consumer_lock.in_place_of_consumer(state):
                 queue.give_command(state.files, command)
                 settings_writer.apply_waiting(state.files, state.clock.now())
-        except AlreadyRunning:  # one has started this moment
-            return give_command(state, action, target, args)
+        except AlreadyRunning:  # one has just started
+            return submit_command(state, action, target, args)
         return _succeeded(queue.command_result(state.files, command.id))
-    return give_command(state, action, target, args)
+    return submit_command(state, action, target, args)
 
 
-def give_command(
+def submit_command(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
 ) -> CommandResult:
-    """Give a command and wait a moment for what comes of it.
+    """Submit a command and wait briefly for its result.
 
     Raises:
-        RequestFailed: it could not be carried out, or no consumer is running (it is kept then).
+        RequestFailed: it failed, or no consumer is running and the command stays pending.
     """
     command = _command(state, action, target, args)
-    is_served = look_at_consumer(state).is_there
+    is_served = read_consumer(state).is_up
     result = queue.give_and_wait(state.files, command, is_served=is_served)
     if not is_served:
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this command: it is kept until then")
@@ -249,8 +240,6 @@ class ReplyPart(NamedTuple):
 
 
 class TurnStarted(NamedTuple):
-    """A turn began that answers these inputs; a second time, when its first attempt failed."""
-
     turn_id: str
     inputs: tuple[str, ...]
 
@@ -259,10 +248,9 @@ ConversationEvent: TypeAlias = ReplyPart | TurnStarted | Message
 
 
 class ConversationClient:
-    """One terminal's part in the conversation, from now on.
+    """Sends messages, and reads what happens from now on.
 
-    Replies come from the transcript, the words of one in progress from the feed; what the feed
-    loses, the transcript still has.
+    Whole messages come from the transcript, parts of a reply in progress from the change feed.
     """
 
     _PAGE = 50
@@ -273,10 +261,8 @@ class ConversationClient:
         known = history.page(self._files, limit=self._PAGE)
         self._known = {message.id for message in known.messages}
 
-    def say(self, text: str) -> InboxItem:
-        """Put a message into the inbox, or the answer when it is the number of an option.
-
-        Once this returns it is on disk.
+    def send(self, text: str) -> InboxItem:
+        """Store a message in the inbox; the number of an option answers the open question.
 
         Raises:
             BadInput: it is empty or too long.
@@ -304,18 +290,16 @@ class ConversationClient:
         return item
 
     def question(self) -> Question | None:
-        """The question that may be answered now."""
         question = inbox.pending_question(self._files)
         if question is None or inbox.is_expired(question, self._state.clock.now()):
             return None
         return question
 
     def is_settled(self, item_id: str) -> bool:
-        """Whether a message was dealt with: then its reply is in the transcript."""
+        """Whether a message was processed, so that its reply is in the transcript."""
         return not self._files.exists(paths.inbox(item_id))
 
     def events(self) -> Iterator[ConversationEvent]:
-        """What happened since the last call."""
         changes = read_changes(self._files, self._cursor)
         self._cursor = changes.cursor
         for event in changes.events:
@@ -333,7 +317,6 @@ class ConversationClient:
 
 
 def option_of(question: Question | None, text: str) -> str | None:
-    """The option that a number stands for."""
     number = text.strip()
     if question is None or not (number.isascii() and number.isdigit() and len(number) < 4):
         return None
@@ -342,7 +325,7 @@ def option_of(question: Question | None, text: str) -> str | None:
 
 
 def locale_tag() -> str | None:
-    """The language of the terminal's user as `zh-CN`; None when the environment does not say."""
+    """The user's language from the environment, such as `zh-CN`; None when it is not set."""
     named = (os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     tag = next((value for value in named if value), "").partition(".")[0].partition("@")[0]
     return None if tag in ("", "C", "POSIX") else tag.replace("_", "-")

@@ -1,7 +1,4 @@
-"""`mimikit doctor`: check everything, say how to fix it, fix what is safe.
-
-A check is a small function in `EVERY`; what it raises is a finding, too.
-"""
+"""`mimikit doctor`: run every check in `CHECKS`, show how to fix problems, fix what is safe."""
 
 from __future__ import annotations
 
@@ -10,22 +7,28 @@ import http.client
 import itertools
 import json
 import os
+import re
 import shutil
 import socket
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
 
 import click
+from pydantic import Field, computed_field
 
 from mimikit import __version__, app, config
 from mimikit.cli import render, terminal
-from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json
+from mimikit.cli.frame import CliContext, LeafCommand, pass_cli_and_json
 from mimikit.clock import SystemClock
 from mimikit.config import local_host
+from mimikit.engine_settings import SettingsSection
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.opencode import cli as opencode_cli
@@ -40,43 +43,79 @@ from mimikit.roles.prompts import Prompts
 from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, outside_of_path
 from mimikit.state import State
 from mimikit.triggers import registry
-from mimikit.views.doctor import (
-    DoctorReport,
-    Finding,
-    broken,
-    note,
-    ok,
-    settings_in_force,
-    warning,
-)
-from mimikit.views.status import look_at_consumer
+from mimikit.views.base import View
+from mimikit.views.status import read_consumer
 
 _BROKEN_MB, _LOW_MB = 50, 500
 _MAX_SHOWN = 10
 _TIMEOUT_S = 2.0
 
 
+Level: TypeAlias = Literal["ok", "note", "warning", "broken"]
+
+
+class SettingView(View):
+    key: str
+    value: Any
+    origin: str
+
+
+class Finding(View):
+    level: Level
+    area: str
+    text: str
+    mend: str | None = None
+    """How to fix it."""
+    fix: Callable[[], object] | None = Field(None, exclude=True)
+
+    @computed_field
+    @property
+    def fixable(self) -> bool:
+        return self.fix is not None
+
+
+def _finding(
+    level: Level,
+    area: str,
+    text: str,
+    mend: str | None = None,
+    fix: Callable[[], object] | None = None,
+) -> Finding:
+    return Finding(level=level, area=area, text=text, mend=mend, fix=fix)
+
+
+ok = partial(_finding, "ok")
+note = partial(_finding, "note")
+warning = partial(_finding, "warning")
+broken = partial(_finding, "broken")
+
+
+class DoctorReport(View):
+    settings: list[SettingView]
+    findings: list[Finding]
+
+
 @click.command(cls=LeafCommand)
 @click.option("--fix", is_flag=True, help="Fix what is safe to fix: rights, folders.")
-@pass_frame_and_json
-def doctor(frame: CliContext, fix: bool, as_json: bool) -> None:
+@pass_cli_and_json
+def doctor(cli: CliContext, fix: bool, as_json: bool) -> None:
     """Check everything and say how to fix it; exit code 1 when something is broken."""
-    folder, workspace = frame.folders()
-    findings = list(examine(frame, folder, workspace))
+    folder, workspace = cli.folders()
+    findings = list(examine(cli, folder, workspace))
     if fix:
-        for found in findings:
-            if found.fix is not None:
-                found.fix()
-                terminal.note(f"Fixed: {found.text}")
-        findings = list(examine(frame, folder, workspace))
+        for finding in findings:
+            if finding.fix is not None:
+                finding.fix()
+                terminal.note(f"Fixed: {finding.text}")
+        findings = list(examine(cli, folder, workspace))
     report = DoctorReport(settings=settings_in_force(folder), findings=findings)
     render.show(report, None, as_json=as_json)
-    if any(found.level == "broken" for found in findings):
+    if any(finding.level == "broken" for finding in findings):
         raise click.exceptions.Exit(1)
 
 
-def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
-    """Every finding; checks that need a state folder or valid settings are left out without."""
+def examine(cli: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]:
+    """Run the checks; without a state folder or valid settings only the first ones."""
     version = sys.version.partition(" ")[0]
     yield ok("python", f"{version} at {sys.executable}, mimikit {__version__}")
     if not workspace.is_dir():
@@ -84,22 +123,22 @@ def examine(frame: CliContext, folder: Path, workspace: Path) -> Iterator[Findin
         return
     if not folder.exists():
         got = f"expected a state folder at {folder}, got none"
-        make = partial(frame.open_writable, create=True)
+        make = partial(cli.open_writable, create=True)
         yield broken("state", got, "`mimikit init` makes one", make)
         return
-    found = rights(folder)
-    yield found
-    if found.level == "broken" and found.fix is None:
+    finding = rights(folder)
+    yield finding
+    if finding.level == "broken" and finding.fix is None:
         return
     try:
         settings = config.load(folder)
-        yield ok("settings", "valid; each value and its origin stand above")
+        yield ok("settings", "valid; each value and its origin are shown above")
     except MimikitError as error:
         yield broken("settings", str(error))
         return
-    files, clock = Files(frame.close_at_end(RealDisk(folder))), SystemClock()
+    files, clock = Files(cli.close_at_end(RealDisk(folder))), SystemClock()
     state = State(folder, workspace, files, settings, clock, EventLog(files, clock))
-    for check in EVERY:
+    for check in CHECKS:
         try:
             yield from check(state)
         except MimikitError as error:
@@ -133,18 +172,17 @@ def disk(state: State) -> Iterator[Finding]:
 
 def folders(state: State) -> Iterator[Finding]:
     every = [state.path, *(state.path / name for name in paths.FOLDERS)]
-    if odd := [path for path in every if path.exists() and not path.is_dir()]:
-        yield broken("folders", f"expected a folder, got a file at {odd[0]}", "move it away")
+    if files := [path for path in every if path.exists() and not path.is_dir()]:
+        yield broken("folders", f"expected a folder, got a file at {files[0]}", "move it away")
     elif missing := [name for name in paths.FOLDERS if not (state.path / name).is_dir()]:
         got = f"expected all folders, got none at {', '.join(missing[:_MAX_SHOWN])}"
         yield broken("folders", got, "make them", state.files.make_folders)
-    elif shut := [path for path in every if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]:
-        got = f"expected folders that can be written to, got {', '.join(map(str, shut))}"
+    elif denied := [path for path in every if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]:
+        got = f"expected folders that can be written to, got {', '.join(map(str, denied))}"
         yield broken("folders", got, "give yourself the right to write there")
 
 
 def corrupt(state: State) -> Iterator[Finding]:
-    """Files that could not be read, and broken triggers, each with its reason."""
     files = state.files
     reasons = files.names(paths.CORRUPT, suffix=paths.REASON)
     for name in reasons[:_MAX_SHOWN]:
@@ -159,17 +197,16 @@ def corrupt(state: State) -> Iterator[Finding]:
 
 
 def consumer(state: State) -> Iterator[Finding]:
-    """Whether one runs or could start: what would end it at its start is found here, too."""
-    seen = look_at_consumer(state.files, state.clock.now())
+    seen = read_consumer(state.files, state.clock.now())
     if seen.state == "stuck":
-        yield broken("consumer", f"{seen.who} holds the lock and does not move", "restart it")
-    elif seen.is_there:
+        yield broken("consumer", f"{seen.who} holds the lock and hangs", "restart it")
+    elif seen.is_up:
         yield ok("consumer", f"{seen.state}: {seen.who} holds the lock")
     else:
         try:
             app.check_consumer_starts(state)
             yield note("consumer", "none is running", "`mimikit up` starts one")
-        except Exception as error:  # noqa: BLE001 - it would end a consumer, too
+        except Exception as error:  # noqa: BLE001 - it would end the consumer, too
             kind = "" if isinstance(error, MimikitError) else f"{type(error).__name__}: "
             yield broken("consumer", f"none can start: {kind}{error}")
     if seen.current and seen.current.degraded:
@@ -177,7 +214,6 @@ def consumer(state: State) -> Iterator[Finding]:
 
 
 def page(state: State) -> Iterator[Finding]:
-    """Whether the page answers, or its port is free."""
     at = (local_host(state.settings.web.host), state.settings.web.port)
     address = f"{at[0]}:{at[1]}"
     connection = http.client.HTTPConnection(*at, timeout=_TIMEOUT_S)
@@ -203,12 +239,11 @@ def prompts(state: State) -> Iterator[Finding]:
 
 
 def engines(state: State) -> Iterator[Finding]:
-    """Which engine each role and profile uses, and why not the others."""
     runtime = state.files.peek(paths.RUNTIME, RuntimeState)
     known = runtime.engines if runtime else {}
     status = EngineRegistry(app.engines_of(state), state.settings, known).status()
-    if current := look_at_consumer(state.files, state.clock.now()).current:
-        status = current.engines  # it has tried them
+    if current := read_consumer(state.files, state.clock.now()).current:
+        status = current.engines  # the consumer has tried them
     for line, waits in terminal.engine_lines(status).items():
         mend = "until then its work waits in the queue"
         yield broken("engines", line, mend) if waits else ok("engines", line)
@@ -229,7 +264,7 @@ def programs(state: State) -> Iterator[Finding]:
         yield ok("opencode", str(other.program))
 
 
-def box(state: State) -> Iterator[Finding]:
+def sandbox(state: State) -> Iterator[Finding]:
     """Whether the sandbox hides a state folder from a Worker: tested on a temporary one."""
     settings = state.settings.sandbox
     if settings.mode == "off":
@@ -249,7 +284,7 @@ def box(state: State) -> Iterator[Finding]:
         yield note("sandbox", what, "show those they need by `sandbox.show`")
 
 
-EVERY = (disk, folders, corrupt, consumer, page, prompts, engines, programs, box)
+CHECKS = (disk, folders, corrupt, consumer, page, prompts, engines, programs, sandbox)
 
 
 # ---- the report
@@ -267,27 +302,27 @@ _TABLE_WIDTH = 20
 def _(view: DoctorReport, _context: terminal.RenderContext) -> Iterable[str]:
     yield from _settings(view)
     yield terminal.bold("Findings")
-    for found in view.findings:
-        mark, colour = _MARKS[found.level]
-        lead = f"  {click.style(mark, fg=colour)} {terminal.heading(found.area)}"
-        yield from terminal.hanging(lead, terminal.one_line(found.text))
-        if found.mend:
-            mend = found.mend + (" (`mimikit doctor --fix` does it)" if found.fixable else "")
+    for finding in view.findings:
+        mark, colour = _MARKS[finding.level]
+        lead = f"  {click.style(mark, fg=colour)} {terminal.heading(finding.area)}"
+        yield from terminal.hanging(lead, terminal.one_line(finding.text))
+        if finding.mend:
+            mend = finding.mend + (" (`mimikit doctor --fix` does it)" if finding.fixable else "")
             yield from terminal.hanging(f"    {terminal.heading('')}{terminal.dim('→')} ", mend)
-    levels = [found.level for found in view.findings]
-    told: list[str] = []
+    levels = [finding.level for finding in view.findings]
+    counts: list[str] = []
     if number := levels.count("broken"):
-        told.append("1 thing is broken" if number == 1 else f"{number} things are broken")
+        counts.append("1 thing is broken" if number == 1 else f"{number} things are broken")
     if number := levels.count("warning"):
-        told.append(terminal.plural(number, "warning"))
-    yield f"\n{', '.join(told) or 'All is well'}."
+        counts.append(terminal.plural(number, "warning"))
+    yield f"\n{', '.join(counts) or 'All is well'}."
 
 
 def _settings(view: DoctorReport) -> Iterator[str]:
-    """By table, wrapped; what is not a default is bold and names its origin."""
+    """The settings by table; those that are not defaults are bold and have their origin."""
     if not view.settings:
         return
-    yield terminal.bold("Settings") + terminal.dim("  plain ones are defaults")
+    yield terminal.bold("Settings") + terminal.dim("  defaults are not bold")
     for table, members in itertools.groupby(view.settings, lambda it: it.key.rpartition(".")[0]):
         texts: list[str] = []
         for setting in members:
@@ -299,3 +334,45 @@ def _settings(view: DoctorReport) -> Iterator[str]:
             f"  {terminal.dim((table or 'general').ljust(_TABLE_WIDTH))}", "  ".join(texts)
         )
     yield ""
+
+
+# ---- the settings
+
+_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
+
+
+def settings_in_force(folder: Path) -> list[SettingView]:
+    try:
+        settings = config.load(folder)
+        file: dict[str, Any] = tomllib.loads(config.file_text(folder / paths.CONFIG))
+    except (MimikitError, OSError, ValueError):
+        return []
+    return [
+        SettingView(key=key, value=_masked(attrgetter(key)(settings)), origin=_origin(key, file))
+        for key in config.known_keys()
+    ]
+
+
+def _masked(value: object) -> object:
+    """Mask secrets; of named sections show only what is set."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: it.model_dump(exclude_defaults=True)
+        if isinstance(it, SettingsSection)
+        else "•••"
+        if _SECRET.search(name)
+        else it
+        for name, it in cast("dict[str, Any]", value).items()
+    }
+
+
+def _origin(key: str, file: dict[str, Any]) -> str:
+    for name in (key.replace(".", "__"), key.partition(".")[0]):
+        if (variable := f"MIMIKIT_{name.upper()}") in os.environ:
+            return variable
+    *tables, name = key.split(".")
+    for table in tables:
+        inner = file.get(table)
+        file = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    return "config.toml" if name in file else "default"

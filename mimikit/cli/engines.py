@@ -11,8 +11,7 @@ import click
 
 from mimikit import app
 from mimikit.cli import client, render, terminal
-from mimikit.cli.client import look_at_consumer
-from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_state_and_json
+from mimikit.cli.frame import CliContext, PlainGroup, pass_cli, pass_state_and_json
 from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines import setup
@@ -46,9 +45,9 @@ def engine() -> None:
 @click.option("--price-out", type=float, metavar="N", help="Price of a million tokens written.")
 @click.option("--no-test", is_flag=True, help="Do not test it with a turn.")
 @click.option("--use", "first", is_flag=True, help="Use it first, before the engines used now.")
-@pass_frame
+@pass_cli
 def add(
-    frame: CliContext,
+    cli: CliContext,
     name: str | None,
     kind: str,
     base_url: str | None,
@@ -59,23 +58,27 @@ def add(
     first: bool,
     **more: str | float | None,
 ) -> None:
-    """Set up the endpoint NAME, or change it: any that speaks OpenAI's protocol.
+    """Set up or change the endpoint NAME, with any server of OpenAI's protocol.
 
-    What is not given is asked for. The key is stored in secrets/, or stays in a variable.
+    Prompts for missing options. The key is stored in secrets/, or stays in a variable.
     """
-    state = frame.open_writable(create=True)
+    state = cli.open_writable(create=True)
     used = state.settings.engine_order
-    asks = sys.stdin.isatty() and not key_stdin
-    name = setup.checked_name(name or _asked("Name", asks, "deepseek", "NAME"))
+    interactive = sys.stdin.isatty() and not key_stdin
+    name = setup.checked_name(name or _prompt("Name", interactive, "deepseek", "NAME"))
     known = state.settings.engines.get(name)
-    base_url = base_url or (known and known.base_url) or _asked("Address", asks, _URL, "--base-url")
-    key = _given_key(key_env, key_stdin, asks, known)
+    base_url = (
+        base_url
+        or (known and known.base_url)
+        or _prompt("Address", interactive, _URL, "--base-url")
+    )
+    key = _key_to_store(key_env, key_stdin, interactive, known)
     facts: Facts = {"type": kind, "base_url": base_url}
     facts |= setup.key_facts(name, base_url, key, key_env, known)
     facts |= _price(more.pop("price_in"), more.pop("price_out"))
     facts |= {fact: value for fact, value in more.items() if value is not None}
     trial = setup.EndpointTrial(name, facts, key, state.path)
-    chosen = model or _chosen_model(trial, known.model if known else None, asks)
+    chosen = model or _chosen_model(trial, known.model if known else None, interactive)
     facts["model"] = trial.facts["model"] = chosen
     setup.with_endpoint(setup.settings_text(state.files), name, facts)  # raises what is wrong
     if not no_test:
@@ -90,12 +93,12 @@ def add(
         terminal.note(f"`mimikit engine use {name}` uses it.")
 
 
-def _price(read: str | float | None, written: str | float | None) -> Facts:
-    if read is None and written is None:
+def _price(input_: str | float | None, output: str | float | None) -> Facts:
+    if input_ is None and output is None:
         return {}
-    if not isinstance(read, float) or not isinstance(written, float):
+    if not isinstance(input_, float) or not isinstance(output, float):
         raise BadInput("expected --price-in and --price-out, got one of them")
-    return {"price": {"input": read, "output": written}}
+    return {"price": {"input": input_, "output": output}}
 
 
 _URL = "http://127.0.0.1:11434/v1"
@@ -108,7 +111,7 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
     engines = {one.name: one for one in app.engines_of(state)}
     ordered = ("codex", "opencode", *state.settings.engines, "local", "builtin")
     names = [name for name in ordered if name in engines]
-    consumer = look_at_consumer(state).current
+    consumer = client.read_consumer(state).current
     known = consumer.minds if consumer else {}
     lines = [_line(name, engines[name], known.get(name), state.settings) for name in names]
     orders = setup.orders(state.settings)
@@ -126,7 +129,7 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
 def _line(
     name: str, engine: Engine, status: EngineStatus | None, settings: Settings
 ) -> dict[str, str]:
-    """`status`: as a running consumer knows it."""
+    """`status`: from the consumer's heartbeat."""
     endpoint = settings.engines.get(name)
     what = f"{endpoint.model} at {endpoint.base_url}" if endpoint else ""
     what = "a small model here, basic mode" if name == "local" else what
@@ -137,36 +140,36 @@ def _line(
 
 @engine.command()
 @click.argument("name")
-@pass_frame
-def test(frame: CliContext, name: str) -> None:
+@pass_cli
+def test(cli: CliContext, name: str) -> None:
     """Test NAME with a turn, and list its models."""
-    state = frame.open_writable()
+    state = cli.open_writable()
     settings = _endpoint(state.settings, name)
     facts = settings.model_dump(exclude_none=True)
     trial = setup.EndpointTrial(name, facts, None, state.path)
-    terminal.out(f"Models: {_some(trial.models())}")
+    terminal.out(f"Models: {_model_list(trial.models())}")
     _show_test(trial.turn())
 
 
 @engine.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--for", "seat", type=click.Choice(list(setup.SEATS)), help="A role or profile.")
-@pass_frame
-def order(frame: CliContext, names: Sequence[str], seat: str | None) -> None:
+@pass_cli
+def order(cli: CliContext, names: Sequence[str], seat: str | None) -> None:
     """Set the order of engines, the best first; the next one is the fallback.
 
     `auto` among them is codex, then opencode, then each endpoint, then local, then builtin where
     there is no other.
     """
-    _use(frame.open(), names, seat, as_json=False)
+    _use(cli.open(), names, seat, as_json=False)
 
 
 @engine.command()
 @click.argument("name")
-@pass_frame
-def remove(frame: CliContext, name: str) -> None:
+@pass_cli
+def remove(cli: CliContext, name: str) -> None:
     """Remove the endpoint NAME and its key."""
-    state = frame.open()
+    state = cli.open()
     _endpoint(state.settings, name)
     result = client.change_settings(state, "engine_remove", name)
     terminal.out(terminal.sentence(result.message))
@@ -196,26 +199,22 @@ def _use(state: ReadOnlyState, names: Sequence[str], seat: str | None, *, as_jso
 @pass_state_and_json
 def try_(state: ReadOnlyState, name: str, as_json: bool) -> None:
     """Retry NAME, or each engine that something waits for, now."""
-    client.carry_out(state, "engine_try", name, as_json=as_json)
+    client.submit_and_print(state, "engine_try", name, as_json=as_json)
 
 
 # ---- what `add` asks for
 
 
-def _asked(what: str, asks: bool, such_as: str, option: str) -> str:
-    if not asks:
+def _prompt(what: str, interactive: bool, such_as: str, option: str) -> str:
+    if not interactive:
         raise BadInput(f"expected {option} (such as {such_as}), got nothing")
     return str(click.prompt(what, default=such_as)).strip()
 
 
-def _given_key(
-    variable: str | None, from_stdin: bool, asks: bool, known: EndpointSettings | None
+def _key_to_store(
+    variable: str | None, from_stdin: bool, interactive: bool, known: EndpointSettings | None
 ) -> str | None:
-    """The key to be stored; None where none is given, or the stored one stays.
-
-    Raises:
-        BadInput: it is not valid.
-    """
+    """The key to store; None for none, and to keep the stored one."""
     if variable and from_stdin:
         raise BadInput("expected --key-env or --key-stdin, got both")
     if variable:
@@ -224,7 +223,7 @@ def _given_key(
         return None
     if from_stdin:
         key = sys.stdin.read(_KEY_BYTES).strip()
-    elif asks:
+    elif interactive:
         label = "Key (empty: none is needed)" if known is None else "Key (empty: as it is)"
         key = str(click.prompt(label, default="", hide_input=True, show_default=False)).strip()
         if not key:
@@ -234,33 +233,29 @@ def _given_key(
     return setup.checked_key(key)
 
 
-def _chosen_model(trial: setup.EndpointTrial, known: str | None, asks: bool) -> str:
-    """The model that the user chooses from the endpoint's list."""
-    if known and not asks:
+def _chosen_model(trial: setup.EndpointTrial, known: str | None, interactive: bool) -> str:
+    if known and not interactive:
         return known
     listed = trial.models()
-    if not asks:
-        raise BadInput(f"expected --model, got none; it has {_some(listed)}")
-    terminal.out(f"Models: {_some(listed)}")
+    if not interactive:
+        raise BadInput(f"expected --model, got none; it has {_model_list(listed)}")
+    terminal.out(f"Models: {_model_list(listed)}")
     default = known or (listed[0] if listed else None)
     return str(click.prompt("Model", default=default)).strip()
 
 
-def _some(models: Sequence[str]) -> str:
+def _model_list(models: Sequence[str]) -> str:
     more = f" and {len(models) - _SHOWN_MODELS} more" if len(models) > _SHOWN_MODELS else ""
     return (", ".join(models[:_SHOWN_MODELS]) or "none listed") + more
 
 
-def _show_test(found: EndpointTest) -> None:
-    api = {"responses": "Responses", "chat": "Chat Completions"}[found.api]
-    text = f": {terminal.one_line(found.text)[:60]}"
-    how = " and calls tools." if found.calls_tools else text
-    terminal.out(f"It answers by {api} in {found.took_s:.1f} s{how}")
-    if not found.calls_tools:
+def _show_test(test: EndpointTest) -> None:
+    api = {"responses": "Responses", "chat": "Chat Completions"}[test.api]
+    text = f": {terminal.one_line(test.text)[:60]}"
+    how = " and calls tools." if test.calls_tools else text
+    terminal.out(f"It answers by {api} in {test.took_s:.1f} s{how}")
+    if not test.calls_tools:
         terminal.note("It did not call the tool it was asked to: it can talk, but maybe not work.")
-
-
-# ---- the settings
 
 
 def _endpoint(settings: Settings, name: str) -> EndpointSettings:

@@ -1,4 +1,4 @@
-"""What every command starts from: the folders, the opened state, and one-line errors."""
+"""Base classes of the commands: the folders, the opened state, and one-line errors."""
 
 from __future__ import annotations
 
@@ -22,31 +22,23 @@ if TYPE_CHECKING:
     from mimikit.protocol.disk import RealDisk
     from mimikit.state import ReadOnlyState, State
 
-_ALIKE = 0.75
-"""Similarity, from 0 to 1, from which a name counts as misspelt."""
+_MIN_SIMILARITY = 0.75
 GITIGNORE = "# Conversations, results and secrets: none of it belongs into a repository.\n*\n"
 
 
 @dataclasses.dataclass
 class CliContext:
-    """The folders named on the command line."""
-
     workspace: Path | None = None
     state: Path | None = None
     _at_end: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def folders(self) -> tuple[Path, Path]:
-        """State folder and workspace: as named, from the environment, or here."""
         from mimikit.state import find_state
 
         return find_state(self.state, self.workspace)
 
     def open(self) -> ReadOnlyState:
-        """The state, read-only for existing records: it creates and reads, never quarantines.
-
-        Raises:
-            BadInput: there is none.
-        """
+        """Open the state without quarantining unreadable files; BadInput when there is none."""
         return self.open_writable().read_only()
 
     def close_at_end(self, disk: RealDisk) -> RealDisk:
@@ -69,7 +61,7 @@ class CliContext:
         return state
 
     def report(self, error: Exception) -> str:
-        """One line about an unexpected error; the log, if there is one, gets the traceback."""
+        """Describe an unexpected error in one line, and log its traceback if there is a log."""
         what = f"unexpected {type(error).__name__}: {error}"
         spots = traceback.extract_tb(error.__traceback__)
         where = f"{Path(spots[-1].filename).name}:{spots[-1].lineno}" if spots else "nowhere"
@@ -83,29 +75,24 @@ class CliContext:
         return f"{what} (at {where}); {more}"
 
 
-pass_frame: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(
-    CliContext
-)
+pass_cli: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(CliContext)
 
 
-def pass_frame_and_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Pass the context, and `as_json` from `--json`."""
+def pass_cli_and_json(command: Callable[..., Any]) -> Callable[..., Any]:
     option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-    return option(pass_frame(command))
+    return option(pass_cli(command))
 
 
 def pass_state_and_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Pass the opened state, and `as_json` from `--json`."""
-
     @functools.wraps(command)
-    def opened(frame: CliContext, *args: Any, **kwargs: Any) -> Any:
-        return command(frame.open(), *args, **kwargs)
+    def opened(cli: CliContext, *args: Any, **kwargs: Any) -> Any:
+        return command(cli.open(), *args, **kwargs)
 
-    return pass_frame_and_json(opened)
+    return pass_cli_and_json(opened)
 
 
 def place_options(*, hidden: bool = False) -> list[click.Option]:
-    """`--workspace` and `--state`, taken before or behind any command."""
+    """`--workspace` and `--state`, accepted before and after any command."""
 
     def remember(context: click.Context, option: click.Parameter, value: Path | None) -> None:
         if value is not None:
@@ -125,7 +112,7 @@ def place_options(*, hidden: bool = False) -> list[click.Option]:
 
 
 class LeafCommand(click.Command):
-    """A command that also takes `--workspace` and `--state` behind its name."""
+    """A command that accepts `--workspace` and `--state` after its name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -133,7 +120,7 @@ class LeafCommand(click.Command):
 
 
 class PlainGroup(click.Group):
-    """A group whose commands are LeafCommands, and that suggests similar names."""
+    """A group of LeafCommands that suggests similar names for an unknown command."""
 
     command_class = LeafCommand
 
@@ -142,7 +129,7 @@ class PlainGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in known:
-            near = difflib.get_close_matches(args[0], known, 1, _ALIKE)
+            near = difflib.get_close_matches(args[0], known, 1, _MIN_SIMILARITY)
             path = ctx.command_path
             hint = f"did you mean `{path} {near[0]}`?" if near else f"`{path} --help` lists them"
             raise click.ClickException(f"expected a command, got {args[0]!r}; {hint}")
@@ -150,7 +137,7 @@ class PlainGroup(click.Group):
 
 
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
-"""Heading → command → its module in `mimikit.cli`, and what it does."""
+"""Heading → command → its module in `mimikit.cli`, and its help."""
 
 
 class LazyGroup(PlainGroup):
@@ -178,12 +165,12 @@ class LazyGroup(PlainGroup):
 
     def main(self, *args: Any, **settings: Any) -> Any:
         """Run, and exit with 0 (done), 1 (failed) or 2 (usage); never with a traceback."""
-        frame = CliContext()
+        cli = CliContext()
         # None: click decides by whether the output is a terminal.
         is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         settings = {"prog_name": "mimikit", "color": False if is_plain else None} | settings
         try:
-            code: object = super().main(*args, **settings, obj=frame, standalone_mode=False)
+            code: object = super().main(*args, **settings, obj=cli, standalone_mode=False)
         except click.Abort:
             code = 130  # the shells' code for Ctrl-C
         except click.exceptions.NoArgsIsHelpError as error:
@@ -192,26 +179,25 @@ class LazyGroup(PlainGroup):
         except click.ClickException as error:
             code = 2
             context = error.ctx if isinstance(error, click.UsageError) else None
-            _say(_usage_line(error, context) if context else error.format_message())
+            _print_error(_usage_line(error, context) if context else error.format_message())
         except MimikitError as error:
             code = 2 if isinstance(error, BadInput) else 1
-            _say(str(error))
+            _print_error(str(error))
         except Exception as error:  # noqa: BLE001 - one line; the rest is in the log
             code = 1
-            _say(frame.report(error))
+            _print_error(cli.report(error))
         finally:
-            frame.close()
+            cli.close()
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _say(line: str) -> None:
-    from mimikit.cli.terminal import one_line  # only where something failed
+def _print_error(line: str) -> None:
+    from mimikit.cli.terminal import one_line  # only needed for errors
 
     click.echo(f"mimikit: {one_line(line)}", err=True)
 
 
 def _usage_line(error: click.ClickException, context: click.Context) -> str:
-    """Click's error as one line that says where to find help."""
     match error:
         case click.MissingParameter(param=click.Parameter() as param):
             what = f"expected {_name(param, context)}, got nothing"
@@ -229,5 +215,4 @@ def _usage_line(error: click.ClickException, context: click.Context) -> str:
 
 
 def _name(param: click.Parameter, context: click.Context) -> str:
-    """A parameter as the user knows it: `--port`, or PROMPT."""
     return param.opts[-1] if isinstance(param, click.Option) else param.make_metavar(context)

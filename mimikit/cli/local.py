@@ -9,7 +9,7 @@ import click
 
 from mimikit import config
 from mimikit.cli import terminal
-from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_frame_and_json
+from mimikit.cli.frame import CliContext, PlainGroup, pass_cli, pass_cli_and_json
 from mimikit.engines.local import engine, model_server, weights
 from mimikit.engines.local.engine import LocalEngine
 from mimikit.engines.local.weights import ModelWeights
@@ -31,8 +31,8 @@ def local() -> None:
     help="The larger one is better, and takes three times the memory.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_frame
-def setup(frame: CliContext, size: str, yes: bool) -> None:
+@pass_cli
+def setup(cli: CliContext, size: str, yes: bool) -> None:
     """Download the weights of a small model, once for all state folders of this user.
 
     An interrupted download resumes. They are verified by their SHA-256 before they are used.
@@ -59,42 +59,43 @@ def _fetch(wanted: ModelWeights) -> None:
         length=wanted.bytes // 2**20, label="Downloading", file=sys.stderr
     ) as bar:
 
-        def tell(done: int, _whole: int) -> None:
+        def show_progress(done: int, _total: int) -> None:
             bar.update(done // 2**20 - bar.pos)
 
-        path = weights.set_up(wanted, weights.folder_of_user(), weights.download, tell)
+        path = weights.set_up(wanted, weights.folder_of_user(), weights.download, show_progress)
     terminal.out(f"Downloaded and verified: {path}")
 
 
 @local.command()
-@pass_frame_and_json
-def status(frame: CliContext, as_json: bool) -> None:
+@pass_cli_and_json
+def status(cli: CliContext, as_json: bool) -> None:
     """Show which weights are there, and whether the small model can be used."""
-    place, _ = frame.folders()
-    folder, found = weights.folder_of_user(), LocalEngine(config.load(place), place)
-    reason = found.unavailable()
-    there = [one for one in weights.KNOWN if weights.is_whole(one, folder)]
-    serves = None if reason else found.title()
+    place, _ = cli.folders()
+    folder, local_engine = weights.folder_of_user(), LocalEngine(config.load(place), place)
+    reason = local_engine.unavailable()
+    present = [one for one in weights.KNOWN if weights.is_whole(one, folder)]
+    title = None if reason else local_engine.title()
     if as_json:
-        facts = {"serves": serves, "reason": reason, "folder": str(folder)}
-        terminal.print_json(facts | {"weights": [one.size for one in there]})
+        facts = {"serves": title, "reason": reason, "folder": str(folder)}
+        terminal.print_json(facts | {"weights": [one.size for one in present]})
         return
-    for one in there:
+    for one in present:
         path, size = folder / one.file, _megabytes(one.bytes)
         terminal.out(f"{terminal.heading(one.size)} {one.title}, {size}  {terminal.dim(str(path))}")
-    said = f"{serves} can be used, in basic mode." if serves else f"It cannot be used: {reason}."
-    terminal.out(said)
+    terminal.out(f"{title} can be used, in basic mode." if title else f"Not usable: {reason}.")
 
 
 @local.command()
 @click.option("--size", type=click.Choice(sorted(_SIZES)), help="This one; without it, each.")
-@pass_frame
-def remove(frame: CliContext, size: str | None) -> None:
+@pass_cli
+def remove(cli: CliContext, size: str | None) -> None:
     """Remove the weights, and partial downloads."""
     folder = weights.folder_of_user()
     wanted = [_SIZES[size]] if size else list(weights.KNOWN)
-    gone = [one.title for one in wanted if weights.remove(one, folder)]
-    terminal.out(f"Removed: {', '.join(gone)}." if gone else f"There was nothing in {folder}.")
+    removed = [one.title for one in wanted if weights.remove(one, folder)]
+    terminal.out(
+        f"Removed: {', '.join(removed)}." if removed else f"There was nothing in {folder}."
+    )
 
 
 def _megabytes(size: int) -> str:

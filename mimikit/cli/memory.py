@@ -10,7 +10,7 @@ from datetime import datetime
 import click
 
 from mimikit.cli import client, render, terminal
-from mimikit.cli.frame import CliContext, PlainGroup, pass_frame_and_json, pass_state_and_json
+from mimikit.cli.frame import CliContext, PlainGroup, pass_cli_and_json, pass_state_and_json
 from mimikit.cli.options import NumberRange, check_length, errors_for, parse_past
 from mimikit.errors import BadInput, NotFound
 from mimikit.memory import notes
@@ -28,7 +28,7 @@ _MAX_QUERY = 1000
 
 @click.group(cls=PlainGroup)
 def memory() -> None:
-    """Notes, days and summaries, and the search in them."""
+    """Notes, daily files and summaries, and the search in them."""
 
 
 @memory.command()
@@ -62,9 +62,9 @@ def index(state: ReadOnlyState, rebuild: bool, as_json: bool) -> None:
 @click.option("--after", metavar="TIME", help="Not older: 2026-01-28, yesterday, 7d.")
 @click.option("--before", metavar="TIME", help="Older than that.")
 @click.option("--memory-only", is_flag=True, help="Leave past messages and task results out.")
-@pass_frame_and_json
+@pass_cli_and_json
 def search(
-    frame: CliContext,
+    cli: CliContext,
     query: tuple[str, ...],
     limit: int,
     after: str | None,
@@ -75,7 +75,7 @@ def search(
     """Search notes, summaries, the workspace's docs, past messages and task results; best first."""
     text = " ".join(query).strip()
     check_length(text, _MAX_QUERY, f"1 to {_MAX_QUERY} characters to look for")
-    state = frame.open()
+    state = cli.open()
     since, until = _time(state, "--after", after), _time(state, "--before", before)
     if since and until and until <= since:
         raise click.UsageError(f"expected --before later than --after, got {before!r}")
@@ -86,7 +86,7 @@ def search(
         fallback = engine.fallback
     hits = [views.HitReport(**dict(views.hit_view(hit, text)), text=hit.text) for hit in found]
     if fallback and not as_json:
-        terminal.note(f"Looked through the files one by one: {fallback}")
+        terminal.note(f"Searched without the index: {fallback}")
     undated = " of that time; memory.md and documents have none" if since or until else ""
     empty = f"Nothing found on {terminal.one_line(text)!r}{undated}."
     report = views.SearchReport(query=text, hits=hits, fallback=fallback)
@@ -104,8 +104,8 @@ def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
         render.show(views.MemoryFiles(files=listed), state, as_json=as_json)
         return
     file = _find_file(path, listed)
-    known = views.named(file.path)
-    note = library.shown(known) if known else None
+    known = views.parse_path(file.path)
+    note = library.read(known) if known else None
     if note is None:
         raise client.was_removed("memory file", file.path)
     whole = views.MemoryText(**dict(file), text=note.text, hash=note.hash)
@@ -117,21 +117,18 @@ def show(state: ReadOnlyState, path: str | None, as_json: bool) -> None:
 @memory.command()
 @click.argument("text")
 @click.option("--long-term", is_flag=True, help="Into memory.md, for what stays true.")
-@pass_frame_and_json
-def add(frame: CliContext, text: str, long_term: bool, as_json: bool) -> None:
+@pass_cli_and_json
+def add(cli: CliContext, text: str, long_term: bool, as_json: bool) -> None:
     """Remember a note; `-` reads it from the input."""
     content = (sys.stdin.read() if text == "-" else text).strip()
     check_length(content, MAX_TEXT, f"a note of 1 to {MAX_TEXT} characters")
-    state = frame.open()
+    state = cli.open()
     now = state.clock.now()
     note = RememberedNote(id=new_id("mem", now), content=content, long_term=long_term)
     local = now.astimezone(state.settings.zone)
     path = notes.remember(state.files, note, local)
     report = views.NoteReport(id=note.id, path=path, text=content)
     render.show(report, state, as_json=as_json)
-
-
-# ---- parts
 
 
 def _library(state: ReadOnlyState) -> views.MemoryReader:
@@ -145,12 +142,7 @@ def _time(state: ReadOnlyState, option: str, given: str | None) -> datetime | No
 
 
 def _find_file(given: str, listed: list[views.MemoryFile]) -> views.MemoryFile:
-    """A file by its path, or by its name where only one has it.
-
-    Raises:
-        NotFound: there is none.
-        BadInput: several have that name.
-    """
+    """Find a file by its path or unique name; NotFound, or BadInput when several match."""
     by_path = {file.path: file for file in listed}
     wanted = given.removeprefix("./").removeprefix(".mimikit/")
     if wanted in by_path:
@@ -187,15 +179,15 @@ def list_backlog(state: ReadOnlyState, only_open: bool, as_json: bool) -> None:
 
 @backlog.command("add")
 @click.argument("text", metavar="TEXT...", nargs=-1, required=True)
-@pass_frame_and_json
-def add_item(frame: CliContext, text: tuple[str, ...], as_json: bool) -> None:
+@pass_cli_and_json
+def add_item(cli: CliContext, text: tuple[str, ...], as_json: bool) -> None:
     """Put an item on the list; one that is ticked is open again."""
     item = notes.plain_item(" ".join(text))
     check_length(item, notes.MAX_ITEM, f"an item of 1 to {notes.MAX_ITEM} characters")
-    _change(frame.open(), "add", item, "On the backlog", as_json=as_json)
+    _change(cli.open(), "add", item, "On the backlog", as_json=as_json)
 
 
-def _changing(name: Action, text: str, done_words: str) -> None:
+def _changing(name: Action, text: str, result_words: str) -> None:
     @backlog.command(name, help=f"{text} ITEM is its number, its text, or a part only it has.")
     @click.argument("item", metavar="ITEM...", nargs=-1, required=True)
     @pass_state_and_json
@@ -210,7 +202,7 @@ def _changing(name: Action, text: str, done_words: str) -> None:
             meant = backlog_item(found, given, name)
         else:
             raise NotFound("expected an item of the backlog, which is empty")
-        _change(state, name, meant, done_words, as_json=as_json)
+        _change(state, name, meant, result_words, as_json=as_json)
 
 
 _changing("done", "Tick an item.", "Done")
@@ -219,10 +211,10 @@ _changing("remove", "Take an item off the list.", "Off the backlog")
 
 
 def _change(
-    state: ReadOnlyState, action: Action, item: str, done_words: str, *, as_json: bool
+    state: ReadOnlyState, action: Action, item: str, result_words: str, *, as_json: bool
 ) -> None:
     changed = notes.change_backlog(state.files, action, item)
     if as_json:
         terminal.print_json(backlog_view(changed).to_dict())
     else:
-        terminal.out(f"{done_words}: {terminal.one_line(item)}")
+        terminal.out(f"{result_words}: {terminal.one_line(item)}")

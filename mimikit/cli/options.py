@@ -1,8 +1,9 @@
-"""Option types: durations, past times, numbers, and when a trigger fires."""
+"""Option types: durations, past times, numbers, and the timing of triggers."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 
 from mimikit.cli import client
 from mimikit.errors import BadInput
+from mimikit.language.time_vocabulary import fold, span_at
 from mimikit.protocol import triggers
 from mimikit.protocol.models import Notify
 from mimikit.protocol.records import bad_record
@@ -23,19 +25,6 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TriggerFields
 from mimikit.triggers import conditions, patterns, schedule
 
-_UNITS = {
-    word: seconds
-    for seconds, words in {
-        1: "s sec secs second seconds",
-        60: "m min mins minute minutes",
-        3600: "h hr hrs hour hours",
-        86400: "d day days",
-        604800: "w week weeks",
-    }.items()
-    for word in words.split()
-}
-_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([a-z]+)[\s,]*")
-_PLAIN_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 _DAY = re.compile(r"(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d\d))?")
 _MONTH = re.compile(r"(\d{4})-(\d\d)")
 _MAX_AGE_S = 100 * 366 * 86400
@@ -43,27 +32,17 @@ _FIELD = re.compile(r"^(when|cron|timezone): ")
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a duration such as `90s`, `10m`, `1h30m`, `2 days`; a bare number is seconds.
-
-    Raises BadInput when it is none, or zero.
-    """
-    folded = text.strip().lower()
-    parts = _PART.findall(folded)
-    if _PLAIN_NUMBER.fullmatch(folded):
-        parts = [(folded, "s")]
-    elif _PART.sub("", folded) or any(unit not in _UNITS for _, unit in parts):
-        parts = []
-    seconds = sum(float(count) * _UNITS[unit] for count, unit in parts)
-    if not seconds:
+    """Seconds of `90s`, `10m`, `1h30m`, `2 days` or `45`; BadInput for anything else, and zero."""
+    plain = fold(text).strip()
+    plain = f"{plain}s" if plain.isdecimal() else plain
+    interval = span_at(plain, 0)
+    if interval is None or interval.end < len(plain) or not interval.seconds:
         raise BadInput(f"expected a duration such as 90s, 10m, 2h or 1d, got {text[:40]!r}")
-    return seconds
+    return interval.seconds
 
 
 def parse_past(text: str, now: datetime, zone: tzinfo) -> datetime:
-    """A past time, in UTC: a day or month means its beginning, a duration so long ago.
-
-    Raises BadInput when it is none.
-    """
+    """A past time, in UTC, from a date, a month, a time or an age such as `7d`; else BadInput."""
     with contextlib.suppress(BadInput, ValueError, OverflowError):
         parsed = _past_time(" ".join(text.lower().split()), now, zone)
         if parsed is not None and 1 < parsed.year < MAXYEAR:
@@ -75,7 +54,6 @@ def parse_past(text: str, now: datetime, zone: tzinfo) -> datetime:
 
 
 def _past_time(text: str, now: datetime, zone: tzinfo) -> datetime | None:
-    """None, BadInput, ValueError or OverflowError when the text is no time."""
     if month := _MONTH.fullmatch(text):
         return datetime(int(month[1]), int(month[2]), 1, tzinfo=zone)
     if named := _DAY.fullmatch(text):
@@ -85,14 +63,12 @@ def _past_time(text: str, now: datetime, zone: tzinfo) -> datetime | None:
         parsed = datetime.fromisoformat(text.upper())
         return parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)
     if text.isdigit():
-        return None  # a bare number of seconds is no time
+        return None
     seconds = parse_duration(text.removesuffix(" ago"))
     return now - timedelta(seconds=seconds) if seconds <= _MAX_AGE_S else None
 
 
 class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - click 8.2
-    """A duration such as `10m`, in seconds."""
-
     name = "DURATION"
 
     def __init__(self, *, zero: bool = False) -> None:
@@ -112,8 +88,6 @@ class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 
 
 class NumberRange(click.IntRange):
-    """A whole number between two others, both included."""
-
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -133,13 +107,12 @@ PORT = NumberRange(0, 65535)
 
 
 def check_length(text: str, most: int, expected: str) -> None:
-    """Refuse a text that is empty or too long; `expected` names it in the error."""
     if not text or len(text) > most:
         got = f"{len(text)} characters" if text else "only blanks"
         raise click.UsageError(f"expected {expected}, got {got}")
 
 
-_CLOCK_OPTIONS = [
+_SCHEDULE_OPTIONS = [
     click.option(
         "--at", metavar="TIME", help='Once, then: 10m, "tomorrow 9:00", 2026-12-01T09:00.'
     ),
@@ -148,7 +121,7 @@ _CLOCK_OPTIONS = [
     click.option("--tz", metavar="ZONE", help="Time zone of --at and --cron."),
 ]
 _OPTIONS = [
-    *_CLOCK_OPTIONS,
+    *_SCHEDULE_OPTIONS,
     click.option(
         "--when-changed",
         metavar="GLOB",
@@ -161,33 +134,23 @@ _OPTIONS = [
         multiple=True,
         help="Once, when that task or trigger's run is done; may be repeated.",
     ),
-    click.option(
-        "--cooldown",
-        type=Duration(zero=True),
-        help="Minimum time between firings.",
-    ),
+    click.option("--cooldown", type=Duration(zero=True), help="Minimum time between firings."),
 ]
 
 
 notify_option = click.option(
     "--notify",
     type=WordOption(get_args(Notify)),
-    help="Who is told: teller, message, change (of the output), failure (only), none.",
+    help="Who is notified: teller, message, change (of the output), failure (only), none.",
 )
 
 
-def clock_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --at, --every, --cron and --tz to a command."""
-    for option in reversed(_CLOCK_OPTIONS):
-        command = option(command)
-    return command
+def schedule_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    return functools.reduce(lambda it, option: option(it), reversed(_SCHEDULE_OPTIONS), command)
 
 
 def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add all timing options to a command; `TimingOptions` takes their values."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return functools.reduce(lambda it, option: option(it), reversed(_OPTIONS), command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +169,6 @@ class TimingOptions:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> Self:
-        """Pop them from a command's options."""
         names = [field.name for field in fields(cls) if field.name in options]
         return cls(**{name: options.pop(name) for name in names})
 
@@ -227,7 +189,7 @@ class TimingOptions:
     def check(self, *, is_edit: bool = False) -> None:
         """Raise UsageError for options that exclude each other.
 
-        is_edit: what is left out is as the trigger has it.
+        is_edit: the options change an existing trigger.
         """
         clock, events = self.clock, self.events
         if len(clock) > 1:
@@ -254,11 +216,7 @@ class TimingOptions:
             raise click.UsageError(f"expected {reason} or --cooldown, got both")
 
     def build(self, state: ReadOnlyState, now: datetime) -> TriggerFields:
-        """The fields of the trigger, by their names in the model.
-
-        Raises:
-            BadInput: a value is not valid.
-        """
+        """The fields of the trigger; BadInput for an invalid value."""
         result = TriggerFields()
         zone = self.zone() if self.clock else None
         if self.at is not None:
@@ -292,13 +250,11 @@ class TimingOptions:
         return result
 
     def zone(self) -> str | None:
-        """The zone given, if any; BadInput for an unknown one."""
         with errors_for("--tz"):
             return requests.zone_named(self.tz).key if self.tz is not None else None
 
 
 def _pattern(path: str) -> str:
-    """A path with `~` expanded; a relative one is relative to the workspace."""
     whole = str(Path(path).expanduser()) if path.startswith("~") else path
     patterns.parse(whole)
     return whole
@@ -306,7 +262,7 @@ def _pattern(path: str) -> str:
 
 @contextlib.contextmanager
 def errors_for(option: str) -> Generator[None]:
-    """Errors in here name the option, not the field that it sets."""
+    """Make errors name the option instead of the field it sets."""
     try:
         yield
     except (BadInput, RuntimeError, ValidationError) as error:

@@ -1,7 +1,7 @@
-"""Processes under one parent: started, restarted when they die, ended together.
+"""A small process supervisor: start, restart with back-off, end together; and the consumer.
 
-A child has a pipe as its input. Nobody ever writes to it: when it closes, its parent is gone.
-Nothing heavy is imported here: the consumer handles signals from its start.
+A child's standard input is a pipe that closes when the parent dies. Nothing heavy is imported
+here, so that the consumer handles signals early.
 """
 
 from __future__ import annotations
@@ -23,24 +23,22 @@ from typing import Literal, NamedTuple, NoReturn
 import click
 
 import mimikit
-from mimikit.cli.frame import CliContext, LeafCommand, pass_frame
+from mimikit.cli.frame import CliContext, LeafCommand, pass_cli
 from mimikit.clock import Clock
 
 QUICK_DEATH_S = 60.0
-"""A process that lived for less died quickly."""
+"""A process that lived shorter counts as a quick death."""
 FIRST_DELAY_S = 1.0
 MAX_QUICK_DEATHS = 5
-REST_S = 60.0
-"""Back-off of a process that dies quickly again and again; the others go on."""
-HURRY = signal.SIGUSR1
-"""Tells the consumer that its runs get no more time."""
+MAX_DELAY_S = 60.0
+FAST_SHUTDOWN = signal.SIGUSR1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PARENT_OPTION = "--with-parent"
 _MAX_END_S = 30.0
 
 
 class ProcessEvent(NamedTuple):
-    """A signal came (`stop`), or a process ended by itself (`died`)."""
+    """A shutdown signal (`stop`), or the exit of a child (`died`)."""
 
     kind: Literal["stop", "died"]
     name: str = ""
@@ -49,8 +47,6 @@ class ProcessEvent(NamedTuple):
 
 @dataclass
 class _Child:
-    """One process and how often it died early. Units: seconds."""
-
     name: str
     arguments: list[str]
     process: subprocess.Popen[bytes] | None = None
@@ -60,22 +56,19 @@ class _Child:
 
 
 class ProcessGroup:
-    """Processes by name. Used by the main thread, which handles the signals."""
-
     def __init__(
         self,
         commands: Mapping[str, list[str]],
         clock: Clock,
-        say: Callable[[str], None],
-        hurry: Mapping[str, signal.Signals] | None = None,
+        print_line: Callable[[str], None],
+        fast_signals: Mapping[str, signal.Signals] | None = None,
     ) -> None:
-        """`hurry`: the signal that makes a process end at once, where SIGTERM does not."""
-        self._clock, self._say, self._hurry = clock, say, hurry or {}
+        """`fast_signals`: by process, the signal for an immediate end, by default SIGTERM."""
+        self._clock, self._print, self._fast_signals = clock, print_line, fast_signals or {}
         self._children = {name: _Child(name, argv) for name, argv in commands.items()}
         self._events = queue.SimpleQueue[ProcessEvent]()
 
     def start(self) -> None:
-        """Handle signals from now on, and start every process."""
         for number in _SIGNALS:
             signal.signal(number, self._on_signal)
         for child in self._children.values():
@@ -85,8 +78,7 @@ class ProcessGroup:
         self._events.put(ProcessEvent("stop"))
 
     def _launch(self, child: _Child) -> None:
-        # A session of its own: a Ctrl-C in the terminal reaches the parent alone, which ends all in
-        # order.
+        # In a new session, so that Ctrl-C reaches the parent alone.
         child.start_at_s = None
         child.started_s = self._clock.monotonic()
         child.process = process = subprocess.Popen(
@@ -107,7 +99,7 @@ class ProcessGroup:
         return None
 
     def supervise(self) -> None:
-        """Restart what dies until told to stop."""
+        """Restart processes that die, until a shutdown signal."""
         while True:
             self._start_due()
             event = self.next_event(self._until_next_start())
@@ -123,9 +115,10 @@ class ProcessGroup:
         is_quick = now_s - child.started_s < QUICK_DEATH_S
         child.quick_deaths = child.quick_deaths + 1 if is_quick else 1
         delay_s = restart_delay(child.quick_deaths)
-        line = f"The {child.name} {end_words(code)}; it is started again in {delay_s:g} s."
-        often = " `mimikit doctor` and `mimikit logs` say more."
-        self._say(line + often if child.quick_deaths >= MAX_QUICK_DEATHS else line)
+        line = f"The {child.name} {end_words(code)}; it restarts in {delay_s:g} s."
+        if child.quick_deaths >= MAX_QUICK_DEATHS:
+            line += " `mimikit doctor` and `mimikit logs` say more."
+        self._print(line)
         child.start_at_s = now_s + delay_s
 
     def _start_due(self) -> None:
@@ -140,29 +133,32 @@ class ProcessGroup:
         return None if next_s is None else max(next_s - self._clock.monotonic(), 0)
 
     def end(self, grace_s: float) -> None:
-        """End every process: SIGTERM, time to leave, then by force. A second signal hurries."""
-        for process in self._living().values():
+        """End every process: SIGTERM, then SIGKILL after the grace period.
+
+        A signal meanwhile makes them end immediately, another one kills them.
+        """
+        for process in self._running().values():
             process.terminate()
         deadline_s = self._clock.monotonic() + grace_s
-        may_hurry = True
-        while self._living():
+        may_be_fast = True
+        while self._running():
             left_s = deadline_s - self._clock.monotonic()
             event = self.next_event(left_s) if left_s > 0 else None
             if event is not None and event.kind == "died":
                 continue
-            if event is not None and may_hurry:
-                may_hurry = False
-                self._say("Ending at once.")
-                for name, process in self._living().items():
-                    process.send_signal(self._hurry.get(name, signal.SIGTERM))
+            if event is not None and may_be_fast:
+                may_be_fast = False
+                self._print("Ending at once.")
+                for name, process in self._running().items():
+                    process.send_signal(self._fast_signals.get(name, signal.SIGTERM))
             else:
-                self._say("Ending by force.")
-                for process in self._living().values():
+                self._print("Ending by force.")
+                for process in self._running().values():
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)  # gunicorn's workers, too
                 deadline_s = self._clock.monotonic() + grace_s
 
-    def _living(self) -> dict[str, subprocess.Popen[bytes]]:
+    def _running(self) -> dict[str, subprocess.Popen[bytes]]:
         return {
             child.name: child.process
             for child in self._children.values()
@@ -171,9 +167,9 @@ class ProcessGroup:
 
 
 def restart_delay(quick_deaths: int) -> float:
-    """Seconds until the next start: 1, 2, 4, 8, then REST_S."""
+    """Exponential back-off in seconds: 1, 2, 4, 8, then MAX_DELAY_S."""
     if quick_deaths >= MAX_QUICK_DEATHS:
-        return REST_S
+        return MAX_DELAY_S
     return FIRST_DELAY_S * 2.0 ** (quick_deaths - 1)
 
 
@@ -185,15 +181,11 @@ def end_words(code: int) -> str:
 
 
 def child_command(*arguments: str) -> list[str]:
-    """The command line of a mimikit process that ends with this one.
-
-    `-P`: it never looks for code in the current folder.
-    """
     return [sys.executable, "-P", "-m", "mimikit", *arguments, _PARENT_OPTION]
 
 
 def environment() -> dict[str, str]:
-    """Ours; and where this mimikit lies, if it is not installed."""
+    """The environment of a child; finds this mimikit where it is not installed."""
     home = str(Path(mimikit.__file__).parents[1])
     if home in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         return dict(os.environ)
@@ -204,12 +196,12 @@ def environment() -> dict[str, str]:
 # ---- the child's side, and the consumer
 
 parent_option = click.option(
-    _PARENT_OPTION, is_flag=True, hidden=True, help="End when the input closes; say little."
+    _PARENT_OPTION, is_flag=True, hidden=True, help="End when the input closes; print little."
 )
 
 
 def end_with_parent() -> None:
-    """End this process as SIGTERM would when its input closes; by force if that takes long."""
+    """End this process by SIGTERM when standard input closes, and by force if that hangs."""
     descriptor = sys.stdin.fileno()
 
     def wait() -> None:
@@ -226,8 +218,8 @@ def end_with_parent() -> None:
 @click.command(cls=LeafCommand)
 @click.option("--workers-only", is_flag=True, help="Only run tasks for a shared queue.")
 @parent_option
-@pass_frame
-def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
+@pass_cli
+def consumer(cli: CliContext, workers_only: bool, with_parent: bool) -> None:
     """Start the consumer: it answers messages, plans, runs tasks and fires triggers.
 
     One at a time for a state folder. Ctrl-C or SIGTERM lets runs end (10 seconds), then leaves.
@@ -238,8 +230,8 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
             "leave it out"
         )
 
-    # Until the consumer handles signals itself, one ends the start at once, as a kill would. An
-    # exception out of a handler may come in the middle of anything, also of a lock being taken.
+    # Until the consumer installs its handlers, a signal ends the process immediately: an exception
+    # raised by a handler could interrupt anything, even a lock being taken.
     def leave(_number: int, _frame: FrameType | None) -> NoReturn:
         os._exit(0)
 
@@ -250,17 +242,17 @@ def consumer(frame: CliContext, workers_only: bool, with_parent: bool) -> None:
     from mimikit.app import ConsumerApp
     from mimikit.supervisor.consumer_lock import take_consumer_lock
 
-    # One that is started again makes no empty folder in place of one that was moved away.
-    state = frame.open_writable(create=not with_parent)
+    # A restarted consumer must not create an empty folder in place of one that was moved away.
+    state = cli.open_writable(create=not with_parent)
     lock = take_consumer_lock(state)
     try:
         app = ConsumerApp(state, lock)
 
-        def hurry(_number: int, _frame: FrameType | None) -> None:
-            # Apart: a handler must not wait for a lock that the thread it interrupts may hold.
+        def stop_runs(_number: int, _frame: FrameType | None) -> None:
+            # In a thread: a handler must not wait for a lock that the interrupted thread may hold.
             threading.Thread(target=app.store.live.stop_all, daemon=True).start()
 
-        signal.signal(HURRY, hurry)
+        signal.signal(FAST_SHUTDOWN, stop_runs)
         if not with_parent:
             click.echo(f"The consumer of {state.path} starts; Ctrl-C ends it.", err=True)
         code = app.run(lambda line: click.echo(line, err=True))

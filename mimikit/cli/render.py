@@ -1,4 +1,4 @@
-"""Prints views: `render` is a table of view type → lines. Tasks and triggers: `task_lines`."""
+"""Renders views as lines for the terminal; tasks and triggers: `task_lines`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,7 @@ from pydantic import BaseModel
 
 from mimikit import __version__
 from mimikit.cli import task_lines, terminal
-from mimikit.cli.terminal import (
-    RenderContext,
-    ago,
-    bold,
-    dim,
-    facts,
-    hanging,
-    one_line,
-    plural,
-    short_id,
-    span,
-)
+from mimikit.cli.terminal import RenderContext, bold, dim, facts, one_line, plural, short_id
 from mimikit.clock import SystemClock
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
@@ -32,18 +21,10 @@ from mimikit.protocol.models import CommandResult, LiveRun, Question
 from mimikit.state import State
 from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
+from mimikit.views import memory
 from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
-from mimikit.views.memory import (
-    IndexReport,
-    MemoryFiles,
-    MemoryReport,
-    MemoryText,
-    NoteReport,
-    SearchReport,
-    unmarked,
-)
 from mimikit.views.messages import TurnPromptView
 from mimikit.views.status import Consumer, StateOverview
 from mimikit.views.tasks import TaskList
@@ -52,21 +33,20 @@ from mimikit.views.usage import BudgetView, TokenCounts, UsageReport, UsageToday
 
 
 def show(view: BaseModel, state: State | None, *, as_json: bool, **context: Any) -> None:
-    """Print JSON as the HTTP API gives it, or lines for people.
+    """Print a view as the JSON of the HTTP API, or as text.
 
-    state: None for a view without times. context: further fields of the RenderContext.
+    state: None for a view without times. context: fields of the RenderContext.
     """
     if as_json:
         terminal.print_json(view.model_dump(mode="json", by_alias=True))
         return
-    nowhere = RenderContext(SystemClock().now(), ZoneInfo("UTC"))
-    for line in render(view, RenderContext.of(state, **context) if state else nowhere):
+    default = RenderContext(SystemClock().now(), ZoneInfo("UTC"))
+    for line in render(view, RenderContext.of(state, **context) if state else default):
         terminal.out(line)
 
 
 @singledispatch
 def render(view: BaseModel, context: RenderContext) -> Iterable[str]:
-    """The lines of a view, for people."""
     raise TypeError(f"expected a view that has lines, got {type(view).__name__} at {context.now}")
 
 
@@ -101,24 +81,24 @@ def size_words(size: int) -> str:
     return f"{size / _KB:,.0f} KB" if size < _KB * _KB else f"{size / _KB / _KB:,.1f} MB"
 
 
-def _index_size(index: IndexReport) -> str:
+def _index_size(index: memory.IndexReport) -> str:
     files = plural(index.files, "file")
     return f"{files}, {plural(index.passages, 'passage')}, {size_words(index.bytes)}"
 
 
 @render.register
-def _(view: MemoryReport, context: RenderContext) -> Iterable[str]:
+def _(view: memory.MemoryReport, context: RenderContext) -> Iterable[str]:
     if view.took_ms is None:
-        found = _memory_facts(view, context)
-        return (f"{terminal.heading(head)}{text}" for head, text in found)
+        facts_ = _memory_facts(view, context)
+        return (f"{terminal.heading(head)}{text}" for head, text in facts_)
     if why := view.index.fallback:
-        return [f"No index: {why}. Searches look through the files one by one."]
-    return [f"Indexed {_index_size(view.index)}, in {span(view.took_ms / 1000)}."]
+        return [f"No index: {why}. Searches scan the files."]
+    return [f"Indexed {_index_size(view.index)}, in {terminal.span(view.took_ms / 1000)}."]
 
 
-def _memory_facts(view: MemoryReport, context: RenderContext) -> Iterator[tuple[str, str]]:
+def _memory_facts(view: memory.MemoryReport, context: RenderContext) -> Iterator[tuple[str, str]]:
     index = view.index
-    age = f"{plural(index.stale_files, 'newer file')} not in it yet, taken in by the next search"
+    age = f"{plural(index.stale_files, 'newer file')} not indexed yet; the next search indexes them"
     if index.fresh:
         age = terminal.coloured("up to date", "ok")
     yield "index", f"{age}; {_index_size(index)}"
@@ -135,7 +115,7 @@ def _memory_facts(view: MemoryReport, context: RenderContext) -> Iterator[tuple[
 
 
 @render.register
-def _(view: MemoryFiles, context: RenderContext) -> Iterable[str]:
+def _(view: memory.MemoryFiles, context: RenderContext) -> Iterable[str]:
     rows = [
         (
             one_line(file.path),
@@ -150,27 +130,26 @@ def _(view: MemoryFiles, context: RenderContext) -> Iterable[str]:
 
 
 @render.register
-def _(view: MemoryText, _context: RenderContext) -> Iterable[str]:
-    """Without the ids of messages, notes and parts."""
-    lines = map(unmarked, view.text.split("\n"))
+def _(view: memory.MemoryText, _context: RenderContext) -> Iterable[str]:
+    lines = map(memory.unmarked, view.text.split("\n"))
     return [terminal.block("\n".join(line for line, begins, _ in lines if line or not begins))]
 
 
 @render.register
-def _(view: NoteReport, _context: RenderContext) -> Iterable[str]:
+def _(view: memory.NoteReport, _context: RenderContext) -> Iterable[str]:
     return [f"Remembered in {view.path}."]
 
 
 @render.register
-def _(view: SearchReport, context: RenderContext) -> Iterable[str]:
+def _(view: memory.SearchReport, context: RenderContext) -> Iterable[str]:
     if not view.hits:
         yield context.empty
     for number, hit in enumerate(view.hits):
         if number:
             yield ""
         place = f"{hit.source}:{hit.line}" if hit.line else hit.source
-        told = [hit.day.isoformat() if hit.day else None, hit.role, hit.task_id]
-        known = [fact for fact in told if fact and fact not in hit.source]
+        origin = [hit.day.isoformat() if hit.day else None, hit.role, hit.task_id]
+        known = [fact for fact in origin if fact and fact not in hit.source]
         yield bold(one_line(place)) + ("  " + dim(one_line(", ".join(known))) if known else "")
         yield f"  {_marked(hit.snippet, hit.marks)}"
 
@@ -210,7 +189,6 @@ def usage_words(counts: UsageTodayView) -> str:
 
 
 def budget_wait_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
-    """What waits for tokens, and until when; None: nothing."""
     what = terminal.waiting_words(budget.messages, budget.tasks)
     if budget.until is None or not what:
         return None
@@ -221,12 +199,12 @@ def budget_wait_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
 @render.register
 def _(view: UsageReport, context: RenderContext) -> Iterable[str]:
     yield usage_words(UsageTodayView.of(view.today, budget=view.budget))
-    if held := budget_wait_words(view.budget, context.zone):
-        yield held
+    if wait := budget_wait_words(view.budget, context.zone):
+        yield wait
     caps = {"a task": view.budget.per_task_tokens}
     caps["a trigger's day"] = view.budget.per_trigger_daily_tokens
-    if told := [f"{what} {cap:,}" for what, cap in caps.items() if cap is not None]:
-        yield f"At most: {', '.join(told)}."
+    if limits := [f"{what} {cap:,}" for what, cap in caps.items() if cap is not None]:
+        yield f"At most: {', '.join(limits)}."
     yield ""
     rows = [
         [_usage_key(row.key, row.title, view, context), *_numbers(row)]
@@ -279,46 +257,46 @@ def _(view: StateOverview, context: RenderContext) -> Iterable[str]:
             yield terminal.clipped(lead, text)
             continue
         for number, part in enumerate(text.split("\n")):
-            yield from hanging(f"  {terminal.heading('')}" if number else lead, part)
+            yield from terminal.hanging(f"  {terminal.heading('')}" if number else lead, part)
 
 
-def _status_facts(seen: StateOverview, context: RenderContext) -> Iterator[tuple[str, str]]:
-    """Heading and text of each; one without a heading goes on with the last."""
-    current = seen.consumer.current
-    yield "consumer", _consumer_words(seen.consumer, context.now)
-    if seen.consumer.is_there:
-        yield from _runs(seen, context.now)
+def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[tuple[str, str]]:
+    """Headings and texts; an empty heading continues the previous fact."""
+    current = overview.consumer.current
+    yield "consumer", _consumer_words(overview.consumer, context.now)
+    if overview.consumer.is_up:
+        yield from _runs(overview, context.now)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
-    counts = ", ".join(f"{seat} {seen.queues.get(seat, 0)}" for seat in paths.QUEUES)
-    yield "queues", counts + (paused if seen.paused else "")
-    if seen.unanswered:
-        yield "inbox", f"{plural(seen.unanswered, 'message')} not answered yet"
-    if seen.orders_waiting:
-        yield "commands", f"{plural(seen.orders_waiting, 'command')} not carried out yet"
-    yield "triggers", _trigger_words(seen.listed, context.now)
+    counts = ", ".join(f"{seat} {overview.queues.get(seat, 0)}" for seat in paths.QUEUES)
+    yield "queues", counts + (paused if overview.paused else "")
+    if overview.unanswered:
+        yield "inbox", f"{plural(overview.unanswered, 'message')} not answered yet"
+    if overview.orders_waiting:
+        yield "commands", f"{plural(overview.orders_waiting, 'command')} not carried out yet"
+    yield "triggers", _trigger_words(overview.listed, context.now)
     if current is not None:
         yield "engines", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
         for text in terminal.waiting_lines(current.minds, context.now, context.zone):
             yield terminal.state("waiting"), text
-    yield "usage", usage_words(seen.usage)
-    if held := budget_wait_words(seen.usage.budget, context.zone):
-        yield terminal.state("waiting"), held
-    if question := seen.question:
+    yield "usage", usage_words(overview.usage)
+    if wait := budget_wait_words(overview.usage.budget, context.zone):
+        yield terminal.state("waiting"), wait
+    if question := overview.question:
         yield "question", one_line(question.question)
         options = enumerate(map(one_line, question.options), 1)
         if question.options:
             yield "", "  ".join(f"[{number}] {text}" for number, text in options)
         yield "", dim(f"`mimikit chat` answers it; {without_answer(question, context.now)}")
-    if seen.quarantined:
-        number = plural(seen.quarantined, "file")
-        yield terminal.state("corrupt"), f"{number} set aside as unreadable: see `mimikit doctor`"
-    for number, task in enumerate(seen.failed):
-        when = ago(task.completed_at, context.now) if task.completed_at else ""
+    if overview.quarantined:
+        number = plural(overview.quarantined, "file")
+        yield terminal.state("corrupt"), f"{number} quarantined as unreadable: see `mimikit doctor`"
+    for number, task in enumerate(overview.failed):
+        when = terminal.ago(task.completed_at, context.now) if task.completed_at else ""
         error = one_line(task.error or task.failure_reason or "")
         text = f"{short_id(task.id)}  {when}  {one_line(task.title)}: {error}"
         yield "" if number else "failed", text
-    for number, line in enumerate(seen.errors):
-        when = ago(datetime.fromisoformat(str(line["timestamp"])), context.now)
+    for number, line in enumerate(overview.errors):
+        when = terminal.ago(datetime.fromisoformat(str(line["timestamp"])), context.now)
         details = {k: v for k, v in line.items() if k not in ("timestamp", "type", "event")}
         what = one_line(" ".join(map(str, details.values())))
         yield "" if number else "errors", f"{when}  {line.get('event')}  {what}"
@@ -332,18 +310,18 @@ def _consumer_words(consumer: Consumer, now: datetime) -> str:
     if health is None or consumer.state == "starting":
         return text
     if consumer.state == "stuck":
-        return f"{text}: last heard of {ago(health.beat_at, now)}; restart it"
-    text += f", for {span((now - health.started_at).total_seconds())}"
+        return f"{text}: last heartbeat {terminal.ago(health.beat_at, now)}; restart it"
+    text += f", for {terminal.span((now - health.started_at).total_seconds())}"
     return text + (f"; trouble: {one_line(health.degraded)}" if health.degraded else "")
 
 
-def _runs(seen: StateOverview, now: datetime) -> Iterator[tuple[str, str]]:
-    live = seen.consumer.live.values()
+def _runs(overview: StateOverview, now: datetime) -> Iterator[tuple[str, str]]:
+    live = overview.consumer.live.values()
     for role in ("teller", "planner"):
         run = next((run for run in live if run.role == role), None)
         yield role, _run_words(run, now) if run else "idle"
     workers = [run for run in live if run.role == "worker"]
-    seats = seen.consumer.health.worker_seats if seen.consumer.health else 0
+    seats = overview.consumer.health.worker_seats if overview.consumer.health else 0
     yield "workers", f"{len(workers)} of {seats} busy"
     yield from (("", f"{short_id(run.id)}  {_run_words(run, now)}") for run in workers)
 
@@ -365,15 +343,15 @@ def _trigger_words(triggers: list[TriggerView], now: datetime) -> str:
     coming = [(trigger.next_run_at, trigger.title) for trigger in active if trigger.next_run_at]
     if coming:
         when, title = min(coming)
-        text += f"; next {ago(when, now)}: {one_line(title)}"
+        text += f"; next {terminal.ago(when, now)}: {one_line(title)}"
     return text
 
 
 def without_answer(question: Question, now: datetime) -> str:
-    """What happens when nobody answers: `in 59 minutes "red" is taken`."""
+    """What happens without an answer: `in 59 minutes "red" is taken`."""
     default = question.default
     what = f'"{one_line(default)}" is taken' if default else "it lapses"
-    return f"{ago(question.expires_at, now)} {what}"
+    return f"{terminal.ago(question.expires_at, now)} {what}"
 
 
 @render.register

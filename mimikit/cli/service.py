@@ -18,7 +18,7 @@ import click
 
 from mimikit import config
 from mimikit.cli import process_group, terminal
-from mimikit.cli.frame import CliContext, PlainGroup, pass_frame, pass_frame_and_json
+from mimikit.cli.frame import CliContext, PlainGroup, pass_cli, pass_cli_and_json
 from mimikit.cli.options import PORT
 from mimikit.errors import BadInput, MimikitError, StorageError
 from mimikit.protocol.disk import RealDisk
@@ -28,19 +28,17 @@ ROLES = ("consumer", "web")
 _SYSTEMCTL = ("systemctl", "--user")
 _TIMEOUT_S = 30.0
 _SHOWN = ("ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts")
-_UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-"""Control characters, and bytes that are not UTF-8."""
+_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class UnitFile(NamedTuple):
     name: str
-    """`mimikit-consumer-NAME.service`."""
     data: bytes
 
 
 @click.group(cls=PlainGroup)
 def service() -> None:
-    """Have systemd start page and consumer with your session and keep them running."""
+    """Run page and consumer as systemd services of your user."""
 
 
 @service.command()
@@ -48,16 +46,14 @@ def service() -> None:
 @click.option("--port", type=PORT, help="Port of the page (default: web.port of the settings).")
 @click.option("--now", is_flag=True, help="Start them as well, or restart them.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written and run, do nothing.")
-@pass_frame
-def install(
-    frame: CliContext, host: str | None, port: int | None, now: bool, dry_run: bool
-) -> None:
+@pass_cli
+def install(cli: CliContext, host: str | None, port: int | None, now: bool, dry_run: bool) -> None:
     """Write and enable one unit for the page and one for the consumer of this state folder."""
-    folder, _ = frame.folders()
+    folder, _ = cli.folders()
     if not folder.is_dir():
         raise BadInput(f"no state folder at {folder}; `mimikit init` makes one")
     web = [*(["--host", host] if host else []), *(["--port", str(port)] if port else [])]
-    units = _units(frame, web)
+    units = _units(cli, web)
     names = [unit.name for unit in units]
     steps = [[*_SYSTEMCTL, "daemon-reload"], [*_SYSTEMCTL, "enable", *names]]
     steps += [[*_SYSTEMCTL, "restart", *names]] if now else []
@@ -71,7 +67,7 @@ def install(
     _check_systemd()
     _write(units)
     for step in steps:
-        _must(step)
+        _run_checked(step)
     for unit in units:
         terminal.out(f"Installed {_folder() / unit.name}")
     terminal.out("Started." if now else "They start with your next session; `--now` starts them.")
@@ -79,35 +75,35 @@ def install(
         terminal.note("They run while you are logged in; `loginctl enable-linger`: always.")
     own = {key for key in os.environ if key.startswith("MIMIKIT_")}
     if own := sorted(own - {"MIMIKIT_WORKSPACE", "MIMIKIT_STATE"}):
-        terminal.note(f"Not taken over: {', '.join(own)}; write what it needs into config.toml.")
+        terminal.note(f"Not passed on: {', '.join(own)}; write what it needs into config.toml.")
 
 
 @service.command()
-@pass_frame
-def remove(frame: CliContext) -> None:
+@pass_cli
+def remove(cli: CliContext) -> None:
     """Stop and remove both units of this state folder; the state stays as it is."""
-    names = _installed(frame)
+    names = _installed(cli)
     if not names:
-        terminal.out("There was no service of this state folder.")
+        terminal.out("No service of this state folder is installed.")
         return
     _check_systemd()
-    _run([*_SYSTEMCTL, "disable", "--now", *names])  # one that is not loaded is as good as stopped
+    _run([*_SYSTEMCTL, "disable", "--now", *names])  # fails for one that is not loaded
     with contextlib.closing(RealDisk(_folder())) as disk:
         for name in names:
             Files(disk).remove(name)
-    _must([*_SYSTEMCTL, "daemon-reload"])
+    _run_checked([*_SYSTEMCTL, "daemon-reload"])
     for name in names:
         terminal.out(f"Removed {_folder() / name}")
 
 
 @service.command()
-@pass_frame_and_json
-def status(frame: CliContext, as_json: bool) -> None:
+@pass_cli_and_json
+def status(cli: CliContext, as_json: bool) -> None:
     """Show whether both units are installed, and their state."""
-    names = _installed(frame)
+    names = _installed(cli)
     if names:
         _check_systemd()
-    services = {name: _look(name) for name in names}
+    services = {name: _properties(name) for name in names}
     if as_json:
         terminal.print_json({"folder": str(_folder()), "services": services})
         return
@@ -123,7 +119,7 @@ def status(frame: CliContext, as_json: bool) -> None:
 
 
 def service_name(state: Path) -> str:
-    """Stable for a state folder: its workspace's name and a hash of its path."""
+    """A stable name: the workspace's name and a hash of the state folder's path."""
     workspace = re.sub(r"[^A-Za-z0-9]+", "-", state.parent.name).strip("-").lower()[:24]
     digest = hashlib.sha256(str(state).encode(errors="surrogateescape")).hexdigest()[:8]
     return f"{workspace}-{digest}" if workspace else digest
@@ -132,13 +128,10 @@ def service_name(state: Path) -> str:
 def systemd_unit(
     role: str, name: str, arguments: Sequence[str], environment: Mapping[str, str], stop_s: float
 ) -> UnitFile:
-    """A unit of `systemctl --user`. Pure.
+    """A unit of `systemctl --user`; BadInput for a path that a unit cannot contain.
 
-    Nothing is set that takes namespaces or rights away (`RestrictNamespaces`, `NoNewPrivileges`):
-    bubblewrap makes namespaces, and the owner's commands have the owner's rights.
-
-    Raises:
-        BadInput: a path that cannot stand in a unit.
+    Without `RestrictNamespaces` and `NoNewPrivileges`: bubblewrap needs namespaces, and the owner's
+    commands have the owner's rights.
     """
     program, *rest = arguments
     line = " ".join([_quoted(program), *(_quoted(one).replace("$", "$$") for one in rest)])
@@ -156,7 +149,7 @@ def systemd_unit(
         "RestartSec=5",
         "KillMode=mixed",
         f"TimeoutStopSec={stop_s:g}",
-        "OOMPolicy=continue",  # a run that the kernel ended for want of memory ends no consumer
+        "OOMPolicy=continue",  # a run killed for lack of memory must not end the consumer
         "UMask=0077",
         "",
         "[Install]",
@@ -167,8 +160,7 @@ def systemd_unit(
 
 
 def _quoted(text: str) -> str:
-    """One word of a unit's line: quotes, backslashes and `%` escaped."""
-    if _UNFIT.search(text):
+    if _NOT_TEXT.search(text):
         shown = text.encode(errors="backslashreplace").decode()
         raise BadInput(
             f"expected a path of UTF-8 text without control characters, got {shown!r}; "
@@ -178,13 +170,13 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _units(frame: CliContext, web: Sequence[str]) -> list[UnitFile]:
-    folder, workspace = frame.folders()
+def _units(cli: CliContext, web: Sequence[str]) -> list[UnitFile]:
+    folder, workspace = cli.folders()
     limits = config.load(folder).limits
     stop_s = limits.shutdown_timeout_s + limits.kill_after_s + 5
     given = process_group.environment()
     environment = {key: given[key] for key in ("PATH", "PYTHONPATH") if given.get(key)}
-    # Not resolved: what it links to is the interpreter without our packages.
+    # Not resolved: the link's target is the interpreter without our packages.
     begin = [str(Path(sys.executable).absolute()), "-P", "-m", "mimikit"]
     begin += ["--workspace", str(workspace), "--state", str(folder)]
     more = {"consumer": (), "web": web}
@@ -194,15 +186,13 @@ def _units(frame: CliContext, web: Sequence[str]) -> list[UnitFile]:
     ]
 
 
-def _installed(frame: CliContext) -> list[str]:
-    """The names of this state folder's units that are there."""
-    folder, _ = frame.folders()
+def _installed(cli: CliContext) -> list[str]:
+    folder, _ = cli.folders()
     names = [f"mimikit-{role}-{service_name(folder)}.service" for role in ROLES]
     return [name for name in names if (_folder() / name).is_file()]
 
 
 def _folder() -> Path:
-    """Where systemd looks for units of a user."""
     named = os.environ.get("XDG_CONFIG_HOME", "")
     base = Path(named) if named.startswith("/") else Path.home() / ".config"
     return base / "systemd" / "user"
@@ -223,7 +213,6 @@ def _write(units: Sequence[UnitFile]) -> None:
 
 
 def _check_systemd() -> None:
-    """Raise a MimikitError, with what to do, where systemd cannot be reached."""
     if shutil.which(_SYSTEMCTL[0]) is None:
         raise MimikitError(
             "expected systemd, got no `systemctl`; keep `mimikit up` running in a terminal (tmux), "
@@ -240,13 +229,13 @@ def _check_systemd() -> None:
         )
 
 
-def _look(name: str) -> dict[str, str]:
+def _properties(name: str) -> dict[str, str]:
     ended = _run([*_SYSTEMCTL, "show", name, f"--property={','.join(_SHOWN)}"])
     pairs = (line.partition("=") for line in ended.stdout.splitlines())
     return {key: value for key, _, value in pairs if key in _SHOWN}
 
 
-def _must(command: Sequence[str]) -> None:
+def _run_checked(command: Sequence[str]) -> None:
     ended = _run(command)
     if ended.returncode != 0:
         error = terminal.one_line(ended.stderr.strip() or f"exit code {ended.returncode}")

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 import click
 
 from mimikit.cli import client, render, terminal
-from mimikit.cli.frame import CliContext, LeafCommand, pass_frame_and_json, pass_state_and_json
+from mimikit.cli.frame import CliContext, LeafCommand, pass_cli_and_json, pass_state_and_json
 from mimikit.cli.options import NumberRange, parse_past
 from mimikit.errors import BadInput, NotFound
 from mimikit.log import log_tails
@@ -27,7 +27,7 @@ from mimikit.views.usage import UsageBy, UsageReader
 @pass_state_and_json
 def status(state: ReadOnlyState, as_json: bool) -> None:
     """Show consumer, runs, queues, engines, the open question and errors."""
-    consumer = client.look_at_consumer(state)
+    consumer = client.read_consumer(state)
     here = client.situation(state, consumer)
     workspace, settings = str(state.workspace), state.settings
     view = overview(state.files, consumer, here, workspace=workspace, settings=settings)
@@ -38,7 +38,7 @@ def status(state: ReadOnlyState, as_json: bool) -> None:
 
 _TAIL_BYTES = 4 * 2**20
 _PART_BYTES = 2**20
-_LOG_HEADS = ("timestamp", "type", "event")
+_LOG_KEYS = ("timestamp", "type", "event")
 _COLOURS = {"error": "red", "audit": "yellow"}
 
 
@@ -54,7 +54,7 @@ def prompt(state: ReadOnlyState, turn: str | None, as_json: bool) -> None:
 
 
 @click.command(cls=LeafCommand)
-@click.option("-f", "--follow", is_flag=True, help="Go on printing what happens.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines.")
 @click.option("--type", "type_", metavar="T", help="Lines of one type: task, audit, error…")
 @click.option(
     "-n", "--lines", type=NumberRange(0, 100_000), default=30, help="How many to begin with."
@@ -78,7 +78,9 @@ def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_j
             print_line(line)
         while follow:
             stat = files.stat(paths.LOG)
-            begin = offset if stat is not None and stat.size >= offset else 0  # of a fresh file
+            begin = (
+                offset if stat is not None and stat.size >= offset else 0
+            )  # the file was rotated
             offset = begin
             for end, line in whole_lines(files.part(paths.LOG, begin, _PART_BYTES)):
                 print_line(line)
@@ -87,7 +89,6 @@ def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_j
 
 
 def _last_lines(files: ReadOnlyFiles, count: int, type_: str | None) -> list[dict[str, Any]]:
-    """The last lines of a type, also those of rotated files."""
     last: list[dict[str, Any]] = []
     for lines in log_tails(files, _TAIL_BYTES):
         last = [line for line in lines if type_ is None or line.get("type") == type_] + last
@@ -106,7 +107,7 @@ def _line_text(line: dict[str, Any], now: datetime, zone: tzinfo) -> str:
     event = terminal.one_line(str(line.get("event")))
     shown = f"{terminal.dim(when)}  {head}  {event}  "
     for key, value in line.items():
-        if key not in _LOG_HEADS and value != "":
+        if key not in _LOG_KEYS and value != "":
             text = terminal.one_line(str(value))
             shown += f"{key}={json.dumps(text, ensure_ascii=False) if ' ' in text else text}  "
     return shown.rstrip()
@@ -127,21 +128,21 @@ _CAPS = {
 @click.option("--set-daily", metavar="TOKENS", help="Cap for a day; `none` removes it.")
 @click.option("--set-per-task", metavar="TOKENS", help="Cap for a task, over its attempts.")
 @click.option("--set-per-trigger", metavar="TOKENS", help="Cap for a trigger in a day.")
-@pass_frame_and_json
-def usage(frame: CliContext, by: str, since: str | None, as_json: bool, **caps: str | None) -> None:
+@pass_cli_and_json
+def usage(cli: CliContext, by: str, since: str | None, as_json: bool, **caps: str | None) -> None:
     """Show token usage, and costs where a price is set; or set caps."""
     given = {_CAPS[name]: _tokens(name, text) for name, text in caps.items() if text is not None}
     if given:
-        keeper = frame.open_writable(create=True)
+        keeper = cli.open_writable(create=True)
         terminal.note(
             terminal.sentence(client.change_settings(keeper, "budget_set", args=given).message)
         )
         return
-    state = frame.open()
+    state = cli.open()
     now, zone = state.clock.now(), state.settings.zone
     first = day_of(parse_past(since, now, zone), zone) if since else None
     reader = UsageReader(state.files, state.settings)
-    report = reader.report(cast("UsageBy", by), first, now, client.look_at_consumer(state).current)
+    report = reader.report(cast("UsageBy", by), first, now, client.read_consumer(state).current)
     render.show(report, state, as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""Lines of tasks and triggers for the terminal."""
+"""Renders tasks and triggers for the terminal."""
 
 from __future__ import annotations
 
@@ -9,17 +9,7 @@ from datetime import datetime
 import click
 
 from mimikit.cli import terminal
-from mimikit.cli.terminal import (
-    RenderContext,
-    aligned,
-    bold,
-    dim,
-    facts,
-    one_line,
-    section,
-    short_id,
-    span,
-)
+from mimikit.cli.terminal import RenderContext, bold, dim, facts, one_line, section, short_id
 from mimikit.language import phrases
 from mimikit.protocol.models import REMINDER
 from mimikit.tasks.usage import held_for
@@ -32,7 +22,7 @@ from mimikit.views.triggers import TriggerList, TriggerView
 
 
 def _id(id_: str) -> str:
-    """An id for a table: short in a terminal, whole in a pipe."""
+    """Short in a terminal, full in a pipe."""
     return id_ if terminal.room() is None else short_id(id_)
 
 
@@ -73,10 +63,10 @@ def _task_when(task: TaskView, context: RenderContext) -> str:
 
 _MAX_FILES, _MAX_DIFF_LINES, _MAX_EVENTS = 50, 100, 30
 _MIN_WAIT_MS = 100
-_SHOWN_ELSEWHERE = frozenset(
+_REPEATED_KEYS = frozenset(
     ("files", "moreFiles", "summary", "keyPoints", "findings", "recommendations", "references")
 )
-"""Data of a typed result that its text or the diff has, too."""
+"""Data of a typed result that its text or the diff contains, too."""
 _ORIGINS = {
     "teller": "the Teller",
     "planner": "the Planner",
@@ -91,7 +81,6 @@ _ORIGINS = {
 
 
 def task(view: TaskReport, context: RenderContext) -> Iterable[str]:
-    """Prompt, result, changes, events and chain."""
     task, result = view.task, view.result
     yield f"{bold(task.id)}  {terminal.state(task.state)}"
     yield from facts(_task_facts(task, result, context))
@@ -105,7 +94,7 @@ def task(view: TaskReport, context: RenderContext) -> Iterable[str]:
     events = view.events[-_MAX_EVENTS:]
     yield from section("Events", [_event(event, context) for event in events])
     rows = [_step(step, task.id) for step in view.chain]
-    yield from section("Chain", aligned(rows) if len(rows) > 1 else ())
+    yield from section("Chain", terminal.aligned(rows) if len(rows) > 1 else ())
 
 
 def _step(step: ChainStep, own: str) -> tuple[str, ...]:
@@ -149,12 +138,12 @@ def _task_facts(
         elif task.not_before:
             yield "not before", context.moment(task.not_before)
     if task.wait_ms is not None and task.wait_ms >= _MIN_WAIT_MS:
-        yield "waited", span(task.wait_ms / 1000)
+        yield "waited", terminal.span(task.wait_ms / 1000)
     if task.state == "running" and task.started_at:
         since = (context.now - task.started_at).total_seconds()
-        yield "running", f"for {span(since)}{attempts}"
+        yield "running", f"for {terminal.span(since)}{attempts}"
     if task.run_ms is not None:
-        yield "ran", f"{span(task.run_ms / 1000)}{attempts}"
+        yield "ran", f"{terminal.span(task.run_ms / 1000)}{attempts}"
     if task.headline:
         yield "now", task.headline
     if result is not None:
@@ -174,7 +163,7 @@ def _result_facts(result: TaskOutcome) -> Iterator[tuple[str, str]]:
     if result.result_type != "text":
         yield "result", result.result_type.replace("_", " ")
     yield from (
-        (key, str(value)) for key, value in result.data.items() if key not in _SHOWN_ELSEWHERE
+        (key, str(value)) for key, value in result.data.items() if key not in _REPEATED_KEYS
     )
 
 
@@ -190,7 +179,6 @@ def _event(event: LedgerEvent, context: RenderContext) -> str:
 
 
 def diff(view: DiffView, _context: RenderContext) -> Iterable[str]:
-    """The whole diff, as `diff -u` writes it."""
     return map(_coloured, diffs.unified(view)) if view.files else ["It changed no file."]
 
 
@@ -200,12 +188,11 @@ def _coloured(line: str) -> str:
 
 
 def _changes(diff: DiffView, task_id: str) -> Iterator[str]:
-    """The changed files, and the first lines of the diff."""
     rows = [
         (f"  {file.action}", file.path, file.unshown or f"+{file.added} −{file.removed}")
         for file in diff.files[:_MAX_FILES]
     ]
-    yield from aligned(rows)
+    yield from terminal.aligned(rows)
     if (more := len(diff.files) + diff.more_files - len(rows)) > 0:
         yield f"  … {more} more"
     yield ""
@@ -262,20 +249,14 @@ def _trigger_facts(trigger: TriggerView, context: RenderContext) -> Iterator[tup
     yield "now", trigger.headline["en"]
     if trigger.profile != REMINDER:
         yield "profile", trigger.profile
-    yield (
-        "made",
-        context.when(trigger.created_at or context.now),
-    )  # a broken one has none
-    yield (
-        "last run",
-        context.when(trigger.last_run_at) if trigger.last_run_at else "never",
-    )
+    yield "made", context.when(trigger.created_at or context.now)
+    yield "last run", context.when(trigger.last_run_at) if trigger.last_run_at else "never"
     if trigger.last:
         yield "result", trigger.last["en"]
     if trigger.next_run_at and trigger.enabled:
         yield "next run", context.when(trigger.next_run_at)
     if trigger.cooldown:
-        yield "cooldown", span(trigger.cooldown)
+        yield "cooldown", terminal.span(trigger.cooldown)
     yield "runs", str(trigger.fire_count)
     yield "notify", trigger.told["en"]
     if trigger.failure_streak:
@@ -292,7 +273,6 @@ _SLOT_COLOURS = {"ran": "done", "skipped": "paused", "missed": "failed"}
 
 
 def explanation(view: Explanation, context: RenderContext) -> Iterable[str]:
-    """Why it did or did not fire: headline, condition, slots."""
     for text in (view.headline, *view.lines):
         yield from terminal.hanging("  ", one_line(text["en"]))
     nodes: list[str] = []
@@ -313,7 +293,7 @@ def _slot(slot: SlotExplanation, context: RenderContext) -> tuple[str, str, str,
     if slot.planned_at:
         notes.append(f"planned for {context.moment(datetime.fromisoformat(slot.planned_at))}")
     state = str(slot.state)
-    if slot.missed and state != "ran":  # a run's missed ones have a row of their own
+    if slot.missed and state != "ran":  # the missed slots of a run have their own row
         notes.append(f"{slot.missed} later")
     return (
         f"  {context.moment(datetime.fromisoformat(slot.at))}",

@@ -8,23 +8,9 @@ from typing import Any, get_args
 
 import click
 
-from mimikit.cli import client, render, terminal
-from mimikit.cli.frame import (
-    CliContext,
-    LeafCommand,
-    PlainGroup,
-    pass_frame_and_json,
-    pass_state_and_json,
-)
-from mimikit.cli.options import (
-    Duration,
-    NumberRange,
-    TimingOptions,
-    WordOption,
-    notify_option,
-    timing_options,
-)
-from mimikit.cli.triggers import print_new, trigger_notes
+from mimikit.cli import client, frame, options, render, terminal
+from mimikit.cli.frame import CliContext, LeafCommand, PlainGroup
+from mimikit.cli.triggers import create_trigger, print_new
 from mimikit.config import ProfilesSettings
 from mimikit.protocol import paths
 from mimikit.protocol.models import Notify, Task
@@ -33,7 +19,6 @@ from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
-from mimikit.triggers import registry
 from mimikit.views import diffs
 from mimikit.views import tasks as task_views
 from mimikit.views.chains import task_report
@@ -58,21 +43,24 @@ Examples:
     metavar="PROFILE",
     help="Who does it: deferred, standard (default), specialist, command.",
 )
-@click.option("--priority", type=NumberRange(0, 10), default=5, help="Higher first (5).")
-@click.option("--timeout", type=Duration(), help="End it after this long: 90s, 10m, 2h.")
+@click.option("--priority", type=options.NumberRange(0, 10), default=5, help="Higher first (5).")
+@click.option("--timeout", type=options.Duration(), help="End it after this long: 90s, 10m, 2h.")
 @click.option(
-    "--max-attempts", type=NumberRange(1, 100), default=1, help="Tries before it fails (1)."
+    "--max-attempts",
+    type=options.NumberRange(1, 100),
+    default=1,
+    help="Attempts before it fails (1).",
 )
 @click.option("--title", default="", help="A short name for lists.")
-@notify_option
-@timing_options
+@options.notify_option
+@options.timing_options
 @click.option(
     "--once", is_flag=True, default=None, help="With a condition: fire once, then remove it."
 )
 @click.option("--wait", is_flag=True, help="Wait for the end and print the result.")
-@pass_frame_and_json
+@frame.pass_cli_and_json
 def enqueue(
-    frame: CliContext,
+    cli: CliContext,
     prompt: str,
     is_command: bool,
     profile: str | None,
@@ -83,19 +71,19 @@ def enqueue(
     notify: Notify | None,
     wait: bool,
     as_json: bool,
-    **options: Any,
+    **values: Any,
 ) -> None:
-    """Put a task into the queue; PROMPT says what to do, `-` reads it from the input."""
-    times = TimingOptions.take(options)
+    """Queue a task; PROMPT says what to do, `-` reads it from standard input."""
+    times = options.TimingOptions.take(values)
     times.check()
     if is_command and profile not in (None, COMMAND_PROFILE):
         raise click.UsageError(f"expected --command or --profile {profile}, got both; choose one")
     if wait and (given := times.clock + times.events):
         raise click.UsageError(
-            f"expected {given[0]} or --wait, got both: --wait is for what is done now"
+            f"expected {given[0]} or --wait, got both: --wait is for tasks that start now"
         )
-    state = frame.open()
-    wanted = TaskRequest(
+    state = cli.open()
+    request = TaskRequest(
         prompt=sys.stdin.read() if prompt == "-" else prompt,
         origin="cli",
         title=title,
@@ -106,14 +94,10 @@ def enqueue(
         notify=notify,
     )
     if times.clock or times.events:
-        requests.check_request(wanted, requests.TRIGGER_PROFILES)
-        now = state.clock.now()
-        trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
-        registry.create(state.files, trigger)
-        print_new(state, trigger, trigger_notes(state, trigger), as_json=as_json)
+        create_trigger(state, request, times, as_json=as_json)
         return
-    requests.check_request(wanted, ProfilesSettings.model_fields)
-    task = requests.new_task(wanted, state.clock.now())
+    requests.check_request(request, ProfilesSettings.model_fields)
+    task = requests.new_task(request, state.clock.now())
     queue.submit(state.files, task)
     if wait:
         _wait(state, task, as_json=as_json)
@@ -124,15 +108,13 @@ def enqueue(
 
 
 def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
-    """Wait for the end and print the result.
-
-    Raises:
-        RequestFailed: it failed or was canceled, or there is nobody to do it.
-    """
+    """Print the result once the task has ended; RequestFailed unless it is done."""
     name = f"task {terminal.short_id(task.id)}"
     guard = client.WaitGuard(state, f"{name} is kept until then")
     with client.StateWatch(state, ["worker/results", "worker/ended"]) as watcher:
-        while (view := task_views.find_view(state.files, task.id)) is None or not view.completed_at:
+        while (
+            view := task_views.find_snapshot(state.files, task.id)
+        ) is None or not view.completed_at:
             if failure := guard.check(task.profile, queued=True):
                 raise failure
             watcher.pause()
@@ -145,8 +127,6 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
         raise client.RequestFailed(f"{name} {view.state}: {view.error or 'no reason given'}")
 
 
-# ---- looking
-
 STATES = get_args(TaskState)
 
 
@@ -156,12 +136,14 @@ def tasks() -> None:
 
 
 @tasks.command("list")
-@click.option("--only", type=WordOption(STATES), help="Those of one state.")
-@click.option("-n", "--limit", type=NumberRange(1, 1000), default=20, help="How many ended ones.")
-@pass_state_and_json
+@click.option("--only", type=options.WordOption(STATES), help="Those of one state.")
+@click.option(
+    "-n", "--limit", type=options.NumberRange(1, 1000), default=20, help="How many ended ones."
+)
+@frame.pass_state_and_json
 def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> None:
     """List running and queued tasks, then those that ended last."""
-    consumer = client.look_at_consumer(state)
+    consumer = client.read_consumer(state)
     listed = task_views.listed(state.files, consumer.live, only, limit)
     empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
     engines = consumer.current.minds if consumer.current else {}
@@ -171,11 +153,11 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
 @tasks.command()
 @click.argument("task_id", metavar="ID")
 @click.option("--diff", "only_diff", is_flag=True, help="Only the whole diff of what it changed.")
-@pass_state_and_json
+@frame.pass_state_and_json
 def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> None:
     """Show a task: prompt, result, changes, events and chain."""
     id_ = client.find_task(state.files, task_id)
-    snapshot = task_views.find_view(state.files, id_)
+    snapshot = task_views.find_snapshot(state.files, id_)
     if snapshot is None:
         raise client.was_removed("task", id_)
     diff = diffs.of_task(state.files, id_)
@@ -183,25 +165,25 @@ def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> 
         shown = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)
         render.show(shown, state, as_json=as_json)
         return
-    report = task_report(state.files, snapshot, client.look_at_consumer(state).live)
+    report = task_report(state.files, snapshot, client.read_consumer(state).live)
     render.show(report, state, as_json=as_json, diff=diff)
 
 
 @tasks.command()
 @click.argument("task_id", metavar="ID")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
-@pass_state_and_json
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the task has ended.")
+@frame.pass_state_and_json
 def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> None:
     """Print the output of a task's run; with -f as it comes."""
     id_ = client.find_task(state.files, task_id)
     printer = terminal.StreamPrinter()
-    offset, told = 0, False
+    offset, has_warned = 0, False
     folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
-    with client.StateWatch(state, folders) as watcher, contextlib.ExitStack() as at_last:
-        at_last.callback(printer.end)
+    with client.StateWatch(state, folders) as watcher, contextlib.ExitStack() as stack:
+        stack.callback(printer.end)
         while True:
-            # Checked before reading: what a run wrote before its end is then read.
-            view = task_views.find_view(state.files, id_)
+            # Checked before reading, so that the last output is not missed.
+            view = task_views.find_snapshot(state.files, id_)
             has_ended = view is None or view.completed_at is not None
             at_end = False
             while not at_end:
@@ -213,9 +195,9 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
                         _print_event(printer, event)
             if has_ended or not follow:
                 break
-            if not told and not client.look_at_consumer(state).is_there:
+            if not has_warned and not client.read_consumer(state).is_up:
                 terminal.note(f"It waits: {client.HINT}.")
-                told = True
+                has_warned = True
             watcher.pause()
     if as_json:
         return
@@ -246,17 +228,14 @@ def _print_event(printer: terminal.StreamPrinter, event: OutputEvent) -> None:
             return
 
 
-# ---- changing
-
-
 def _changing(action: str, text: str) -> None:
     @tasks.command(action, help=text)
     @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-    @pass_state_and_json
+    @frame.pass_state_and_json
     def command(state: ReadOnlyState, task_ids: tuple[str, ...], as_json: bool) -> None:
         # All ids are resolved before the first command.
         for id_ in [client.find_task(state.files, given) for given in task_ids]:
-            client.carry_out(state, action, id_, as_json=as_json)
+            client.submit_and_print(state, action, id_, as_json=as_json)
 
 
 _changing("cancel", "Cancel tasks: a queued one never starts, a running one is ended.")
@@ -264,14 +243,14 @@ _changing("retry", "Repeat ended tasks, as new ones.")
 
 
 @click.command(cls=LeafCommand)
-@pass_state_and_json
+@frame.pass_state_and_json
 def pause(state: ReadOnlyState, as_json: bool) -> None:
     """Pause the queues: what runs goes on, nothing new starts."""
-    client.carry_out(state, "pause", as_json=as_json)
+    client.submit_and_print(state, "pause", as_json=as_json)
 
 
 @click.command(cls=LeafCommand)
-@pass_state_and_json
+@frame.pass_state_and_json
 def resume(state: ReadOnlyState, as_json: bool) -> None:
     """Resume the queues."""
-    client.carry_out(state, "resume", as_json=as_json)
+    client.submit_and_print(state, "resume", as_json=as_json)

@@ -1,7 +1,6 @@
-"""How text looks in a terminal: colours, tables, wrapping, spans and times.
+"""Formatting for the terminal: colours, tables, wrapping, durations and times.
 
-Click leaves colour out where the output is no terminal, and everywhere when NO_COLOR is set. Text
-that came from a model, a program or a file is printed without its control characters.
+Text from a model, a program or a file is printed without control characters.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SHORT_ID = 8
 
 
 def short_id(id_: str) -> str:
-    """The end of a generated id, which is enough to name it; any other id whole."""
+    """The end of a generated id, which commands accept; any other id unchanged."""
     return id_[-SHORT_ID:] if _GENERATED_ID.fullmatch(id_) else id_
 
 
@@ -50,7 +49,7 @@ def out(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """A line beside the answer: to stderr, so that a pipe gets the answer alone."""
+    """Print to stderr, so that a pipe gets the answer alone."""
     click.echo(dim(text), err=True)
 
 
@@ -75,12 +74,12 @@ def coloured(text: str, like: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text of any origin on one line, safe for a terminal."""
+    """Untrusted text on one line, safe for a terminal."""
     return " ".join(safe(text).split())
 
 
 def block(text: str) -> str:
-    """Text of any origin, its lines kept, safe for a terminal."""
+    """Untrusted text with its lines, safe for a terminal."""
     return safe(text.expandtabs(4)).rstrip()
 
 
@@ -88,13 +87,11 @@ def heading(text: str) -> str:
     return dim(f"{text} ".ljust(_HEADING_WIDTH))
 
 
-def facts(found: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Heading and text, of any origin, as lines."""
-    return (f"  {heading(head)}{one_line(text)}" for head, text in found)
+def facts(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (f"  {heading(head)}{one_line(text)}" for head, text in pairs)
 
 
 def section(title: str, lines: str | Iterable[str]) -> Iterator[str]:
-    """Lines under a title; nothing when there are none."""
     if isinstance(lines, str):
         lines = [textwrap.indent(block(lines), "  ")] if lines.strip() else []
     if lines := [*lines]:
@@ -106,7 +103,7 @@ def plural(number: int, one: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A message of ours as a sentence; an id at its beginning stays as it is."""
+    """A message as a sentence; an id at its beginning is not capitalised."""
     begin = text[:1] if "-" in text.partition(" ")[0] else text[:1].upper()
     return f"{begin}{text[1:].rstrip('.')}."
 
@@ -115,13 +112,13 @@ def sentence(text: str) -> str:
 
 
 def width(text: str) -> int:
-    import wcwidth  # here and below: page and consumer align nothing, and its tables are large
+    import wcwidth  # a large module, which page and consumer do not need
 
     return wcwidth.width(text)
 
 
 def clip(text: str, columns: int) -> str:
-    """A text cut to so many columns, with `…` where it was cut; what is cut loses its colours."""
+    """A text cut to the width, with `…`; a cut text loses its colours."""
     import wcwidth
 
     if wcwidth.width(text) <= columns:
@@ -130,7 +127,7 @@ def clip(text: str, columns: int) -> str:
 
 
 def room() -> int | None:
-    """Columns of the terminal; None when the output is none, and nothing need be cut."""
+    """Columns of the terminal; None when the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -161,7 +158,6 @@ def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
 
 
 def hanging(lead: str, text: str) -> list[str]:
-    """A text behind its lead, wrapped to the terminal under its own beginning."""
     import wcwidth
 
     indent = width(lead)
@@ -171,15 +167,14 @@ def hanging(lead: str, text: str) -> list[str]:
 
 
 def clipped(lead: str, text: str) -> str:
-    """A text behind its lead, cut to the terminal."""
     return f"{lead}{clip(text, (room() or _ANY_WIDTH) - width(lead))}".rstrip()
 
 
-# ---- text that comes in pieces
+# ---- streams
 
 
 class StreamPrinter:
-    """Prints a text as it comes, and others between such texts, each on lines of its own."""
+    """Prints streamed texts and whole ones, each starting on a new line."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -188,15 +183,14 @@ class StreamPrinter:
         self.printed_anything = False
 
     def stream(self, text: str) -> None:
-        """Print the next piece of a text."""
         self.streamed += text
         self.write(safe(text))
 
     def message(self, text: str, shown: str) -> None:
-        """Print a whole text as `shown`, unless just this text was streamed."""
-        is_there = safe(text).strip() == safe(self.streamed).strip()
+        """Print a whole text as `shown`, unless it was just streamed."""
+        was_streamed = safe(text).strip() == safe(self.streamed).strip()
         self.end()
-        if not is_there:
+        if not was_streamed:
             self.write(shown)
             self.end()
 
@@ -222,7 +216,7 @@ _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def span(seconds: float) -> str:
-    """A span by its one or two greatest units: `1 hour 5 minutes`, `0.4 seconds`."""
+    """A duration in its one or two largest units: `1 hour 5 minutes`, `0.4 seconds`."""
     seconds = max(seconds, 0.0)
     if seconds < 0.1:
         return "under 0.1 seconds"
@@ -240,14 +234,14 @@ def span(seconds: float) -> str:
 
 
 def short_span(seconds: float) -> str:
-    """A span for tables: `8s`, `3m 20s`, `2h 5m`, `4d`."""
+    """A duration for tables: `8s`, `3m 20s`, `2h 5m`, `4d`."""
     if seconds < 0.1:
         return "0s"
     return re.sub(r" (second|minute|hour|day)s?", lambda match: match[1][0], span(seconds))
 
 
 def ago(when: datetime, now: datetime) -> str:
-    """How long before or after `now`, by its greatest unit: `5 minutes ago`, `in 2 hours`."""
+    """Relative time in its largest unit: `5 minutes ago`, `in 2 hours`."""
     seconds = (now - when).total_seconds()
     if -1 < seconds < 1:
         return "just now"
@@ -256,7 +250,7 @@ def ago(when: datetime, now: datetime) -> str:
 
 
 def moment(when: datetime, now: datetime, zone: tzinfo) -> str:
-    """A moment in local time, with its day unless that is today: `14:05:09`, `2026-01-28 14:05`."""
+    """Local time, with the date unless it is today: `14:05:09`, `2026-01-28 14:05`."""
     local = when.astimezone(zone)
     if local.date() == now.astimezone(zone).date():
         return f"{local:%H:%M:%S}"
@@ -268,16 +262,13 @@ def moment(when: datetime, now: datetime, zone: tzinfo) -> str:
 
 @dataclass(frozen=True)
 class RenderContext:
-    """What stands around a view: the time, and what another view says of it."""
+    """The time, and data of other views that a renderer needs."""
 
     now: datetime
     zone: ZoneInfo
     engines: Mapping[str, EngineStatus] | None = None
-    """By name, for what waits for one."""
     diff: DiffView | None = None
-    """What a task changed."""
     empty: str = ""
-    """Printed for an empty list instead of its usual words."""
 
     @classmethod
     def of(cls, state: State, **more: Any) -> Self:
@@ -299,16 +290,15 @@ _ROLE_NAMES = {"teller": "Teller", "planner": "Planner"}
 
 
 def engine_lines(engines: Mapping[str, EngineStatus]) -> dict[str, bool]:
-    """By role or profile → lines, and whether that work waits; equal ones share a line."""
-    served: dict[str, list[str]] = {}
+    """Lines such as `Teller, Planner: codex` → whether their work waits."""
+    names_of: dict[str, list[str]] = {}
     for name, engine in engines.items():
-        served.setdefault(engine.text, []).append(_ROLE_NAMES.get(name, name))
+        names_of.setdefault(engine.text, []).append(_ROLE_NAMES.get(name, name))
     waiting = {engine.text for engine in engines.values() if engine.state == "waiting"}
-    return {f"{', '.join(names)}: {text}": text in waiting for text, names in served.items()}
+    return {f"{', '.join(names)}: {text}": text in waiting for text, names in names_of.items()}
 
 
 def waiting_reason(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
-    """Why an engine is waited for, in a few words."""
     from mimikit.engines.registry import want_words
 
     is_plain = engine.want in ("limited", "unreachable", "broken")  # the reason is for the log
@@ -320,7 +310,7 @@ def waiting_reason(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
 def waiting_lines(
     engines: Mapping[str, EngineStatus], now: datetime, zone: ZoneInfo
 ) -> Iterator[str]:
-    """The engines that something waits for: why, what waits, and what may be done."""
+    """For each engine that something waits for: why, what waits, and what to do."""
     from mimikit.engines.registry import want_words
 
     for engine in engines.values():

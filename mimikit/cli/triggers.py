@@ -7,23 +7,8 @@ from typing import Any
 
 import click
 
-from mimikit.cli import client, render, terminal
-from mimikit.cli.frame import (
-    CliContext,
-    LeafCommand,
-    PlainGroup,
-    pass_frame_and_json,
-    pass_state_and_json,
-)
-from mimikit.cli.options import (
-    Duration,
-    NumberRange,
-    TimingOptions,
-    WordOption,
-    clock_options,
-    notify_option,
-    timing_options,
-)
+from mimikit.cli import client, frame, options, render, terminal
+from mimikit.cli.frame import CliContext, LeafCommand, PlainGroup
 from mimikit.errors import BadInput
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import REMINDER, Record, Task
@@ -51,7 +36,7 @@ def triggers() -> None:
 
 
 @triggers.command("list")
-@pass_state_and_json
+@frame.pass_state_and_json
 def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List every trigger with its last and next run."""
     listed = trigger_views.listed(state.files, client.situation(state))
@@ -60,7 +45,7 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
-@pass_state_and_json
+@frame.pass_state_and_json
 def show(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     """Show a trigger: what it does, when, and its last run."""
     id_ = client.find_trigger(state.files, trigger_id)
@@ -72,10 +57,10 @@ def show(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
-@pass_state_and_json
+@frame.pass_state_and_json
 def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     """Explain why a trigger did or did not fire; also a removed one."""
-    id_ = client.find_trigger_ever(state.files, trigger_id)
+    id_ = client.find_trigger(state.files, trigger_id, removed=True)
     explanation = trigger_views.explained(state.files, id_, client.situation(state))
     if not as_json:
         terminal.out(
@@ -92,45 +77,49 @@ def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 @click.option("--title", help="A short name for lists.")
 @click.option("--prompt", help="What to do.")
 @click.option("--profile", metavar="PROFILE", help="Who does it.")
-@click.option("--priority", type=NumberRange(0, 10), help="Higher first.")
-@click.option("--timeout", type=Duration(), help="End a run after this long: 90s, 10m, 2h.")
+@click.option("--priority", type=options.NumberRange(0, 10), help="Higher first.")
+@click.option("--timeout", type=options.Duration(), help="End a run after this long: 90s, 10m, 2h.")
 @click.option(
-    "--overlap", type=WordOption(("skip", "queue")), help="What to do while a run is not over."
+    "--overlap",
+    type=options.WordOption(("skip", "queue")),
+    help="What to do while a run is not over.",
 )
-@notify_option
-@timing_options
+@options.notify_option
+@options.timing_options
 @click.option("--once/--no-once", default=None, help="Remove it after it fired once, or keep it.")
-@pass_frame_and_json
-def edit(frame: CliContext, trigger_id: str, as_json: bool, **options: Any) -> None:
+@frame.pass_cli_and_json
+def edit(cli: CliContext, trigger_id: str, as_json: bool, **values: Any) -> None:
     """Change a trigger; what no option names stays as it is."""
-    times = TimingOptions.take(options)
+    times = options.TimingOptions.take(values)
     times.check(is_edit=True)
-    state = frame.open()
+    state = cli.open()
     id_ = client.find_trigger(state.files, trigger_id)
     trigger, error = world.active(state.files, id_)
     if error is not None:
         raise BadInput(f"the file of {id_} is broken: {error}; fix it there")
     if trigger is None:
         raise client.was_removed("trigger", id_)
-    changes = {name: value for name, value in options.items() if value is not None}
+    changes = {name: value for name, value in values.items() if value is not None}
     changes |= _new_times(state, trigger, times)
     if not changes:
         raise click.UsageError("expected an option that says what to change, got none")
     new = registry.edited(trigger, changes)
-    wanted = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
-    requests.check_request(wanted, requests.TRIGGER_PROFILES)
+    request = TaskRequest(prompt=new.prompt, origin="cli", profile=new.profile)
+    requests.check_request(request, requests.TRIGGER_PROFILES)
     registry.check_new(state.files, new)
-    render.show(client.give_command(state, "trigger_edit", id_, changes), state, as_json=as_json)
+    render.show(client.submit_command(state, "trigger_edit", id_, changes), state, as_json=as_json)
     if not as_json:
         for text in trigger_notes(state, new):
             terminal.note(terminal.sentence(text))
 
 
-def _new_times(state: ReadOnlyState, trigger: Trigger, times: TimingOptions) -> dict[str, Any]:
-    """The changes of the timing options, by the names on disk."""
+def _new_times(
+    state: ReadOnlyState, trigger: Trigger, times: options.TimingOptions
+) -> dict[str, Any]:
+    """The changes by the timing options, under their JSON names."""
     fields = times.build(state, state.clock.now())
     if "schedule" in fields and trigger.condition is not None and trigger.once:
-        fields["once"] = False  # it belonged to the condition
+        fields["once"] = False  # it applies to conditions
     if times.tz is not None and not times.clock:
         if trigger.schedule is None or trigger.schedule.interval is not None:
             raise BadInput("--tz: expected a trigger with a time of day, got one without")
@@ -144,10 +133,10 @@ def _new_times(state: ReadOnlyState, trigger: Trigger, times: TimingOptions) -> 
 def _changing(name: str, text: str) -> None:
     @triggers.command(name, help=text)
     @click.argument("trigger_id", metavar="ID")
-    @pass_state_and_json
+    @frame.pass_state_and_json
     def command(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
         id_ = client.find_trigger(state.files, trigger_id)
-        client.carry_out(state, f"trigger_{name}", id_, as_json=as_json)
+        client.submit_and_print(state, f"trigger_{name}", id_, as_json=as_json)
 
 
 _changing("pause", "Pause a trigger.")
@@ -157,14 +146,14 @@ _changing("run", "Run a trigger once, now; its times stay as they are.")
 
 @triggers.command()
 @click.argument("trigger_id", metavar="ID")
-@pass_state_and_json
+@frame.pass_state_and_json
 def remove(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
     """Remove a trigger, also a broken file by its name; past runs stay."""
     id_ = client.find_trigger(state.files, trigger_id)
     if is_id(id_):
-        client.carry_out(state, "trigger_remove", id_, as_json=as_json)
+        client.submit_and_print(state, "trigger_remove", id_, as_json=as_json)
         return
-    # Its name is no id: no command can name it, and nothing ever ran under it.
+    # The name of a broken file is no valid id, so that no command can carry it.
     registry.remove(state.files, id_)
     message = f"removed the file {id_!r}, which was no trigger"
     if as_json:
@@ -175,20 +164,26 @@ def remove(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 
 @click.command(cls=LeafCommand, epilog=_EXAMPLES)
 @click.argument("text")
-@clock_options
-@pass_frame_and_json
-def remind(frame: CliContext, text: str, as_json: bool, **options: Any) -> None:
+@options.schedule_options
+@frame.pass_cli_and_json
+def remind(cli: CliContext, text: str, as_json: bool, **values: Any) -> None:
     """Get TEXT as a reminder at a time; `-` reads it from the input."""
-    times = TimingOptions.take(options)
+    times = options.TimingOptions.take(values)
     times.check()
     if not times.clock:
         raise click.UsageError("expected one of --at, --every, --cron; got none of them")
-    state = frame.open()
+    state = cli.open()
     prompt = sys.stdin.read().strip("\n") if text == "-" else text
-    wanted = TaskRequest(prompt=prompt, origin="cli", profile=REMINDER)
-    requests.check_request(wanted, requests.TRIGGER_PROFILES)
+    request = TaskRequest(prompt=prompt, origin="cli", profile=REMINDER)
+    create_trigger(state, request, times, as_json=as_json)
+
+
+def create_trigger(
+    state: ReadOnlyState, request: TaskRequest, times: options.TimingOptions, *, as_json: bool
+) -> None:
+    requests.check_request(request, requests.TRIGGER_PROFILES)
     now = state.clock.now()
-    trigger = requests.new_trigger(state.files, wanted, times.build(state, now), now)
+    trigger = requests.new_trigger(state.files, request, times.build(state, now), now)
     registry.create(state.files, trigger)
     print_new(state, trigger, trigger_notes(state, trigger), as_json=as_json)
 
@@ -196,35 +191,33 @@ def remind(frame: CliContext, text: str, as_json: bool, **options: Any) -> None:
 def print_new(
     state: ReadOnlyState, new: Task | Trigger, notes: list[str], *, as_json: bool
 ) -> None:
-    """Print the id of a new task or trigger for pipes, and notes for people."""
     if as_json:
         terminal.print_json(new.to_dict())
         return
     terminal.out(new.id)
     for text in notes:
         terminal.note(terminal.sentence(text))
-    if not client.look_at_consumer(state).is_there:
+    if not client.read_consumer(state).is_up:
         terminal.note(f"It waits: {client.HINT}.")
 
 
 def trigger_notes(state: ReadOnlyState, trigger: Trigger) -> list[str]:
-    """Sentences that say when a trigger will run, who is told, and what it costs."""
-    here = client.situation(state)
+    context = client.situation(state)
     is_reminder = trigger.profile == REMINDER
     verb = "reminds you" if is_reminder else "runs"
-    what = f"{verb} {trigger_words(trigger, here.title_of)['en']}"
+    what = f"{verb} {trigger_words(trigger, context.title_of)['en']}"
     plan = trigger.schedule
-    times = schedule.upcoming(plan, now=here.now, zone=here.zone) if plan else []
+    times = schedule.upcoming(plan, now=context.now, zone=context.zone) if plan else []
     if times:
-        wait = terminal.span((times[0] - here.now).total_seconds())
+        wait = terminal.span((times[0] - context.now).total_seconds())
         what += f", first in {wait}" if plan and plan.run_at is None else f", in {wait}"
     notes = [what]
     if len(times) > 1:
-        moments = [terminal.moment(time, here.now, here.zone) for time in times]
+        moments = [terminal.moment(time, context.now, context.zone) for time in times]
         notes.append(f"the next times: {', '.join(moments)}")
     if not is_reminder:
         notes.append(notify_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
     return notes + [
-        note["en"] for note in trigger_views.notes(trigger, here, asked_every_s=every_s)
+        note["en"] for note in trigger_views.notes(trigger, context, asked_every_s=every_s)
     ]

@@ -1,4 +1,4 @@
-"""`mimikit up`: page and consumer as two processes under this one; `web`, `init` and `token`."""
+"""`mimikit up` (starts page and consumer as child processes), `web`, `init` and `token`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from mimikit import __version__, app
 from mimikit.cli import client, process_group, terminal
-from mimikit.cli.frame import CliContext, LeafCommand, pass_frame, pass_frame_and_json
+from mimikit.cli.frame import CliContext, LeafCommand, pass_cli, pass_cli_and_json
 from mimikit.cli.options import PORT
 from mimikit.cli.process_group import ProcessGroup, child_command
 from mimikit.config import Settings, known_keys, local_host
@@ -22,7 +22,7 @@ from mimikit.state import State
 
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
-_KNOCK_S = 0.05
+_POLL_S = 0.05
 _host_option = click.option(
     "--host", help="Address to listen on (default: web.host of the settings)."
 )
@@ -36,22 +36,22 @@ _port_option = click.option(
 @click.command(cls=LeafCommand)
 @_host_option
 @_port_option
-@pass_frame
-def up(frame: CliContext, host: str | None, port: int | None) -> None:
+@pass_cli
+def up(cli: CliContext, host: str | None, port: int | None) -> None:
     """Start the page and the consumer together; one Ctrl-C ends both.
 
     Prints the page's address and a link that logs a browser in once. What ends by itself is started
     again; both end when this process does, however it ends.
     """
-    state = frame.open_writable(create=True)
+    state = cli.open_writable(create=True)
     host = host or state.settings.web.host
-    there = client.look_at_consumer(state)
-    if there.is_there:
+    consumer = client.read_consumer(state)
+    if consumer.is_up:
         raise AlreadyRunning(
-            f"expected no consumer at {state.path}, got {there.who}; end it first, or start the "
+            f"expected no consumer at {state.path}, got {consumer.who}; end it first, or start the "
             "page alone with `mimikit web`"
         )
-    # Tried here, so that a bad address is reported before anything starts.
+    # A bad address is reported before anything starts.
     bound = app.listen(host, port, state.settings)
     try:
         bound.check_exposure(state.settings)
@@ -65,8 +65,8 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
             "page": child_command(*places, "web", "--host", host, "--port", str(port)),
         },
         state.clock,
-        _say,
-        hurry={"consumer": process_group.HURRY},
+        _print,
+        fast_signals={"consumer": process_group.FAST_SHUTDOWN},
     )
     limits = state.settings.limits
     group.start()
@@ -80,40 +80,40 @@ def up(frame: CliContext, host: str | None, port: int | None) -> None:
             runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.QUEUES)
             number = f"{runs} runs have" if runs > 1 else "1 run has"
             time = f"{limits.shutdown_timeout_s:g} s to finish; Ctrl-C again ends at once"
-            _say(f"Ending: {number} {time}." if runs else "Ending.")
+            _print(f"Ending: {number} {time}." if runs else "Ending.")
     finally:
         group.end(limits.shutdown_timeout_s + limits.kill_after_s + 5)
-    _say("Ended.")
+    _print("Ended.")
     sys.exit(code)
 
 
 def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int | None:
-    """Wait for the page, and a moment for the consumer; an exit code when that failed."""
+    """Wait for the page and briefly for the consumer; the exit code when the start failed."""
     deadline_s = state.clock.monotonic() + _WEB_START_S
     while True:
         with contextlib.suppress(OSError):
             socket.create_connection((local_host(host), port), timeout=1).close()
             break
-        if (code := _code_of_end(group, _KNOCK_S)) is not None:
+        if (code := _exit_code(group, _POLL_S)) is not None:
             return code
         if state.clock.monotonic() > deadline_s:
-            _say(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
+            _print(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
             return 1
     deadline_s = state.clock.monotonic() + _CONSUMER_START_S
-    while client.look_at_consumer(state).state != "running":
-        if (code := _code_of_end(group, _KNOCK_S)) is not None:
+    while client.read_consumer(state).state != "running":
+        if (code := _exit_code(group, _POLL_S)) is not None:
             return code
         if state.clock.monotonic() > deadline_s:
             break
     return None
 
 
-def _code_of_end(group: ProcessGroup, timeout_s: float) -> int | None:
-    """The exit code when a signal or a death ends the start; None while it goes on."""
+def _exit_code(group: ProcessGroup, timeout_s: float) -> int | None:
+    """The exit code when a signal or the exit of a process ends the start; else None."""
     event = group.next_event(timeout_s)
     if event is None or event.kind == "stop":
         return None if event is None else 0
-    _say(f"The {event.name} could not start: it {process_group.end_words(event.code)}.")
+    _print(f"The {event.name} could not start: it {process_group.end_words(event.code)}.")
     return 1
 
 
@@ -122,7 +122,7 @@ def _print_banner(state: State, host: str, port: int) -> None:
     page = link.partition("#")[0]
     elsewhere = "" if port == state.settings.web.port else f" --port {port}"
     another = f"mimikit token --link{elsewhere}"
-    consumer = client.look_at_consumer(state)
+    consumer = client.read_consumer(state)
     lines = [
         f"{terminal.bold('mimikit ' + __version__)} is running in {state.workspace}",
         "",
@@ -137,11 +137,11 @@ def _print_banner(state: State, host: str, port: int) -> None:
     else:
         lines.append("  The consumer is still starting; `mimikit status` shows when it is there.")
     lines += ["", terminal.dim("Ctrl-C ends both.")]
-    _say("\n".join(lines))
+    _print("\n".join(lines))
 
 
-def _say(line: str) -> None:
-    # The terminal may be closed: the processes must be ended all the same.
+def _print(line: str) -> None:
+    # A closed terminal must not keep the processes from being ended.
     with contextlib.suppress(OSError, ValueError):
         click.echo(line)
         sys.stdout.flush()
@@ -151,16 +151,16 @@ def _say(line: str) -> None:
 @_host_option
 @_port_option
 @process_group.parent_option
-@pass_frame
-def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool) -> None:
+@pass_cli
+def web(cli: CliContext, host: str | None, port: int | None, with_parent: bool) -> None:
     """Start the page and its API; the consumer, which does the work, is started apart."""
-    state = frame.open_writable(create=not with_parent)
+    state = cli.open_writable(create=not with_parent)
 
     def ready(at_host: str, at_port: int) -> None:
         link = app.login_link(state, at_host, at_port)
         terminal.out(f"Page     {link.partition('#')[0]}")
         terminal.out(f"Log in   {link}")
-        if not client.look_at_consumer(state).is_there:
+        if not client.read_consumer(state).is_up:
             terminal.note(f"Messages and tasks wait: {client.HINT}.")
 
     if with_parent:
@@ -172,12 +172,12 @@ def web(frame: CliContext, host: str | None, port: int | None, with_parent: bool
 
 
 @click.command(cls=LeafCommand)
-@pass_frame
-def init(frame: CliContext) -> None:
+@pass_cli
+def init(cli: CliContext) -> None:
     """Make a state folder here; one that exists is left as it is."""
-    folder, workspace = frame.folders()
+    folder, workspace = cli.folders()
     is_new = not folder.exists()
-    state = frame.open_writable(create=True)
+    state = cli.open_writable(create=True)
     if is_new:
         state.files.create(paths.CONFIG, config_template().encode())
     terminal.out(f"{'Made' if is_new else 'Already there:'} {folder}")
@@ -192,16 +192,16 @@ def init(frame: CliContext) -> None:
 @click.option("--renew", is_flag=True, help="Make a new token; the old one stops working.")
 @click.option("--host", help="Of the link (default: web.host of the settings).")
 @click.option("--port", type=PORT, help="Of the link (default: web.port of the settings).")
-@pass_frame_and_json
+@pass_cli_and_json
 def token(
-    frame: CliContext, link: bool, renew: bool, host: str | None, port: int | None, as_json: bool
+    cli: CliContext, link: bool, renew: bool, host: str | None, port: int | None, as_json: bool
 ) -> None:
     """Print the token, and in a terminal a fresh login link for the page.
 
     Scripts send the token as `Authorization: Bearer TOKEN`. Who holds it drives the agent: keep it
     to yourself.
     """
-    state = frame.open_writable()
+    state = cli.open_writable()
     result: dict[str, str] = {}
     if renew or not link:
         try:

@@ -150,13 +150,11 @@ class TaskLine:
     seat: str = "worker"
     created_at: datetime | None = None
     words: Words | None = None
-    """Of a trigger: when it runs."""
     next: Words | None = None
     last: Words | None = None
     """How it, or a trigger's last run, ended."""
     waits: Words | None = None
     status: EndStatus | None = None
-    """Of `last`."""
     ended_at: datetime | None = None
 
     @property
@@ -180,7 +178,6 @@ class TurnInput:
     tasks: tuple[TaskLine, ...] = ()
     question: Question | None = None
     task: Task | None = None
-    """The Planner's or Worker's own task."""
     upstream: tuple[TaskResult, ...] = ()
     facts: tuple[Words, ...] = ()
     """Status lines: what runs and waits, which engine serves which role."""
@@ -211,7 +208,6 @@ class RunSpec:
     """What one run is to do. Units: `_s` are seconds."""
 
     run_id: str
-    """The task's id, or the turn's."""
     attempt: int
     role: Role
     instructions: str
@@ -241,7 +237,6 @@ class RunSpec:
 class _RunEnd:
     usage: Usage = field(default_factory=Usage)
     requests: int | None = None
-    """How often a model was asked, where the engine counts it."""
     prompt_tokens: int = 0
     """Estimated prompt tokens of a run whose engine reports no usage."""
     session_id: str | None = None
@@ -272,7 +267,6 @@ class Failed(_RunEnd):
     reason: FailureReason
     error: str
     text: str = ""
-    """What was said before."""
     retry_at: datetime | None = None
     """Known end of a limit."""
     want: EngineWant | None = None
@@ -351,9 +345,7 @@ class Engine(Protocol):
     """Calls may come from several threads."""
 
     @property
-    def name(self) -> str:
-        """As in settings and results."""
-        ...
+    def name(self) -> str: ...
 
     def unavailable(self, role: Role | None = None) -> str | None:
         """Why it cannot serve (that role) now, and what to do; None when it can. Cheap: cached.

@@ -1,4 +1,4 @@
-"""A server process that an engine keeps between its runs: started on demand, ended when idle."""
+"""A server process shared by an engine's runs: started on demand, stopped when idle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOG_CHARACTERS = 4000
 
 
 class KeptProcess:
-    """One server process, run by a thread of its own. Thread-safe.
+    """A server process and the thread that runs it. Thread-safe.
 
     A subclass sets `is_ready` once the server listens, and may override `start`, `take`,
     `wait_ready` and `on_end`.
@@ -37,11 +37,11 @@ class KeptProcess:
         idle_s: float = math.inf,
         kill_after_s: float = 5.0,
     ) -> None:
-        """`ready_s`: how long its start may take. `idle_s`: unused for so long, it is ended."""
+        """`ready_s`: timeout of its start. `idle_s`: unused for so long, it is stopped."""
         self.name = name
         self.is_ready = threading.Event()
         self.ended: str | None = None
-        """How it ended; None while it runs."""
+        """Why it ended; None while it runs."""
         self._program = replace(
             program,
             timeout_s=math.inf,
@@ -54,17 +54,16 @@ class KeptProcess:
         self._lock = threading.Lock()
         self._users, self._idle_since, self._is_retired = 0, time.monotonic(), False
         self._log, self._text = TextTail(_LOG_CHARACTERS), PlainStream()
-        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the process; a subclass may raise an EngineError."""
         self._thread.start()
 
     def wait_ready(self, cancel: CancelToken) -> None:
-        """Wait until it serves.
+        """Wait until it is ready.
 
         Raises:
-            EngineError: it ended or took too long, or the run was stopped meanwhile.
+            EngineError: it ended, it took too long, or the run was stopped.
         """
         until = time.monotonic() + self._ready_s
         while not self.is_ready.wait(_POLL_S):
@@ -77,7 +76,7 @@ class KeptProcess:
             raise EngineError(f"{self.name} ended before it was ready: {self.ended}")
 
     def enter(self) -> bool:
-        """Count one more run; False when it is ending."""
+        """Register a run; False when the process is ending."""
         with self._lock:
             if self.ended is not None or self._is_retired or self._stop.reason is not None:
                 return False
@@ -93,7 +92,7 @@ class KeptProcess:
             self.stop()
 
     def retire(self) -> None:
-        """Accept no more runs; end once none is left."""
+        """Accept no more runs; stop after the last one."""
         with self._lock:
             self._is_retired = True
             is_unused = not self._users
@@ -101,28 +100,28 @@ class KeptProcess:
             self.stop()
 
     def stop(self) -> None:
-        """Tell it to end; runs that use it are lost."""
+        """Stop it without waiting; runs that use it fail."""
         self._stop.cancel("killed")
 
     def end(self) -> None:
-        """End it, and wait until it has ended."""
+        """Stop it, and wait until it has ended."""
         self.stop()
         if self._thread.is_alive():
             self._thread.join(self._kill_after_s + 5)
 
     def take(self, stream: Stream, data: bytes) -> None:
-        """Called by the thread of the process with what it prints."""
+        """Called by the process's thread with its output."""
         self._log.add(self._text.feed(data))
 
     def on_end(self) -> None:
-        """Called by the thread of the process once it has ended."""
+        """Called by the process's thread once it has ended."""
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         ended = "it was stopped"
         try:
-            found = process.run(self._program, self.take, self._stop, tick=self._tick)
-            if found.stopped is None:
-                code = found.exit_code or 0
+            outcome = process.run(self._program, self.take, self._stop, tick=self._tick)
+            if outcome.stopped is None:
+                code = outcome.exit_code or 0
                 how = f"by {process.signal_name(code)}" if code < 0 else f"with exit code {code}"
                 log = "\n".join(self._log.text().strip().splitlines()[-5:])[-400:]
                 ended = f"it ended {how}{': ' if log else ''}{log}"
@@ -135,7 +134,7 @@ class KeptProcess:
             self.on_end()
 
     def _tick(self) -> float:
-        """Stop it when it was idle for long; returns the seconds until the next check."""
+        """Stop it if it was idle too long; returns the seconds until the next check."""
         with self._lock:
             left_s = self._idle_since + self._idle_s - time.monotonic()
             if self._users or left_s > 0:
@@ -149,7 +148,7 @@ P = TypeVar("P", bound=KeptProcess)
 
 
 class KeptServer(Generic[P]):
-    """Keeps at most one process for all runs of an engine. Thread-safe."""
+    """Shares one process among all runs of an engine. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -160,33 +159,33 @@ class KeptServer(Generic[P]):
     def use(self, key: object, make: Callable[[], P], cancel: CancelToken) -> Generator[P]:
         """A ready process, for one run.
 
-        It is started when there is none, or the one there has another `key`: that one ends when
-        its last run does.
+        It is started when there is none, or when the current one has another `key`: that one stops
+        after its last run.
 
         Raises:
-            EngineError: it cannot be started, or the run was stopped meanwhile.
+            EngineError: it cannot be started, or the run was stopped.
         """
         with self._lock:
-            kept = self.process
-            if kept is None or key != self._key or not kept.enter():
-                if kept is not None:
-                    kept.retire()
-                kept = make()
-                kept.enter()
-                self.process, self._key = kept, key  # `close` may end it while it starts
+            server = self.process
+            if server is None or key != self._key or not server.enter():
+                if server is not None:
+                    server.retire()
+                server = make()
+                server.enter()
+                self.process, self._key = server, key  # `close` may end it while it starts
                 try:
-                    kept.start()
+                    server.start()
                 except EngineError:
-                    kept.stop()
+                    server.stop()
                     raise
         try:
-            kept.wait_ready(cancel)
-            yield kept
+            server.wait_ready(cancel)
+            yield server
         finally:
-            kept.leave()
+            server.leave()
 
     def close(self) -> None:
-        """End the process; a later run starts another."""
-        kept, self.process = self.process, None
-        if kept is not None:
-            kept.end()
+        """Stop the process; the next run starts another."""
+        server, self.process = self.process, None
+        if server is not None:
+            server.end()

@@ -1,7 +1,7 @@
-"""Runs one program for an engine.
+"""Runs one program for an engine, and ends it with all its children.
 
-A deadline, an idle timeout, too much output or a cancel end it, and with it what it started: all
-of it where bubblewrap makes a process namespace, else its process group.
+It is ended by its deadline, its idle timeout, too much output or a cancel. With bubblewrap its
+process namespace ends with it, else its process group is killed.
 """
 
 from __future__ import annotations
@@ -29,31 +29,30 @@ Stream: TypeAlias = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
 Tick: TypeAlias = Callable[[], float]
 
-FLOOD = 10
-"""A program that prints so many times the shown output is ended."""
-_PASSED_ON = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
+OUTPUT_FACTOR = 10
+"""A program may print so many times `output_bytes` before it is ended."""
+_PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _CHUNK_BYTES = 65536
-_LOOK_EVERY_S = 1.0
-_PATIENCE_S = 5.0
+_POLL_S = 1.0
+_REAP_TIMEOUT_S = 5.0
 
 
 class ProgramFeed:
-    """Input for a running program, written from any thread."""
+    """Input for a running program. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._parts = list[bytes]()
-        self._ring: Callable[[], None] = lambda: None
+        self._wake: Callable[[], None] = lambda: None
 
     def write(self, data: bytes) -> None:
-        """Queue input; a program that has ended reads nothing."""
         with self._lock:
             self._parts.append(data)
-        self._ring()
+        self._wake()
 
-    def attach(self, ring: Callable[[], None]) -> None:
-        self._ring = ring
+    def attach(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
 
     def take(self) -> bytes:
         with self._lock:
@@ -71,15 +70,14 @@ class Program:
     mark: str
     timeout_s: float
     idle_timeout_s: float | None = None
-    """None: no idle timeout."""
     kill_after_s: float = 5
     output_bytes: int = 10_000_000
     """A program that prints more is ended."""
     stdin: bytes = b""
-    """Written to its input, which is then closed; empty: no input."""
+    """Its whole input."""
     feed: ProgramFeed | None = None
     boxed: bool = False
-    """Whether it runs under bubblewrap, so that all it started ends with it."""
+    """Whether it runs under bubblewrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,31 +85,26 @@ class ProgramOutcome:
     exit_code: int | None
     """Negative for a signal; None when it never ran."""
     stopped: str | None
-    """Why it was ended from here: the cancel's reason, `timeout`, `idle` or `flood`."""
+    """Why we ended it: the cancel's reason, `timeout`, `idle` or `flood`."""
 
 
 def environment(
     *, names: Iterable[str] = (), more: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Allow-listed variables of our own, those in `names`, and `more`; no secrets but these."""
+    """Allow-listed variables of this process, those in `names`, and `more`."""
     chosen = {
         name: value
         for name, value in os.environ.items()
-        if (name in _PASSED_ON or name.startswith("LC_")) and not _SECRET.search(name)
+        if (name in _PASSED_VARIABLES or name.startswith("LC_")) and not _SECRET.search(name)
     }
     named = {name: os.environ[name] for name in names if name in os.environ}
     return {"PATH": os.defpath, **chosen, **named, **(more or {})}
 
 
 def owners_environment(keys: Iterable[str], more: Mapping[str, str]) -> dict[str, str]:
-    """For the owner's own command lines: everything but mimikit's variables and `keys`."""
-    own = set(keys)
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in own and not name.startswith("MIMIKIT_")
-    }
-    return {**kept, **more}
+    """This process's environment without `keys` and MIMIKIT_*, for the owner's commands."""
+    hidden = {*keys, *(name for name in os.environ if name.startswith("MIMIKIT_"))}
+    return {name: value for name, value in os.environ.items() if name not in hidden} | dict(more)
 
 
 def run(
@@ -122,13 +115,14 @@ def run(
     busy: Callable[[], bool] = lambda: False,
     tick: Tick = lambda: math.inf,
 ) -> ProgramOutcome:
-    """Run a program to its end; `on_output` is called in this thread.
+    """Run a program to its end. Raises EngineError if it cannot start.
 
-    Raises EngineError if it cannot start.
+    The callbacks run in this thread. `busy`: whether it may be silent now; `tick` is called
+    regularly and returns the seconds until it wants the next call.
     """
     if cancel.reason:
         return ProgramOutcome(None, cancel.reason)
-    return _Run(program, on_output, cancel, busy, tick).carry_out()
+    return _Run(program, on_output, cancel, busy, tick).execute()
 
 
 def output(
@@ -140,20 +134,20 @@ def output(
 ) -> tuple[int | None, str, str]:
     """Exit code, stdout and stderr of a short program that belongs to no task.
 
-    The exit code is None where it took too long, 127 where it cannot be started.
+    The exit code is None after a timeout, 127 if the program cannot start.
     """
-    said: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
+    parts: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
     program = Program(argv, cwd, env or environment(), mark(None, "probe"), timeout_s)
     try:
-        ended = run(program, lambda stream, data: said[stream].append(data), CancelToken())
+        ended = run(program, lambda stream, data: parts[stream].append(data), CancelToken())
     except (EngineError, ProgramLost) as error:
         return None if isinstance(error, ProgramLost) or shortage_of(error) else 127, "", str(error)
-    stdout, stderr = (b"".join(parts).decode(errors="replace") for parts in said.values())
+    stdout, stderr = (b"".join(data).decode(errors="replace") for data in parts.values())
     return None if ended.stopped else ended.exit_code, stdout, stderr
 
 
 def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> Outcome | None:
-    """The outcome of a program that was ended from here; None when it ended by itself."""
+    """The outcome of a program that we ended; None if it ended by itself."""
     if ended.stopped is None:
         return None
     if ended.stopped in ("canceled", "killed"):
@@ -163,17 +157,16 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
         return Failed("error", message, text)
     silent = ended.stopped == "idle"
     limit_s = program.idle_timeout_s if silent else program.timeout_s
-    return late_outcome(limit_s or 0.0, text, silent=silent)
+    return timeout_outcome(limit_s or 0.0, text, silent=silent)
 
 
-def late_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
-    """The outcome of a run that reached its deadline or its idle timeout."""
+def timeout_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
+    """After a deadline; `silent`: after an idle timeout."""
     message = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
     return Failed("timeout", message, text)
 
 
 def signal_name(exit_code: int) -> str:
-    """The name of the signal behind a negative exit code."""
     try:
         return signal.Signals(-exit_code).name
     except ValueError:
@@ -181,7 +174,7 @@ def signal_name(exit_code: int) -> str:
 
 
 class _Waker:
-    """Wakes a selector from another thread, until it is closed."""
+    """A pipe that wakes a selector from another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -189,7 +182,7 @@ class _Waker:
         self.reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         with self._lock:
             if self._open:
                 with contextlib.suppress(BlockingIOError):
@@ -204,8 +197,6 @@ class _Waker:
 
 @dataclass
 class _Run:
-    """One run. Lives in one thread."""
-
     program: Program
     on_output: OnOutput
     cancel: CancelToken
@@ -216,7 +207,7 @@ class _Run:
     _exited: bool = False
     _read_bytes: int = 0
 
-    def carry_out(self) -> ProgramOutcome:
+    def execute(self) -> ProgramOutcome:
         program = self.program
         with contextlib.ExitStack() as stack:
             try:
@@ -225,7 +216,7 @@ class _Run:
             except OSError as error:
                 raise EngineError(f"no program can be started: {error.strerror}") from error
             stack.callback(self._waker.close)
-            self._selector.register(self._waker.reader, selectors.EVENT_READ, self._woken)
+            self._selector.register(self._waker.reader, selectors.EVENT_READ, self._on_wake)
             self._unwritten = memoryview(program.stdin)
             self._idle_s = math.inf if program.idle_timeout_s is None else program.idle_timeout_s
             earlier, self.cancel.has_begun = self.cancel.has_begun, True
@@ -243,17 +234,17 @@ class _Run:
             try:
                 try:
                     self._watch(stack)
-                    self._follow()
+                    self._loop()
                 finally:
                     self._finish()
             except OSError as error:
-                # No EngineError, which would mean that nothing had started.
+                # An EngineError would mean that the program never started.
                 raise ProgramLost(f"{program.argv[0]} was ended: {error!r}") from None
         return ProgramOutcome(self._child.returncode, self._stopped)
 
     def _watch(self, stack: contextlib.ExitStack) -> None:
-        """Wake the selector on output, on the child's end and on a cancel."""
-        self._begun = self._heard = time.monotonic()
+        """Register output, input, the child's exit and the cancel with the selector."""
+        self._started_at = self._last_output_at = time.monotonic()
         named: tuple[Stream, ...] = ("stdout", "stderr")
         for name, pipe in zip(named, (self._child.stdout, self._child.stderr), strict=True):
             if pipe:
@@ -268,28 +259,28 @@ class _Run:
                 write = functools.partial(self._write, stdin)
                 self._selector.register(stdin, selectors.EVENT_WRITE, write)
             if (feed := self.program.feed) is not None:
-                feed.attach(self._waker.ring)
-                self._waker.ring()  # input may be queued already
+                feed.attach(self._waker.wake)
+                self._waker.wake()  # input may be queued already
         try:
             handle = os.pidfd_open(self._child.pid)
         except (OSError, AttributeError):  # no pidfd here (macOS): a thread waits for it
 
             def wait() -> None:
                 self._child.wait()
-                self._waker.ring()
+                self._waker.wake()
 
             threading.Thread(target=wait, daemon=True).start()
         else:
             stack.callback(os.close, handle)
-            self._selector.register(handle, selectors.EVENT_READ, self._noticed_exit)
-        self.cancel.on_cancel(lambda _reason: self._waker.ring())
+            self._selector.register(handle, selectors.EVENT_READ, self._on_exit)
+        self.cancel.on_cancel(lambda _reason: self._waker.wake())
 
-    def _follow(self) -> None:
-        """Pass output on until the child has ended, or ignores SIGTERM for too long."""
+    def _loop(self) -> None:
+        """Handle events until the child has exited, or ignores SIGTERM for too long."""
         while not self._exited and not (self._kill_at and time.monotonic() >= self._kill_at):
-            too_long = self._begun + self.program.timeout_s
-            look_at = self._kill_at or min(too_long, self._heard + self._idle_s)
-            wait_s = max(0.0, min(_LOOK_EVERY_S, self.tick(), look_at - time.monotonic()))
+            deadline = self._started_at + self.program.timeout_s
+            next_at = self._kill_at or min(deadline, self._last_output_at + self._idle_s)
+            wait_s = max(0.0, min(_POLL_S, self.tick(), next_at - time.monotonic()))
             for key, _ in self._selector.select(wait_s):
                 key.data()
             if self._exited or self._stopped is not None:
@@ -297,11 +288,11 @@ class _Run:
             if (reason := self._limit(time.monotonic())) is not None:
                 self._stopped = reason
                 self._kill_at = time.monotonic() + self.program.kill_after_s
-                self._ask_to_end()
+                self._terminate()
 
-    def _ask_to_end(self) -> None:
-        """Send SIGTERM: in a box to what runs there, as bubblewrap would end all at once."""
-        inner = _below(self._child.pid)[1:] if self.program.boxed else []
+    def _terminate(self) -> None:
+        """Send SIGTERM; in a box to the programs in it, as bubblewrap itself would kill them."""
+        inner = _descendants(self._child.pid)[1:] if self.program.boxed else []
         for pid in inner:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGTERM)
@@ -312,22 +303,22 @@ class _Run:
         """Why the run must end."""
         if self.cancel.reason:
             return self.cancel.reason
-        if now >= self._begun + self.program.timeout_s:
+        if now >= self._started_at + self.program.timeout_s:
             return "timeout"
         if self._read_bytes > self.program.output_bytes:
             return "flood"
-        if now >= self._heard + self._idle_s:
+        if now >= self._last_output_at + self._idle_s:
             if not self.busy():
                 return "idle"
-            self._heard = now
+            self._last_output_at = now
         return None
 
     def _finish(self) -> None:
-        """Kill what is left. The child is reaped last: its pid names the process group."""
+        """Kill the process group, reap the child after that: its pid names the group."""
         self._signal_group(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._child.wait(None if self._exited else _PATIENCE_S)
-        # Read what is left in the pipes; bounded, as a process that escaped may write on.
+            self._child.wait(None if self._exited else _REAP_TIMEOUT_S)
+        # Drain the pipes; bounded, as an escaped process may keep writing.
         for key in list(self._selector.get_map().values()):
             if key.fileobj in (self._child.stdout, self._child.stderr):
                 for _ in range(64):
@@ -340,7 +331,7 @@ class _Run:
                 os.killpg(self._child.pid, signum)
 
     def _read(self, name: Stream, pipe: IO[bytes]) -> bool:
-        """False when there was nothing."""
+        """Whether there was any output."""
         try:
             data = os.read(pipe.fileno(), _CHUNK_BYTES)
         except BlockingIOError:
@@ -348,7 +339,7 @@ class _Run:
         if not data:
             self._selector.unregister(pipe)
             return False
-        self._heard = time.monotonic()
+        self._last_output_at = time.monotonic()
         room = max(0, self.program.output_bytes - self._read_bytes)
         self._read_bytes += len(data)
         if room:
@@ -360,7 +351,7 @@ class _Run:
             written = os.write(stdin.fileno(), self._unwritten[:_CHUNK_BYTES])
         except BlockingIOError:
             return
-        except OSError:  # it does not read its input
+        except OSError:  # it closed its input
             written = len(self._unwritten)
         self._unwritten = self._unwritten[written:]
         if not self._unwritten:
@@ -369,7 +360,6 @@ class _Run:
                 _close(stdin)
 
     def _feed(self) -> None:
-        """Write what the feed has received since."""
         stdin, feed = self._child.stdin, self.program.feed
         if stdin is None or feed is None or not (more := feed.take()):
             return
@@ -378,13 +368,13 @@ class _Run:
             self._selector.register(stdin, selectors.EVENT_WRITE, write)
         self._unwritten = memoryview(bytes(self._unwritten) + more)
 
-    def _woken(self) -> None:
+    def _on_wake(self) -> None:
         os.read(self._waker.reader, 1024)
         self._feed()
         if self._child.returncode is not None:
             self._exited = True
 
-    def _noticed_exit(self) -> None:
+    def _on_exit(self) -> None:
         self._exited = True
 
 
@@ -396,7 +386,7 @@ def _close(stdin: IO[bytes]) -> None:
 def start(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], mark: str, stdin: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a program in its own session, marked. Raises EngineError."""
+    """Start a program in its own session, with the mark in its environment. Raises EngineError."""
     try:
         return subprocess.Popen(
             list(argv),
@@ -411,14 +401,14 @@ def start(
     except (OSError, ValueError) as error:
         if not shortage_of(error) and not cwd.is_dir():
             raise EngineError(f"expected a folder to work in, got none at {cwd}; make it") from None
-        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise EngineError(f"{argv[0]} cannot be started: {said}") from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise EngineError(f"{argv[0]} cannot be started: {reason}") from error
 
 
-def _below(pid: int) -> list[int]:
-    """The descendants of a process, parents first; empty without /proc."""
+def _descendants(pid: int) -> list[int]:
+    """Parents first; empty without /proc."""
     found = list[int]()
     with contextlib.suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
             found += map(int, (thread / "children").read_bytes().split())
-    return [*found, *(inner for child in found for inner in _below(child))]
+    return [*found, *(inner for child in found for inner in _descendants(child))]

@@ -1,4 +1,4 @@
-"""An engine that is a program with a login of its own: codex, opencode."""
+"""Base class of engines that are programs with their own login: codex, opencode."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _REMEMBER_S = 5.0
 
 
 class ProgramEngine:
-    """Knows whether the program is there, and whether its owner has logged in anew."""
+    """Checks whether the program is installed, and whether its login has changed."""
 
     def __init__(self) -> None:
         self._logged_out: object = None
-        """The login with which the program was logged out."""
+        """The login that the program rejected."""
         self.recheck()
 
     def check_program(self) -> str | None:
-        """Why the program cannot be used; the answer is remembered for some seconds."""
+        """Why the program is unavailable; cached for some seconds."""
         raise NotImplementedError
 
     def login_files(self) -> list[Path]:
@@ -42,7 +42,7 @@ class ProgramEngine:
         self._check = lambda: check(time.monotonic() // _REMEMBER_S)
 
     def is_mended(self, want: EngineWant) -> bool:
-        """Whether the program, or another login, is there; for the rest a run has to try."""
+        """Whether the program was installed or its login changed; other reasons need a run."""
         self.recheck()
         if want == "logged_out" and self._logged_out == self._login():
             return False
@@ -60,7 +60,7 @@ class ProgramEngine:
 
 
 def file_stamp(path: Path) -> tuple[int, int, int] | None:
-    """Changes when the file is replaced or written."""
+    """Inode, mtime and size of a file, to notice a change."""
     with contextlib.suppress(OSError):
         found = path.stat()
         return found.st_ino, found.st_mtime_ns, found.st_size

@@ -127,7 +127,7 @@ def check_seat(seat: str | None) -> None:
 
 def checked_name(name: str) -> str:
     """Raises BadInput."""
-    if not config.is_own_name(name):
+    if not config.is_valid_endpoint_name(name):
         message = "expected a free name of lower-case letters, digits, - and _, at most 32"
         raise BadInput(f"{message}, that begins with a letter; got {name[:40]!r}", field="name")
     return name

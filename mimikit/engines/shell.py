@@ -66,7 +66,7 @@ class ShellEngine:
             mark=process_marks.mark(request.state, request.run_id),
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
-            output_bytes=process.FLOOD * self._limits.output_bytes,
+            output_bytes=process.OUTPUT_FACTOR * self._limits.output_bytes,
             boxed=boxed is not None,
         )
         output = _Output(

@@ -1,1 +1,1 @@
-"""Huey on plain files, for any Huey program; nothing of mimikit's own work is known here."""
+"""A Huey storage on plain files, usable by any Huey program; knows nothing of mimikit."""

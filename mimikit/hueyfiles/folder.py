@@ -1,8 +1,8 @@
-"""The waiting files of one queue folder: found, ordered, handed out one by one.
+"""The index of one queue folder: reads waiting files, orders them, hands them out.
 
-The folder is the truth; the index in memory is kept up to date by watch events, by own writes and
-by full scans. It may lag: a name that is gone from the folder costs one failed rename. This module
-knows no Task: `inspect` says what a file means.
+The folder is the source of truth; the index in memory is updated by watch events, own writes and
+full scans. It may lag: a name that has left the folder costs one failed rename. `inspect` decodes a
+file, so this module knows no Task.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from mimikit.protocol.watch import CriticalThread
 _logger = logging.getLogger(__name__)
 
 _BATCH = 64
-"""Files read in one go; other threads get their turn between two batches."""
+"""Files read per batch; between two batches other threads run."""
 _PAUSE_S = 0.005
 _SCAN_SHARE = 50
-"""Full scans take at most one in so many parts of the time."""
+"""Full scans use at most one part in so many of the time."""
 _MAX_SLEEP_S = 1.0
-"""While a task waits for its time: the wall clock may jump meanwhile."""
+"""Maximum wait for a due time, as the wall clock may jump meanwhile."""
 
 
 class QueueEntry(NamedTuple):
     """The order and due time of a waiting file."""
 
     order: Any
-    """Smaller first; any values that can be compared."""
+    """Smallest first; any comparable values."""
     ready_at: float | None = None
-    """Seconds since 1970; None: at once."""
+    """Seconds since 1970; None: immediately."""
     fill: bytes | None = None
-    """The completed content for `running/`, where the file lacks fields."""
+    """The content for `running/`, if fields are missing in the file."""
 
 
 class WaitingFile(NamedTuple):
@@ -54,14 +54,14 @@ class WaitingFile(NamedTuple):
 Inspect: TypeAlias = Callable[[str, bytes, datetime], QueueEntry]
 """(name, data, seen_at) → the entry; raises BadRecord."""
 Glance: TypeAlias = Callable[[str, bytes], QueueEntry | None]
-"""(name, data) → the entry of a certainly well-formed file, fast; None: inspect it."""
+"""(name, data) → the entry of a file that is certainly valid, fast; None: inspect it."""
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-"""`seen_at` of a file that says itself when it was made."""
+"""`seen_at` of a file that contains its creation time."""
 
 
 class QueueIndex:
-    """The order of the waiting files, for 100,000 names. Not thread-safe. Times: since 1970."""
+    """A priority queue of file names, for 100,000 of them. Not thread-safe. Times: since 1970."""
 
     def __init__(self) -> None:
         self._entries: dict[str, QueueEntry] = {}
@@ -79,7 +79,7 @@ class QueueIndex:
         return self._seen.get(name, NEVER)
 
     def add(self, waiting: WaitingFile) -> None:
-        """Add a file, or move it to its new place."""
+        """Add a file, or update its order."""
         name, entry, seen_at = waiting
         known = self._entries.get(name)
         self._entries[name] = entry
@@ -93,13 +93,13 @@ class QueueIndex:
             heapq.heappush(self._due, (entry.ready_at, name))
 
     def discard(self, name: str, *, only: QueueEntry | None = None) -> None:
-        """Remove a name; with `only`, unless it has another entry by now."""
+        """Remove a name; with `only`, unless its entry has changed."""
         if only is None or self._entries.get(name) is only:
             self._entries.pop(name, None)
             self._seen.pop(name, None)
 
     def first(self, now: float) -> WaitingFile | None:
-        """The first that is due at `now`, left in the index."""
+        """The first file due at `now`; it stays in the index."""
         while self._due and self._due[0][0] <= now:
             ready_at, name = heapq.heappop(self._due)
             entry = self._entries.get(name)
@@ -117,7 +117,7 @@ class QueueIndex:
         return None
 
     def pop(self, now: float) -> WaitingFile | None:
-        """Remove and return the first that is due at `now`."""
+        """Remove and return the first file due at `now`."""
         waiting = self.first(now)
         if waiting is not None:
             heapq.heappop(self._ready)
@@ -148,22 +148,21 @@ class QueueIndex:
 
 
 class _Suspect(NamedTuple):
-    """A file that could not be used so far."""
+    """A file that cannot be used, perhaps because it is half written."""
 
     reason: str
     bad: bool
-    """Bad content; False: the disk could not read it, and it is not quarantined."""
+    """Bad content; False: the disk failed to read it, so it is not quarantined."""
     seen: FileStat | None
     since: float
-    """Monotonic seconds."""
 
 
 class QueueFolder:
-    """The waiting files of a folder in their order. Thread-safe.
+    """The waiting files of a folder, in order. Thread-safe.
 
-    by_name: the names give the order, so files need not be read.
-    settle_s: a bad file may be half written: it is quarantined once it was unchanged for so long,
-        by a thread of its own, so that good files never wait for bad ones.
+    by_name: names give the order, so files need not be read.
+    settle_s: a bad file may be half written: a janitor thread quarantines it once it was unchanged
+        for so long.
     """
 
     def __init__(
@@ -177,7 +176,6 @@ class QueueFolder:
         by_name: bool = False,
         settle_s: float = 2.0,
     ) -> None:
-        """Empty at first; `refresh(None)` builds the index."""
         self.path = path
         self._files = files
         self._clock = clock
@@ -190,11 +188,10 @@ class QueueFolder:
         self.wakes = 0
         self._idle = 0
         self.paused = False
-        """While set nothing is handed out; call `wake` after a change."""
+        """While set, nothing is handed out; call `wake` after a change."""
         self._expected: set[str] = set()
         self._suspects: dict[str, _Suspect] = {}
         self._reported: dict[str, None] = {}
-        """Reported names that were not read yet."""
         self._needs_scan = False
         self._intake = CriticalThread(f"intake {path}")
         self.closed = threading.Event()
@@ -210,14 +207,14 @@ class QueueFolder:
     # ---- handing out --------------------------------------------------------------------
 
     def take(self) -> WaitingFile | None:
-        """Remove the first that is due from the index, for the calling thread to claim."""
+        """Remove the first due file from the index, for the calling thread to claim."""
         with self._changed:
             if self.paused or self.closed.is_set():
                 return None
             return self._index.pop(self._now())
 
     def wait(self, timeout_s: float, wakes: int) -> None:
-        """Sleep until a file is due, `timeout_s` is over, or `self.wakes` differs from `wakes`."""
+        """Wait until a file is due, `timeout_s` is over, or `self.wakes` differs from `wakes`."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             self._start_threads()
@@ -239,7 +236,6 @@ class QueueFolder:
             return self._index.first(self._now()) is not None
 
     def wake(self) -> None:
-        """End every `wait` in progress."""
         with self._changed:
             self.wakes += 1
             self._changed.notify_all()
@@ -251,10 +247,10 @@ class QueueFolder:
     # ---- finding ------------------------------------------------------------------------
 
     def on_change(self, names: list[str] | None) -> None:
-        """The FolderWatch listener: read these names, or (None) scan the folder.
+        """FolderWatch listener: read these names, or (None) scan the folder.
 
-        A few are read here; many, or all, in batches by another thread, so that the watch's thread
-        is never blocked by 50,000 files.
+        Large changes are read in batches by the intake thread, so that the watch thread is not
+        blocked.
         """
         with self._changed:
             is_small = names is not None and len(names) <= _BATCH
@@ -266,16 +262,16 @@ class QueueFolder:
             self.refresh(names)
 
     def _start_threads(self) -> None:
-        """Start the threads that have work. The caller holds the lock."""
+        """Start the threads that are needed. The caller holds the lock."""
         if self.closed.is_set():
             return
         if self._reported or self._needs_scan:
-            self._intake.begin(self._take_in)
+            self._intake.begin(self._read_reported)
         if self._suspects:
-            self._janitor.begin(self._clean)
+            self._janitor.begin(self._recheck_suspects)
 
-    def _take_in(self) -> None:
-        """The thread that reads reported names, until none is left."""
+    def _read_reported(self) -> None:
+        """The intake thread: reads reported names until none is left."""
         rest_until = 0.0
         while not self.closed.is_set():
             with self._changed:
@@ -299,7 +295,7 @@ class QueueFolder:
             self.closed.wait(_PAUSE_S if names else 20 * _PAUSE_S)
 
     def refresh(self, names: list[str] | None, *, pause_s: float = 0.0) -> None:
-        """Read these names, or (None) scan the folder; `pause_s`: after each batch."""
+        """Read these names, or (None) scan the folder; `pause_s`: pause after each batch."""
         if names is not None:
             files = [name for name in names if name.endswith(".json") and not name.startswith(".")]
             own = self._expected.intersection(files)  # indexed by `add`
@@ -317,22 +313,21 @@ class QueueFolder:
                 return
         present = set(listed)
         with self._changed:
-            # Events of own writes that have not come by now are lost.
+            # Events of own writes that were not reported by now are lost.
             self._expected -= expected
             for name, entry in before.items():
                 if name not in present:
                     self._index.discard(name, only=entry)
 
     def expect(self, name: str) -> None:
-        """Announce an own write: the watch's event for this name is ignored."""
+        """Announce an own write: the watch event for this name is ignored."""
         self._expected.add(name)
 
     def add(self, name: str, entry: QueueEntry) -> None:
-        """Index an own write."""
         self._put([WaitingFile(name, entry, NEVER)])
 
     def suspect(self, name: str, error: BadRecord | StorageError) -> None:
-        """A file cannot be used, perhaps because it is half written: check it again later."""
+        """Recheck a file later that cannot be used: it may be half written."""
         bad = isinstance(error, BadRecord | UnsafeFile)
         try:
             seen = self._files.stat(f"{self.path}/{name}")
@@ -344,7 +339,7 @@ class QueueFolder:
             self._start_threads()
 
     def _read(self, name: str, *, glance: bool = False) -> WaitingFile | None:
-        """Read and inspect a file; None when it is gone or a suspect now."""
+        """Read and inspect a file; None when there is none or it became a suspect."""
         if self._by_name and name not in self._suspects:
             return WaitingFile(name, QueueEntry(name), NEVER)
         try:
@@ -369,7 +364,7 @@ class QueueFolder:
             return None
 
     def _put(self, found: Iterable[WaitingFile | None]) -> None:
-        """Index these at once: none is handed out before the last was read."""
+        """Index these files; none is handed out before the last was read."""
         ready = [waiting for waiting in found if waiting is not None]
         with self._changed:
             for waiting in ready:
@@ -383,23 +378,23 @@ class QueueFolder:
 
     # ---- bad files ----------------------------------------------------------------------
 
-    def _clean(self) -> None:
-        """The thread that settles suspects, until none is left."""
+    def _recheck_suspects(self) -> None:
+        """The janitor thread: rechecks suspects until none is left."""
         while True:
             with self._changed:
                 if not self._suspects or self.closed.is_set():
                     self._janitor.thread = None
                     return
                 suspects = list(self._suspects.items())
-            look_at = min(suspect.since for _, suspect in suspects) + self._settle_s
-            if self.closed.wait(max(0.0, min(look_at - time.monotonic(), self._settle_s))):
+            recheck_at = min(suspect.since for _, suspect in suspects) + self._settle_s
+            if self.closed.wait(max(0.0, min(recheck_at - time.monotonic(), self._settle_s))):
                 continue
             for name, suspect in suspects:
                 if time.monotonic() >= suspect.since + self._settle_s:
-                    self._settle(name, suspect)
+                    self._recheck(name, suspect)
 
-    def _settle(self, name: str, suspect: _Suspect) -> None:
-        """Check a suspect again: it is valid now, changed, gone, or to be quarantined."""
+    def _recheck(self, name: str, suspect: _Suspect) -> None:
+        """Recheck a suspect: it is valid, changed or gone, or it is quarantined."""
         path = f"{self.path}/{name}"
         try:
             found = self._files.stat(path)

@@ -1,11 +1,11 @@
-"""Claims and their owners, and the recovery of orphaned claims.
+"""Claims of messages by processes, and the requeue of orphaned claims.
 
-A claim is a rename from `queue/` to `running/`, so one of several claimers wins. The message is
-read from `running/`: an editor may have replaced the file just before.
+A claim is a rename from `queue/` to `running/`, so only one claimer wins. The message is read from
+`running/`, as an editor may have replaced the file just before.
 
-Each process that claims is an owner with a token of its own and a lock file, which the kernel frees
-when the process dies. A claim's name begins with its owner's token. So no timeout is needed: the
-claims of a living owner are never touched, however long it takes.
+Each process that claims is an owner with its own token and lock file, which the kernel releases
+when the process dies. A claim's name begins with its owner's token. So there is no timeout: claims
+of a living owner are never touched.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 _MARK = "~"
 _GUARD = "guard"
 _LOCK_WAIT_S = 10
-_PUT_BACK_EVERY_S = 5.0
+_REQUEUE_EVERY_S = 5.0
 _PRUNE_AFTER_S = 0.2
 _PRUNE_LIMIT = 50_000
 _PRUNE_AT_ONCE = 5_000
@@ -42,8 +42,8 @@ def claim_name(owner: str, name: str) -> str:
 class Owner:
     """This process as an owner of claims, until `close`.
 
-    The lock files of all owners are created and checked under one guard lock, so that a new owner
-    is never taken for a dead one before it holds its lock.
+    Lock files are created and checked under one guard lock, so that a new owner is never mistaken
+    for a dead one before it holds its lock.
     """
 
     def __init__(self, files: Files, folder: str) -> None:
@@ -59,15 +59,15 @@ class Owner:
         self._lock = lock
 
     def close(self) -> None:
-        """Release the lock: what is still claimed is orphaned from now on."""
+        """Release the lock: remaining claims are orphaned."""
         self._lock.release()
 
     def add_route(self, claimed: str, source: str) -> None:
-        """Orphans in the folder `claimed` go back to `source`."""
+        """Orphans in the folder `claimed` are moved back to `source`."""
         self._routes[claimed] = source
 
-    def put_back(self) -> int:
-        """Move orphaned claims back to where they came from; returns how many.
+    def requeue_orphans(self) -> int:
+        """Move orphaned claims back to their queues; returns how many.
 
         Crash: the next call moves the rest.
         """
@@ -101,21 +101,20 @@ class Owner:
 
 
 class Claims:
-    """How a queue's files are claimed."""
+    """Interface: how a queue's files are claimed."""
 
     def claim(self, waiting: WaitingFile) -> bytes | None:
-        """Claim a file and return its bytes; None when it is gone or not due.
+        """Claim a file and return its content; None when it is gone or not due.
 
         Raises:
-            StorageError: the file is where it was.
+            StorageError: it stays unclaimed.
         """
         raise NotImplementedError
 
-    def acknowledge_current(self) -> None:
-        """Acknowledge the calling thread's claim, if there is one."""
+    def acknowledge_current(self) -> None: ...
 
     def idle(self) -> None:
-        """Called when nothing is ready: time for housekeeping."""
+        """Called when nothing is ready, for housekeeping."""
 
     def close(self) -> None: ...
 
@@ -139,15 +138,15 @@ class _Hold:
 
 
 class OwnedClaims(Claims):
-    """Claims with their owner in the name, acknowledged by the thread that made them.
+    """Claims that are acknowledged by the thread that made them.
 
-    Huey has no acknowledgement, so a message is done when `acknowledge_current` is called after it
-    was executed, when its thread asks for the next one, or when the thread ends. Neither claims nor
-    acknowledgements are synced: after a power cut every owner is dead, so a lost claim is put back
-    anyway, and a lost acknowledgement repeats a message but loses none.
+    Huey has no acknowledgement, so a message is acknowledged by `acknowledge_current` after it was
+    executed, when its thread asks for the next one, or when the thread ends. Nothing is fsynced:
+    after a power cut every owner is dead, so a lost claim is requeued anyway, and a lost
+    acknowledgement repeats a message but loses none.
 
-    An acknowledged file is moved to `done/` and removed while idle: removing a file that has
-    reached the disk may take a millisecond, renaming it takes microseconds.
+    An acknowledged file is moved to `done/` and removed while idle: a rename takes microseconds,
+    the removal of a file on the disk may take a millisecond.
     """
 
     def __init__(
@@ -159,7 +158,7 @@ class OwnedClaims(Claims):
         self._done = done
         self._owner = owner
         owner.add_route(running, folder.path)
-        self._put_back_at = time.monotonic()
+        self._requeued_at = time.monotonic()
         self._local = threading.local()
         self._unpruned = 1  # a previous process may have left some
         self._prune = threading.Event()
@@ -168,7 +167,7 @@ class OwnedClaims(Claims):
     def claim(self, waiting: WaitingFile) -> bytes | None:
         """Rename, then read.
 
-        Crash: before the rename it waits; after it the claim is an orphan and is put back.
+        Crash: before the rename it stays queued; after it the claim is an orphan and is requeued.
         """
         name = waiting.name
         claimed = claim_name(self._owner.token, name)
@@ -214,38 +213,36 @@ class OwnedClaims(Claims):
         return claimed and _original_name(claimed)
 
     def detach_current(self) -> str | None:
-        """Detach the claim from the calling thread: it stays in `running/` until a restart."""
+        """Detach the calling thread's claim: it stays in `running/` until a restart."""
         hold = self._hold()
         claimed, hold.name = hold.name, None
         return claimed
 
     def requeue_current(self) -> None:
-        """Put the calling thread's claim back into the queue."""
         if claimed := self.detach_current():
             name = _original_name(claimed)
             self._files.move(f"{self._running}/{claimed}", f"{self._folder.path}/{name}")
             self._folder.refresh([name])
 
     def quarantine_current(self, reason: str) -> None:
-        """Quarantine the calling thread's claim."""
         if claimed := self.detach_current():
             self._files.quarantine(f"{self._running}/{claimed}", reason)
 
     def idle(self) -> None:
-        """Prune acknowledged files; put orphans back now and then."""
+        """Remove acknowledged files, and requeue orphans every few seconds."""
         if self._unpruned:
             self._start_pruning()
-        if time.monotonic() - self._put_back_at > _PUT_BACK_EVERY_S:
-            self._put_back_at = time.monotonic()
+        if time.monotonic() - self._requeued_at > _REQUEUE_EVERY_S:
+            self._requeued_at = time.monotonic()
             with contextlib.suppress(StorageError):  # tried again next time
-                self._owner.put_back()
+                self._owner.requeue_orphans()
 
     def prune(self) -> None:
-        """Remove acknowledged files: all of them while idle, some when there are too many."""
+        """Remove acknowledged files until work is ready; beyond a limit, some even then."""
         names = self._files.names(self._done)
-        must = len(names) - _PRUNE_LIMIT + _PRUNE_AT_ONCE if len(names) > _PRUNE_LIMIT else 0
+        surplus = len(names) - _PRUNE_LIMIT + _PRUNE_AT_ONCE if len(names) > _PRUNE_LIMIT else 0
         for number, name in enumerate(names):
-            if self._folder.closed.is_set() or (number >= must and self._folder.has_ready()):
+            if self._folder.closed.is_set() or (number >= surplus and self._folder.has_ready()):
                 self._unpruned = len(names) - number
                 return  # work goes first
             with contextlib.suppress(OSError):
@@ -282,11 +279,13 @@ class OwnedClaims(Claims):
 
 @contextlib.contextmanager
 def locked(files: Files, path: str) -> Generator[None]:
-    """Hold a lock that others hold only briefly; StorageError when it is not free in time."""
+    """Hold a lock that is always brief; StorageError when it is not free in time."""
     deadline = time.monotonic() + _LOCK_WAIT_S
     while (lock := files.lock(path)) is None:
         if time.monotonic() > deadline:
-            raise StorageError(f"{path}: expected it free within {_LOCK_WAIT_S} s; who holds it?")
+            raise StorageError(
+                f"{path}: expected a free lock within {_LOCK_WAIT_S} s; another process holds it"
+            )
         time.sleep(0.001)
     try:
         yield

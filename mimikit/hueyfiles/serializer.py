@@ -1,7 +1,7 @@
-"""Huey's messages and values as readable JSON, never pickle: a pickle can run code.
+"""Serializes Huey's messages and values as JSON, never pickle: a pickle can run code.
 
 A value that JSON lacks is an object with one key that begins with `$`; of an exception only type
-name and text are kept.
+name and text are stored.
 """
 
 # Huey has no types.
@@ -36,7 +36,7 @@ _MESSAGE_ID = re.compile(rb'\{"huey":\{"\$message":\{"id":"([^"\\]+)"')
 
 
 class RecordedError(Exception):
-    """An exception read back from a file: its type's name and its text."""
+    """A deserialized exception: its type's name and its text."""
 
     def __init__(self, type_name: str, text: str) -> None:
         super().__init__(text)
@@ -48,28 +48,28 @@ class RecordedError(Exception):
 
 
 class JsonSerializer(Serializer):
-    """Huey's data as `{"huey": …}` and back.
+    """Serializes to `{"huey": …}`.
 
     Supported: None, bool, int, float, str, bytes, list, tuple, dict, set, frozenset, datetime,
-    date, time, timedelta, Decimal, UUID, and Huey's own. Anything else is a TypeError on writing.
+    date, time, timedelta, Decimal, UUID, and Huey's own types. Anything else is a TypeError.
     """
 
     def _serialize(self, data: object) -> bytes:
-        value = {"huey": _plain(data)}
+        value = {"huey": _to_json(data)}
         try:
-            return _COMPACT.encode(value).encode()
+            return _ENCODER.encode(value).encode()
         except UnicodeEncodeError:  # a lone surrogate can only be written as an escape
             return json.dumps(value, separators=(",", ":")).encode()
 
     def _deserialize(self, data: bytes) -> Any:
         try:
-            return _REVIVER.decode(data.decode())["huey"]
+            return _DECODER.decode(data.decode())["huey"]
         except (ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise BadRecord(f'expected {{"huey": …}}, got {bytes(data[:60])!r}: {error}') from None
 
 
 def wrap(data: bytes) -> bytes:
-    """Any bytes as JSON: JsonSerializer's as they are, others in base64; BadInput if too many."""
+    """Any bytes as JSON: JsonSerializer's unchanged, others in base64; BadInput if too many."""
     _check_size(data)
     if data.startswith(_OURS) and data.endswith(b"}"):
         return data
@@ -115,7 +115,7 @@ def extract(value: Json) -> bytes:
 
 
 def identity(data: bytes) -> bytes:
-    """The message's id, else the bytes: unchanged when a message is read and written again."""
+    """The message's id, else the bytes: stable when a message is serialized again."""
     found = _MESSAGE_ID.match(data)
     return found.group(1) if found else bytes(data)
 
@@ -130,20 +130,20 @@ def _check_size(data: Any) -> None:
         )
 
 
-def _plain(value: Any) -> Json:
+def _to_json(value: Any) -> Json:
     kind = type(value)
     if kind is str or kind is int or kind is bool or value is None:
         return value
     if kind is float:
         return value if isfinite(value) else {"$float": repr(value)}
     if kind is list:
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     if kind is dict:
         if all(type(key) is str and not key.startswith("$") for key in value):
-            return {key: _plain(item) for key, item in value.items()}
-        return {"$dict": [[_plain(key), _plain(item)] for key, item in value.items()]}
+            return {key: _to_json(item) for key, item in value.items()}
+        return {"$dict": [[_to_json(key), _to_json(item)] for key, item in value.items()]}
     if isinstance(value, BaseException):
-        return {"$exception": _plain_exception(value)}
+        return {"$exception": _exception_json(value)}
     for known, name, write, _ in _KINDS:
         if kind is known:
             return {name: write(value)}
@@ -153,21 +153,21 @@ def _plain(value: Any) -> Json:
     )
 
 
-def _plain_message(message: Any) -> Json:
+def _message_json(message: Any) -> Json:
     # The id comes first: `identity` looks for it there.
     fields = message._asdict().items()
-    return {name: _plain(item) for name, item in fields if item is not None}
+    return {name: _to_json(item) for name, item in fields if item is not None}
 
 
 def _items(value: Any) -> Json:
-    return [_plain(item) for item in value]
+    return [_to_json(item) for item in value]
 
 
 def _from_base64(text: str | bytes) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _plain_exception(error: BaseException) -> Json:
+def _exception_json(error: BaseException) -> Json:
     try:
         text = str(error)
     except Exception as broken:  # noqa: BLE001 - a foreign __str__ may raise anything
@@ -182,7 +182,7 @@ def _span(value: timedelta) -> Json:
 
 _KINDS: tuple[tuple[type, str, Callable[[Any], Json], Callable[[Any], Any]], ...] = (
     (tuple, "$tuple", _items, tuple),
-    (Message, "$message", _plain_message, lambda value: Message(**value)),
+    (Message, "$message", _message_json, lambda value: Message(**value)),
     (bytes, "$bytes", lambda value: base64.b64encode(value).decode(), _from_base64),
     (datetime, "$datetime", datetime.isoformat, datetime.fromisoformat),
     (timedelta, "$timedelta", _span, lambda value: timedelta(*value)),
@@ -192,7 +192,7 @@ _KINDS: tuple[tuple[type, str, Callable[[Any], Json], Callable[[Any], Any]], ...
     (time, "$time", time.isoformat, time.fromisoformat),
     (Decimal, "$decimal", str, Decimal),
     (UUID, "$uuid", str, UUID),
-    (Error, "$error", lambda value: _plain(value.metadata), Error),
+    (Error, "$error", lambda value: _to_json(value.metadata), Error),
     (type(SKIPPED), "$skipped", lambda _: True, lambda _: SKIPPED),
 )
 """Type, key in a file, writer, reader."""
@@ -204,8 +204,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _revive(value: dict[str, Any]) -> Any:
-    """Called by the decoder for each object, the innermost first."""
+def _from_json(value: dict[str, Any]) -> Any:
+    """Decoder hook, called for each object, the innermost first."""
     if len(value) == 1:
         (name,) = value
         if name[:1] == "$":
@@ -214,5 +214,5 @@ def _revive(value: dict[str, Any]) -> Any:
 
 
 # json.dumps and json.loads would make new ones for every message.
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_REVIVER = json.JSONDecoder(object_hook=_revive)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_DECODER = json.JSONDecoder(object_hook=_from_json)

@@ -1,13 +1,13 @@
-"""Huey's storage on plain files: a message is a file, a claim is a rename, nothing is pickled.
+"""Huey storage on plain files: a message is a file, a claim is a rename, nothing is pickled.
 
 Layout, below the storage's own folder:
 
-    queue/      {priority}-{time}-{maker}.json: sorted by name they are sorted by order
+    queue/      {priority}-{time}-{maker}.json: sorted by name they are in order
     running/    {owner}~{name}: claimed by a living process
     done/       acknowledged; removed while idle
     schedule/   {time}-…json; due/ {owner}~{name}: read, not yet enqueued
     values/  counters/      by hash of their keys
-    owners/     one lock file a process
+    owners/     one lock file per process
     corrupt/    quarantined files, each with its reason
 """
 
@@ -42,16 +42,16 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.watch import FolderWatch
 
 _POLL_S = 0.05
-"""How often an idle storage without a watch scans its folder."""
+"""Scan interval of an idle storage without a watch."""
 _RESCAN_S = 1.0
-"""How often a busy one does, as others may enqueue with a higher priority."""
+"""Scan interval of a busy one, as others may enqueue with a higher priority."""
 _RESCAN_SHARE = 50
-"""Rescans take at most one in so many parts of the time."""
+"""Rescans use at most one part in so many of the time."""
 
 
 @dataclass(eq=False)
 class _Session:
-    """What a storage needs in a process that claims."""
+    """The resources of a storage in one process that claims."""
 
     owner: Owner
     folder: QueueFolder
@@ -78,14 +78,14 @@ class _Session:
 
 
 class ClaimStorage(FolderStorage):
-    """All of Huey's storage contract on files; messages are claimed by rename.
+    """Huey's storage contract on files; messages are claimed by rename.
 
     Order: highest priority first, then first in, first out.
     Crash: kill -9 at any moment loses no message. One that was executed and not yet acknowledged
     (microseconds) runs again.
 
-    A subclass with other messages overrides `enqueue` and `enqueued_items`, and `new_folder` and
-    `new_claims` for their order and how they are claimed.
+    A subclass with other messages overrides `enqueue`, `enqueued_items`, `new_folder` and
+    `new_claims`.
     """
 
     priority = True
@@ -106,11 +106,11 @@ class ClaimStorage(FolderStorage):
         running: str | None = None,
         settle_s: float = 2.0,
     ) -> None:
-        """Give a `path`, or `files` and a `base` folder in them.
+        """Requires a `path`, or `files` and a `base` folder in them.
 
         durable: fsync messages, so that they survive power loss. Only with `path`.
         blocking: `dequeue` waits up to `read_timeout` seconds; else Huey's worker polls.
-        watch: reports new files. Without one a blocking storage with a `path` makes its own, and
+        watch: reports new files. Without one a blocking storage with a `path` creates its own, and
             any other polls.
         queue, running: existing folders of a subclass.
         settle_s: a bad file is quarantined once it was unchanged for so long.
@@ -157,8 +157,7 @@ class ClaimStorage(FolderStorage):
     def dequeue(self) -> bytes | None:
         """Claim the next message; the thread's previous claim is acknowledged.
 
-        A bad file is quarantined, not raised. Where the disk fails, the message stays where it is
-        and is tried again later.
+        A bad file is quarantined, not raised. If the disk fails, the message stays queued.
         """
         if self._stopped:
             if self._session is not None:
@@ -201,16 +200,16 @@ class ClaimStorage(FolderStorage):
 
     @property
     def depth(self) -> int:
-        """How many messages wait, by the index; 0 before the first `dequeue`."""
+        """Number of waiting messages in the index; 0 before the first `dequeue`."""
         return len(self._session.folder) if self._session is not None else 0
 
     def upcoming(self, most: int) -> list[str]:
-        """The names of the next messages, by the index."""
+        """The names of the next messages in the index."""
         return self._session.folder.upcoming(most) if self._session is not None else []
 
     @property
     def paused(self) -> bool:
-        """While set nothing is claimed; a change ends every waiting `dequeue`."""
+        """While set, nothing is claimed; a change ends every waiting `dequeue`."""
         return self._paused
 
     @paused.setter
@@ -221,7 +220,6 @@ class ClaimStorage(FolderStorage):
             self._session.folder.wake()
 
     def wake(self) -> None:
-        """End every waiting `dequeue`: it returns None."""
         if self._session is not None:
             self._session.folder.wake()
 
@@ -241,12 +239,12 @@ class ClaimStorage(FolderStorage):
     def owner_token(self) -> str:
         return self._open().owner.token
 
-    def put_back(self) -> int:
-        """Put the claims of dead processes back; returns how many."""
-        return self._open().owner.put_back()
+    def requeue_orphans(self) -> int:
+        """Requeue the claims of dead processes; returns how many."""
+        return self._open().owner.requeue_orphans()
 
     def owned(self) -> OwnedClaims | None:
-        """The claims; None before the first one, and for a subclass with others."""
+        """The claims; None before the first one, and for a subclass with its own."""
         claims = self._session.claims if self._session is not None else None
         return claims if isinstance(claims, OwnedClaims) else None
 
@@ -290,7 +288,7 @@ class ClaimStorage(FolderStorage):
         return True
 
     def _open(self) -> _Session:
-        """The session of this process; the first call makes it."""
+        """The session of this process, opened on the first call."""
         session = self._session
         if session is not None and session.pid == os.getpid():
             return session
@@ -301,13 +299,13 @@ class ClaimStorage(FolderStorage):
         with self._opening:
             if self._session is not None:
                 return self._session
-            # An owner first, then the orphans, then the watch, then a look at everything.
+            # In this order: owner, orphans, watch, full scan.
             owner = Owner(self._files, self._owners)
             owner.add_route(self._due, self._scheduled)
             folder = self.new_folder()
             folder.paused = self._paused
             claims = self.new_claims(folder, owner)
-            owner.put_back()
+            owner.requeue_orphans()
             self.sweep_taken()
             watch, owns_watch = self._watch, False
             if watch is None and self._root is not None and self.blocking:
@@ -321,7 +319,7 @@ class ClaimStorage(FolderStorage):
             weakref.finalize(self, session.close).atexit = False
             weakref.finalize(self, claims.acknowledge_current)
             self._session = session
-            # Again, now that it is visible: a pause may have ended meanwhile.
+            # Again, now that the session is visible: a pause may have ended meanwhile.
             folder.paused = self._paused
             folder.wake()
             return session
@@ -331,7 +329,7 @@ class ClaimHuey(Huey):
     """Huey on files, for any program: `huey = ClaimHuey("my-app", path="queue")`.
 
     Crash: a message is acknowledged after it was executed and its result, retry and next pipeline
-    task were written. Killed before that, it runs again at the next start.
+    task were written. If the process is killed before, it runs again at the next start.
     """
 
     storage_class = ClaimStorage
@@ -372,10 +370,10 @@ class ClaimHuey(Huey):
         return value
 
     def _interrupted(self, _signal: str, task: HueyTask) -> None:
-        """Return the message of a task interrupted in this thread to the queue.
+        """Requeue a task interrupted in this thread.
 
-        Huey also sends this for tasks of other threads: those keep their claims, and the next start
-        finds them orphaned.
+        Huey also sends this signal for tasks of other threads: those keep their claims, which the
+        next start finds orphaned.
         """
         claims = self._claims()
         claim = getattr(task, "claim", None)

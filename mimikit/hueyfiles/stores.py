@@ -1,4 +1,4 @@
-"""Huey's storage beside its queue: values by key, counters, the schedule; a small file each."""
+"""Huey's values by key, counters and schedule; a small file each."""
 
 # Huey has no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
@@ -34,8 +34,8 @@ from mimikit.protocol.records import MAX_RECORD_BYTES
 _TAKEN = ".taken"
 _TAKEN_AGE_S = 60.0
 _CHECK_EVERY_S = 5.0
-# Two changes within one tick of the file system's clock share one mtime: what was seen of a folder
-# is remembered only when its last change is older than this.
+# Two changes within one tick of the file system's clock share one mtime: a folder's state is cached
+# only when its last change is older than this.
 _TRUSTED_AFTER_S = 0.1
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - Huey's times carry no zone; only their order matters
@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 
 class _Reader(threading.local):
-    """What this thread took from the schedule and has not enqueued: files and bytes by identity."""
+    """Messages this thread took from the schedule and has not enqueued: files and bytes by id."""
 
     def __init__(self) -> None:
         self.due: dict[bytes, list[tuple[str, bytes]]] = {}
@@ -55,14 +55,13 @@ class _Reader(threading.local):
 class FolderStorage(BaseStorage):
     """Huey's storage except for the queue.
 
-    Values (results, revocations, locks) are named by hashes of their keys, which may be any text or
-    bytes: a text and its UTF-8 bytes are the same key. Reads and writes take no lock: Huey asks for
-    two keys before every task.
+    Values (results, revocations, locks) are named by hashes of their keys; a text and its UTF-8
+    bytes are the same key. Reads and writes take no lock: Huey asks for two keys before every task.
 
-    Huey reads the due messages from the schedule and enqueues them one by one; killed in between,
-    it would lose them. So reading moves them to `due/`, under the reader's name. Enqueueing moves
-    the same file into the queue (one rename); when the thread reads the schedule again, it is done
-    with the previous ones; those of a dead reader are put back at the next start.
+    Huey reads due messages from the schedule and enqueues them one by one; if it were killed in
+    between, they would be lost. So reading moves them to `due/`, under the reader's name, and
+    enqueueing moves the same file into the queue. When the thread reads the schedule again, it is
+    done with the previous ones; those of a dead reader are moved back at the next start.
     """
 
     def __init__(self, name: str, files: Files, prefix: str, clock: Clock) -> None:
@@ -78,7 +77,6 @@ class FolderStorage(BaseStorage):
         self._check_values_at = 0.0
 
     def owner_token(self) -> str:
-        """The token under which due messages are taken."""
         raise NotImplementedError
 
     # ---- values and counters --------------------------------------------------------------
@@ -131,7 +129,7 @@ class FolderStorage(BaseStorage):
         self._empty(self._value_folder, suffix="")
 
     def sweep_taken(self) -> None:
-        """Remove values whose taker died."""
+        """Remove values that a dead process took."""
         now = self._clock.now()
         for name in self._files.names(self._value_folder, suffix=_TAKEN):
             found = self._files.stat(f"{self._value_folder}/{name}")
@@ -152,7 +150,7 @@ class FolderStorage(BaseStorage):
         self._empty(self._counter_folder)
 
     def _has_no_values(self) -> bool:
-        """Whether the folder is certainly empty: it was, and its mtime has not changed since.
+        """Whether there are certainly no values: the folder was empty, and its mtime is unchanged.
 
         Huey asks for three keys around every task: this saves a third of a task's time.
         """
@@ -168,7 +166,7 @@ class FolderStorage(BaseStorage):
         return empty
 
     def _is_settled(self, mtime_ns: int) -> bool:
-        """Whether no further change of a folder can have this mtime."""
+        """Whether no further change of a folder can get this mtime."""
         age_s = self._clock.now().timestamp() - mtime_ns / 1e9
         return mtime_ns != 0 and age_s > _TRUSTED_AFTER_S
 
@@ -190,7 +188,7 @@ class FolderStorage(BaseStorage):
         self._files.write(f"{self._scheduled}/{name}", wrap(data))
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Take the messages due at `ts`; those that this thread took before are dropped."""
+        """Take the messages due at `ts`; those this thread took before are dropped."""
         owner = self.owner_token()
         for path, _ in chain.from_iterable(self._reader.due.values()):
             self._files.remove(path)
@@ -211,8 +209,8 @@ class FolderStorage(BaseStorage):
     def enqueue_due(self, data: bytes, target: str) -> bool:
         """Enqueue a message that this thread took from the schedule; False when it took none.
 
-        Where Huey has changed the message (a new expiry), the queue's file is written and the due
-        file removed last: a crash in between repeats it.
+        If Huey changed the message (a new expiry), the queue's file is written and the due file
+        removed last: a crash in between repeats it.
         """
         same = self._reader.due.get(identity(data)) if self._reader.due else None
         if not same:
@@ -234,7 +232,7 @@ class FolderStorage(BaseStorage):
         self._empty(self._scheduled)
 
     def _schedule_names(self) -> list[str]:
-        """The files, soonest first; cached until the folder's mtime changes."""
+        """The file names, soonest first; cached until the folder's mtime changes."""
         found = self._files.stat(self._scheduled)
         mtime_ns = found.mtime_ns if found else 0
         if self._schedule_seen is not None and self._schedule_seen[0] == mtime_ns:
@@ -246,7 +244,7 @@ class FolderStorage(BaseStorage):
     # ---- any folder -----------------------------------------------------------------------
 
     def _messages(self, folder: str, names: list[str]) -> list[bytes]:
-        """The messages in these files; bad files are skipped."""
+        """Read the messages in these files; bad files are skipped."""
         messages: list[bytes] = []
         for name in names:
             data = self._files.read(f"{folder}/{name}", most=MAX_RECORD_BYTES)
@@ -256,7 +254,7 @@ class FolderStorage(BaseStorage):
         return messages
 
     def _empty(self, folder: str, *, suffix: str = ".json") -> None:
-        """Remove the files of a folder, not the folder: it is watched."""
+        """Remove the files of a folder, not the folder, which is watched."""
         for name in self._files.names(folder, suffix=suffix):
             with contextlib.suppress(FileNotFoundError):
                 self._files.fs.unlink(f"{folder}/{name}")
@@ -306,7 +304,7 @@ def _time_key(at: datetime) -> str:
 
 
 class MessageNamer:
-    """Makes unique names that sort by time, also where the clock stands or goes back."""
+    """Creates unique names that sort by time, even if the clock stands still or goes back."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -316,7 +314,6 @@ class MessageNamer:
         self._last = 0
 
     def suffix(self) -> str:
-        """A unique microsecond, and a token of this process."""
         with self._guard:
             if self._pid != os.getpid():
                 self._pid, self._maker = os.getpid(), secrets.token_hex(4)
@@ -327,7 +324,7 @@ class MessageNamer:
 
 
 def falling(priority: float) -> str:
-    """Any number as text that sorts in descending order: the bits of a float, transformed."""
+    """Encode a number as text that sorts in descending order, by transforming the float's bits."""
     if math.isnan(priority):
         raise ValueError("priority: expected a number, got nan")
     (bits,) = struct.unpack(">Q", struct.pack(">d", 0.0 - priority))

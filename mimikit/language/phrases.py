@@ -1,7 +1,7 @@
-"""Messages of mimikit itself, in English and Chinese.
+"""The messages of mimikit, in English and Chinese, and descriptions of times.
 
-One catalogue by message id (`phrases.toml`), with the same ids and `{placeholders}` in both
-languages. Foreign content is put in a code fence or span that it cannot close. Pure.
+`phrases.toml` has each message by id in both languages, with `{placeholders}`. Foreign text is put
+in a code fence or span that it cannot close. Pure.
 """
 
 from __future__ import annotations
@@ -20,12 +20,9 @@ from mimikit.language.plain_text import plain
 Language = Literal["en", "zh"]
 
 Words: TypeAlias = dict[str, str]
-"""A text in each language: `{"en": …, "zh": …}`."""
 
-MAX_OUTPUT = 2000
-"""Characters of one result."""
-MAX_OUTPUTS = 12_000
-"""Characters of all results in one message."""
+# Characters of one result, and of all results in a message.
+MAX_OUTPUT, MAX_OUTPUTS = 2000, 12_000
 
 _CATALOGUE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 TABLE: dict[Language, dict[str, str]] = {
@@ -37,11 +34,10 @@ HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _KANA_OR_HANGUL = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 _WORD = re.compile(r"[A-Za-z]+")
 _SAMPLE = 4000
-"""Characters from which the language is detected."""
 
 
 def say(key: str, language: str, /, **values: object) -> str:
-    """A message in a language; in English for an unknown one."""
+    """Format a message; an unknown language means English."""
     # No control characters (text direction, escapes) in foreign values.
     own = {
         name: plain(value) if isinstance(value, str) else value for name, value in values.items()
@@ -50,7 +46,7 @@ def say(key: str, language: str, /, **values: object) -> str:
 
 
 def say_both(key: str, /, **values: str | float | Words | None) -> Words:
-    """A message in each language; a value may be `Words` too."""
+    """Format a message in each language; a value may be `Words` too."""
     words: Words = {}
     for language in TABLE:
         own = {n: v[language] if isinstance(v, dict) else v for n, v in values.items()}
@@ -59,7 +55,7 @@ def say_both(key: str, /, **values: str | float | Words | None) -> Words:
 
 
 def language(text: str, locale: str = "en") -> Language:
-    """The language to answer in, by the share of Chinese; in doubt the locale's."""
+    """Detect the language by the share of Chinese; when unclear, the locale's."""
     by_locale: Language = "zh" if locale.lower().startswith("zh") else "en"
     read = text[:_SAMPLE]
     han, words = len(HAN.findall(read)), len(_WORD.findall(read))
@@ -72,13 +68,12 @@ def language(text: str, locale: str = "en") -> Language:
 
 
 def fence(text: str, info: str = "text", *, least: int = 3) -> str:
-    """A code fence longer than any run of backticks in the text, and at least `least`."""
+    """A code fence of at least `least` backticks, and more than any run in the text."""
     ticks = "`" * max(least, _longest_ticks(text) + 1)
     return f"{ticks}{info}\n{text}\n{ticks}"
 
 
 def code(text: str) -> str:
-    """A code span, in one line."""
     line = " ".join(plain(text).split())
     ticks = "`" * (_longest_ticks(line) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
@@ -90,12 +85,11 @@ def _longest_ticks(text: str) -> int:
 
 
 def paragraphs(*parts: str) -> str:
-    """Joined by empty lines; empty parts left out."""
     return "\n\n".join(part for part in parts if part)
 
 
 def state(name: str, language: str) -> str:
-    """A task's or trigger's state in words; an unknown one as it is."""
+    """The name of a task's or trigger's state; an unknown one unchanged."""
     key = "state_" + name.replace(", ", "_")
     return say(key, language) if key in TABLE["en"] else name
 
@@ -105,7 +99,7 @@ def state(name: str, language: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResultNotice:
-    """An ended task, for the message that reports it."""
+    """A finished task, for the message that reports it."""
 
     title: str
     prompt: str
@@ -117,26 +111,26 @@ class ResultNotice:
     task_id: str
     trigger_id: str | None = None
     steps: tuple[str, ...] = ()
-    """Titles of the chain steps that will not run."""
+    """Titles of the chain steps that are skipped."""
     paused: int = 0
-    """Failures after which its trigger was paused; 0: it was not."""
+    """The number of failures after which its trigger was paused; 0: it was not."""
     reminder: ReminderNotice | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReminderNotice:
-    """What a reminder's message needs beside its text."""
+    """The facts for a reminder's message, beside its text."""
 
     zone: str | None = None
-    """Of its time; None: the workspace's."""
+    """The zone of its time; None: the workspace's."""
     planned_at: datetime | None = None
-    """Of a late one."""
+    """The planned time, if it is late."""
     missed: int = 0
-    """Later slots that have passed since."""
+    """Number of later slots that have passed since."""
 
 
 def reminder(text: str, notice: ReminderNotice, language: Language, zone: ZoneInfo) -> str:
-    """A reminder's message; of a late one with the planned time."""
+    """A reminder's message; a late one states its planned time."""
     space = "" if language == "zh" else " "
     if notice.planned_at is None:
         return f"{say('reminder', language)}{space}{text}"
@@ -146,7 +140,6 @@ def reminder(text: str, notice: ReminderNotice, language: Language, zone: ZoneIn
 
 
 def named_zone(name: str | None) -> ZoneInfo | None:
-    """None: no such zone."""
     try:
         return ZoneInfo(name) if name else None
     except (KeyError, ValueError, OSError):
@@ -190,7 +183,7 @@ def _result(result: ResultNotice, language: str, limit: int) -> str:
 
 
 def _consequences(result: ResultNotice, language: str) -> str:
-    """What a failed run means for its chain or trigger."""
+    """The consequences of a failed run for its chain or trigger."""
     parts: list[str] = []
     if result.steps:
         steps = ("、" if language == "zh" else ", ").join(map(code, result.steps))
@@ -226,7 +219,7 @@ _EVERY_MINUTES = re.compile(r"\*(?:/(?P<step>\d{1,2}))? \* \* \* \*")
 
 
 def interval_words(seconds: float, language: Language = "en") -> str:
-    """An interval: `every 10 seconds`, `每 10 秒`."""
+    """An interval in words: `every 10 seconds`, `每 10 秒`."""
     size, en, zh = next(unit for unit in UNITS if seconds % unit[0] == 0 or unit[0] == 1)
     count = f"{seconds / size:.3f}".rstrip("0").rstrip(".")
     key = "every_one" if count == "1" else "every_some"
@@ -234,7 +227,7 @@ def interval_words(seconds: float, language: Language = "en") -> str:
 
 
 def moment_words(at: datetime, zone: ZoneInfo, language: Language = "en") -> str:
-    """An instant in local time: `on Tuesday, 2026-12-01 at 09:00 (Asia/Shanghai)`."""
+    """An instant in words: `on Tuesday, 2026-12-01 at 09:00 (Asia/Shanghai)`."""
     local = local_time(at, zone)
     clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
     day, weekday = local.date(), _name("weekday_names", local.weekday(), language)
@@ -244,7 +237,7 @@ def moment_words(at: datetime, zone: ZoneInfo, language: Language = "en") -> str
 
 
 def local_time(at: datetime, zone: ZoneInfo) -> datetime:
-    """A time in a zone; as it is at the ends of the calendar."""
+    """Convert to a zone; unchanged at the ends of the calendar."""
     try:
         return at.astimezone(zone)
     except (OverflowError, ValueError):
@@ -252,7 +245,7 @@ def local_time(at: datetime, zone: ZoneInfo) -> datetime:
 
 
 def cron_words(expression: str, language: Language = "en", zone: str | None = None) -> str:
-    """A cron line in words if it is a common one, else as it is."""
+    """A cron line in words if it is a common one, else the line."""
     line = " ".join(expression.split())
     step, match = _EVERY_MINUTES.fullmatch(line), _COMMON_CRON.fullmatch(line)
     minutes = int(step["step"] or 1) if step else 0
@@ -290,7 +283,7 @@ def _common(
 
 
 def _name(key: str, number: int, language: Language) -> str:
-    """A name in a list of the catalogue; `number` from 0."""
+    """An item of a comma-separated message; `number` from 0."""
     return say(key, language).split(", ")[number]
 
 
@@ -308,7 +301,6 @@ def _nth(number: int) -> str:
 
 
 def _and(parts: list[str], language: Language) -> str:
-    """`a, b and c`."""
     *before, last = parts
     if not before:
         return last

@@ -1,4 +1,4 @@
-"""Makes text from programs, files and models safe to show; decodes and cuts streams."""
+"""Sanitizes text from programs, files and models for display; decodes and cuts streams."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n])", re.MULTILINE)
 
 
 def plain(text: str) -> str:
-    """The text without escapes, control and invisible characters; of an overwritten line the end.
+    """Remove escape sequences, control and invisible characters, and overwritten starts of lines.
 
     Joiners of Persian, Indic scripts and emoji stay, and variation selectors; emoji made of tags
     (the flag of Scotland) become simpler.
@@ -40,24 +40,24 @@ def plain(text: str) -> str:
 
 
 def visible(line: str) -> str:
-    """A line with invisible characters shown: `‹U+202E›`, `␍`."""
+    """Show invisible characters of a line: `‹U+202E›`, `␍`."""
     return _CONTROL.sub(lambda match: f"‹U+{ord(match.group()):04X}›", line.replace("\r", "␍"))
 
 
 def first_line(text: str, most: int = 80) -> str:
-    """The first line that is not blank, cut to a title's length."""
+    """The first line that is not blank, cut to `most` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def as_json(value: object, *, indent: int | None = None) -> str:
-    """JSON that is safe in a terminal: invisible characters are escaped."""
+    """JSON that is safe to print in a terminal: invisible characters are escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _CONTROL.sub(lambda match: json.dumps(match.group())[1:-1], text)
 
 
 def indented(text: str) -> str:
-    """A text with its further lines indented, so that it forges no entry of a list."""
+    """Indent all lines but the first, so that the text cannot forge a list entry."""
     return "  ".join([*text.splitlines(keepends=True)[:-1], *text.splitlines()[-1:]])
 
 
@@ -71,29 +71,26 @@ _UNFINISHED = re.compile(
 
 
 class PlainStream:
-    """Turns chunks of bytes into plain text; sequences across chunks are joined."""
+    """Decodes chunks of bytes to plain text; escape sequences may span chunks."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._held = ""
+        self._buffer = ""
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
-        """The text so far; an incomplete sequence waits."""
-        text = self._held + self._decode(data, last)
+        """Decode a chunk; an incomplete escape sequence is buffered."""
+        text = self._buffer + self._decode(data, last)
         cut = None if last else _UNFINISHED.search(text, max(0, len(text) - 256))
-        self._held = cut.group() if cut else ""
+        self._buffer = cut.group() if cut else ""
         return plain(text[: cut.start()] if cut else text)
 
 
 class TextTail:
-    """Keeps the last `limit` characters of a text."""
-
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parts: deque[str] = deque()
         self._kept = 0
         self.total = 0
-        """Characters seen."""
 
     def add(self, text: str) -> None:
         self.total += len(text)
@@ -110,7 +107,7 @@ class TextTail:
 
 
 class LineReader:
-    """Splits bytes into lines; skips lines longer than `limit` bytes."""
+    """Splits chunks of bytes into lines; skips lines longer than `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -118,7 +115,6 @@ class LineReader:
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The complete lines, without newline."""
         lines: list[bytes] = []
         *ends, rest = data.split(b"\n")
         for end in ends:

@@ -1,7 +1,7 @@
-"""The vocabulary of times, in English and Chinese: meanings and patterns. Pure.
+"""The vocabulary for parsing times, in English and Chinese: words and patterns. Pure.
 
-Intervals ("every 10 seconds", 「每隔两小时」) are parsed here; days and times of day by `times`.
-Patterns are in the .toml file beside the words, and expect folded text (`fold`).
+Intervals ("every 10 seconds", 「每隔两小时」) are parsed here; days and times of day in `times`.
+Patterns are in the .toml file, and expect folded text (`fold`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 
 
 def _meanings(table: str) -> dict[str, int]:
-    """Word → meaning, of a table of the file."""
+    """Word → meaning, from a table of the file."""
     return {word: int(number) for number, words in _FILE[table].items() for word in words}
 
 
@@ -29,7 +29,7 @@ AHEAD = _meanings("ahead")
 WEEKDAYS = _meanings("weekdays")
 
 _ODD_LETTERS, _LETTERS = "ſıİK", "siIK"
-"""Letters that match these in patterns that ignore case, unlike by `lower`."""
+"""Letters that match these in case-insensitive patterns, but not by `lower`."""
 _FOLD = str.maketrans(
     _FILE["fold"]["full_width"] + _FILE["fold"]["traditional"] + _ODD_LETTERS,
     _FILE["fold"]["half_width"] + _FILE["fold"]["simplified"] + _LETTERS,
@@ -40,31 +40,31 @@ MAX_INTERVAL_S = 366 * 86400
 
 
 def fold(text: str) -> str:
-    """The text with half-width signs, simplified characters and plain letters, 1:1."""
+    """Convert to half-width signs, simplified characters and plain letters, 1:1."""
     return text.translate(_FOLD)
 
 
 class FoundInterval(NamedTuple):
-    """A parsed interval and its end. Units: seconds, to the millisecond."""
+    """A parsed interval and its end in the text. Unit: seconds, to the millisecond."""
 
     seconds: float
     end: int
     adverb: bool
-    """Whether it is a word such as `daily`, which may be an argument of a command."""
+    """Whether it is an adverb such as `daily`, which may be an argument of a command."""
 
 
 def period_at(plain: str, start: int) -> FoundInterval | None:
-    """The interval that begins at `start`: `every 10 minutes`, `daily`, 「每两小时」."""
+    """Parse the interval that begins at `start`: `every 10 minutes`, `daily`, 「每两小时」."""
     return _interval(_PERIOD.match(plain, start))
 
 
 def span_at(plain: str, start: int) -> FoundInterval | None:
-    """The duration that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
+    """Parse the duration that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
     return _interval(_SPAN.match(plain, start))
 
 
 def number_of(word: str) -> Fraction:
-    """A number in digits or words; more than 15 digits become 15 nines."""
+    """Parse a number in digits or words; more than 15 digits become 15 nines."""
     word = word.lower()
     if word in _NUMBER_WORDS:
         return Fraction(_NUMBER_WORDS[word])
@@ -102,7 +102,7 @@ def _interval(match: re.Match[str] | None) -> FoundInterval | None:
 
 
 class DayPart(NamedTuple):
-    """A part of the day: its hour alone, and each hour said in it on the 24-hour clock."""
+    """A part of the day: its default hour, and each hour named in it on the 24-hour clock."""
 
     default: int | None
     hours: dict[int, int]
@@ -141,13 +141,13 @@ NAMED = {"noon": 720, "midday": 720, "正午": 720, "midnight": 1440, "午夜": 
 NEAR = {"half past": 30, "quarter past": 15, "quarter to": -15}
 WEEKS = {"": None, "coming": None, "this": 0, "这": 0, "本": 0, "next": 1, "下": 1, "下下": 2}
 WEEK_SETS = {"all": frozenset(range(7)), "work": frozenset(range(5)), "rest": frozenset((5, 6))}
-"""Days of the week, Monday is 0, by the group of `SETS` that names them."""
+"""Sets of weekdays, Monday is 0, by the group of `SETS` that names them."""
 
 # ---- patterns
 
 
 def filled(pattern: str, parts: Mapping[str, str]) -> str:
-    """The pattern with each `{name}` replaced, recursively."""
+    """Replace each `{name}` in a pattern, recursively."""
     return re.sub(r"\{([a-z_]+)\}", lambda name: filled(parts[name[1]], parts), pattern)
 
 

@@ -37,26 +37,26 @@ _MAX_HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class RepeatTime:
-    """At an interval. Units: seconds."""
+    """Repeats at an interval."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CronTime:
-    """Five numeric fields (days 0-6, 0 is Sunday), in the speaker's zone."""
+    """A cron line of five numeric fields (days 0-6, 0 is Sunday), in the speaker's zone."""
 
     expression: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimeOfDay:
-    """A time of day; from 1440 minutes on after the midnight that ends its day."""
+    """A time of day; 1440 minutes or more are after the midnight that ends the day."""
 
     minutes: int
     seconds: int = 0
     offset: tzinfo | None = None
-    """Of the zone it was written with, if any."""
+    """The UTC offset, if one was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class DayAhead:
 
 @dataclass(frozen=True, slots=True)
 class Weekday:
-    """A day of the week, Monday is 0; of the week that many weeks ahead, or None: the next one."""
+    """A weekday, Monday is 0, in the week `weeks` ahead; None: the next such day."""
 
     day: int
     weeks: int | None = None
@@ -74,7 +74,7 @@ class Weekday:
 
 @dataclass(frozen=True, slots=True)
 class YearDay:
-    """A date; None: of the year in which it comes next."""
+    """A date; without a year the next such date."""
 
     month: int
     day: int
@@ -86,7 +86,7 @@ Day = DayAhead | Weekday | YearDay
 
 @dataclass(frozen=True, slots=True)
 class SpanAhead:
-    """A length of time from now. Units: seconds."""
+    """A duration from now."""
 
     seconds: float
 
@@ -101,24 +101,24 @@ Time = SpanAhead | DayTime | RepeatTime | CronTime
 
 
 class FoundTime(NamedTuple):
-    """A parsed time, its place in the text, and its words."""
+    """A parsed time and its place in the text."""
 
     time: Time
     start: int
     end: int
     words: str
     adverb: bool = False
-    """Whether it is a word such as `daily`, which may be an argument of a command."""
+    """Whether it is an adverb such as `daily`, which may be an argument of a command."""
 
     @property
     def vague(self) -> bool:
-        """Whether it names a day without a time of day."""
+        """Whether it is a day without a time of day."""
         return isinstance(self.time, DayTime) and self.time.clock is None
 
 
 @dataclass(frozen=True, slots=True)
 class InstantTime:
-    """One instant, aware, UTC."""
+    """An instant in UTC."""
 
     at: datetime
 
@@ -127,7 +127,7 @@ When = InstantTime | RepeatTime | CronTime
 
 
 class PastTime(BadInput):
-    """The day it names has passed, or the time on that day."""
+    """The named day, or the time on that day, has passed."""
 
     def __init__(self, at: datetime, zone: ZoneInfo) -> None:
         moment = moment_words(at, zone)
@@ -136,7 +136,7 @@ class PastTime(BadInput):
 
 
 def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
-    """The time that a whole text means; None when it is none.
+    """Parse a text that is nothing but a time; None when it is not.
 
     Raises:
         PastTime: it names a day, and that time has passed.
@@ -152,8 +152,8 @@ def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
 
 
 def time_at(plain: str, start: int) -> FoundTime | None:
-    """The time that begins at `start` of a folded text."""
-    for read in (_later, _on_the_hour, _on_days):
+    """Parse the time that begins at `start` of a folded text."""
+    for read in (_time_from_now, _on_the_hour, _on_days):
         cursor = _Cursor(plain, start)
         time = read(cursor)
         if time is not None:
@@ -166,7 +166,7 @@ def time_at(plain: str, start: int) -> FoundTime | None:
 
 
 def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | None:
-    """The time at the end of a text, followed only by what `ending` matches.
+    """Parse the time at the end of a text, followed only by what `ending` matches.
 
     It must begin with a word for a time: a bare `9:00` or `10m` may be part of the text.
     """
@@ -186,7 +186,7 @@ def is_date(year: int, month: int, day: int) -> bool:
 
 
 class _Cursor:
-    """A position in a text."""
+    """A position in a text, moved by matching patterns."""
 
     def __init__(self, plain: str, at: int) -> None:
         self.plain = plain
@@ -200,8 +200,8 @@ class _Cursor:
         return match
 
 
-def _later(cursor: _Cursor) -> Time | None:
-    """`in 10 minutes`, 「两小时后」; with whole days also a time of day: `in 3 days at 9`."""
+def _time_from_now(cursor: _Cursor) -> Time | None:
+    """Parse `in 10 minutes`, 「两小时后」, `in 3 days at 9`."""
     before = cursor.take(words.IN)
     span = span_at(cursor.plain, cursor.at)
     if span is None or span.seconds > _MAX_AHEAD_S:
@@ -211,8 +211,8 @@ def _later(cursor: _Cursor) -> Time | None:
         return None
     if span.seconds % _DAY_S == 0:
         on_day = _Cursor(cursor.plain, cursor.at)
-        spoken, part = _clock_words(on_day)
-        clock = _clock(spoken[0], part) if len(spoken) == 1 else None
+        matches, part = _match_clocks(on_day)
+        clock = _clock(matches[0], part) if len(matches) == 1 else None
         if clock:
             cursor.at = on_day.at
             return DayTime(DayAhead(int(span.seconds) // _DAY_S), clock)
@@ -220,7 +220,7 @@ def _later(cursor: _Cursor) -> Time | None:
 
 
 def _on_the_hour(cursor: _Cursor) -> CronTime | None:
-    """`every hour at :15`."""
+    """Parse `every hour at :15`."""
     match = cursor.take(words.HOURLY)
     if match is None:
         return None
@@ -229,16 +229,16 @@ def _on_the_hour(cursor: _Cursor) -> CronTime | None:
 
 
 def _on_days(cursor: _Cursor) -> DayTime | CronTime | None:
-    """A day or days, a part of the day and a time, in any usual order."""
+    """Parse a day or days, a part of the day and a time, in any usual order."""
     cursor.take(words.ON)
     day = _days(cursor) or _day(cursor)
-    spoken, part = _clock_words(cursor)
-    if spoken and day is None:
+    matches, part = _match_clocks(cursor)
+    if matches and day is None:
         day = _days(cursor) or _day(cursor)
         part = part or (cursor.take(words.PART) if day else None)
-    read = [_clock(match, part) for match in spoken]
-    if part and not spoken:
-        read = [_default(part, day)]
+    read = [_clock(match, part) for match in matches]
+    if part and not matches:
+        read = [_default_time(part, day)]
     clocks = [clock for clock in read if clock is not None]
     if len(clocks) < len(read):
         return None  # one of them does not exist
@@ -249,36 +249,36 @@ def _on_days(cursor: _Cursor) -> DayTime | CronTime | None:
     return DayTime(day, clocks[0] if clocks else None)
 
 
-def _clock_words(cursor: _Cursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:
-    """The matches of times of day, and of the part of the day."""
+def _match_clocks(cursor: _Cursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:
+    """Match times of day, and the part of the day."""
     part = cursor.take(words.PART)
     first = cursor.take(words.HOUR)
     if first is None:
         return [], part
-    spoken = [first]
-    while len(spoken) < _MAX_HOURS and (more := cursor.take(words.NEXT_HOUR)):
-        spoken.append(more)
-    return spoken, part or cursor.take(words.LATE_PART)
+    matches = [first]
+    while len(matches) < _MAX_HOURS and (more := cursor.take(words.NEXT_HOUR)):
+        matches.append(more)
+    return matches, part or cursor.take(words.LATE_PART)
 
 
-def _default(part: re.Match[str], day: Day | _Days | None) -> TimeOfDay | None:
-    """The time of a part of the day alone; without a day only noon has one."""
-    hour = words.PARTS[_said(part)["part"]].default
+def _default_time(part: re.Match[str], day: Day | _Days | None) -> TimeOfDay | None:
+    """The default time of a part of the day; without a day only noon has one."""
+    hour = words.PARTS[_groups_of(part)["part"]].default
     return None if hour is None or (day is None and hour != words.NOON) else TimeOfDay(hour * 60)
 
 
 def _clock(match: re.Match[str], part: re.Match[str] | None) -> TimeOfDay | None:
     """The time of day of a match; None when there is no such time."""
-    groups = _said(match)
+    groups = _groups_of(match)
     if groups["name"]:
         return TimeOfDay(words.NAMED[groups["name"]])
     # Each hour on the 24-hour clock: by am and pm, else by the part of the day.
     hours = words.ALL_HOURS
     if half := groups["half"] or groups["full_half"]:
         hours = words.HALVES[half[0]]
-    elif named := groups.get("part") or (_said(part)["part"] if part else ""):
+    elif named := groups.get("part") or (_groups_of(part)["part"] if part else ""):
         hours = words.PARTS[named].hours
-    hour, minute = int(number_of(_one_of(groups, words.HOUR_GROUPS))), _minute(groups)
+    hour, minute = int(number_of(_first_of(groups, words.HOUR_GROUPS))), _minute(groups)
     if hour not in hours or minute >= 60 or (hour == 24 and minute > 0):
         return None
     minutes = hours[hour] * 60 + minute
@@ -297,23 +297,23 @@ def _minute(groups: dict[str, str]) -> int:
         return 30
     if groups["quarter"]:
         return 15 * int(number_of(groups["quarter"]))
-    return int(number_of(_one_of(groups, ("minute", "minute_zh", "more_zh")) or "0"))
+    return int(number_of(_first_of(groups, ("minute", "minute_zh", "more_zh")) or "0"))
 
 
 def _day(cursor: _Cursor) -> Day | None:
     match = cursor.take(words.DAY)
     if match is None:
         return None
-    groups = _said(match)
+    groups = _groups_of(match)
     if groups["ahead"]:
         return DayAhead(words.AHEAD[" ".join(groups["ahead"].split())])
     weekday = groups["weekday_en"] or groups["weekday_zh"]
     if weekday:
         return Weekday(words.WEEKDAYS[weekday], words.WEEKS[groups["which"].replace("个", "")])
-    year = _one_of(groups, ("y_iso", "y_zh", "y_mdy", "y_dmy"))
+    year = _first_of(groups, ("y_iso", "y_zh", "y_mdy", "y_dmy"))
     month = MONTHS.get(groups["mon_mdy"][:3] or groups["mon_dmy"][:3])
     month = month or int(number_of(groups["m_iso"] or groups["m_zh"]))
-    number = int(number_of(_one_of(groups, ("d_iso", "d_zh", "d_mdy", "d_dmy"))))
+    number = int(number_of(_first_of(groups, ("d_iso", "d_zh", "d_mdy", "d_dmy"))))
     if not is_date(int(year or 2000), month, number):
         cursor.at = match.start()
         return None
@@ -351,7 +351,7 @@ def _days(cursor: _Cursor) -> _Days | None:
 
 
 def _listed(text: str) -> tuple[frozenset[int], bool]:
-    """The weekdays of a list, and whether it implies every week (a range, a plural)."""
+    """Parse a list of weekdays; returns also whether it implies every week (a range, a plural)."""
     days: list[int] = []
     ranging = again = False
     for match in words.IN_LIST.finditer(text):
@@ -367,7 +367,7 @@ def _listed(text: str) -> tuple[frozenset[int], bool]:
 
 
 def _cron(days: _Days, clocks: list[TimeOfDay]) -> CronTime | None:
-    """The cron line; None when no single line can express it."""
+    """The cron line; None when one line cannot express it."""
     if not clocks:
         if days == _Days():
             return None
@@ -379,13 +379,13 @@ def _cron(days: _Days, clocks: list[TimeOfDay]) -> CronTime | None:
         return None
     hours = sorted({clock.minutes % _DAY_MINUTES // 60 for clock in clocks})
     week = sorted((day + 1 + shift) % 7 for day in days.week)
-    of_month = _numbers(list(days.month)) if days.month else "*"
-    of_week = "*" if len(week) == 7 else _numbers(week)
-    return CronTime(f"{minute} {_numbers(hours)} {of_month} {days.of or '*'} {of_week}")
+    of_month = _cron_field(list(days.month)) if days.month else "*"
+    of_week = "*" if len(week) == 7 else _cron_field(week)
+    return CronTime(f"{minute} {_cron_field(hours)} {of_month} {days.of or '*'} {of_week}")
 
 
-def _numbers(numbers: list[int]) -> str:
-    """Numbers of a cron field, three or more in a row as a range."""
+def _cron_field(numbers: list[int]) -> str:
+    """Format numbers of a cron field, three or more in a row as a range."""
     groups = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
     runs = [[number for _, number in group] for _, group in groups]
     return ",".join(
@@ -393,11 +393,11 @@ def _numbers(numbers: list[int]) -> str:
     )
 
 
-def _said(match: re.Match[str]) -> dict[str, str]:
+def _groups_of(match: re.Match[str]) -> dict[str, str]:
     return {name: (text or "").lower() for name, text in match.groupdict().items()}
 
 
-def _one_of(groups: dict[str, str], names: tuple[str, ...]) -> str:
+def _first_of(groups: dict[str, str], names: tuple[str, ...]) -> str:
     return next((groups[name] for name in names if groups[name]), "")
 
 
@@ -405,7 +405,7 @@ def _one_of(groups: dict[str, str], names: tuple[str, ...]) -> str:
 
 
 def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
-    """When a time is, for a speaker now in that zone.
+    """Resolve a parsed time for a speaker at `now` in `zone`.
 
     Raises:
         PastTime: it names a day, and that time has passed.
@@ -420,7 +420,7 @@ def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
 
 
 def _instant(day: Day | None, clock: TimeOfDay, now: datetime, zone: ZoneInfo) -> datetime:
-    """On the first matching day on which the time of day is in the future."""
+    """The first matching day on which the time of day is in the future."""
     if day is None:
         clock = TimeOfDay(clock.minutes % _DAY_MINUTES, clock.seconds, clock.offset)
     into_day = timedelta(minutes=clock.minutes, seconds=clock.seconds)
@@ -457,7 +457,7 @@ def _dates(day: Day | None, today: date) -> list[date]:
 
 
 def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
-    """In words, in that zone."""
+    """Describe a time in words, in that zone."""
     match when:
         case InstantTime(at):
             return moment_words(at, zone, language)

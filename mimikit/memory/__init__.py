@@ -1,1 +1,1 @@
-"""What is known: the memory files and the search in them."""
+"""The memory files, archiving, and the search."""

@@ -1,7 +1,7 @@
-"""Decides what of the conversation is archived now, where, and how it is summarised. Pure.
+"""Decides which messages are archived where, and summarises them without a model. Pure.
 
-Recent days are copied; older ones become daily summaries, then monthly ones. Files of memory age
-the same way. Source: spec 5, archiving.
+Recent days are copied; older ones become daily summaries, then monthly ones. Memory files age the
+same way. Source: spec 5, archiving.
 """
 
 from __future__ import annotations
@@ -31,25 +31,24 @@ Kind = Literal["raw", "day", "month"]
 YOUNG_DAYS = 5
 BACK_OFF = tuple(timedelta(minutes=minutes) for minutes in (10, 30, 120, 360, 720))
 BACKLOG_AT = 5
-"""Failures after which the log reports a backlog."""
+"""After this many failures the log reports a backlog."""
 PROMPT_CHARACTERS = 60_000
-"""The most that one summary is made from."""
+"""Maximum input of one summary."""
 TEXT_CHARACTERS = 8_000
-"""The most of one text that a summary is given."""
+"""Longer texts are cut in the middle before they are summarised."""
 BATCH_CHARACTERS = 500_000
-"""The most text written in one step of the supervisor, unless one message is longer."""
+"""Maximum text written per supervisor step, unless one message is longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRules:
-    """When archiving begins. Counts are of messages."""
+    """When archiving starts. Counts are of messages."""
 
     start_above: int = 100
     every: timedelta = timedelta(hours=6)
     flush_at: int = 800
     flush_every: timedelta = timedelta(hours=1)
     batch: int = 200
-    """The most that are written in one step of the supervisor."""
 
 
 RULES = ArchiveRules()
@@ -57,11 +56,11 @@ RULES = ArchiveRules()
 
 @dataclass(frozen=True, slots=True)
 class MessageGroup:
-    """Messages archived to one place together."""
+    """Messages that are archived together: copied to a file, or summarised."""
 
     kind: Kind
     name: str
-    """The day, or of monthly ones the month: `2026-01-28`, `2026-01`."""
+    """Day or month: `2026-01-28`, `2026-01`."""
     messages: tuple[Message, ...]
 
     @property
@@ -71,17 +70,17 @@ class MessageGroup:
 
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
-    """A part of a summary's input: a line of JSON, and the id of its source."""
+    """A line of JSON to be summarised, and the id of its source."""
 
     source: str
     line: str
 
 
-# ---- when, and where
+# ---- scheduling
 
 
 def place(day: date, today: date) -> Kind:
-    """How a day of this age is archived."""
+    """How a day is archived, by its age."""
     if (today - day).days <= YOUNG_DAYS:
         return "raw"
     months = today.year * 12 + today.month - (day.year * 12 + day.month)
@@ -103,7 +102,6 @@ def is_due(
     *,
     rules: ArchiveRules = RULES,
 ) -> bool:
-    """Whether archiving is due."""
     open_ = [message for message in messages if message.archived is False]
     ready = [message for message in open_ if _is_ready(message, now)]
     if not ready:
@@ -125,10 +123,10 @@ def plan_archive(
     forced: bool = False,
     summaries: bool = True,
 ) -> list[MessageGroup]:
-    """What is archived now, in groups that are written one by one; raw ones first, then by day.
+    """The groups to archive now, raw ones first, then by day.
 
-    forced: whatever the time and the number; but no message before its next attempt.
-    summaries: whether an engine can make them; else only recent days are archived.
+    forced: even if not due; messages in back-off are still skipped.
+    summaries: whether an engine is available for them; else only recent days are archived.
     """
     if not forced and not is_due(messages, now, last_archive_at, rules=rules):
         return []
@@ -137,7 +135,7 @@ def plan_archive(
     ready = [m for m in messages if m.archived is False and _is_ready(m, now)]
     for message in sorted(ready, key=lambda m: (m.created_at, m.id)):
         day = day_of(message, zone)
-        # What code wrote is kept, and part of no summary.
+        # Generated messages are copied, never summarised.
         kind = "raw" if message.is_by_code else place(day, today)
         by_place.setdefault((kind, place_name(kind, day)), []).append(message)
     groups: list[MessageGroup] = []
@@ -161,7 +159,7 @@ def plan_flush(
     *,
     rules: ArchiveRules = RULES,
 ) -> list[MessageGroup]:
-    """What the safety valve writes now: all unarchived messages as they are, by day."""
+    """The groups to write when too much is unarchived: all messages verbatim, by day."""
     open_ = [message for message in messages if message.archived is False]
     if len(open_) < rules.flush_at:
         return []
@@ -175,7 +173,7 @@ def plan_flush(
 
 def _is_ready(message: Message, now: datetime) -> bool:
     next_at = message.archive_next_at
-    # Further away than any back-off: the clock was set back since.
+    # Later than any back-off: the clock was set back since.
     return next_at is None or not now < next_at <= now + BACK_OFF[-1]
 
 
@@ -187,9 +185,9 @@ def _raw_groups(day: str, messages: list[Message], rules: ArchiveRules) -> list[
 def _packs(
     items: Iterable[T], size: Callable[[T], int], room: int, *, most: int = 0, joint: int = 0
 ) -> list[list[T]]:
-    """The items in packs no larger than `room`, unless one item is larger.
+    """Split items into packs no larger than `room`, unless one item is larger.
 
-    most: items of a pack; 0: any number. joint: the size of the separator.
+    most: maximum of items per pack; 0: unlimited. joint: the size of the separator.
     """
     packs: list[list[T]] = []
     left = 0
@@ -207,7 +205,6 @@ def _packs(
 
 
 def failed(message: Message, now: datetime) -> dict[str, object]:
-    """The changes of a message whose summary failed."""
     attempts = message.archive_attempts + 1
     return {
         "archived": False,
@@ -219,15 +216,13 @@ def failed(message: Message, now: datetime) -> dict[str, object]:
 
 
 def delay_after(attempts: int) -> timedelta:
-    """The back-off after so many failures."""
     return BACK_OFF[min(max(attempts, 1), len(BACK_OFF)) - 1]
 
 
-# ---- what summaries are made from
+# ---- inputs of summaries
 
 
 def summary_task_id(kind: Kind, name: str, sources: Iterable[str], attempt: int) -> str:
-    """The id of the run that summarises these; derived, so the same for the same sources."""
     return derived_id("task", "summary", kind, name, str(attempt), *sources)
 
 
@@ -237,7 +232,7 @@ def piece_of(message: Message, zone: tzinfo) -> SummaryInput:
 
 
 def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[SummaryInput]:
-    """A raw file as input of a summary. `path`: the source of what has no id."""
+    """Input of a summary from a raw file. `path`: the source of entries without an id."""
     pieces: list[SummaryInput] = []
     for entry in markdown.entries(text):
         at = f"{entry.at.astimezone(zone):%Y-%m-%d %H:%M}" if entry.at else day.isoformat()
@@ -247,18 +242,15 @@ def pieces_of_raw(path: str, day: date, text: str, zone: tzinfo) -> list[Summary
 
 
 def pieces_of_summary(path: str, day: date, text: str) -> list[SummaryInput]:
-    """The parts of a daily summary, as input of a monthly one."""
     parts = [(part.id, part.text) for part in markdown.parts(text)] or [(path, text)]
     return [_piece(source, day.isoformat(), "summary", t) for source, t in parts if t.strip()]
 
 
 def packed(pieces: Iterable[SummaryInput]) -> list[list[SummaryInput]]:
-    """The pieces in packs, each the input of one run."""
     return _packs(pieces, lambda piece: len(piece.line), PROMPT_CHARACTERS, joint=1)
 
 
 def fenced(pieces: Iterable[SummaryInput]) -> str:
-    """The pieces in a code fence, one a line."""
     return fence("\n".join(piece.line for piece in pieces), "json")
 
 
@@ -271,25 +263,20 @@ def _piece(source: str, at: str, role: str, text: str) -> SummaryInput:
     )
 
 
-# ---- what ages
+# ---- ageing of files
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryTarget:
-    """A summary, and the files old enough to be in it."""
-
     kind: Kind
     name: str
     raw: tuple[str, ...]
-    """Names of raw files, below `memory/`."""
     daily: tuple[str, ...] = ()
-    """Names of daily summaries, below `memory/summary/`."""
 
 
 def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[SummaryTarget]:
-    """Which files belong in which summaries today, oldest first."""
+    """The summaries that are due, oldest first."""
     by_name: dict[tuple[str, Kind], tuple[list[str], list[str]]] = {}
-    """By name and kind of the summary: its raw files, and its daily summaries."""
     for is_daily, names in enumerate((raw, daily)):
         for name in sorted(names):
             day = markdown.date_of(name)
@@ -304,20 +291,17 @@ def targets(raw: Iterable[str], daily: Iterable[str], today: date) -> list[Summa
 
 # ---- extractive summaries: the best sentences, in order, with their dates
 
-# English and Chinese. A sentence is worth what its terms are worth: those used more than once, but
-# not in every sentence; a little more at the beginning of a message, with a number or a name, and
-# in the user's words.
+# For English and Chinese. A sentence scores by its terms: those used more than once, but not in
+# every sentence; with a bonus for first sentences, numbers and names, and user messages.
 
 SHARE = 0.25
-"""Of the text that is kept…"""
+"""Length of a summary relative to the text, within the two limits."""
 MIN_CHARACTERS = 600
-"""…at least this…"""
 MAX_CHARACTERS = 3_000
-"""…and at most this."""
 SENTENCE_CHARACTERS = 240
 _MAX_SENTENCES = 2_000
 _ALIKE = 0.6
-"""Two sentences that share so many of their terms are duplicates."""
+"""Sentences that share this fraction of their terms are duplicates."""
 
 _END = re.compile(r"(?<=[。！？；!?…])\s*|(?<=[.;])\s+|\n+")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -330,8 +314,6 @@ _STOP_CHARACTERS = frozenset("的了是我你他她它们吗呢吧啊在和与�
 
 @dataclass(frozen=True, slots=True)
 class DatedText:
-    """One text with when and by whom it was said."""
-
     at: str
     role: str
     text: str
@@ -347,7 +329,7 @@ class _Sentence(DatedText):
 
 
 def summarise_prompt(prompt: str) -> str:
-    """The summary of the lines of JSON in a prompt; empty when there are none."""
+    """Summarise the lines of JSON in a prompt; "" if there are none."""
     return summarise(inputs_in(prompt))
 
 
@@ -362,7 +344,7 @@ def inputs_in(prompt: str) -> list[DatedText]:
 
 
 def summarise(texts: Iterable[DatedText]) -> str:
-    """A list of the best sentences, in order, each with its date."""
+    """A list of the most relevant sentences, in order, each with its date."""
     sentences = [sentence for one in texts for sentence in _sentences(one)]
     whole = sum(len(s.text) for s in sentences)
     room = min(max(int(whole * SHARE), MIN_CHARACTERS), MAX_CHARACTERS)
@@ -389,7 +371,7 @@ def _sentences(message: DatedText) -> list[_Sentence]:
     sentences: list[_Sentence] = []
     for raw in (raw for text in prose for raw in _END.split(text)):
         sentence = raw.strip()
-        if message.role == "summary":  # a list item of ours
+        if message.role == "summary":  # a list item
             sentence = sentence.removeprefix("- ")
         terms: set[str] = set()
         """Words, numbers, and pairs of Chinese characters."""
@@ -409,7 +391,7 @@ def _sentences(message: DatedText) -> list[_Sentence]:
 
 def _best_first(sentences: list[_Sentence]) -> list[_Sentence]:
     counts = Counter(term for sentence in sentences for term in sentence.terms)
-    # A term of every sentence is worth nothing, one used only once little.
+    # Terms in every sentence score nothing, those used only once little.
     worth = {t: math.log1p(n) * math.log1p(len(sentences) / n) for t, n in counts.items()}
 
     def score(sentence: _Sentence) -> float:
@@ -421,7 +403,7 @@ def _best_first(sentences: list[_Sentence]) -> list[_Sentence]:
 
 
 def _is_duplicate(one: _Sentence, other: _Sentence) -> bool:
-    """Whether they share most terms, and all numbers of one are in the other."""
+    """Whether two sentences share most terms, and all numbers of one are in the other."""
     mine, theirs = ({t for t in s.terms if any(map(str.isdigit, t))} for s in (one, other))
     shared = len(one.terms & other.terms)
     is_alike = shared >= _ALIKE * min(len(one.terms), len(other.terms))

@@ -1,6 +1,6 @@
-"""The files that can be searched, with their stamps; long transcripts in parts.
+"""Lists and reads the searchable files; long transcripts in parts.
 
-Read only. Nothing of `secrets/`, no settings, no log; links are not followed.
+Read only. Excludes `secrets/`, settings and logs; links are not followed.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import stat as stat_bits
 import threading
 import time
 import zlib
-from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from mimikit.errors import StorageError
 from mimikit.memory import passages
@@ -30,17 +29,16 @@ from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.protocol.watch import FolderWatch
 
 MAX_FILE_BYTES = 8 * 2**20
-"""A larger file is not searched, but for transcripts."""
+"""Larger files are not searched, except transcripts."""
 PART_BYTES = 32 * 2**10
-"""A longer transcript is searched in parts of this size, so that a new message changes the last."""
+"""Longer transcripts are indexed in parts of this size: a new message changes only the last one."""
 MAX_DAY_BYTES = 256 * 2**20
-"""Of one day's transcript that are searched."""
+"""The rest of a day's transcript is not searched."""
 MAX_DOCS_DEPTH = 16
 MAX_DOCS_ENTRIES = 100_000
-"""Files and folders below `docs` that are listed."""
 MAX_DOCS = 5000
 _ALWAYS_LISTED = 300
-"""Files; a smaller folder is listed at each search, which takes a millisecond."""
+"""Folders with at most this many files are listed at each search, which takes a millisecond."""
 _SLOW_S = 0.005
 
 _NEAR = ((paths.MEMORY_FOLDER, ".md"), (f"{paths.MEMORY_FOLDER}/summary", ".md"))
@@ -48,36 +46,18 @@ _RESULTS = (("worker/results", ".json"), ("planner/done", ".json"))
 
 
 def _stamp(path: str, stat: FileStat | None) -> Stamp | None:
-    """None: not searched, as it is no plain file, too large, or its name is no text."""
+    """None: not searchable: no plain file, too large, or its name is not UTF-8."""
     if stat is None or stat.kind != "file" or stat.size > MAX_FILE_BYTES:
         return None
     is_text = path.isascii() or path.encode(errors="ignore").decode() == path
     return Stamp(stat.size, stat.mtime_ns) if is_text else None
 
 
-class DocumentSnapshot:
-    """The files that can be searched at one moment; compared by identity."""
-
-    def __init__(self, parts: Sequence[Mapping[str, Stamp]]) -> None:
-        """`parts`: one for each folder; immutable."""
-        self.parts = parts
-        self.stamps: Mapping[str, Stamp] = ChainMap(*cast("Sequence[dict[str, Stamp]]", parts))
-        """Slow to iterate."""
-
-    def changes_since(self, before: DocumentSnapshot) -> set[str]:
-        """The paths whose stamps differ from another snapshot of the same folders."""
-        changed: set[str] = set()
-        for old, new in zip(before.parts, self.parts, strict=True):
-            if old is not new:
-                changed |= {path for path, _ in old.items() ^ new.items()}
-        return changed
-
-
 class DocumentFolders:
-    """Lists what can be searched. One thread at a time."""
+    """Lists the searchable files. Not thread-safe."""
 
     def __init__(self, files: Files, workspace: Path | None, watch: FolderWatch | None) -> None:
-        """`watch`: reports changes; without one each search lists large folders too."""
+        """`watch`: reports changes; without it each search lists large folders too."""
         self._files = files
         self._workspace = workspace
         watch = watch if watch is not None and watch.by_events else None
@@ -89,17 +69,17 @@ class DocumentFolders:
         self._docs: dict[str, Stamp] = {}
         self._long_term: dict[str, Stamp] = {}
         self._docs_until = 0.0
-        self.newest: dict[bool, DocumentSnapshot] = {}
-        """By `everywhere`."""
+        self._parts: dict[bool, list[dict[str, Stamp]]] = {}
+        self.newest: dict[bool, dict[str, Stamp]] = {}
 
-    def snapshot(self, *, everywhere: bool) -> DocumentSnapshot:
-        """All files that can be searched; the same object while nothing has changed."""
+    def snapshot(self, *, everywhere: bool) -> dict[str, Stamp]:
+        """The searchable files; the same object while nothing has changed."""
         stamp = _stamp(paths.MEMORY, self._files.stat(paths.MEMORY))
         long_term = {paths.MEMORY: stamp} if stamp else {}
         if long_term != self._long_term:
             self._long_term = long_term
         folders = self._near + self._far if everywhere else self._near
-        parts = [self._long_term, *(folder.look() for folder in folders)]
+        parts = [self._long_term, *(folder.stamps() for folder in folders)]
         started = time.monotonic()
         if self._workspace is not None and started >= self._docs_until:
             docs = dict(_docs(self._workspace, self._files.fs.root))
@@ -108,13 +88,15 @@ class DocumentFolders:
             is_slow = time.monotonic() - started > _SLOW_S  # a large tree: once a second at most
             self._docs_until = started + 1.0 if is_slow else started
         parts.append(self._docs)
-        known = self.newest.get(everywhere)
-        if known is None or any(a is not b for a, b in zip(known.parts, parts, strict=True)):
-            known = self.newest[everywhere] = DocumentSnapshot(parts)
-        return known
+        before = self._parts.get(everywhere, [])
+        if [*map(id, before)] != [*map(id, parts)]:
+            self._parts[everywhere] = parts
+            # In the order in which a scan visits them: docs first.
+            self.newest[everywhere] = {p: part[p] for part in reversed(parts) for p in part}
+        return self.newest[everywhere]
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file or part; None when it is gone or no plain file."""
+        """The content of a file or part; None: deleted or no plain file."""
         try:
             if passages.kind_of(path) == "transcript":
                 return _read_part(self._files, part_of(path))
@@ -130,7 +112,7 @@ class DocumentFolders:
 
 
 class _Folder:
-    """One folder: its files, and the changes reported since they were listed."""
+    """Lists one folder; a large watched one only where changes were reported."""
 
     def __init__(self, files: Files, watch: FolderWatch | None, path: str, suffix: str) -> None:
         self._files, self._watch = files, watch
@@ -140,9 +122,9 @@ class _Folder:
         """None: not tried yet."""
         self._guard = threading.Lock()
         self._changed: set[str] | None = None
-        """Names that have changed; None: all are to be listed."""
+        """Names changed since the last listing; None: list all."""
 
-    def look(self) -> dict[str, Stamp]:
+    def stamps(self) -> dict[str, Stamp]:
         """The stamps by path; the same object while nothing has changed."""
         if self._watch is not None and self._is_watched is None:
             # Before the first listing, so that no change is missed between the two.
@@ -167,7 +149,7 @@ class _Folder:
         return self._stamps
 
     def _paths(self, name: str) -> Sequence[str]:
-        """The paths under which a file was searched."""
+        """The paths under which a file was listed last."""
         return [f"{self._path}/{name}"]
 
     def _stamped(self, name: str, stat: FileStat | None) -> dict[str, Stamp]:
@@ -175,7 +157,7 @@ class _Folder:
         return {path: stamp} if stamp else {}
 
     def _on_change(self, names: Sequence[str] | None) -> None:
-        """Called from any thread; None: anything may have changed."""
+        """Called from any thread; None: unknown, list all."""
         with self._guard:
             if names is None:
                 self._changed = None
@@ -183,7 +165,7 @@ class _Folder:
                 self._changed.update(names)
 
     def _stats(self) -> dict[str, FileStat]:
-        """A folder that its user removed is created again."""
+        """Recreates a folder that the user deleted."""
         try:
             return self._files.stats(self._path, suffix=self._suffix)
         except StorageError:
@@ -195,18 +177,15 @@ class _Folder:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """A transcript in parts."""
-
     stat: FileStat
     whole: dict[str, Stamp]
-    """The parts that are full: their lengths and checksums."""
+    """The full parts, with their lengths and checksums."""
     parts: dict[str, Stamp]
     end: FilePart
-    """The part after the full ones."""
 
 
 class _Transcripts(_Folder):
-    """The days of the conversation. A long one is read once, and then from its last part on."""
+    """The days of the conversation; a long one is reread from its last full part on."""
 
     def __init__(self, *place: Any) -> None:
         super().__init__(*place)
@@ -228,7 +207,7 @@ class _Transcripts(_Folder):
         return known.parts
 
     def _split(self, part: FilePart, stat: FileStat, before: _Split | None) -> _Split:
-        """Split a file anew; one that has only grown from its last full part on."""
+        """Split a file into parts; one that has only grown, from its last full part on."""
         whole: dict[str, Stamp] = {}
         has_grown = before and before.stat.inode == stat.inode and before.stat.size <= stat.size
         if before and before.whole and has_grown:
@@ -247,14 +226,14 @@ class _Transcripts(_Folder):
 
 
 def _checksum(data: bytes) -> Stamp:
-    """The stamp of a full part: it does not depend on the file's time."""
+    """The stamp of a full part; independent of the file's modification time."""
     return Stamp(len(data), zlib.crc32(data))
 
 
 def _read_part(files: Files, part: FilePart) -> bytes:
-    """Lines up to the first that ends after PART_BYTES, or to the end.
+    """Lines up to the first that ends after PART_BYTES, or to the end of the file.
 
-    Nothing is read from a line on that is longer than a record may be.
+    Stops before a line longer than a record may be.
     """
     want, limit = 2 * PART_BYTES, PART_BYTES + MAX_RECORD_BYTES
     while True:
@@ -274,8 +253,6 @@ def _is_day(stem: str) -> bool:
 
 
 def _docs(workspace: Path, state: str) -> Iterator[tuple[str, Stamp]]:
-    """The workspace's docs, without a state folder among them."""
-
     def is_state(folder: Path) -> bool:
         with contextlib.suppress(OSError):
             return folder.samefile(state)

@@ -1,31 +1,27 @@
-"""What an index of passages offers, and the index in memory.
+"""The index in memory, and the statistics that it shares with the index on disk.
 
-`MemoryTable` holds the files that changed since they were written to the index on disk: an edit is
-found without waiting for a commit. `MemoryIndex` holds everything where tantivy cannot be imported;
-it stores nothing on disk.
+It has the files that changed since the last write to the index on disk, so that an edit is found
+without waiting for a commit; and all files where tantivy cannot be imported.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mimikit.errors import StorageError
 from mimikit.memory.passages import (
     FAR,
     NEAR,
-    NOTES,
     Passage,
     Scope,
+    ScopeTerms,
     Window,
     file_terms,
     neighbour_term,
-    scope_of,
 )
 from mimikit.memory.ranking import Match, neighbours
 from mimikit.memory.terms import Cutter
@@ -46,7 +42,7 @@ Changed: TypeAlias = tuple[str, Stamp, list[Passage]]
 
 
 class TermTotals(NamedTuple):
-    """Of one scope: the number of passages and files, and of terms in them."""
+    """Counts of one scope: passages and files, and the terms in them."""
 
     passages: int = 0
     terms: int = 0
@@ -54,118 +50,23 @@ class TermTotals(NamedTuple):
     file_terms: int = 0
 
     @classmethod
-    def of(cls, each: list[list[str]], whole: list[str]) -> TermTotals:
-        """Of one file: the terms of its passages, and of the whole file."""
-        return cls(len(each), sum(map(len, each)), int(bool(whole)), len(whole))
+    def of(cls, part: ScopeTerms) -> TermTotals:
+        whole = len(part.whole)
+        return cls(len(part.each), sum(map(len, part.each)), int(whole > 0), whole)
 
     @classmethod
     def sum(cls, each: Iterable[TermTotals]) -> TermTotals:
         return cls(*map(sum, zip(cls(), *each, strict=True)))
 
 
-class IndexedFile(NamedTuple):
-    """`notes`: what of the file belongs to the scope of notes."""
-
-    stamp: Stamp
-    totals: TermTotals
-    notes: TermTotals
-
-
-class Manifest(NamedTuple):
-    """What is indexed."""
-
-    files: Mapping[str, IndexedFile]
-    totals: Mapping[Scope, TermTotals]
-
-    def updated(self, changes: Mapping[str, IndexedFile | None]) -> Manifest:
-        """With other entries for some files; None: removed."""
-        files, totals = {**self.files}, {**self.totals}
-        for path, new in changes.items():
-            old = files.pop(path, None)
-            for file, sign in ((old, operator.sub), (new, operator.add)):
-                counted = [(scope_of(path), file.totals), (NOTES, file.notes)] if file else []
-                for scope, more in counted:
-                    totals[scope] = TermTotals(*map(sign, totals[scope], more))
-            if new is not None:
-                files[path] = new
-        return Manifest(files, totals)
-
-
-EMPTY_MANIFEST = Manifest({}, {scope: TermTotals() for scope in SCOPES})
-
-
 class BrokenIndex(StorageError):
-    """The index cannot be used; it is rebuilt."""
-
-
-class PassageView(Protocol):
-    """An immutable snapshot of an index."""
-
-    @property
-    def stamps(self) -> Mapping[str, Stamp]: ...
-
-    @property
-    def passage_count(self) -> int: ...
-
-    def totals(self, scope: Scope) -> TermTotals: ...
-
-    def frequency(self, term: str, table: str) -> int:
-        """The number of passages (or files, by `table`) that contain a term."""
-        ...
-
-    def search(
-        self, weights: Mapping[str, float], scope: Scope, mean: float, limit: int, window: Window
-    ) -> list[Match]:
-        """The passages that contain any of the terms, best first, by BM25.
-
-        weights: of each term, its `idf` included. mean: terms of a passage. Terms that only stand
-        in neighbours raise a score, and never make a match.
-        """
-        ...
-
-    def search_files(
-        self, weights: Mapping[str, float], scope: Scope, mean: float, limit: int
-    ) -> dict[str, float]:
-        """The scores of whole files, by path. `mean`: terms of a file."""
-        ...
-
-
-class PassageIndex(Protocol):
-    """Safe from several threads, but for one update at a time."""
-
-    @property
-    def view(self) -> PassageView:
-        """The current snapshot; another object after each change."""
-        ...
-
-    @property
-    def bytes_on_disk(self) -> int: ...
-
-    def refresh(self) -> None:
-        """Load what another process has indexed since.
-
-        Raises:
-            StorageError: the disk refuses.
-        """
-        ...
-
-    def update(
-        self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None
-    ) -> bool:
-        """Index changed files, remove those that are gone; False: another process is updating.
-
-        Raises:
-            StorageError: the disk refuses; BrokenIndex: the index cannot be used.
-        """
-        ...
-
-    def clear(self) -> None: ...
+    """The index on disk cannot be used; it is rebuilt."""
 
 
 def idf(
     weights: Mapping[str, float], frequencies: Mapping[str, int], passages: int
 ) -> dict[str, float]:
-    """The weights times the inverse document frequency; never negative, as Okapi's can be."""
+    """Multiply weights by the inverse document frequency; never negative, as Okapi's can be."""
     return {
         term: weight
         * math.log(1 + (max(passages - frequencies[term], 0) + 0.5) / (frequencies[term] + 0.5))
@@ -173,48 +74,25 @@ def idf(
     }
 
 
-# ---- in memory
-
-
-@dataclass(frozen=True, slots=True)
-class _ScopePart:
-    """What a file has in one scope."""
-
-    passages: list[Passage]
-    each: list[Counter[str]]
-    whole: Counter[str]
-    totals: TermTotals
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    stamp: Stamp
-    parts: Mapping[Scope, _ScopePart]
-
-
 _Place: TypeAlias = tuple[str, int]
 """Of a passage: path and number; of a file: path and 0."""
 
 
-@dataclass(slots=True)
 class _Postings:
     """Term → place → count, of the passages or the files of a scope."""
 
-    lengths: dict[_Place, int] = field(default_factory=dict[_Place, int])
-    counts: dict[str, dict[_Place, int]] = field(
-        default_factory=lambda: defaultdict[str, dict[_Place, int]](dict)
-    )
-
-    def add(self, place: _Place, terms: Counter[str]) -> None:
-        self.lengths[place] = terms.total()
-        for term, count in terms.items():
-            self.counts[term][place] = count
+    def __init__(self, documents: Iterable[tuple[_Place, list[str]]]) -> None:
+        self.lengths: dict[_Place, int] = {}
+        self.counts = defaultdict[str, Counter[_Place]](Counter)
+        for place, terms in documents:
+            self.lengths[place] = len(terms)
+            for term in terms:
+                self.counts[term][place] += 1
 
     def frequency(self, term: str) -> int:
         return len(self.counts.get(term, ())) + len(self.counts.get(neighbour_term(term), ()))
 
     def scores(self, weights: Mapping[str, float], mean: float) -> dict[_Place, float]:
-        """BM25."""
         matching = (place for term in weights for place in self.counts.get(term, ()))
         scores = dict.fromkeys(matching, 0.0)
         for term, weight in weights.items():
@@ -227,17 +105,17 @@ class _Postings:
 
 
 class MemoryView:
-    """A `PassageView` of files in memory."""
+    """An immutable snapshot of the index in memory."""
 
-    def __init__(self, files: Mapping[str, _File]) -> None:
+    def __init__(self, files: Mapping[str, tuple[Stamp, list[ScopeTerms]]]) -> None:
         self.files = files
-        self.stamps: Mapping[str, Stamp] = {path: file.stamp for path, file in files.items()}
-        self._parts: dict[Scope, dict[str, _ScopePart]] = {scope: {} for scope in SCOPES}
-        for path, file in files.items():
-            for scope, part in file.parts.items():
-                self._parts[scope][path] = part
+        self.stamps = {path: stamp for path, (stamp, _) in files.items()}
+        self._parts: dict[Scope, dict[str, ScopeTerms]] = {scope: {} for scope in SCOPES}
+        for path, (_, parts) in files.items():
+            for part in parts:
+                self._parts[part.scope][path] = part
         self._totals = {
-            scope: TermTotals.sum(part.totals for part in parts.values())
+            scope: TermTotals.sum(map(TermTotals.of, parts.values()))
             for scope, parts in self._parts.items()
         }
         self.passage_count = sum(totals.passages for totals in self._totals.values())
@@ -247,11 +125,17 @@ class MemoryView:
         return self._totals[scope]
 
     def frequency(self, term: str, table: str) -> int:
+        """The number of passages (or files, by `table`) that contain a term."""
         return self._table(table).frequency(term)
 
     def search(
         self, weights: Mapping[str, float], scope: Scope, mean: float, limit: int, window: Window
     ) -> list[Match]:
+        """The passages that contain any of the terms, best first, by BM25.
+
+        weights: of each term, its `idf` included. mean: terms of a passage. Terms found only in
+        neighbouring passages raise a score, but never make a match.
+        """
         matches: list[Match] = []
         for (path, number), score in self._table(scope.passage).scores(weights, mean).items():
             passages = self._parts[scope][path].passages
@@ -263,21 +147,22 @@ class MemoryView:
     def search_files(
         self, weights: Mapping[str, float], scope: Scope, mean: float, limit: int
     ) -> dict[str, float]:
+        """The scores of whole files, by path. `mean`: terms of a file."""
         scores = self._table(scope.file).scores(weights, mean)
         best = sorted(scores.items(), key=lambda item: -item[1])[:limit]
         return {path: score for (path, _), score in best}
 
     def _table(self, table: str) -> _Postings:
-        """Built when it is first asked for."""
+        """The postings of a table, built on first use."""
         known = self._postings.get(table)
         if known is None:
-            known = _Postings()
-            for scope, parts in self._parts.items():
-                for path, part in parts.items() if table in scope else ():
-                    terms = part.each if table == scope.passage else [part.whole]
-                    for number, counts in enumerate(terms):
-                        known.add((path, number), counts)
-            self._postings[table] = known
+            [scope] = (scope for scope in SCOPES if table in scope)
+            is_file = table == scope.file
+            known = self._postings[table] = _Postings(
+                ((path, number), terms)
+                for path, part in self._parts[scope].items()
+                for number, terms in enumerate([part.whole] if is_file else part.each)
+            )
         return known
 
 
@@ -285,7 +170,7 @@ EMPTY_VIEW = MemoryView({})
 
 
 class MemoryTable:
-    """Files in memory; safe from any thread."""
+    """The index in memory. Thread-safe."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -293,41 +178,13 @@ class MemoryTable:
         """The current snapshot; another object after each change."""
 
     def put(self, changed: Iterable[Changed], cut: Cutter | None = None) -> None:
-        added: dict[str, _File] = {}
-        for path, stamp, in_file in changed:
-            parts = {
-                scope: _ScopePart(
-                    passages, [*map(Counter, each)], Counter(whole), TermTotals.of(each, whole)
-                )
-                for scope, passages, each, whole in file_terms(path, in_file, cut)
-            }
-            added[path] = _File(stamp, parts)
+        added = {path: (stamp, file_terms(path, found, cut)) for path, stamp, found in changed}
         with self._guard:
             self.view = MemoryView({**self.view.files, **added})
 
     def keep(self, wanted: Callable[[str, Stamp], bool]) -> None:
-        """Drop all other files."""
+        """Remove all files but those wanted."""
         with self._guard:
-            files = {p: file for p, file in self.view.files.items() if wanted(p, file.stamp)}
+            files = {p: file for p, file in self.view.files.items() if wanted(p, file[0])}
             if len(files) != len(self.view.files):
                 self.view = MemoryView(files)
-
-
-class MemoryIndex(MemoryTable):
-    """A `PassageIndex` of one process, where tantivy cannot be imported."""
-
-    bytes_on_disk = 0
-
-    def refresh(self) -> None:
-        """Nothing to load: no other process changes it."""
-
-    def update(
-        self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None
-    ) -> bool:
-        removed = frozenset(gone)
-        self.put(changed, cut)
-        self.keep(lambda path, _: path not in removed)
-        return True
-
-    def clear(self) -> None:
-        self.keep(lambda _path, _stamp: False)

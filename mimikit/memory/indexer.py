@@ -1,7 +1,7 @@
-"""Keeps the index in step with the files: memory, docs, the transcript, results of tasks.
+"""Keeps the index up to date with memory, docs, the transcript and results of tasks.
 
-A changed file is put into memory at once (`MemoryTable`); many files, or many passages in memory,
-are written to the index by a thread. So no search waits for a commit, and none misses an edit.
+A few changed files are indexed in memory (`MemoryTable`) by the search itself; many are written to
+the index on disk by a thread. So no search waits for a commit, and none misses an edit.
 """
 
 from __future__ import annotations
@@ -10,88 +10,85 @@ import atexit
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
 
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
-from mimikit.memory.documents import DocumentFolders, DocumentSnapshot
+from mimikit.memory.documents import DocumentFolders
 from mimikit.memory.index import (
     EMPTY_VIEW,
     BrokenIndex,
     Changed,
     MemoryTable,
     MemoryView,
-    PassageIndex,
-    PassageView,
     Stamp,
 )
 from mimikit.memory.passages import Passage, is_near, part_of
 from mimikit.memory.terms import ChineseDictionary, Cutter, has_cjk
 
+if TYPE_CHECKING:
+    from mimikit.memory.tantivy_index import TantivyIndex, TantivyView
+
 SMALL_FILES, SMALL_BYTES = 12, 40_000
-"""The most that a search reads itself; more is read by a thread."""
+"""A search indexes up to this many stale files and bytes itself; a thread indexes more."""
 MAX_IN_MEMORY = 300
-"""Passages; beyond it they are written to the index."""
+"""Above this number of passages in memory, they are written to the index on disk."""
 _MAX_WITHOUT_INDEX = 20_000
-"""Passages in memory while the index on disk is broken."""
+"""Maximum of passages in memory while the index on disk is broken."""
 _ATTEMPTS = 3
 _DISABLED_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """Units: bytes."""
-
     files: int
     passages: int
     bytes: int
     fresh: bool
-    """Whether everything on disk is indexed as it is now."""
     stale_files: int
     refreshed_at: datetime | None
     words: str
-    """Of the Chinese dictionary: ready, loading, not loaded."""
     fallback: str | None
-    """Why the index is not used; None when it is."""
 
 
 @dataclass(frozen=True)
 class IndexState:
-    """How the index and the table in memory fit the files, at one moment."""
+    """The files, the index on disk and the one in memory at one moment."""
 
-    snapshot: DocumentSnapshot
-    view: PassageView
+    snapshot: Mapping[str, Stamp]
+    view: TantivyView | MemoryView
     recent: MemoryView
     behind: frozenset[str]
-    """Files that are not in the index as they are now."""
+    """Files whose current version is not in the index on disk."""
     gone: frozenset[str]
-    """Files in the index that no longer exist."""
+    """Files in the index that no longer exist; only when all files were listed."""
     stale: list[str]
-    """Files that are neither in the index nor in memory as they are now."""
+    """Files whose current version is in neither index."""
 
     def is_indexed(self, path: str) -> bool:
-        """Whether the indexed passages of a file count."""
+        """Whether hits of the index on disk are valid for a file."""
         return path not in self.behind and self._is_shown(path)
 
     def is_recent(self, path: str) -> bool:
-        """Whether the passages in memory of a file count."""
-        now = self.snapshot.stamps.get(path)
+        """Whether hits of the index in memory are valid for a file."""
+        now = self.snapshot.get(path)
         return path in self.behind and self.recent.stamps.get(path) == now and self._is_shown(path)
 
     def _is_shown(self, path: str) -> bool:
-        return path in self.snapshot.stamps and not ranking.is_hidden(path, self.snapshot.stamps)
+        return path in self.snapshot and not ranking.is_hidden(path, self.snapshot)
 
 
 class Indexer:
-    """The files, the table in memory, and the index. Safe from any thread."""
+    """Updates the index on disk and the one in memory. Thread-safe."""
 
     def __init__(
         self,
         documents: DocumentFolders,
-        index: PassageIndex | None,
+        index: TantivyIndex | None,
         zone: tzinfo,
         clock: Clock,
         words: ChineseDictionary | None,
@@ -105,20 +102,22 @@ class Indexer:
         self._states: dict[bool, IndexState] = {}
         self._worker: threading.Thread | None = None
         self._refreshed_at: datetime | None = None
-        self.fault = None if index is not None else "there is no index here"
+        self.fault: str | None = None
         self._disabled_until = 0.0
         self._closing = False
 
     def catch_up(self, *, everywhere: bool, patience_s: float) -> IndexState:
-        """Index what has changed; what takes longer than `patience_s` stays stale."""
+        """Index changed files; waits at most `patience_s` for the thread."""
         snapshot = self._snapshot(everywhere=everywhere)
         state = self._state_of(snapshot, everywhere=everywhere)
-        for _ in range(_ATTEMPTS):  # a search with a later snapshot may drop what was read
-            stale, now = state.stale, snapshot.stamps
-            small = len(stale) <= SMALL_FILES and sum(now[p].size for p in stale) <= SMALL_BYTES
-            if not stale or not (small or self.index is None):
+        for _ in range(_ATTEMPTS):  # a concurrent search may remove the files again
+            stale = state.stale
+            small = (
+                len(stale) <= SMALL_FILES and sum(snapshot[p].size for p in stale) <= SMALL_BYTES
+            )
+            if not stale or not small:
                 break
-            self._put(stale, now)
+            self._put(stale, snapshot)
             state = self._state_of(snapshot, everywhere=everywhere)
         if state.stale:
             self._start_worker().join(patience_s)
@@ -130,17 +129,17 @@ class Indexer:
     def _put(self, paths: Iterable[str], now: Mapping[str, Stamp]) -> None:
         self._table.put(self._read(paths, now), self._words.cut if self._words else None)
 
-    def _snapshot(self, *, everywhere: bool) -> DocumentSnapshot:
-        if self.index is not None and not self._is_disabled():
+    def _snapshot(self, *, everywhere: bool) -> dict[str, Stamp]:
+        if index := self._usable_index():
             try:
-                self.index.refresh()
+                index.refresh()
             except StorageError as error:
                 self.disable(error)
         with self._reading:
             return self.documents.snapshot(everywhere=everywhere)
 
-    def _state_of(self, snapshot: DocumentSnapshot, *, everywhere: bool) -> IndexState:
-        """Cached; updated by what has changed since."""
+    def _state_of(self, snapshot: dict[str, Stamp], *, everywhere: bool) -> IndexState:
+        """Cached while nothing has changed."""
         with self._reading:
             view, recent = self.index.view if self.index else EMPTY_VIEW, self._table.view
             known = self._states.get(everywhere)
@@ -151,50 +150,42 @@ class Indexer:
                 and known.recent is recent
             ):
                 return known
-            indexed, now = view.stamps, snapshot.stamps
-            if known and known.view is view:
-                changed = snapshot.changes_since(known.snapshot)
-                behind = {
-                    p for p in known.behind | changed if p in now and indexed.get(p) != now[p]
-                }
-                gone = {p for p in known.gone | changed if p not in now and p in indexed}
-            else:
-                every = (item for part in snapshot.parts for item in part.items())
-                behind = {path for path, stamp in every if indexed.get(path) != stamp}
-                wanted = indexed if everywhere else filter(is_near, indexed)
-                gone = {p for p in wanted if not any(p in part for part in snapshot.parts)}
+            indexed = view.stamps
+            behind = {path for path, stamp in snapshot.items() if indexed.get(path) != stamp}
             state = IndexState(
                 snapshot=snapshot,
                 view=view,
                 recent=recent,
                 behind=frozenset(behind),
-                gone=frozenset(path for path in gone if everywhere or is_near(path)),
-                stale=sorted(path for path in behind if recent.stamps.get(path) != now[path]),
+                gone=frozenset(indexed.keys() - snapshot.keys() if everywhere else ()),
+                stale=sorted(path for path in behind if recent.stamps.get(path) != snapshot[path]),
             )
             if snapshot is self.documents.newest.get(everywhere):
                 self._states[everywhere] = state
                 self._table.keep(
-                    # Of far files nothing is known when they were not listed.
+                    # Far files were perhaps not listed.
                     lambda path, stamp: (
-                        (path in behind and now.get(path) == stamp)
+                        (path in behind and snapshot.get(path) == stamp)
                         or not (everywhere or is_near(path))
                     )
                 )
             return state
 
     def index_ahead(self) -> None:
-        """Have the thread index what has changed, where it is more than a search reads itself."""
+        """Start the thread if more has changed than a search indexes itself."""
         state = self._state_of(self._snapshot(everywhere=True), everywhere=True)
-        if len(state.behind) + len(state.gone) > SMALL_FILES:
+        if len(self._pending(state)) + len(state.gone) > SMALL_FILES:
             self._start_worker()
 
     def refresh(self, *, rebuild: bool = False) -> IndexStatus:
-        """Bring the index up to date, from nothing with `rebuild`."""
         if self._words is not None:
             self._words.load()
         with self._updating:
             self._disabled_until = 0.0
-            if self.index is not None:
+            if self.index is None:
+                self._read_into_memory()
+                self._refreshed_at = self._clock.now()
+            else:
                 if rebuild:
                     self.index.clear()
                 self._write(self.index)
@@ -202,10 +193,11 @@ class Indexer:
 
     def status(self) -> IndexStatus:
         state = self._state_of(self._snapshot(everywhere=True), everywhere=True)
-        stale = len(state.behind) + len(state.gone)
+        view = state.view if self.index else state.recent
+        stale = len(self._pending(state)) + len(state.gone)
         return IndexStatus(
-            files=sum(part_of(path).offset == 0 for path in state.view.stamps),
-            passages=state.view.passage_count,
+            files=sum(part_of(path).offset == 0 for path in view.stamps),
+            passages=view.passage_count,
             bytes=self.index.bytes_on_disk if self.index else 0,
             fresh=stale == 0,
             stale_files=stale,
@@ -214,29 +206,34 @@ class Indexer:
             fallback=self.fault,
         )
 
+    def _pending(self, state: IndexState) -> Collection[str]:
+        """The files still to be indexed: on disk, or in memory where there is no index on disk."""
+        return state.behind if self.index else state.stale
+
     def passages_of(self, path: str, data: bytes | None = None) -> list[Passage]:
-        """The passages of a file as it is now. `data`: its bytes, when already read."""
+        """Split a file into passages. `data`: its content, if already read."""
         pieces = passages.of_file(path, data or self.documents.read(path) or b"", self._zone)
         if self._words and any(has_cjk(passage.text) for passage in pieces):
             self._words.load_soon()
         return pieces
 
     def cutter(self, text: str) -> Cutter | None:
-        """The dictionary's, once it is loaded; a Chinese text has it loaded for later."""
+        """The dictionary, if loaded; a Chinese text starts loading it."""
         if self._words and has_cjk(text):
             self._words.load_soon()
         return self._words.cut if self._words else None
 
     def disable(self, error: Exception) -> None:
-        """The index failed: it is rebuilt after a while; the error is kept for `status`."""
+        """Stop using the index on disk for a while; a broken one is deleted."""
         self.fault = str(error)
         self._disabled_until = time.monotonic() + _DISABLED_S
         if self.index is not None and isinstance(error, BrokenIndex):
-            with contextlib.suppress(StorageError, OSError):  # the next rebuild clears it
+            with contextlib.suppress(StorageError, OSError):  # the next rebuild retries
                 self.index.clear()
 
-    def _is_disabled(self) -> bool:
-        return time.monotonic() < self._disabled_until
+    def _usable_index(self) -> TantivyIndex | None:
+        """The index on disk, unless it failed a short while ago."""
+        return self.index if time.monotonic() >= self._disabled_until else None
 
     # ---- the thread
 
@@ -245,14 +242,14 @@ class Indexer:
             worker = self._worker
             if worker is None or not worker.is_alive():
                 worker = threading.Thread(target=self._work, name="index", daemon=True)
-                # The interpreter must not end while tantivy's code runs in a thread.
+                # The interpreter must not exit while tantivy runs in a thread.
                 atexit.register(self.close)
                 worker.start()
                 self._worker = worker
             return worker
 
     def close(self) -> None:
-        """Have the thread write what it has read, and wait for it."""
+        """Stop the thread once it has written what it has read."""
         self._closing = True
         worker = self._worker
         if worker is not None and worker is not threading.current_thread():
@@ -261,29 +258,32 @@ class Indexer:
     def _work(self) -> None:
         try:
             with self._updating:
-                if self.index is not None and not self._is_disabled():
-                    self._write(self.index)
-                if not self._is_disabled():
-                    return
-                snapshot = self._snapshot(everywhere=True)
-                stale = self._state_of(snapshot, everywhere=True).stale
-                for start in range(0, len(stale), SMALL_FILES):
-                    if self._table.view.passage_count > _MAX_WITHOUT_INDEX:
-                        break
-                    self._put(stale[start : start + SMALL_FILES], snapshot.stamps)
+                if index := self._usable_index():
+                    self._write(index)
+                if self._usable_index() is None:
+                    self._read_into_memory()
         finally:
             atexit.unregister(self.close)
 
-    def _write(self, index: PassageIndex) -> None:
-        """Write to the index what it is behind in; an error is kept for `status`."""
+    def _read_into_memory(self) -> None:
+        """Index in memory what is stale; while the index on disk is broken, only so much."""
+        snapshot = self._snapshot(everywhere=True)
+        stale = self._state_of(snapshot, everywhere=True).stale
+        for start in range(0, len(stale), SMALL_FILES):
+            if self.index and self._table.view.passage_count > _MAX_WITHOUT_INDEX:
+                break
+            self._put(stale[start : start + SMALL_FILES], snapshot)
+
+    def _write(self, index: TantivyIndex) -> None:
+        """Bring the index on disk up to date; an error disables it for a while."""
         try:
-            for _ in range(_ATTEMPTS):  # an index begun anew lacks what was up to date
+            for _ in range(_ATTEMPTS):  # an index that was rebuilt lacks all other files
                 snapshot = self._snapshot(everywhere=True)
                 state = self._state_of(snapshot, everywhere=True)
                 if self._closing or not (state.behind or state.gone):
                     break
                 cut = self._words.cut if self._words else None
-                if not index.update(self._read(state.behind, snapshot.stamps), state.gone, cut):
+                if not index.update(self._read(state.behind, snapshot), state.gone, cut):
                     break
                 self._refreshed_at = self._clock.now()
             self.fault = None
@@ -291,7 +291,7 @@ class Indexer:
             self.disable(error)
 
     def _read(self, paths: Iterable[str], now: Mapping[str, Stamp]) -> Iterator[Changed]:
-        """Each file with its stamp from before it was read: if it changes, it is read again."""
+        """Read files, each with its stamp from before: one that changes meanwhile is reread."""
         for path in paths:
             if self._closing:
                 return

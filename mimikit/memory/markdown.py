@@ -1,8 +1,8 @@
-"""The format and names of memory's files: raw days of messages, notes, summaries. Pure.
+"""Parses and writes the Markdown files of memory: days of messages, notes, summaries. Pure.
 
-Everything written carries an id, so that nothing is written twice. Users may edit the files: what
-is no head, note or part is kept as text. A line of a text that looks like one of our marks is
-escaped by a backslash, so that no text can forge another.
+Everything written has an id, so that nothing is written twice. Users may edit the files: anything
+else is preserved as text. Lines that look like one of our marks are escaped by a backslash, so that
+no text can forge an entry.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ HEAD = re.compile(
     rf"## (?P<hour>\d\d):(?P<minute>\d\d) (?P<role>user|agent|system)"
     rf" <!-- (?P<id>{_ID}) (?P<at>{_INSTANT})(?P<code> code)? -->[ \t\r]*"
 )
-"""A line that begins a message. For `fullmatch`."""
+"""The first line of a message. For `fullmatch`."""
 _LIKE_HEAD = re.compile(r"\s{0,3}#{1,6}\s+\d{1,2}:\d\d\s+(?:user|agent|system)\b.*", re.DOTALL)
-"""What a reader would take for one."""
+"""A line that a reader would mistake for one."""
 NOTE_MARK = re.compile(rf"<!-- (?P<id>{_ID}) -->[ \t\r]*$")
-"""The end of a note. For `search` in one line."""
+"""The end of a note's last line. For `search`."""
 PART = re.compile(rf"<!-- part (?P<id>{_ID}): from (?P<sources>{_SOURCE}(?:, {_SOURCE})*) -->\s*")
-"""A line that begins a part of a summary. For `fullmatch`."""
+"""The first line of a part of a summary. For `fullmatch`."""
 _TITLE = re.compile(r"\ufeff?# (?:Summary of )?\d{4}-\d\d(?:-\d\d)?\s*")
 
 Kind = Literal["message", "note", "text"]
@@ -42,36 +42,32 @@ Kind = Literal["message", "note", "text"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a raw file: a message, a note, or text its user wrote."""
+    """One entry of a raw file: a message, a note, or text written by the user."""
 
     kind: Kind
     text: str
     line: int
-    """1-based: of the head, of the note, or where the text begins."""
+    """1-based, including the head."""
     text_line: int
-    """1-based: where `text` itself begins."""
+    """1-based first line of `text`."""
     id: str | None = None
     role: str | None = None
     at: datetime | None = None
-    """In UTC. Of a message only."""
     is_by_code: bool = False
-    """Whether code wrote it: then it is not searched."""
+    """Whether it was generated; then it is not searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryPart:
-    """One part of a summary, and what it was made from."""
-
     id: str
     sources: tuple[str, ...]
-    """Ids of messages, or names of the files it was made from."""
+    """Ids of messages or names of files that it summarises."""
     text: str
     line: int
-    """1-based: of its mark."""
 
 
 def escape(text: str) -> str:
-    """A text as it is written: a backslash before what looks like a mark of ours."""
+    """Put a backslash before lines that look like one of our marks."""
     lines = _encodable(text).split("\n")
     return "\n".join("\\" + line if _is_mark(line.lstrip("\\")) else line for line in lines)
 
@@ -97,7 +93,7 @@ def note_ids(text: str) -> frozenset[str]:
 
 
 def extended(text: str, day: date, messages: Iterable[Message], zone: tzinfo) -> str:
-    """A raw file with the messages appended that are not in it. `text`: "" for a new one."""
+    """Append messages to a raw file, unless they are in it. `text`: "" for a new file."""
     have = set(ids(text))
     added: list[str] = []
     for message in messages:
@@ -117,7 +113,7 @@ def block(message: Message, zone: tzinfo) -> str:
 
 
 def with_note(text: str, note_id: str, content: str) -> str:
-    """A file with a note appended, unless it is in it (by its id)."""
+    """Append a note to a file, unless it is in it (by its id)."""
     if note_id in note_ids(text):
         return text
     block = _note_block(_encodable(content).strip(), f"<!-- {note_id} -->")
@@ -128,9 +124,9 @@ def with_note(text: str, note_id: str, content: str) -> str:
 
 
 def _note_block(content: str, mark: str) -> str:
-    """A list item; further lines are indented, and the mark is on a line of its own.
+    """A list item; further lines are indented, and the mark is on a separate line.
 
-    A first line that looks like a mark of ours goes to the next line, where it is escaped.
+    A first line that looks like one of our marks is moved to the next line and escaped.
     """
     if "\n" not in content:
         return f"- {content} {mark}\n"
@@ -141,12 +137,12 @@ def _note_block(content: str, mark: str) -> str:
 
 
 def entries(text: str) -> list[Entry]:
-    """Everything in a raw file (or in memory.md), in order, without the title."""
+    """All entries of a raw file (or memory.md), in order, without the title."""
     result: list[Entry] = []
     lines = text.split("\n")
     head: re.Match[str] | None = None
     start = 1 if _TITLE.fullmatch(lines[0]) else 0
-    """Where the current text began, as an index of `lines`."""
+    """Index of the first line of the current entry's text."""
     for number, line in enumerate(lines[start:], start):
         next_head = HEAD.fullmatch(line)
         mark = None if next_head else note_mark(line)
@@ -159,7 +155,7 @@ def entries(text: str) -> list[Entry]:
 
 
 def _note(lines: list[str], start: int, number: int, mark: re.Match[str]) -> Entry:
-    """The note whose mark is on line `number`; it begins there, or after line `start`."""
+    """The note whose mark is on line `number`; it begins not before line `start`."""
     content = lines[number][: mark.start()].strip()
     first = number - 1
     if not content and lines[number].startswith("  "):  # of several lines
@@ -174,7 +170,7 @@ def _note(lines: list[str], start: int, number: int, mark: re.Match[str]) -> Ent
 
 
 def _closed(head: re.Match[str] | None, lines: list[str], start: int) -> list[Entry]:
-    """The message of `head`, or free text, in lines that begin after line `start`."""
+    """The message of `head`, or free text, in `lines`, which follow line `start`."""
     if head is None:
         blank = len(list(itertools.takewhile(lambda line: not line.strip(), lines)))
         text = unescape("\n".join(lines[blank:]).rstrip())
@@ -198,7 +194,7 @@ def part_ids(text: str) -> frozenset[str]:
 
 
 def covered(text: str) -> frozenset[str]:
-    """What a summary was made from: ids of messages, names of files."""
+    """Sources of a summary: ids of messages, names of files."""
     return frozenset(source for part in parts(text) for source in part.sources)
 
 
@@ -220,7 +216,7 @@ def parts(text: str) -> list[SummaryPart]:
 def extended_summary(
     text: str, name: str, part_id: str, sources: Sequence[str], summary: str
 ) -> str:
-    """A summary with a part appended, unless it is in it (by its id).
+    """Append a part to a summary, unless it is in it (by its id).
 
     name: the day or the month, as `2026-01-20` or `2026-01`.
 
@@ -235,11 +231,11 @@ def extended_summary(
     return _joined(text or f"# Summary of {name}\n", f"{mark}\n{escape(summary.strip())}\n")
 
 
-# ---- lines: they end at line feeds only
+# ---- lines: only line feeds end them
 
 
 def _joined(text: str, more: str) -> str:
-    """With an empty line between the two."""
+    """Join with an empty line between."""
     return text + ("\n" if text.endswith("\n") else "\n\n") + more
 
 
@@ -250,33 +246,31 @@ def _is_mark(line: str) -> bool:
 
 
 def note_mark(line: str) -> re.Match[str] | None:
-    """The mark at the end of a line, if any."""
     is_escaped = line.startswith(("\\", "  \\"))
     return NOTE_MARK.search(line) if "<!-- " in line and not is_escaped else None
 
 
 def _encodable(text: str) -> str:
-    """The text with lone surrogates replaced, so that it can be encoded."""
+    """Replace lone surrogates, which cannot be encoded."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 # ---- names of raw files
 
 FILE_BYTES = 2**16
-"""A raw file of this size gets a successor: each addition writes and indexes the whole file."""
+"""A larger raw file is continued in a new one: each append rewrites and reindexes the file."""
 SLUG_CHARACTERS = 32
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)[A-Za-z0-9._-]*\.md")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MAX_WORD, _MAX_WORDS = 16, 4
 _DIGITS = 2
-"""A word with more of them is rather a key."""
+"""A word with more digits is probably a key."""
 _STOP = stop_words("file names")
 _SHORT_ID = re.compile(r"-([0-9a-hjkmnp-tv-z]{26})")
 
 
 def date_of(name: str) -> date | None:
-    """The day in the name of a file of memory, if any."""
     match = _DATED.fullmatch(name)
     try:
         return date.fromisoformat(match[1]) if match else None
@@ -285,9 +279,9 @@ def date_of(name: str) -> date | None:
 
 
 def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:
-    """A short name of the longest and most frequent words; the same for the same messages.
+    """A short file name from the longest and most frequent words; deterministic.
 
-    taken: slugs that this day has already.
+    taken: slugs already in use for this day.
     """
     counts: Counter[str] = Counter()
     for message in messages:
@@ -319,9 +313,9 @@ def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:
 def raw_name(
     day: date, messages: Sequence[Message], sizes: Mapping[str, int], *, flush: bool = False
 ) -> str:
-    """The name of the raw file into which these are written.
+    """The name of the raw file to which messages are appended.
 
-    sizes: of the files of that day, in bytes; -1 for one that is not ours to extend.
+    sizes: of the files of that day, in bytes; -1: not to be extended.
     """
     if flush:
         return f"{day.isoformat()}.md"

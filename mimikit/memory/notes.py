@@ -1,7 +1,7 @@
-"""Edits of the memory files, and of the backlog, a list of checkboxes.
+"""Edits the memory files and the backlog (a list of checkboxes).
 
-Each edit reads, changes and replaces the whole file under `memory.lock`. A user's editor takes no
-lock: what it saved before we read is kept.
+Each edit reads, changes and replaces the whole file under `memory.lock`. Users' editors take no
+lock: an edit saved before our read is preserved.
 """
 
 from __future__ import annotations
@@ -34,22 +34,20 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A file's text, and its hash, which guards an edit."""
+    """A file's text with its hash, for optimistic locking."""
 
     path: str
     text: str
     hash: str
     is_whole: bool = True
-    """Whether it is valid UTF-8; what is not is shown as `\ufffd`."""
+    """Whether the file is valid UTF-8; invalid bytes are shown as `\ufffd`."""
 
 
 def content_hash(text: str) -> str:
-    """SHA-256, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read(files: Files, path: str) -> Note | None:
-    """A memory file; None when there is none."""
     data = files.read(path)
     if data is None:
         return None
@@ -59,12 +57,12 @@ def read(files: Files, path: str) -> Note | None:
 
 
 def amend(files: Files, path: str, change: Callable[[str], str]) -> bool:
-    """Replace a file by what `change` makes of its text ("" for no file); False: no change.
+    """Apply `change` to the text of a file ("" if missing); False: nothing changed.
 
     Crash: the old text or the new.
 
     Raises:
-        StorageError: the disk refuses, or another writer keeps the lock.
+        StorageError: the disk refuses, or another writer holds the lock.
     """
     with memory_lock(files):
         data = files.read(path)
@@ -77,12 +75,12 @@ def amend(files: Files, path: str, change: Callable[[str], str]) -> bool:
 
 
 def replace(files: Files, path: str, text: str, base: str | None) -> Note:
-    """Replace a file by an edit of the text with the hash `base` (None: a new file).
+    """Save an edit of the text with the hash `base` (None: a new file).
 
     Raises:
-        Conflict: it changed meanwhile, exists already, or is gone; nothing was written.
+        Conflict: the file was changed, created or deleted meanwhile.
         BadInput: the text is too long.
-        Refused: the file is no UTF-8, so that the edit would lose bytes.
+        Refused: the file is not UTF-8, so that the edit would lose bytes.
     """
     data = text.encode(errors="replace")
     text = data.decode()
@@ -110,11 +108,7 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
 
 @contextlib.contextmanager
 def memory_lock(files: Files) -> Generator[None]:
-    """Hold `memory.lock`, briefly.
-
-    Raises:
-        StorageError: another writer kept it for seconds.
-    """
+    """Hold `memory.lock`; raises StorageError if another writer holds it for seconds."""
     pause = threading.Event()
     for _ in range(int(_LOCK_TIMEOUT_S / _LOCK_POLL_S)):
         lock = files.lock(paths.MEMORY_LOCK)
@@ -130,10 +124,10 @@ def memory_lock(files: Files) -> Generator[None]:
 
 
 def remember(files: Files, note: RememberedNote, at: datetime) -> str:
-    """Write a note to its file, unless it is in it (by its id); gives the path.
+    """Append a note to its file, once (by its id); returns the path.
 
     at: in the workspace's zone; its day names the file.
-    Crash: the file is replaced whole; a replay finds the note's id in it.
+    Crash: a replay finds the note's id in the file.
     """
     path = paths.MEMORY if note.long_term else paths.memory_file(f"{at:%Y-%m-%d}.md")
     amend(files, path, lambda text: markdown.with_note(text, note.id, note.content))
@@ -142,8 +136,7 @@ def remember(files: Files, note: RememberedNote, at: datetime) -> str:
 
 # ---- the backlog
 
-# An item is identified by its text, so that a change is idempotent. Only the lines of that item are
-# touched.
+# An item is identified by its text, so that changes are idempotent. Other lines are preserved.
 
 _ITEM = re.compile(r"([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[)([ xX])(\][ \t]+)(\S.*)")
 _COMMENT = re.compile(r"<!--.*?-->")
@@ -154,8 +147,6 @@ _HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class BacklogEntry:
-    """One checkbox. `line`: 1-based."""
-
     text: str
     done: bool
     line: int
@@ -163,29 +154,29 @@ class BacklogEntry:
 
 @dataclass(frozen=True, slots=True)
 class BacklogList:
-    """The list, and the file's hash, which guards a change."""
+    """The items with the file's hash, for optimistic locking."""
 
     items: list[BacklogEntry]
     hash: str
 
 
 def backlog_items(text: str) -> list[BacklogEntry]:
-    """The checkboxes of a text, in order, but for those in code or comments."""
+    """The checkboxes of a text, in order, except in code or comments."""
     lines = text.removeprefix(_BOM).split("\n")
     return [
         BacklogEntry(plain_item(parts[4]), parts[2] != " ", number + 1)
-        for number, parts in _found(lines)
+        for number, parts in _item_lines(lines)
     ]
 
 
 def changed_backlog(text: str, action: Action, item: str) -> str:
-    """The text after a change. Adding a ticked item opens it again; duplicates change together."""
+    """The text after a change. Adding a done item reopens it; duplicates change together."""
     name = plain_item(item)
     if not name:
         return text
     mark, text = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     lines = text.split("\n")
-    mine = [(number, parts) for number, parts in _found(lines) if plain_item(parts[4]) == name]
+    mine = [(number, parts) for number, parts in _item_lines(lines) if plain_item(parts[4]) == name]
     if action == "add" and not mine:
         return mark + _with_item(lines, name)
     for number, parts in reversed(mine):
@@ -197,7 +188,7 @@ def changed_backlog(text: str, action: Action, item: str) -> str:
 
 
 def plain_item(item: str) -> str:
-    """An item as it is compared and shown: one line, without comments and control characters."""
+    """Normalise an item to one line without comments and control characters."""
     try:
         sound = item.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:
@@ -205,8 +196,8 @@ def plain_item(item: str) -> str:
     return " ".join(_CONTROL.sub(" ", _COMMENT.sub(" ", sound)).split())
 
 
-def _found(lines: list[str]) -> Iterator[tuple[int, re.Match[str]]]:
-    """The item lines: their numbers from 0 and their parts."""
+def _item_lines(lines: list[str]) -> Iterator[tuple[int, re.Match[str]]]:
+    """The lines with items: 0-based numbers, and matches of `_ITEM`."""
     for number, is_hidden in enumerate(_hidden(lines)):
         parts = None if is_hidden else _ITEM.fullmatch(lines[number])
         if parts is not None and plain_item(parts[4]):
@@ -214,7 +205,7 @@ def _found(lines: list[str]) -> Iterator[tuple[int, re.Match[str]]]:
 
 
 def _hidden(lines: list[str]) -> Iterator[bool]:
-    """For each line whether it is in a code block or a multi-line comment."""
+    """For each line, whether it is in a code block or a multi-line comment."""
     end: re.Pattern[str] | None = None
     for line in lines:
         if end is not None:
@@ -229,9 +220,9 @@ def _hidden(lines: list[str]) -> Iterator[bool]:
 
 
 def _with_item(lines: list[str], name: str) -> str:
-    """The text with a new item after the last one and its continuation, or at the end."""
+    """Insert a new item after the last one, or at the end."""
     hidden = list(_hidden(lines))
-    known = [number for number, _ in _found(lines)]
+    known = [number for number, _ in _item_lines(lines)]
     at, is_apart = known[-1] + 1 if known else 0, False
     for number, line in enumerate(lines[at:], at):
         is_heading = _HEADING.match(line) and not hidden[number]
@@ -241,7 +232,7 @@ def _with_item(lines: list[str], name: str) -> str:
             break
         else:
             at, is_apart = number + 1, False
-    # Not within code or a comment.
+    # Do not split a code block or comment.
     while 0 < at < len(hidden) and hidden[at - 1] and hidden[at]:
         at += 1
     before, rest = lines[:at], lines[at:] or [""]
@@ -254,19 +245,18 @@ def _with_item(lines: list[str], name: str) -> str:
 
 
 def load_backlog(files: Files) -> BacklogList:
-    """Empty when there is no file."""
     note = read(files, paths.BACKLOG) or Note(paths.BACKLOG, "", content_hash(""))
     return BacklogList(backlog_items(note.text), note.hash)
 
 
 def change_backlog(files: Files, action: Action, item: str, base: str | None = None) -> BacklogList:
-    """Change the list; gives the new one.
+    """Change the list; returns the new one.
 
     base: the hash the change is based on; None: any.
     Crash: the old list or the new.
 
     Raises:
-        NotFound: there is no such item to tick, open or remove.
+        NotFound: there is no such item.
         Conflict: the list has changed since `base`.
         StorageError: the disk refuses.
     """
@@ -291,5 +281,4 @@ def change_backlog(files: Files, action: Action, item: str, base: str | None = N
 
 
 def apply_backlog(files: Files, asked: BacklogChange) -> None:
-    """Apply the change of a turn; idempotent."""
     amend(files, paths.BACKLOG, lambda text: changed_backlog(text, asked.action, asked.item))

@@ -1,7 +1,7 @@
-"""Cuts files into passages: what a search finds and a prompt quotes. Pure.
+"""Splits files into passages, the unit of search and quotation. Pure.
 
-A message, a note and a paragraph are a passage each, byte for byte; a long one is cut at the ends
-of lines and sentences.
+A message, a note or a paragraph is one passage, unchanged; a long one is split at the ends of lines
+and sentences.
 """
 
 from __future__ import annotations
@@ -27,19 +27,17 @@ from mimikit.protocol.triggers import PlanResult
 Kind: TypeAlias = Literal["memory", "summary", "docs", "transcript", "result"]
 
 PASSAGE_CHARACTERS = 1200
-"""Characters of one passage."""
 _WRAPPED = 100
-"""Characters: a longer line is a paragraph of its own, not a wrapped one."""
+"""A line of more characters is a separate paragraph, not part of a wrapped one."""
 _TOGETHER = 300
-"""Characters: adjacent short lines are one passage up to this length."""
+"""Adjacent short lines form one passage up to this many characters."""
 _MAX_PASSAGES = 20_000
-"""Passages of one file; the rest is not searched."""
 
 OWN, ABOVE = 4, 2
 AROUND = {-2: 1, -1: 2, 1: 1}
-"""How often the terms of a passage, its context and its neighbours count.
+"""Term weights of a passage, its context, and its neighbours by offset.
 
-Measured on dialogues (docs/memory.md): the message before says what one is about.
+Measured on dialogues (docs/memory.md): the previous message often gives the topic.
 """
 _AROUND_TERMS = 60
 _FILE_TERMS = 5000
@@ -59,30 +57,28 @@ _ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？；])")
 class Passage:
     text: str
     line: int
-    """1-based, where it begins in its file; 0 in a file of JSON."""
+    """1-based first line in the file; 0 in a JSON file."""
     context: str = ""
-    """Searched with it, and not shown: the headings above."""
+    """The headings above; searched but not shown."""
     at: datetime | None = None
     day: date | None = None
     role: str | None = None
     message_id: str | None = None
     task_id: str | None = None
     is_note: bool = False
-    """It has no neighbours (notes)."""
+    """Notes have no neighbours."""
     is_cut_before: bool = False
-    """It continues a text that was cut."""
     is_cut_after: bool = False
 
 
 class Scope(NamedTuple):
-    """One part of what can be searched, by the names of its index tables.
+    """A section of the index with separate term statistics: the names of its two tables.
 
-    Term statistics are per scope: few short notes are not measured against many results.
+    So a few short notes are not scored against the statistics of many results.
     """
 
     passage: str
     file: str
-    """Of whole files."""
 
 
 NOTES = Scope("notes", "")
@@ -91,10 +87,9 @@ MEMORY = Scope("memory", "memory-files")
 """Days of messages, free text in their files, and summaries."""
 DOCS = Scope("docs", "docs-files")
 TRANSCRIPT = Scope("transcript", "transcript-files")
-"""The transcript."""
 RESULTS = Scope("results", "results-files")
 NEAR, FAR = (NOTES, MEMORY, DOCS), (TRANSCRIPT, RESULTS)
-"""What a turn is given; what a user's search covers too."""
+"""Scopes of `recall`; `find` covers both."""
 _BY_KIND: dict[Kind, Scope] = {
     "memory": MEMORY, "summary": MEMORY, "docs": DOCS, "transcript": TRANSCRIPT, "result": RESULTS,
 }  # fmt: skip
@@ -105,14 +100,13 @@ def is_near(path: str) -> bool:
 
 
 def scope_of(path: str, passage: Passage | None = None) -> Scope:
-    """Of a file, or of one of its passages."""
     if path.startswith(paths.MEMORY) or (passage is not None and passage.is_note):
         return NOTES
     return _BY_KIND[kind_of(path)]
 
 
 class Window(NamedTuple):
-    """A period, from inclusive to exclusive. What has no time is outside of any."""
+    """A time range, inclusive to exclusive. Passages without a time are outside."""
 
     after: datetime | None = None
     before: datetime | None = None
@@ -132,15 +126,11 @@ class FilePart(NamedTuple):
     """A file, or a part of a long transcript."""
 
     path: str
-    """Of the file."""
     offset: int = 0
-    """In bytes."""
     lines: int = 0
-    """Before the part."""
 
     @property
     def name(self) -> str:
-        """The path under which it is searched."""
         return f"{self.path}@{self.offset}+{self.lines}" if self.offset else self.path
 
 
@@ -151,7 +141,6 @@ def part_of(path: str) -> FilePart:
 
 @functools.lru_cache(4096)
 def kind_of(path: str) -> Kind:
-    """What a file is, by its path."""
     if path.startswith("docs/"):
         return "docs"
     if path.startswith(f"{paths.TRANSCRIPT}/"):
@@ -163,7 +152,6 @@ def kind_of(path: str) -> Kind:
 
 
 def day_of(path: str) -> date | None:
-    """The day a file's name begins with."""
     match = _DAY.search(path)
     try:
         return date.fromisoformat(match[1]) if match else None
@@ -172,7 +160,7 @@ def day_of(path: str) -> date | None:
 
 
 def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
-    """The passages of a file, in order; none of what cannot be read."""
+    """The passages of a file, in order; invalid content has none."""
     kind = kind_of(path)
     if kind == "transcript":
         pieces = _transcript(data, part_of(path).lines + 1, zone)
@@ -191,7 +179,6 @@ def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:
 
 
 def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
-    """Messages, notes and free text between them."""
     for entry in markdown.entries(text):
         if entry.is_by_code:
             continue
@@ -225,7 +212,6 @@ def _transcript(data: bytes, first_line: int, zone: tzinfo) -> Iterator[Passage]
 
 
 def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
-    """The text of a result, or the summary of a plan."""
     model = PlanResult if path.startswith("planner/") else TaskResult
     try:
         result = model.model_validate_json(data)
@@ -239,16 +225,16 @@ def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
 
 
 def _pieces(whole: Passage, line: int | None = None) -> Iterator[Passage]:
-    """A text whole, or in pieces of at most `PASSAGE_CHARACTERS` characters.
+    """Split a text into passages of at most `PASSAGE_CHARACTERS` characters.
 
-    line: on which the text begins; None: all pieces are on the line of the whole.
+    line: where the text begins; None: all pieces get the line of the whole.
     """
     if len(whole.text) <= PASSAGE_CHARACTERS:
         if whole.text.strip():
             yield whole
         return
     pieces: list[tuple[str, int]] = []
-    """Each with the number of line feeds before it."""
+    """Each with the number of line breaks before it."""
     piece, begun, passed = "", 0, 0
     for part in _fitting(whole.text):
         if piece and len(piece) + len(part) > PASSAGE_CHARACTERS:
@@ -282,9 +268,8 @@ def _fitting(text: str) -> Iterator[str]:
 
 
 def _paragraphs(text: str, line: int) -> Iterator[Passage]:
-    """Paragraphs of a document under its headings. `line`: of the file, where the text begins."""
+    """The paragraphs of a document with their headings. `line`: where the text begins."""
     headings: list[tuple[int, str]] = []
-    """Level and words."""
     # HTML comments make no heading and no passage, and end no paragraph.
     closed, mark, rest = text.rpartition("-->")
     bare = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), closed + mark) + rest
@@ -293,7 +278,7 @@ def _paragraphs(text: str, line: int) -> Iterator[Passage]:
     begun = line
     in_code = False
     bare_heading: list[Passage] = []
-    """The last heading, while nothing follows it: a passage itself, if nothing ever does."""
+    """The last heading, until text follows; a heading without text is a passage itself."""
     for number, written in enumerate([*text.split("\n"), ""], line):
         is_seen = bool(seen[number - line].strip())
         in_code ^= is_seen and _FENCE.match(written) is not None
@@ -321,7 +306,7 @@ def _words(headings: list[tuple[int, str]]) -> str:
 
 
 def _block(lines: list[str], begun: int, above: str) -> Iterator[Passage]:
-    """A paragraph: short as one passage; else long lines and list items one by one."""
+    """The passages of a paragraph: one if short, else one per long line or list item."""
     is_short = len("\n".join(lines).strip()) <= _TOGETHER
     groups: list[list[str]] = []
     for line in lines:
@@ -344,7 +329,6 @@ _ADAPTER = TypeAdapter(Passage)
 
 
 def to_bytes(passage: Passage) -> bytes:
-    """A passage as the index stores it."""
     return _ADAPTER.dump_json(passage, exclude_defaults=True)
 
 
@@ -356,13 +340,11 @@ def from_bytes(data: bytes) -> Passage:
 
 
 class ScopeTerms(NamedTuple):
-    """The passages of one file in one scope, in order, with their terms."""
-
     scope: Scope
     passages: list[Passage]
     each: list[list[str]]
     whole: list[str]
-    """Of the whole file; empty for notes, which are unrelated."""
+    """Terms of the whole file; empty for notes, which are unrelated to each other."""
 
 
 def file_terms(path: str, passages: list[Passage], cut: Cutter | None) -> list[ScopeTerms]:
@@ -375,7 +357,7 @@ def file_terms(path: str, passages: list[Passage], cut: Cutter | None) -> list[S
 def _scope_terms(scope: Scope, passages: list[Passage], cut: Cutter | None) -> ScopeTerms:
     own = [terms(passage.text, cut) for passage in passages]
     lent: list[list[str]] = []
-    """To the neighbours: without the speaker of a line (`Ann Lee: …`)."""
+    """The terms that neighbours get, without the speaker of a line (`Ann Lee: …`)."""
     for passage, mine in zip(passages, own, strict=True):
         label = _SPEAKER.match(passage.text)
         named = len(terms(label[0])) if label else 0
@@ -396,10 +378,10 @@ def _scope_terms(scope: Scope, passages: list[Passage], cut: Cutter | None) -> S
 
 
 def neighbour_term(term: str) -> str:
-    """How a term of a neighbour is indexed: it raises a score, and matches nothing by itself."""
+    """The indexed form of a neighbour's term: it raises scores but makes no match."""
     return f"~{term}"
 
 
 def _date_terms(day: date | None) -> list[str]:
-    """A day as people write it: day, name of the month, year."""
+    """The terms of a day in words: `28 January 2026`."""
     return terms(f"{day.day} {day:%B} {day.year}") if day else []

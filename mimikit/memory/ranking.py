@@ -1,6 +1,6 @@
-"""Ranks matches, makes snippets and excerpts; scans without an index. Pure.
+"""Ranks matches, extracts snippets and excerpts, scans text without an index. Pure.
 
-The scan is the fallback where the index finds nothing: it also finds parts of words and stop words.
+The scan is the fallback if the index finds nothing: it also matches parts of words and stop words.
 """
 
 from __future__ import annotations
@@ -16,51 +16,46 @@ from mimikit.memory.terms import folded, has_cjk, has_only, occurrences, terms
 from mimikit.protocol import paths
 
 FILE_SHARE = 1.0
-"""Weight of the score of the whole file beside that of the passage."""
+"""Weight of the file's score relative to the passage's."""
 ECHO_WEIGHT = 0.3
-"""Of a message with no other terms than the query's: the same question, asked before."""
+"""Weight of a message with no other terms than the query's: the same question, asked before."""
 NOTE_WEIGHT = 2.0
-"""Of notes: one with half as many of the terms comes before a message."""
+"""Weight of notes: one with half as many of the terms ranks before a message."""
 MIN_SHARE = 0.1
-"""Of the best score: below it a match is no hit."""
+"""Matches below this share of the best score are dropped."""
 RECENT_DAYS, RECENT_BONUS, HALF_LIFE_DAYS = 5, 0.1, 30.0
 _WEIGHTS: Mapping[Kind, float] = {
     "memory": 1.0, "summary": 0.95, "docs": 0.95, "transcript": 0.8, "result": 0.8,
 }  # fmt: skip
 _SUMMARY = f"{paths.MEMORY_FOLDER}/summary/"
 SNIPPET = 300
-"""Characters of a snippet, without the marks of its cuts."""
+"""Characters of a snippet, without `CUT` marks."""
 CUT = "…"
 EXCERPT = 400
-"""Characters: a longer passage is quoted whole only where room is left."""
+"""A passage of more characters is quoted in full only where room is left."""
 _FILLINGS, _MIN_ROOM = 2, 8
 BESIDE_SHARE = 0.8
-"""Of the score of a hit: its neighbours are quoted before hits below that."""
+"""Score of a hit's neighbours, as a share of its own."""
 _ECHOES, _ECHO_CHARACTERS = 30, 200
-"""Hits that are checked for it, and characters of the longest."""
+"""Number of hits checked for echoes, and the maximum characters of an echo."""
 _MAX_WORDS = 32
-"""Of a scan."""
 
 
 Neighbour: TypeAlias = Callable[[int], "Passage | None"]
-"""Gives the passage so many after one in its file (negative: before); None: there is none."""
+"""Offset → the passage so many after (negative: before) in the same file; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A passage that contains some of the terms."""
-
     path: str
     passage: Passage
     score: float
-    """A share of the greatest score possible: at most about 1."""
+    """A share of the maximum score: at most about 1."""
     number: int = 0
-    """Of the passage in its file."""
     neighbour: Neighbour = field(default=lambda _: None, compare=False, repr=False)
 
 
 def neighbours(passages: Sequence[Passage], number: int) -> Neighbour:
-    """Of the passage of this number."""
     last = len(passages) - 1
     return lambda step: passages[number + step] if 0 <= number + step <= last else None
 
@@ -72,7 +67,7 @@ def rank(
     limit: int,
     asked: Container[str] = (),
 ) -> list[Match]:
-    """The best hits, one for each message or text; a day's messages replace its summary.
+    """The best hits without duplicates; a day's messages replace its summary.
 
     asked: the terms of the query.
     """
@@ -89,7 +84,7 @@ def rank(
         if not _is_note(hit) and _is_echo(hit.passage, asked):
             scored[number] = replace(hit, score=hit.score * ECHO_WEIGHT)
     scored.sort(key=lambda hit: -hit.score)
-    # Of a message in memory and in the transcript, the one in memory is shown.
+    # A message in both memory and transcript is shown from memory.
     distinct: dict[object, Match] = {}
     for hit in scored:
         if hit.score < MIN_SHARE * scored[0].score:
@@ -111,7 +106,7 @@ def _is_note(match: Match) -> bool:
 
 
 def _with_notes(hits: list[Match], limit: int) -> list[Match]:
-    """The best hits; matching notes replace the last ones, up to half."""
+    """The best hits; further matching notes replace the last ones, up to half."""
     shown, rest = hits[:limit], hits[limit:]
     room = (limit + 1) // 2 - sum(map(_is_note, shown))
     notes = [hit for hit in rest if _is_note(hit)][: max(room, 0)]
@@ -120,7 +115,7 @@ def _with_notes(hits: list[Match], limit: int) -> list[Match]:
 
 
 def recency(day: date | None, today: date) -> float:
-    """A mild factor: whole for the last days, halved every month; half where there is no day."""
+    """A mild factor for recent days, halved every month; half where there is no day."""
     if day is None:
         return 1 + RECENT_BONUS / 2
     age = max((today - day).days - RECENT_DAYS, 0)
@@ -128,7 +123,7 @@ def recency(day: date | None, today: date) -> float:
 
 
 def _without_summarised(hits: list[Match]) -> list[Match]:
-    """Without the summaries of days whose messages are hits, which take the better score."""
+    """Drop summaries of days whose messages are hits; the messages take the better score."""
     own = {hit.passage.day for hit in hits if passages.kind_of(hit.path) == "memory"} - {None}
     better: dict[date | None, float] = {}
     seen: set[date | None] = set()
@@ -146,12 +141,12 @@ def _without_summarised(hits: list[Match]) -> list[Match]:
 
 
 def visible(known: Mapping[str, object]) -> list[str]:
-    """Without the daily summaries of months that have a monthly one."""
+    """All paths but hidden ones."""
     return [path for path in known if not is_hidden(path, known)]
 
 
 def is_hidden(path: str, known: Container[str]) -> bool:
-    """Whether it is a daily summary of a month that has a monthly one."""
+    """Whether a daily summary is hidden by a monthly one."""
     if not path.startswith(_SUMMARY):
         return False
     day = passages.day_of(path)
@@ -159,7 +154,7 @@ def is_hidden(path: str, known: Container[str]) -> bool:
 
 
 def snippet(text: str, weights: Mapping[str, float], width: int = SNIPPET) -> str:
-    """At most `width` characters, where the terms of the greatest weight are close together."""
+    """The section of `width` characters with the greatest weight of terms."""
     if len(text) <= width:
         return text
     marks = occurrences(text, weights)
@@ -172,7 +167,7 @@ def snippet(text: str, weights: Mapping[str, float], width: int = SNIPPET) -> st
         if weight > most:
             start, most = marks[first].start, weight
             end = min(mark.end, start + width)  # of an endless word
-    # Widened on both sides, to whole words.
+    # Widen on both sides, to whole words.
     room = width - (end - start)
     start = max(0, min(start - room // 2, len(text) - width))
     end = min(len(text), start + width)
@@ -187,16 +182,12 @@ def snippet(text: str, weights: Mapping[str, float], width: int = SNIPPET) -> st
 
 
 class Excerpt(NamedTuple):
-    """What is quoted of one file, and its best hit."""
-
     hit: Match
     text: str
 
 
 @dataclass(slots=True, eq=False)
 class _Quote:
-    """A passage that may be quoted."""
-
     hit: Match
     score: float
     is_whole: bool = False
@@ -211,12 +202,12 @@ def excerpts(
     budget: int,
     cost: Callable[[str], int],
 ) -> list[Excerpt]:
-    """The best passages of at most `most` sources, in the order of the source, best source first.
+    """Quote the best passages of at most `most` sources within a budget, best source first.
 
-    Quoted byte for byte, with `…` where something is left out. Long passages are cut first, and
-    quoted whole where room is left.
+    Passages keep the order of their file, verbatim, with `…` for omissions. Long passages are cut
+    first, and quoted in full where room is left.
 
-    hits: best first. budget: of all together, as `cost` measures a text.
+    hits: best first. budget: of all excerpts, in the unit of `cost`.
     """
     sources = [*dict.fromkeys(hit.path for hit in hits)][:most]
     best = {path: next(hit for hit in hits if hit.path == path) for path in sources}
@@ -251,12 +242,12 @@ def _spent(
 
 
 def _quotable(hits: Sequence[Match]) -> list[_Quote]:
-    """The hits and their neighbours, where an answer often is; best first."""
+    """The hits and their neighbours, which often contain the answer; best first."""
     known = {(hit.path, hit.number): _Quote(hit, hit.score) for hit in hits}
     for hit in hits:
         for step in (1, -1):
             passage, place = hit.neighbour(step), (hit.path, hit.number + step)
-            # Notes have no neighbours; another section would mislead.
+            # Notes have no neighbours; a passage of another section would mislead.
             if passage is None or passage.is_note or hit.passage.is_note:
                 continue
             if passage.context == hit.passage.context and place not in known:
@@ -268,7 +259,6 @@ def _quotable(hits: Sequence[Match]) -> list[_Quote]:
 
 
 def _joined(quoted: Sequence[_Quote], weights: Mapping[str, float]) -> dict[str, str]:
-    """The excerpt of each source."""
     texts: dict[str, str] = {}
     before = -2
     for quote in sorted(quoted, key=lambda quote: (quote.hit.path, quote.hit.number)):
@@ -298,9 +288,9 @@ def _line(passage: Passage) -> str:
 
 
 def scanned_words(query: str) -> list[str]:
-    """The words to scan for, folded: without stop words, if any are left."""
+    """The words to scan for, folded, without stop words unless there are no others."""
     words = [word for word in folded(query).split() if terms(word)] or folded(query).split()
-    # Of Chinese, which has no spaces, characters and pairs.
+    # Chinese has no spaces: characters and pairs.
     parts = [part for word in words for part in (has_cjk(word) and terms(word)) or [word]]
     return list(dict.fromkeys(parts))[:_MAX_WORDS]
 
@@ -313,7 +303,7 @@ def may_contain(data: bytes, words: Sequence[str]) -> bool:
 def scan(
     path: str, passages: Sequence[Passage], words: Sequence[str], window: Window
 ) -> list[Match]:
-    """The passages that contain some of the words, scored by the share of the words."""
+    """The passages that contain any of the words, scored by the share of words."""
     seen: list[Match] = []
     for number, passage in enumerate(passages):
         text = folded(f"{passage.context} {passage.text}")

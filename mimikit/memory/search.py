@@ -1,7 +1,6 @@
-"""The search in memory, in English and Chinese: what a turn is given, what a user searches for.
+"""The full-text search in English and Chinese: for users (`find`) and for prompts (`recall`).
 
-One object serves a process, from any thread. Each process searches for itself; the files are the
-truth.
+One object per process, thread-safe. The files are the source of truth.
 """
 
 from __future__ import annotations
@@ -12,12 +11,13 @@ import time
 from collections.abc import Container, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking, tokens
 from mimikit.memory.documents import DocumentFolders
-from mimikit.memory.index import K1, BrokenIndex, MemoryIndex, PassageIndex, TermTotals, idf
+from mimikit.memory.index import K1, BrokenIndex, TermTotals, idf
 from mimikit.memory.indexer import Indexer, IndexState, IndexStatus
 from mimikit.memory.passages import FAR, NEAR, Scope, Window
 from mimikit.memory.ranking import Match
@@ -26,55 +26,57 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit
 from mimikit.protocol.watch import FolderWatch
 
+if TYPE_CHECKING:
+    from mimikit.memory.tantivy_index import TantivyIndex
+
 MAX_TERMS = 64
-"""Of a query: its rarest ones."""
+"""Of a longer query only the rarest terms are used."""
 MAX_QUERY = 20_000
 """Characters; the rest is ignored."""
 MESSAGE_START, MESSAGE_END = 3000, 1000
-"""Characters of a long message that are searched for before it is answered."""
+"""Of a longer message, only so many characters at its ends are the query."""
 RECENT_WEIGHT, RECENT_CHARACTERS = 0.2, 2000
-"""Of earlier messages: their weight, and how much of each is used."""
+"""Weight of earlier messages in the query, and the characters used of each."""
 _TURN_SHARE = 0.2
-"""A source whose best hit is below this share of the best one is not quoted."""
+"""Sources whose best hit scores below this share of the best one are not quoted."""
 _MIN_MATCHES, _MAX_MATCHES = 100, 250
 _MAX_FILES = 200
 _TURN_HITS = 200
-"""Of these a turn's excerpts are made."""
 _TURN_TOKENS = 2048
 _TURN_PATIENCE_S = 0.02
 
 
-def open_index(files: Files, folder: Path) -> PassageIndex:
-    """The index of a state folder (`folder`: on the disk); in memory where there is no tantivy."""
+def open_index(files: Files, folder: Path) -> TantivyIndex | None:
+    """The index on disk of the state folder `folder`; None where tantivy cannot be imported."""
     try:
         from mimikit.memory.tantivy_index import TantivyIndex
     except ImportError:  # compiled, and not for every machine
-        return MemoryIndex()
+        return None
     return TantivyIndex(files, folder)
 
 
 class MemorySearch:
-    """Searches the index and the table in memory; scans the files where neither finds anything."""
+    """Searches the index; scans the files if it finds nothing."""
 
     def __init__(
         self,
         files: Files,
         *,
         workspace: Path | None,
-        index: PassageIndex | None,
+        index: TantivyIndex | None,
         zone: tzinfo,
         clock: Clock,
         words: ChineseDictionary | None = None,
         watch: FolderWatch | None = None,
         patience_s: float = 2.0,
     ) -> None:
-        """Nothing is read before the first search.
+        """Reads nothing before the first search.
 
-        workspace: whose `docs/**/*.md` are searched too.
-        index: None: everything is kept in memory.
-        words: None: Chinese is searched by characters and pairs alone.
+        workspace: its `docs/**/*.md` are searched too.
+        index: None: everything is indexed in memory.
+        words: None: Chinese is searched by characters and pairs only.
         watch: on the state folder, recursive; for long-lived processes.
-        patience_s: how long `find` waits for a large update.
+        patience_s: how long `find` waits for a large index update.
         """
         self.watch = watch
         documents = DocumentFolders(files, workspace, watch)
@@ -91,9 +93,9 @@ class MemorySearch:
         before: datetime | None = None,
         everywhere: bool = True,
     ) -> list[Hit]:
-        """Hits in memory, summaries and docs; with `everywhere` also in transcript and results.
+        """Search memory, summaries and docs; with `everywhere` also transcript and results.
 
-        after, before: inclusive, exclusive; what has no time is left out then.
+        after, before: inclusive, exclusive; they exclude passages without a time.
         """
         window, scopes = Window(after, before), (*NEAR, *FAR) if everywhere else NEAR
         state = self._indexer.catch_up(everywhere=everywhere, patience_s=self._patience_s)
@@ -111,17 +113,16 @@ class MemorySearch:
         limit: int = 5,
         budget: int = _TURN_TOKENS,
     ) -> list[Hit]:
-        """What a turn is given of memory, summaries and docs; never waits for long.
+        """Excerpts of memory, summaries and docs for a prompt; never waits for long.
 
-        One hit a source; its snippet quotes the best passages of that source.
+        One hit per source; its snippet quotes the best passages of that source.
 
         budget: of all snippets, with the names of their sources, in tokens.
-        asked: what is to be answered. recent: earlier messages. They decide between the hits of
-            what is asked; they find something themselves only when the question finds nothing
-            ("and then?").
+        asked: the message to answer. recent: earlier messages; they rank the hits of `asked`, and
+            are searched for themselves only if `asked` finds nothing ("and then?").
         """
         state = self._indexer.catch_up(everywhere=False, patience_s=_TURN_PATIENCE_S)
-        is_long = len(asked) > MESSAGE_START + MESSAGE_END  # the question stands at one of its ends
+        is_long = len(asked) > MESSAGE_START + MESSAGE_END  # the question is at one of the ends
         ends = f"{asked[:MESSAGE_START]}\n{asked[-MESSAGE_END:]}" if is_long else asked
         weights = own = self._weights(ends, 1.0)
         hits = self._near(own, own, state)
@@ -143,7 +144,7 @@ class MemorySearch:
         return [_hit(match, text) for match, text in quoted]
 
     def warm_up(self) -> None:
-        """Read what a turn needs in a thread, before the first one comes."""
+        """Load in a thread what the first turn needs."""
 
         def read() -> None:
             with contextlib.suppress(StorageError, OSError):  # the first turn reports it
@@ -152,24 +153,23 @@ class MemorySearch:
         threading.Thread(target=read, name="warm-up", daemon=True).start()
 
     def index_ahead(self) -> None:
-        """Index in the background what has changed, so that no search has to."""
+        """Index many changed files in the background, so that no search has to wait."""
         with contextlib.suppress(StorageError, OSError):  # the next search reports it
             self._indexer.index_ahead()
 
     def refresh(self, *, rebuild: bool = False) -> IndexStatus:
-        """Bring the index up to date, from nothing with `rebuild`; blocks until done."""
         return self._indexer.refresh(rebuild=rebuild)
 
     def status(self) -> IndexStatus:
         return self._indexer.status()
 
     def close(self) -> None:
-        """Write what was read so far; before the disk is closed."""
+        """Stop indexing; to be called before the disk is closed."""
         self._indexer.close()
 
     @property
     def fallback(self) -> str | None:
-        """Why the index is not used; None when it is."""
+        """Why the index on disk is not used; None when it is."""
         return self._indexer.fault
 
     def _near(
@@ -217,11 +217,10 @@ class MemorySearch:
     def _scan(
         self, query: str, state: IndexState, limit: int, window: Window, patience_s: float
     ) -> list[Match]:
-        """Hits by scanning the files, for at most so long."""
         until = time.monotonic() + patience_s
         matches: list[Match] = []
         wanted = ranking.scanned_words(query[:MAX_QUERY])
-        for path in ranking.visible(state.snapshot.stamps) if wanted else ():
+        for path in ranking.visible(state.snapshot) if wanted else ():
             if time.monotonic() > until:
                 break
             data = self._indexer.documents.read(path)
@@ -257,7 +256,7 @@ def _indexed(
     wanted: int,
     window: Window,
 ) -> list[Match]:
-    """The best indexed matches; asks for more where outdated ones are among them."""
+    """The best matches of the index on disk, without outdated ones."""
     while True:
         matches = state.view.search(shares, scope, mean, wanted, window)
         current = [match for match in matches if state.is_indexed(match.path)]
@@ -269,7 +268,7 @@ def _indexed(
 def _rarest(
     weights: dict[str, float], state: IndexState, scopes: Sequence[Scope]
 ) -> Mapping[str, float]:
-    """Of very many terms those with the greatest weight, and of these the rarest."""
+    """The MAX_TERMS terms with the greatest weight, the rarest first."""
     if len(weights) <= MAX_TERMS:
         return weights
     frequency = {
@@ -287,9 +286,9 @@ def _shares(
     state: IndexState,
     whole: float | None = None,
 ) -> tuple[dict[str, float], float]:
-    """Each term's weight with its idf, as a share of the greatest score possible; and that score.
+    """Each term's weight times idf, as a share of the maximum score; and that maximum.
 
-    So scores of several scopes compare. A term that none here contains counts as a rare one.
+    This makes scores of several scopes comparable. A missing term counts as a rare one.
     """
     frequency = {term: _frequency(term, table, state) for term in weights}
     rare = idf(weights, {term: max(number, 1) for term, number in frequency.items()}, documents)
@@ -305,5 +304,5 @@ def _frequency(term: str, table: str, state: IndexState) -> int:
 
 
 def _cost(text: str) -> int:
-    """In tokens, as in a prompt: further lines are indented."""
+    """Tokens in a prompt, where further lines are indented."""
     return tokens.count(text.replace("\n", "\n  "))

@@ -20,21 +20,18 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import tantivy
 
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import passages
 from mimikit.memory.index import (
-    EMPTY_MANIFEST,
     EMPTY_VIEW,
     SCOPES,
     BrokenIndex,
     Changed,
-    IndexedFile,
-    Manifest,
-    PassageView,
+    MemoryView,
     Stamp,
     TermTotals,
     idf,
@@ -65,39 +62,47 @@ _CACHED_FREQUENCIES = 4000
 _TABLES = [table for scope in SCOPES for table in scope if table]
 _WRITER_HEAP = 16 * 2**20
 _BATCH_CHARACTERS = 4 * 2**20
-"""Waiting to be written."""
+"""A larger batch is written before more is read."""
 
 Place: TypeAlias = tuple[str, int, int]
 """Of a document: table, segment, number."""
 
 
+class IndexedFile(NamedTuple):
+    stamp: Stamp
+    totals: TermTotals
+    notes: TermTotals
+    """Of the part of the file that belongs to the scope of notes."""
+
+
 class TantivyView:
-    """BM25 by tantivy, whose k1 is 1.2 and b 0.75."""
+    """An immutable snapshot of the index; scores by BM25 with k1 = 1.2, b = 0.75."""
 
     def __init__(
         self,
         schema: tantivy.Schema,
         searchers: Mapping[str, tantivy.Searcher],
-        manifest: Manifest,
+        files: Mapping[str, IndexedFile],
     ) -> None:
-        """`searchers`: by table; those that exist."""
-        self.schema, self.searchers, self.manifest = schema, searchers, manifest
-        self.stamps = {path: file.stamp for path, file in manifest.files.items()}
-        # A turn asks twice, and the next one much the same. Caches of functions, not of methods: a
-        # reference cycle would keep the index's files open.
+        self.schema, self.searchers = schema, searchers
+        self.stamps = {path: file.stamp for path, file in files.items()}
+        in_scope: dict[Scope, list[TermTotals]] = {scope: [] for scope in SCOPES}
+        for path, file in files.items():
+            in_scope[scope_of(path)].append(file.totals)
+            in_scope[NOTES].append(file.notes)
+        self._totals = {scope: TermTotals.sum(each) for scope, each in in_scope.items()}
+        self.passage_count = sum(totals.passages for totals in self._totals.values())
+        # A turn searches twice, the next one for much the same. Caches of functions, not of
+        # methods: a reference cycle would keep the index's files open.
         self._read = functools.lru_cache(_CACHED_DOCUMENTS)(functools.partial(_document, searchers))
         self._count = functools.lru_cache(_CACHED_FREQUENCIES)(
             functools.partial(_frequency, searchers)
         )
 
-    @property
-    def passage_count(self) -> int:
-        return sum(totals.passages for totals in self.manifest.totals.values())
-
     def search(
         self, weights: Mapping[str, float], scope: Scope, mean: float, limit: int, window: Window
     ) -> list[Match]:
-        """`mean`: tantivy's own is used."""
+        """As `MemoryView.search`, but `mean` is unused: tantivy computes its own."""
         with _guarded():
             documents = self._best(weights, scope.passage, limit, window)
             return [
@@ -118,7 +123,7 @@ class TantivyView:
             return self._count(table, term) + self._count(table, neighbour_term(term))
 
     def totals(self, scope: Scope) -> TermTotals:
-        return self.manifest.totals[scope]
+        return self._totals[scope]
 
     def _best(
         self, weights: Mapping[str, float], table: str, limit: int, window: Window
@@ -144,7 +149,7 @@ class TantivyView:
             unscored = tantivy.Query.const_score_query(within, 0.0)
             both = [(tantivy.Occur.Must, query), (tantivy.Occur.Must, unscored)]
             query = tantivy.Query.boolean_query(both)
-        # tantivy allocates as many places as it is asked for.
+        # tantivy allocates memory for as many hits as it is asked for.
         room = max(min(limit, documents), 1)
         for score, address in searcher.search(query, room, count=False).hits:
             place = table, address.segment_ord, address.doc
@@ -163,7 +168,7 @@ class TantivyView:
         return clauses
 
     def _neighbour(self, place: Place, step: int) -> Passage | None:
-        """The passages of a file have successive numbers; behind them may be another file's."""
+        """A passage of the same file has a successive number; others may be another file's."""
         table, segment, number = place
         with contextlib.suppress(BrokenIndex), _guarded():
             if number + step >= 0:
@@ -188,17 +193,19 @@ def _document(
 
 
 class TantivyIndex:
+    """The index on disk. Thread-safe, but for one update at a time."""
+
     def __init__(self, files: Files, folder: Path) -> None:
         """`folder`: the state folder on the disk."""
         self._files = files
         self._folder = folder / _FOLDER
         self._schema = _schema()
         self._loaded: tuple[int, int] | None = None
-        """The manifest that was loaded: its time and inode."""
         self._changing = threading.RLock()
         self._reset()
 
     def refresh(self) -> None:
+        """Load what another process has indexed since; raises StorageError."""
         with self._changing:
             stamp = self._manifest_stamp()
             if stamp is None and self._loaded is not None:
@@ -218,7 +225,13 @@ class TantivyIndex:
     def update(
         self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None = None
     ) -> bool:
-        """Crash: the mark of an unfinished update makes the next one begin from nothing."""
+        """Index changed files, remove deleted ones; False: another process is updating.
+
+        Crash: the mark of an unfinished update makes the next one begin from nothing.
+
+        Raises:
+            StorageError: the disk refuses; BrokenIndex: the index cannot be used.
+        """
         self._make_folder()
         lock = self._files.lock(_LOCK)
         if lock is None:
@@ -233,7 +246,7 @@ class TantivyIndex:
             lock.release()
 
     def clear(self) -> None:
-        """Begin from nothing at the next update."""
+        """Delete the index; the next update rebuilds it."""
         with self._changing:
             self._reset()
             self._make_folder()
@@ -255,7 +268,7 @@ class TantivyIndex:
         if known is None or self._files.exists(_UNFINISHED):
             self._reset()
             return
-        generation, manifest = known
+        generation, files = known
         try:
             if generation != self._generation:
                 self._tables, self._generation = {}, generation
@@ -264,26 +277,26 @@ class TantivyIndex:
                     folder = self._folder / table
                     if table not in self._tables and folder.is_dir():
                         self._tables[table] = _manual(tantivy.Index.open(str(folder)))
-            self._show(manifest)
+            self._show(files)
         except BrokenIndex:
             self._reset()
 
-    def _show(self, manifest: Manifest) -> None:
+    def _show(self, files: Mapping[str, IndexedFile]) -> None:
         with _guarded():
             for index in self._tables.values():
                 index.reload()
             searchers = {table: index.searcher() for table, index in self._tables.items()}
-            self.view = TantivyView(self._schema, searchers, manifest)
-            self._manifest = manifest
+            self.view = TantivyView(self._schema, searchers, files)
+            self._indexed = files
 
     def _reset(self) -> None:
         self._tables: dict[str, tantivy.Index] = {}
         self._generation = ""
-        self.view: PassageView = EMPTY_VIEW
-        self._manifest = EMPTY_MANIFEST
+        self.view: TantivyView | MemoryView = EMPTY_VIEW
+        self._indexed: Mapping[str, IndexedFile] = {}
 
     def _empty_folder(self) -> None:
-        """In place, as other processes hold the folder open."""
+        """Other processes have the folder open, so it stays."""
         for entry in self._folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)
@@ -294,35 +307,36 @@ class TantivyIndex:
 
     def _write(self, changed: Iterable[Changed], gone: Iterable[str], cut: Cutter | None) -> None:
         # Local: a search that finds no manifest meanwhile resets the attributes.
-        tables, manifest, generation = dict(self._tables), self._manifest, self._generation
+        tables, indexed, generation = dict(self._tables), {**self._indexed}, self._generation
         if not generation:
             tables, generation = {}, secrets.token_hex(8)
             self._empty_folder()
         self._files.write(_UNFINISHED, b"", sync=False)
-        changes: dict[str, IndexedFile | None] = {}
         batch = _Batch(functools.partial(self._table, tables))
         try:
             for path in gone:
                 batch.delete(path, tables)
-                changes[path] = None
+                indexed.pop(path, None)
             for path, stamp, in_file in changed:
                 parts = file_terms(path, in_file, cut)
-                if path in manifest.files:
+                if path in indexed:
                     batch.delete(path, tables)
                 batch.add(path, parts)
-                changes[path] = _indexed_file(path, stamp, parts)
+                totals = {part.scope: TermTotals.of(part) for part in parts}
+                notes = totals.pop(NOTES, TermTotals())
+                indexed[path] = IndexedFile(stamp, totals.get(scope_of(path), TermTotals()), notes)
             batch.write()
         except BaseException:
-            self._reset()  # what was written is not known: the mark has it rebuilt
+            self._reset()  # unknown how much was written: the next update rebuilds it
             raise
-        # tantivy creates files by the umask; what was said is private.
+        # tantivy creates files by the umask; conversations are private.
         for entry in self._folder.rglob("*"):
             with contextlib.suppress(OSError):  # a merge removed it
                 if stat.S_ISREG(mode := entry.lstat().st_mode) and mode & 0o077:
                     entry.chmod(0o600)
         with self._changing:
             self._tables, self._generation = tables, generation
-            self._show(manifest.updated(changes))
+            self._show(indexed)
             self._save()
 
     def _table(self, tables: dict[str, tantivy.Index], table: str) -> tantivy.Index:
@@ -334,10 +348,8 @@ class TantivyIndex:
 
     def _save(self) -> None:
         """Publish the manifest; last, so that it never lists what is not indexed."""
-        files, totals = self._manifest
-        of_scopes = [totals[scope] for scope in SCOPES]
-        head = {"format": FORMAT, "generation": self._generation, "totals": of_scopes}
-        data = json.dumps({**head, "files": files}, separators=(",", ":")).encode()
+        manifest = {"format": FORMAT, "generation": self._generation, "files": self._indexed}
+        data = json.dumps(manifest, separators=(",", ":")).encode()
         self._files.write(_MANIFEST, data, sync=False)
         self._files.remove(_UNFINISHED)
         self._loaded = self._manifest_stamp()
@@ -352,7 +364,7 @@ class _Batch:
     def __init__(self, open_table: Callable[[str], tantivy.Index]) -> None:
         self._open_table = open_table
         self._deleted: dict[str, list[str]] = defaultdict(list)
-        self._added: dict[str, list[tuple[str, str, bytes, datetime | None]]] = defaultdict(list)
+        self._added: dict[str, list[tantivy.Document]] = defaultdict(list)
         self._characters = 0
 
     def delete(self, path: str, tables: Iterable[str]) -> None:
@@ -360,33 +372,36 @@ class _Batch:
             self._deleted[table].append(path)
 
     def add(self, path: str, parts: list[ScopeTerms]) -> None:
-        for scope, in_scope, each, whole in parts:
-            for passage, terms in zip(in_scope, each, strict=True):
-                self._add(scope.passage, path, terms, passage)
-            if whole:
-                self._add(scope.file, path, whole)
+        with _guarded():
+            for scope, in_scope, each, whole in parts:
+                for passage, terms in zip(in_scope, each, strict=True):
+                    document = self._add(scope.passage, path, terms)
+                    body = passages.to_bytes(passage)
+                    document.add_bytes("body", body)
+                    self._characters += len(body)
+                    if passage.at is not None:
+                        document.add_integer("at", _milliseconds(passage.at))
+                if whole:
+                    self._add(scope.file, path, whole)
         if self._characters >= _BATCH_CHARACTERS:
             self.write()
 
-    def _add(self, table: str, path: str, terms: list[str], passage: Passage | None = None) -> None:
-        row = (
-            path,
-            " ".join(terms),
-            passages.to_bytes(passage) if passage else b"",
-            passage and passage.at,
-        )
-        self._added[table].append(row)
-        self._characters += len(row[1]) + len(row[2])
+    def _add(self, table: str, path: str, terms: list[str]) -> tantivy.Document:
+        document, text = tantivy.Document(), " ".join(terms)
+        document.add_text("path", path)
+        document.add_text("terms", text)
+        self._added[table].append(document)
+        self._characters += len(text)
+        return document
 
     def write(self) -> None:
-        """Write what was gathered, and begin anew."""
         with _guarded():
             for table in {**self._deleted, **self._added}:
                 writer = self._open_table(table).writer(_WRITER_HEAP, 1)
                 for path in self._deleted[table]:
                     writer.delete_documents_by_term("path", path)
-                for row in self._added[table]:
-                    writer.add_document(_document_of(*row))
+                for document in self._added[table]:
+                    writer.add_document(document)
                 writer.commit()
                 writer.wait_merging_threads()
         self._deleted.clear()
@@ -394,17 +409,6 @@ class _Batch:
         self._characters = 0
         with contextlib.suppress(AttributeError):  # glibc alone
             ctypes.CDLL(None).malloc_trim(0)  # else it keeps 70 MB
-
-
-def _document_of(path: str, terms: str, body: bytes, at: datetime | None) -> tantivy.Document:
-    document = tantivy.Document()
-    document.add_text("path", path)
-    document.add_text("terms", terms)
-    if body:
-        document.add_bytes("body", body)
-    if at is not None:
-        document.add_integer("at", _milliseconds(at))
-    return document
 
 
 def _manual(index: tantivy.Index) -> tantivy.Index:
@@ -423,28 +427,20 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _indexed_file(path: str, stamp: Stamp, parts: list[ScopeTerms]) -> IndexedFile:
-    totals = {scope: TermTotals.of(each, whole) for scope, _, each, whole in parts}
-    notes = totals.pop(NOTES, TermTotals())
-    return IndexedFile(stamp, totals.get(scope_of(path), TermTotals()), notes)
-
-
 def _milliseconds(at: datetime) -> int:
     return math.floor(at.timestamp() * 1000)
 
 
-def _load_manifest(files: Files) -> tuple[str, Manifest] | None:
-    """Generation and manifest; None when it is missing, broken or of another format."""
+def _load_manifest(files: Files) -> tuple[str, dict[str, IndexedFile]] | None:
+    """Generation and files; None when it is missing, broken or of another format."""
     try:
         known: dict[str, Any] = json.loads(files.read(_MANIFEST) or b"{}")
         if known.get("format") != FORMAT:
             return None
-        totals = zip(SCOPES, known["totals"], strict=True)
-        listed = {
+        return known["generation"], {
             path: IndexedFile(Stamp(*stamp), TermTotals(*counted), TermTotals(*notes))
             for path, (stamp, counted, notes) in known["files"].items()
         }
-        return known["generation"], Manifest(listed, {s: TermTotals(*one) for s, one in totals})
     except (ValueError, KeyError, TypeError, AttributeError, UnsafeFile):
         return None
 

@@ -1,8 +1,8 @@
-"""The terms by which texts are found; the same for texts and queries.
+"""Splits texts and queries into search terms.
 
-English: stems of words without stop words, and parts of identifiers. Chinese (also Japanese and
-Korean): characters and pairs, traditional as simplified, with the longer words of a dictionary when
-that is loaded. Pure, but for the dictionary.
+English: stems without stop words, and parts of identifiers. Chinese (also Japanese and Korean):
+characters and pairs, traditional converted to simplified, and longer dictionary words once the
+dictionary is loaded. Pure, but for the dictionary.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Cutter: TypeAlias = Callable[[str], list[str]]
-"""Cuts a run of simplified Chinese into dictionary words, overlapping ones too."""
+"""Splits a run of simplified Chinese into dictionary words, including overlapping ones."""
 
 MAX_TERM = 64
-"""Characters; a longer one (a hash, a data URL) is cut: nobody types it whole."""
+"""Longer terms (hashes, data URLs) are cut to this many characters."""
 MIN_WORD = 3
-"""Of the dictionary, in characters: pairs are terms anyway."""
+"""Characters; shorter dictionary words are skipped: pairs are terms anyway."""
 CACHED_WORDS = 8192
-"""Whose terms are cached."""
 LOAD_DELAY_S = 2.0
-"""After the first Chinese text: the turn that brought it does without."""
+"""After the first Chinese text, so that its turn is not slowed down."""
 _WIDE = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _RUN = re.compile(
     rf"(?P<wide>[{_WIDE}]+)|(?P<dotted>(?<!\w)v?\d+(?:\.\d+)+)|(?P<word>[^\W{_WIDE}]+)"
@@ -43,7 +42,6 @@ _COMMON = json.loads(Path(__file__).with_name("stop_words.json").read_text("utf-
 
 
 def stop_words(use: Literal["search", "file names", "summaries"]) -> frozenset[str]:
-    """One list for each use."""
     return frozenset(" ".join(_COMMON[use]).split())
 
 
@@ -56,25 +54,22 @@ _ASKING = re.compile(
 
 
 class LocatedTerm(NamedTuple):
-    """A term and its place in the text, in characters."""
-
     start: int
     end: int
     text: str
 
 
 def has_cjk(text: str) -> bool:
-    """Whether it contains Chinese, Japanese or Korean."""
     return _WIDE_CHARACTER.search(text) is not None
 
 
 def folded(text: str) -> str:
-    """The text as it is searched: lower case, simplified; of the same length."""
+    """The text in lower case and simplified Chinese, without accents; of the same length."""
     return text.translate(_Folding())
 
 
 def script_of(text: str) -> Literal["Hans", "Hant"] | None:
-    """The script of Chinese, by characters that only one has; None: undecided."""
+    """Simplified or traditional Chinese, by characters that only one has; None: undecided."""
     simplified, traditional = _scripts()
     more = sum((char in traditional) - (char in simplified) for char in text)
     return None if more == 0 else "Hant" if more > 0 else "Hans"
@@ -82,7 +77,6 @@ def script_of(text: str) -> Literal["Hans", "Hant"] | None:
 
 @functools.cache
 def _scripts() -> tuple[frozenset[str], frozenset[str]]:
-    """Characters that are only simplified, and those that are only traditional."""
     lines = _variants()
     traditional = {char for line in lines for char in line[1:]}
     return frozenset(line[0] for line in lines) - traditional, frozenset(traditional)
@@ -94,17 +88,16 @@ def _variants() -> list[str]:
 
 
 def terms(text: str, cut: Cutter | None = None) -> list[str]:
-    """The terms of a text, in order, with repetitions."""
+    """The terms of a text, in order, with duplicates."""
     return [term for _, _, term in _pieces(text, cut)]
 
 
 def has_only(text: str, wanted: Container[str]) -> bool:
-    """Whether a text has no other terms than these."""
+    """Whether a text has no terms but these."""
     return all(term in wanted for _, _, term in _pieces(text, None))
 
 
 def located(text: str, cut: Cutter | None = None) -> list[LocatedTerm]:
-    """The terms of a text with their places."""
     return list(itertools.starmap(LocatedTerm, _pieces(text, cut)))
 
 
@@ -120,14 +113,14 @@ def _pieces(text: str, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
             yield start, end, number[:MAX_TERM]
             yield from ((start, end, part[:MAX_TERM]) for part in number.split("."))
         else:
-            # A word of megabytes is not cached.
+            # Very long words bypass the cache.
             terms_of = _word if end - start <= MAX_TERM else _word.__wrapped__
             for word in terms_of(plain[start:end]):
                 yield start, end, word
 
 
 def occurrences(text: str, wanted: Collection[str]) -> list[LocatedTerm]:
-    """Where the terms of a query occur in a text, in order, without the dictionary."""
+    """The occurrences of query terms in a text, in order; does not use the dictionary."""
     plain = folded(text)
     places = [
         LocatedTerm(at, at + len(term), term)
@@ -142,7 +135,7 @@ def occurrences(text: str, wanted: Collection[str]) -> list[LocatedTerm]:
 
 
 def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
-    """Characters and pairs, without question words; then the dictionary's words."""
+    """Characters and pairs, without question words; then dictionary words."""
     at = 0
     for gap in [*_ASKING.finditer(run), None]:
         end = gap.start() if gap else len(run)
@@ -155,7 +148,7 @@ def _wide(run: str, start: int, cut: Cutter | None) -> Iterator[tuple[int, int, 
     at = 0
     for word in cut(run) if cut and len(run) >= MIN_WORD else ():
         place = run.find(word, at)
-        if place < 0:  # a long word comes after the short ones inside it
+        if place < 0:  # a long word is listed after the short ones inside it
             place = run.rfind(word, 0, at + len(word))
         at = max(at, place)
         if place >= 0 and len(word) >= MIN_WORD and not _ASKING.search(word):
@@ -176,19 +169,19 @@ def _word(written: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """By Porter's second stemmer; a word that is not English as it is."""
+    """The stem by the Porter2 stemmer; words that are not English are unchanged."""
     return _stemmer().stemWord(word) if _ENGLISH.fullmatch(word) else word
 
 
 @functools.cache
 def _stemmer() -> Any:
-    # Its own cache, off here, is not safe in threads; that of `_word` is.
+    # Its cache, disabled here, is not thread-safe; that of `_word` is.
     return import_module("Stemmer").Stemmer("english", 0)
 
 
 @functools.cache
 class _Folding(dict[int, str]):
-    """Character → the one it is searched as; 1:1, so that places stay."""
+    """Character → its folded form; 1:1, so that positions are unchanged."""
 
     def __init__(self) -> None:
         for line in _variants():
@@ -200,7 +193,7 @@ class _Folding(dict[int, str]):
         first = pieces[0] if pieces else character
         marks = all(unicodedata.combining(mark) for mark in pieces[1:])
         base = (first if marks else character).lower()
-        # Hangul falls apart under NFKD, some letters grow in lower case: these stay.
+        # NFKD splits Hangul, and some letters become longer in lower case: keep these.
         self[code] = base if len(base) == 1 and not has_cjk(character) else character
         return self[code]
 
@@ -209,12 +202,11 @@ class _Folding(dict[int, str]):
 
 
 class ChineseDictionary:
-    """Loads the dictionary of Chinese words; safe from any thread."""
+    """Loads the dictionary of Chinese words. Thread-safe."""
 
     def __init__(self) -> None:
         self._loading = threading.Lock()
         self.cut: Cutter | None = None
-        """Cuts a run of Chinese into words; None until the dictionary is loaded."""
         self._is_wanted = False
 
     @property
@@ -223,7 +215,7 @@ class ChineseDictionary:
         return "ready" if self.cut is not None else waiting
 
     def load(self) -> Cutter:
-        """Load it now, unless it is loaded. rjieba takes 0.15 s and 33 MB, jieba 1 s and 84 MB."""
+        """Load it now. rjieba takes 0.15 s and 33 MB, jieba 1 s and 84 MB."""
         with self._loading:
             if self.cut is None:
                 tokenizer = _tokenizer()
@@ -231,7 +223,6 @@ class ChineseDictionary:
             return self.cut
 
     def load_soon(self) -> None:
-        """Load it in a thread, after a delay."""
         with self._loading:
             if self.cut is not None or self._is_wanted:
                 return
@@ -242,12 +233,12 @@ class ChineseDictionary:
 
 
 def _tokenizer() -> Any:
-    """rjieba; jieba, with the same dictionary, where there is no compiled one."""
+    """rjieba, or where that is not installed jieba, with the same dictionary."""
     try:
         return import_module("rjieba")
     except ImportError:
         jieba = import_module("jieba").Tokenizer()
-        # Else it would keep a copy below /tmp, where anybody may put another one.
+        # Else it caches a copy in /tmp, where any user may replace it.
         jieba.FREQ, jieba.total = jieba.gen_pfdict(jieba.get_dict_file())
         jieba.initialized = True
         return jieba

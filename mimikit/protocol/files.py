@@ -1,7 +1,7 @@
 """The only module that writes state: atomic writes, exclusive creates, moves, lines, quarantine.
 
-It works on the FileSystem seam and knows how a change is made safe (temp file, fsync, rename, fsync
-of the folder), but not what the files mean. Every OSError comes out as a StorageError.
+How a change survives a crash is decided here (temp file, fsync, rename, fsync of the folder); what
+the files mean is not known. Every OSError becomes a StorageError.
 """
 
 from __future__ import annotations
@@ -39,10 +39,9 @@ _IMMOVABLE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV})
 
 
 class Files:
-    """Reads and writes of one state folder.
+    """Reads and writes one state folder.
 
-    durable: fsync files and folders (survives power loss). Without it the order of steps is the
-        same and a killed process loses nothing; a power cut may.
+    durable: fsync files and folders. Without it a killed process loses nothing, a power cut may.
     """
 
     def __init__(self, fs: FileSystem, *, durable: bool = True) -> None:
@@ -50,7 +49,7 @@ class Files:
         self.durable = durable
         self._on_event: OnEvent | None = None
         self._immovable: dict[str, FileStat | None] = {}
-        """Bad files that could not be moved: each is reported once per change."""
+        """Bad files that cannot be moved: each is reported once per change."""
         self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}-{ids.boot_id()[:8]}"
 
     def on_event(self, listener: OnEvent) -> None:
@@ -67,8 +66,7 @@ class Files:
     def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """Replace or create a file atomically; a folder at its path is quarantined.
 
-        Crash: the old content or the new, never a mixture; a temp file may stay behind. Without
-        `sync` a power cut may undo it.
+        Crash: the old content or the new; a temp file may be left. Not fsynced without `sync`.
         """
         with DiskErrors(path):
             try:
@@ -78,10 +76,10 @@ class Files:
                 self._publish(path, data, self.fs.rename, sync=sync and self.durable)
 
     def create(self, path: str, data: bytes) -> bool:
-        """Create a file that must not exist; False when it already does.
+        """Create a file; False when it already exists. A non-file at its path is quarantined.
 
-        Crash: the whole file or none. A replay changes nothing but syncs the folder: whoever
-        created the file may have died before that. What is no file is quarantined.
+        Crash: the whole file or none. A replay only syncs the folder: the first call may have died
+        before that.
         """
         with DiskErrors(path):
             found = self.fs.stat(path)
@@ -96,10 +94,10 @@ class Files:
             return False
 
     def move(self, source: str, target: str) -> bool:
-        """Rename atomically; False when `source` is gone: another claimed it first.
+        """Rename atomically; False when `source` is gone, as another process claimed it.
 
-        When the sync fails it is moved back, so an error means the file is where it was. If that
-        fails too, it has moved, and only a power cut may still undo it.
+        If the sync fails it is moved back, so an error means that nothing was moved. If that fails
+        too, it has moved, and only a power cut may still undo it.
         """
         with DiskErrors(source):
             try:
@@ -119,7 +117,7 @@ class Files:
             return True
 
     def remove(self, path: str) -> bool:
-        """Remove a file; False when it was gone already."""
+        """Remove a file; False when there was none."""
         with DiskErrors(path):
             try:
                 self.fs.unlink(path)
@@ -129,7 +127,7 @@ class Files:
             return True
 
     def read(self, path: str, *, most: int | None = None) -> bytes | None:
-        """The bytes of a file; None when there is none.
+        """Read a file; None when there is none.
 
         Raises:
             UnsafeFile: not a plain file, not readable, or larger than `most` bytes.
@@ -140,19 +138,19 @@ class Files:
             except FileNotFoundError:
                 return None
             except PermissionError:
-                raise self._not_yours(path) from None
+                raise self._unreadable(path) from None
 
-    def _not_yours(self, path: str) -> UnsafeFile:
-        """What a file is that may not be read; a folder that is closed refuses for a while only.
+    def _unreadable(self, path: str) -> UnsafeFile:
+        """The error for a file that must not be read.
 
         Raises:
-            OSError: the folder around it is closed.
+            OSError: its folder is not accessible.
         """
         self.fs.stat(path)
         return UnsafeFile(f"{path}: {_NOT_YOURS}")
 
     def part(self, path: str, offset: int, limit: int) -> bytes:
-        """At most `limit` bytes from `offset` on; nothing when there is no file."""
+        """Read at most `limit` bytes from `offset` on; empty when there is no file."""
         with DiskErrors(path), contextlib.suppress(FileNotFoundError, UnsafeFile):
             return self.fs.read(path, offset=offset, limit=limit)
         return b""
@@ -204,7 +202,7 @@ class Files:
 
     @contextlib.contextmanager
     def carried_out(self, path: str) -> Generator[None]:
-        """Apply a record in this block; a record that cannot be applied is quarantined."""
+        """In this block a record is applied; one that cannot be applied is quarantined."""
         try:
             yield
         except (BadInput, Refused, ValueError, OverflowError) as error:
@@ -213,15 +211,14 @@ class Files:
     # ---- records --------------------------------------------------------------------------
 
     def save(self, path: str, record: Record) -> None:
-        """Write a record; BadRecord when it is too large to be read back (nothing is written)."""
+        """Write a record; BadRecord, and nothing is written, when it is too large."""
         self.write(path, encode(record))
 
     def save_new(self, path: str, record: Record) -> bool:
-        """`create` for a record; raises as `save` does."""
         return self.create(path, encode(record))
 
     def load(self, path: str, model: type[R]) -> R | None:
-        """Read a record; None when there is no file, or a bad one, which is quarantined.
+        """Read a record; None when there is none, or a bad one, which is quarantined.
 
         Raises:
             UnsafeFile: it is bad and cannot be moved.
@@ -237,11 +234,11 @@ class Files:
         return record
 
     def peek(self, path: str, model: type[R]) -> R | None:
-        """Read a record as `load` does, but leave a bad one where it is."""
+        """Read a record; None also for a bad one, which stays where it is."""
         return ReadOnlyFiles(self).load(path, model)
 
     def load_all(self, folder: str, model: type[R], names: Iterable[str] | None = None) -> list[R]:
-        """Every valid record of a folder (or of these names), in the order of names."""
+        """Load the valid records of a folder (or of these names), in the order of names."""
         found: list[R] = []
         for name in self.names(folder) if names is None else names:
             with contextlib.suppress(UnsafeFile):
@@ -272,31 +269,31 @@ class Files:
                 if getattr(error.__cause__, "errno", None) not in _IMMOVABLE:
                     raise
                 self._immovable[path] = stat
-                self._tell("not_set_aside", path=shown, reason=reason, error=str(error))
+                self._notify("not_set_aside", path=shown, reason=reason, error=str(error))
                 raise UnsafeFile(f"{shown}: {reason}; {error}") from None
             self._immovable.pop(path, None)
             if not moved:
                 self.remove(target + paths.REASON)
             else:
-                self._tell("quarantined", path=shown, reason=reason, kept=target)
+                self._notify("quarantined", path=shown, reason=reason, kept=target)
 
-    def _tell(self, event: str, **facts: object) -> None:
+    def _notify(self, event: str, **facts: object) -> None:
         if self._on_event is not None:
             self._on_event(event, facts)
 
     # ---- lines ----------------------------------------------------------------------------
 
     def append(self, path: str, value: object, *, sync: bool = True) -> int:
-        """Append one JSON line and return its byte offset; what is no plain file is quarantined.
+        """Append one JSON line and return its byte offset; a non-file at its path is quarantined.
 
-        Crash: the whole line, or a torn one that readers skip and the next writer terminates.
+        Crash: the whole line, or a torn one that readers skip and the next writer ends.
         """
         with DiskErrors(path):
             fresh, line = self.fs.stat(path) is None, dump_line(value)
             try:
                 offset = self.fs.append_line(path, line, sync=sync and self.durable)
             except (UnsafeFile, PermissionError):
-                self.fs.stat(path)  # a folder that is closed is waited for
+                self.fs.stat(path)  # raises when the folder is not accessible
                 self.quarantine(path, "expected a plain file of yours, got something else")
                 fresh = True
                 offset = self.fs.append_line(path, line, sync=sync and self.durable)
@@ -307,9 +304,9 @@ class Files:
     def lines(
         self, path: str, *, offset: int = 0, limit: int | None = None
     ) -> Iterator[tuple[int, dict[str, Json]]]:
-        """Each line's end offset and object, within `limit` bytes from `offset` on.
+        """Iterate over the end offset and object of each line in `limit` bytes from `offset` on.
 
-        Torn, foreign and too long lines are skipped; memory stays bounded for a file of any size.
+        Torn, foreign and too long lines are skipped; a file is read in blocks.
         """
         partial, left = b"", sys.maxsize if limit is None else limit
         while left > 0:
@@ -328,7 +325,7 @@ class Files:
             left = left - size if len(data) == size else 0
 
     def _block(self, path: str, offset: int, size: int) -> bytes | None:
-        """Bytes of a file of lines; None when there is none, or it was quarantined."""
+        """Read from a file of lines; None when there is none, or it was quarantined."""
         with DiskErrors(path):
             try:
                 return self.fs.read(path, offset=offset, limit=size)
@@ -337,19 +334,19 @@ class Files:
             except UnsafeFile as error:
                 reason = str(error)
             except PermissionError:
-                reason = str(self._not_yours(path))
+                reason = str(self._unreadable(path))
         self.set_aside(path, reason)
         return None
 
     def lines_back(
         self, path: str, *, upto: int = sys.maxsize, holding: bytes = b"\n", most: int = sys.maxsize
     ) -> Iterator[tuple[int, dict[str, Json]]]:
-        """Each line's offset and object, newest first; skips as `lines` does.
+        """Iterate over the offset and object of each line, newest first; skips as `lines` does.
 
-        The blocks begin small, so little more is read than is consumed.
+        The first blocks are small, as most callers need a few lines.
 
-        upto: lines that end after this offset are left out. holding: lines without it are skipped
-            unparsed. most: no more bytes are read.
+        upto: lines that end after this offset are skipped. holding: lines without it are skipped
+            unparsed. most: maximum number of bytes to read.
         """
         stat, sizes = self.stat(path), iter(_BLOCK_BYTES)
         start, size, rest = min(stat.size if stat else 0, upto), 0, b""
@@ -377,9 +374,9 @@ class Files:
     # ---- locks and temps ------------------------------------------------------------------
 
     def settle(self, folders: Iterable[str], lines: Iterable[str]) -> None:
-        """Sync what a killed process wrote and did not sync: names in folders, files of lines.
+        """Fsync what a killed process may have written without fsync: folders, and files of lines.
 
-        Recovery relies on what it sees; without this a power cut could still undo it.
+        Recovery relies on what it reads; without this a power cut could still undo it.
         """
         if not self.durable:
             return
@@ -439,7 +436,7 @@ class ReadOnlyFiles(Files):
         pass
 
     def names(self, folder: str, *, suffix: str = ".json") -> list[str]:
-        """For triggers also names that are no id, so that users see them until they are moved."""
+        """For triggers also names that are no id: users see them until they are quarantined."""
         if folder != paths.TRIGGERS:
             return super().names(folder, suffix=suffix)
         return sorted(name for name in self.stats(folder, suffix=suffix) if name.isprintable())

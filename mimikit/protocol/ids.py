@@ -28,7 +28,7 @@ def is_id(text: str) -> bool:
 
 
 def check_id(text: str, *, field: str = "id") -> str:
-    """`text` itself; BadInput when it is no valid id."""
+    """Return `text`; BadInput when it is no valid id."""
     if not is_id(text):
         shown = text[:40] + ("…" if len(text) > 40 else "")
         raise BadInput(
@@ -40,14 +40,14 @@ def check_id(text: str, *, field: str = "id") -> str:
 
 
 def new_id(prefix: str, now: datetime) -> str:
-    """A new id that sorts by time: `prefix-` and a lower-case ULID."""
+    """Create an id that sorts by time: `prefix-` and a lower-case ULID."""
     since = (now - _BEGIN) // timedelta(milliseconds=1)  # exact, unlike a timestamp's float
     value = (since << 80) | int.from_bytes(os.urandom(10))
     return f"{prefix}-" + "".join(_CROCKFORD[(value >> shift) & 31] for shift in range(125, -5, -5))
 
 
 def derived_id(prefix: str, *parts: str) -> str:
-    """A deterministic id, so that a replay makes no second record: `prefix-` and a hash."""
+    """Derive an id from its inputs, so that a replay creates no second record."""
     digest = hashlib.sha256("\x00".join(parts).encode()).digest()
     return f"{prefix}-" + base64.b32encode(digest).decode().lower()[:26]
 
@@ -62,7 +62,7 @@ def boot_id() -> str:
 
 
 def start_time(pid: int) -> str | None:
-    """When `pid` started, in the system's own format; None when there is no such process."""
+    """The start time of a process, in the system's own format; None when there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except FileNotFoundError:
@@ -79,12 +79,12 @@ def start_time(pid: int) -> str | None:
 
 
 def is_alive(pid: int, started: str, boot: str) -> bool:
-    """Whether this very process still runs."""
+    """Whether the process runs and its pid was not reused."""
     return boot == boot_id() and start_time(pid) == started
 
 
 def writer_lives(temp: str) -> bool:
-    """Whether the writer of a temp file is alive; False for a foreign name."""
+    """Whether the process that wrote a temp file is alive; False for a foreign name."""
     match temp.split("-"):
         case [pid, started, boot, _] if pid.isascii() and pid.isdigit():
             return boot_id().startswith(boot) and start_time(int(pid)) == started

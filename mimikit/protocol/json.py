@@ -69,14 +69,14 @@ def dump_line(value: object) -> bytes:
 def line_of(data: bytes, field: str) -> int | None:
     """The line number of a field, by its dotted path (`schedule.cron`, `list.0.name`).
 
-    For a missing field that of the nearest enclosing one; None when there is none.
+    For a missing field that of its nearest parent; None when there is none.
     """
-    wanted = field.split(".")
+    target = field.split(".")
     text = data.decode("utf-8-sig", errors="replace")
-    found, line = 0, None
+    matched, line = 0, None
     for path, start in _places(text):
-        if found < len(path) <= len(wanted) and path == wanted[: len(path)]:
-            found, line = len(path), text.count("\n", 0, start) + 1
+        if matched < len(path) <= len(target) and path == target[: len(path)]:
+            matched, line = len(path), text.count("\n", 0, start) + 1
     return line
 
 
@@ -135,7 +135,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _depth(value: Json) -> int:
-    """Depth without recursion: hostile nesting must not exhaust the stack."""
+    """The depth, without recursion: deep nesting would exhaust the stack."""
     deepest, todo = 0, [(value, 1)]
     while todo:
         item, depth = todo.pop()

@@ -1,8 +1,7 @@
-"""The records on disk, and their base class.
+"""The base class of the records on disk, and most records.
 
-Keys are camelCase on disk and snake_case here. Unknown keys are kept, so that a rewrite by an older
-version loses nothing. Times are UTC with milliseconds. Records are frozen: `record.but(...)` makes
-a changed copy.
+Keys are camelCase on disk. Unknown keys are kept, so a rewrite by an older version loses nothing.
+Times are UTC with milliseconds. Records are frozen: `record.but(...)` makes a changed copy.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ FIRST_TIME, END_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1,
 
 
 def to_utc(value: datetime) -> datetime:
-    """The same instant in UTC, cut to milliseconds; ValueError when it is out of range.
-
-    A time without a zone is taken as UTC.
-    """
+    """Convert to UTC, cut to milliseconds; ValueError when out of range. No zone means UTC."""
     aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     if not FIRST_TIME <= aware < END_OF_TIME:
         raise ValueError("expected a time between the years 1970 and 2200")
@@ -42,7 +38,7 @@ def to_utc(value: datetime) -> datetime:
 
 
 def time_text(value: datetime) -> str:
-    """An instant as it is written: `2026-01-28T09:30:00.000Z`."""
+    """Format an instant: `2026-01-28T09:30:00.000Z`."""
     return to_utc(value).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -56,12 +52,12 @@ Origin = Literal[
 Notify = Literal["teller", "message", "change", "failure", "none"]
 EndStatus = Literal["done", "failed", "canceled"]
 REMINDER = "reminder"
-"""The profile of a reminder: its prompt is sent as a message, without engine or pool."""
+"""The profile of a reminder: its prompt is sent as a message, without an engine."""
 FailureReason = Literal[
     "timeout", "error", "killed", "canceled",
     "engine_unavailable", "rate_limited", "budget", "refused", "upstream",
 ]  # fmt: skip
-"""upstream: a chain step that never ran, because one before it failed or was canceled."""
+"""upstream: a chain step that was skipped, because one before it failed or was canceled."""
 
 
 class Record(BaseModel):
@@ -104,7 +100,7 @@ class Usage(Record):
 
 
 class SummaryScope(Record):
-    """What an internal run summarises."""
+    """The scope of a summary run."""
 
     kind: Literal["day", "month"]
     name: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$")]
@@ -115,14 +111,14 @@ class SummaryScope(Record):
 
 
 class EngineSession(Record):
-    """An engine's session of a task, which it can resume."""
+    """The engine session of a task, which a retry can resume."""
 
     engine: str
     id: str
 
 
 class Task(Record):
-    """One unit of work: `planner|worker/queue|running/{id}.json`."""
+    """A unit of work: `planner|worker/queue|running/{id}.json`."""
 
     id: Id
     type: Literal["oneshot"] = "oneshot"
@@ -146,18 +142,18 @@ class Task(Record):
     internal: bool = False
     retry_of: Id | None = None
     released: bool = False
-    """Set while a file moves from `running/` back to the queue for its next attempt."""
+    """Set while a task moves from `running/` back to the queue for its next attempt."""
     engine_session: EngineSession | None = None
     waits_for: str | None = None
-    """The engine that was unavailable at the last try, or `budget:day`, `budget:trigger`."""
+    """The engine that was unavailable at the last attempt, or `budget:day`, `budget:trigger`."""
     interruptions: Annotated[int, Field(ge=0)] = 0
-    """How often a consumer died while it ran; the third fails it."""
+    """How often the consumer died during a run; at the third the task fails."""
     trigger_origin: Origin | None = None
-    """Of a trigger's run: the trigger's origin."""
+    """The origin of the trigger, for a trigger's run."""
     allow_triggers: bool = False
     """Whether a trigger's Planner run may create triggers."""
     upstream: list[Id] = Field(default_factory=list[str])
-    """Tasks whose results it is given."""
+    """Tasks whose results its prompt contains."""
     timezone: str | None = None
     """Of its user, or of the trigger that made it."""
     locale: str | None = None
@@ -165,10 +161,10 @@ class Task(Record):
     covers: SummaryScope | None = None
     notify: Notify = "message"
     notify_given: bool = False
-    """Whether `notify` was asked for; else it is a default."""
+    """Whether `notify` was set explicitly; else it is a default."""
     origin: Origin = "file"
     remote: bool = False
-    """Requested through a page that other machines can reach, where commands are off."""
+    """Requested through a page that other machines can reach, where commands are disabled."""
 
 
 class Message(Record):
@@ -181,7 +177,7 @@ class Message(Record):
     archive_failed_at: Instant | None = None
     archive_next_at: Instant | None = None
     archive_task: Id | None = None
-    """While pending: the run that summarises it; None: code does."""
+    """While pending: the run that summarises it; None: it is summarised without an engine."""
     turn_id: Id | None = None
     in_reply_to: list[Id] = Field(default_factory=list[str])
     task_ids: list[Id] = Field(default_factory=list[str])
@@ -190,15 +186,14 @@ class Message(Record):
     quote: str | None = None
     engine: str | None = None
     trigger_id: Id | None = None
-    """It only reports runs of this trigger: views show such messages as one line."""
+    """It only reports runs of this trigger; views collapse such messages into one line."""
     failed: bool = False
-    """It reports a failed turn; the messages it replies to may be sent again."""
+    """It reports a failed turn; the messages it replies to can be retried."""
     reminder: str | None = None
-    """The text of the reminder that it delivers."""
 
     @property
     def is_by_code(self) -> bool:
-        """Written by code, not by a user or a model: it is not remembered."""
+        """Written by code, not by a user or a model; not added to memory."""
         return self.role == "system" or self.engine == "builtin"
 
 
@@ -228,15 +223,14 @@ class InboxItem(Record):
     not_before: Instant | None = None
     """Until then results of the same trigger are coalesced."""
     tripped: int = 0
-    """The failure count at which the circuit breaker paused the trigger."""
+    """The number of failures at which the circuit breaker paused the trigger."""
     steps: Annotated[list[str], Field(max_length=20)] = Field(default_factory=list[str])
-    """Titles of the chain steps that will not run because of this result."""
+    """Titles of the chain steps that are skipped because of this result."""
     remote: bool = False
-    """As of a task."""
 
 
 class Question(Record):
-    """`pending_question.json`: the one question waiting for its answer."""
+    """`pending_question.json`: the open question to the user."""
 
     question_id: Id
     question: str
@@ -263,17 +257,17 @@ class BacklogChange(Record):
 
 
 class RoutedAnswer(Record):
-    """An answer that code routed to a new Planner task."""
+    """An answer of the user, passed to a new Planner task."""
 
     question_id: Id
     text: str
     remote: bool = False
     by_user: bool = False
-    """The user's own words, not a model's."""
+    """The user's own words, not quoted by a model."""
 
 
 class TurnAttempt(Record):
-    """The mark of an attempt of a turn: its process and its frozen inputs."""
+    """A running attempt of a turn: its process and its frozen inputs."""
 
     turn_id: Id
     attempt: int
@@ -286,12 +280,12 @@ class TurnAttempt(Record):
 
 
 class Hit(Record):
-    """A passage found by a search; in a turn's record, one that the turn was given."""
+    """A search result; in a turn's record, a passage in its prompt."""
 
     source: str
     """`memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …"""
     text: str
-    """The whole passage; in a turn's record, the quotation."""
+    """The whole passage; in a turn's record, an excerpt."""
     line: int = 0
     """1-based; 0 where there are no lines."""
     kind: str = "memory"
@@ -308,17 +302,16 @@ class Hit(Record):
 
 
 class TurnRecord(Record):
-    """The commit of a turn, with all its effects: `turns/new/{id}.json`, then `turns/done`."""
+    """The commit record of a turn, with all its effects: `turns/new/{id}.json`, `turns/done`."""
 
     schema_version: int = 1
     id: Id
     author: Literal["teller", "code"]
-    """Code, where no engine was needed: results reported, answers routed, a turn failed twice."""
+    """code: no engine was needed, for results, routed answers, and turns that failed twice."""
     attempt: int = 1
     consumed: list[Id] = Field(default_factory=list[str])
-    """Inbox ids that this turn answers; removed last."""
+    """Inbox ids that this turn handles; removed last."""
     messages: list[Message] = Field(default_factory=list[Message])
-    """The consumed messages and the replies."""
     tasks: list[Task] = Field(default_factory=list[Task])
     """Planner tasks with ids derived from the turn's."""
     question: Question | None = None
@@ -328,17 +321,17 @@ class TurnRecord(Record):
     remembered: list[RememberedNote] = Field(default_factory=list[RememberedNote])
     backlog: list[BacklogChange] = Field(default_factory=list[BacklogChange])
     settles_plan: Id | None = None
-    """The plan in `planner/results` whose question this turn answers."""
+    """The plan in `planner/results` whose question this turn closes."""
     usage: Usage = Usage()
     engine: str = ""
     injected: list[str | Hit] = Field(default_factory=list[str | Hit])
-    """Memory given to the turn; older records have only the sources."""
+    """Memory passages in the prompt; older records have only their sources."""
     started_at: Instant
     completed_at: Instant
 
 
 class Command(Record):
-    """A user's command, applied once by the supervisor: `commands/{id}.json`."""
+    """A command of the user, applied once by the supervisor: `commands/{id}.json`."""
 
     id: Id
     action: Literal[
@@ -371,25 +364,23 @@ answer (5xx, a cut stream, a process that died); anything else on this machine."
 
 
 class EngineStatus(Record):
-    """Whether an engine is available, of itself or for a role or profile."""
+    """The availability of an engine, in general or for a role or profile."""
 
     engine: str
     state: Literal["ready", "waiting"] = "ready"
     want: EngineWant | None = None
     reason: str | None = None
-    """Why it is waited for; if ready: why a better one was skipped."""
+    """Why it is unavailable; if ready: why a better engine was skipped."""
     since: Instant | None = None
-    """Since when work waits for it."""
+    """Since when work is waiting."""
     until: Instant | None = None
-    """When its rate limit is known to end."""
+    """When its rate limit ends, if known."""
     next_try_at: Instant | None = None
-    """When it is tried again; earlier when somebody asks for it, or a message comes."""
+    """When it is tried again; a message or a command tries it earlier."""
     messages: int = 0
-    """Messages and results that wait for it."""
     tasks: int = 0
-    """Tasks that wait for it."""
     stand_in: str | None = None
-    """The engine used as fallback meanwhile."""
+    """The fallback engine used meanwhile."""
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""Who is notified of a run by default, and the words for it. Pure."""
+"""The default notification of a run, and its description. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BY_CODE = frozenset({"command", REMINDER})
 def default_notify(
     profile: str, origin: Origin, *, schedule: Schedule | None = None, is_standing: bool = False
 ) -> Notify:
-    """The default for work of this kind."""
+    """The default for a profile, an origin and a schedule."""
     if schedule is not None and profile != REMINDER and _is_often(schedule):
         return "change"
     if profile in _BY_CODE:
@@ -27,7 +27,7 @@ def default_notify(
 
 
 def notify_of(trigger: Trigger) -> Notify:
-    """What was asked for, else the default; a reminder always sends a message."""
+    """The trigger's own setting, else the default; a reminder always sends a message."""
     if trigger.profile == REMINDER:
         return "message"
     return trigger.notify or default_notify(
@@ -39,27 +39,26 @@ def notify_of(trigger: Trigger) -> Notify:
 
 
 def is_standing(trigger: Trigger) -> bool:
-    """Whether it fires each time its condition becomes true."""
+    """Whether it fires every time its condition becomes true."""
     return trigger.condition is not None and not trigger.once
 
 
 def with_default_notify(trigger: Trigger) -> Trigger:
-    """A new or edited trigger with its default filled in."""
-    given = trigger.notify is not None
-    return trigger.but(notify=notify_of(trigger), notify_given=given)
+    """The trigger with its notification filled in."""
+    return trigger.but(notify=notify_of(trigger), notify_given=trigger.notify is not None)
 
 
 def notify_words(trigger: Trigger) -> Words:
-    """As `I'll tell you when the output changes …`."""
+    """A sentence such as `I'll tell you when the output changes`."""
     if trigger.profile == REMINDER:
         return say_both("notify_reminder")
     times = "once" if trigger.type == "scheduled" or trigger.once else "each"
     return words(notify_of(trigger), "gathered" if is_standing(trigger) else times)
 
 
-def words(told: Notify, times: Literal["once", "each", "gathered"]) -> Words:
-    by_kind = told in ("teller", "message")
-    return say_both(f"notify_{times if by_kind else told}")
+def words(notify: Notify, times: Literal["once", "each", "gathered"]) -> Words:
+    is_always = notify in ("teller", "message")
+    return say_both(f"notify_{times if is_always else notify}")
 
 
 def _is_often(schedule: Schedule) -> bool:

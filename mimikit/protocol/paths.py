@@ -12,7 +12,6 @@ from mimikit.protocol.ids import ID_PATTERN, derived_id, is_id
 QueueName: TypeAlias = Literal["planner", "worker"]
 
 STATE_FOLDER = ".mimikit"
-"""The default name of the state folder."""
 ROOT = ""
 CONFIG = "config.toml"
 INBOX = "inbox"
@@ -46,7 +45,7 @@ USAGE = "usage"
 USAGE_MONTHS = "usage/months"
 CORRUPT = "corrupt"
 REASON = ".reason.txt"
-"""Suffix of the file in `corrupt/` with the reason of a quarantine."""
+"""Suffix of the file in `corrupt/` that says why a file was quarantined."""
 RUNTIME = "runtime.json"
 HEALTH = "health.json"
 PAGES = "pages"
@@ -71,13 +70,12 @@ FOLDERS: tuple[str, ...] = (
 
 
 class RecordNames(NamedTuple):
-    """Which file names are valid in a folder of records."""
+    """The valid file names in a folder of records; `is_dated`: the stem is a day or month."""
 
     suffix: str = ".json"
     stem: re.Pattern[str] = re.compile(ID_PATTERN)
     expected: str = "a name of 1 to 128 letters, digits, '.', '_' or '-', as of an id"
     is_dated: bool = False
-    """The stem must be a valid day or month."""
 
     def fit(self, stem: str) -> bool:
         with contextlib.suppress(ValueError):
@@ -108,7 +106,6 @@ RECORDS: dict[str, RecordNames] = {
     RUNS: RecordNames(".jsonl"),
     SIDE: RecordNames(".txt"),
 }  # fmt: skip
-"""Folders in which every file must be a record."""
 
 
 def inbox(item_id: str) -> str:
@@ -146,17 +143,15 @@ def queued(queue: QueueName, task_id: str) -> str:
 
 
 def running(queue: QueueName, task_id: str) -> str:
-    """A task in progress, or whose process died."""
     return f"{queue}/running/{task_id}.json"
 
 
 def result(queue: QueueName, task_id: str) -> str:
-    """The outcome of a task; for the Planner its commit record."""
+    """The result of a task; of a Planner run its commit record."""
     return f"{queue}/results/{task_id}.json"
 
 
 def ended(queue: QueueName, task_id: str) -> str:
-    """The definition of a finished task, for the views."""
     return f"{queue}/ended/{task_id}.json"
 
 
@@ -193,12 +188,10 @@ def page(page_id: str) -> str:
 
 
 def run_output(run_id: str) -> str:
-    """The live output of a run (a task's or a turn's)."""
     return f"{RUNS}/{run_id}.jsonl"
 
 
 def side(record_id: str) -> str:
-    """The full text where it is too long for its record."""
     return f"{SIDE}/{record_id}.txt"
 
 
@@ -207,15 +200,12 @@ def diff(task_id: str) -> str:
 
 
 def turn_prompt(run_id: str) -> str:
-    """The prompt of a turn or a task's run."""
     return f"{TURN_PROMPTS}/{run_id}.json"
 
 
 def usage_day(day: str) -> str:
-    """`day`: `2026-11-23`."""
     return f"{USAGE}/{day}.jsonl"
 
 
 def usage_month(month: str) -> str:
-    """`month`: `2026-11`."""
     return f"{USAGE_MONTHS}/{month}.json"

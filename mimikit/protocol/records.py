@@ -28,7 +28,7 @@ from mimikit.protocol.triggers import Trigger
 
 R = TypeVar("R", bound=Record)
 MAX_RECORD_BYTES = 16 * 2**20
-_MOST_BYTES: dict[type[Record], int] = {
+_MAX_BYTES: dict[type[Record], int] = {
     **dict.fromkeys((InboxItem, Command, Question, Task, Trigger, TurnAttempt), 4 * 2**20),
     History: 256 * 2**20,
     StatusCheckpoint: 64 * 2**20,
@@ -36,15 +36,15 @@ _MOST_BYTES: dict[type[Record], int] = {
 
 
 def most_bytes(model: type[Record]) -> int:
-    """Maximum size of a record of this kind on disk, checked before it is read or written."""
-    return _MOST_BYTES.get(model, MAX_RECORD_BYTES)
+    """Maximum size of such a record on disk, checked before reading and writing."""
+    return _MAX_BYTES.get(model, MAX_RECORD_BYTES)
 
 
 def decode(data: bytes, model: type[R]) -> R:
-    """Validate the bytes of one record.
+    """Parse and validate one record.
 
     Raises:
-        BadRecord: naming the field, what was expected and what was got.
+        BadRecord: with the field, what was expected and what was found.
     """
     if len(data) > most_bytes(model):
         raise BadRecord(f"expected at most {most_bytes(model):,} bytes, got {len(data):,}")
@@ -56,7 +56,7 @@ def decode(data: bytes, model: type[R]) -> R:
 
 
 def encode(record: Record) -> bytes:
-    """The bytes of one record, indented unless that makes them too many; BadRecord if too large."""
+    """Serialize a record, indented if it fits; BadRecord if it is too large."""
     data, most = record.to_json(), most_bytes(type(record))
     if len(data) > most:
         data = record.model_dump_json(by_alias=True).encode() + b"\n"
@@ -78,7 +78,7 @@ def check_name(record: Record, path: str) -> None:
 
 
 def bad_record(error: ValidationError) -> BadRecord:
-    """The first error of a validation, in words."""
+    """The first error of a validation as a BadRecord."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "(the record)"
     got = repr(first.get("input"))
@@ -90,7 +90,7 @@ def bad_record(error: ValidationError) -> BadRecord:
 
 
 def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:
-    """Each line's end within `data` and its object; torn, foreign and too long ones are skipped."""
+    """Iterate over the end and object of each line; torn, foreign and too long ones are skipped."""
     end = 0
     for line in data.split(b"\n")[:-1]:
         end += len(line) + 1
@@ -100,6 +100,6 @@ def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:
 
 
 def written_at(stat: FileStat) -> datetime:
-    """A file's mtime, clamped to the times that a record may have."""
+    """A file's mtime, clamped to the range of record times."""
     seconds = min(max(stat.mtime_ns / 1e9, 0), END_OF_TIME.timestamp() - 1)
     return to_utc(datetime.fromtimestamp(seconds, UTC))

@@ -1,4 +1,4 @@
-"""State of the consumer and the page; losing it costs time, never data."""
+"""State of the consumer and the web processes; its loss costs time, never data."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from mimikit.protocol.models import EngineStatus, Id, Instant, LiveRun, Record
 
 
 class BudgetNote(Record):
-    """Work is held back by the token budget: on which day, under which caps."""
+    """The day and caps of a token budget that is used up."""
 
     day: str
     caps: dict[str, int | None]
 
 
 class BudgetStatus(Record):
-    """Tokens used today, and the work that waits for tokens."""
+    """Tokens used today, and the work that waits for the budget."""
 
     daily_tokens: int | None = None
     per_task_tokens: int | None = None
     per_trigger_daily_tokens: int | None = None
     used: int = 0
     until: Instant | None = None
-    """While work waits: when the day ends."""
+    """When the budget resets, while work waits."""
     messages: int = 0
     tasks: int = 0
 
@@ -39,16 +39,16 @@ class RuntimeState(Record):
     clock_jumped_at: Instant | None = None
     paused: bool = False
     starts: list[Instant] = Field(default_factory=list[datetime])
-    """Recent starts without a clean end: three within five minutes make tasks wait."""
+    """Recent starts after a crash: three within five minutes make tasks wait."""
     asking: Id | None = None
-    """The run that evaluates `llm_eval` conditions, from before it is queued."""
+    """The run that evaluates `llm_eval` conditions, set before it is queued."""
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
-    """By name, every model engine that was ready once: then code is no fallback any more."""
+    """By name, model engines that were ready once: after that the built-in one is no fallback."""
     budget: BudgetNote | None = None
 
 
 class LockHolder(Record):
-    """`consumer.json`: the process that holds the consumer lock."""
+    """`consumer.json`: the process with the consumer lock."""
 
     pid: int
     process_started: str
@@ -58,12 +58,11 @@ class LockHolder(Record):
 
 
 class PageAddress(Record):
-    """`pages/{id}.json`: where one web process listens. Removed by others once it is dead."""
+    """`pages/{id}.json`: the address of one web process; removed by others once it is dead."""
 
     host: str
     port: int
     local: bool
-    """Only this machine can reach it."""
     pid: int
     process_started: str
     boot_id: str
@@ -85,6 +84,6 @@ class Health(Record):
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
     """By role or profile."""
     minds: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
-    """By name: engines that were used here, and what waits for each."""
+    """By name: engines that were used, and the work waiting for each."""
     budget: BudgetStatus | None = None
     degraded: str | None = None

@@ -34,7 +34,6 @@ from mimikit.protocol.models import (
 from mimikit.protocol.results import ResultFacts
 
 MAX_NODES = 50
-"""Of one condition."""
 
 
 class Schedule(Record):
@@ -63,7 +62,6 @@ class FileExistsParameters(_Params):
 
 class TaskParameters(_Params):
     task_id: str = Field(alias="taskId", pattern=ID_PATTERN)
-    """A task's or a trigger's."""
 
 
 class LlmEvalParameters(_Params):
@@ -119,30 +117,27 @@ class NotCondition(Record):
 
 
 class BrokenCondition(Record):
-    """An invalid condition, kept as it was given so that its record can be rewritten unchanged.
-
-    `triggers.conditions.check` says what is wrong with it.
-    """
+    """An invalid condition, stored unchanged; `triggers.conditions.check` says what is wrong."""
 
     type: str
     params: dict[str, Any] = Field(default_factory=dict)
 
 
-def _read_condition(given: Any, read: ValidatorFunctionWrapHandler) -> object:
-    """The typed condition, else a BrokenCondition."""
-    if isinstance(given, Record):
-        return read(given)
-    if not isinstance(given, dict):
+def _read_condition(value: Any, read: ValidatorFunctionWrapHandler) -> object:
+    """Validate a condition; an invalid one becomes a BrokenCondition."""
+    if isinstance(value, Record):
+        return read(value)
+    if not isinstance(value, dict):
         raise PydanticKnownError("model_type", {"class_name": "Condition"})
-    if _has_few_nodes(given):
+    if _has_few_nodes(value):
         with contextlib.suppress(ValidationError):
-            return read(given)
-    return BrokenCondition.model_validate(given)
+            return read(value)
+    return BrokenCondition.model_validate(value)
 
 
-def _has_few_nodes(given: Any) -> bool:
-    """Whether a tree is small enough to walk: shared objects can make it huge."""
-    waiting: list[Any] = [given]
+def _has_few_nodes(tree: Any) -> bool:
+    """Whether a condition has few enough nodes to validate: shared objects can make it huge."""
+    waiting: list[Any] = [tree]
     nodes = 0
     while waiting and nodes <= MAX_NODES:
         nodes += 1
@@ -176,7 +171,7 @@ Condition = Annotated[
 
 
 class Trigger(Record):
-    """`triggers/{id}.json`: a definition that makes tasks; firing never rewrites it."""
+    """`triggers/{id}.json`: a definition that creates tasks; firing never rewrites it."""
 
     id: Id
     type: Literal["recurring", "scheduled", "conditional"]
@@ -196,12 +191,12 @@ class Trigger(Record):
     role: QueueName = "worker"
     allow_triggers: bool = False
     notify: Notify | None = None
-    """None: the default of `protocol.notify`."""
+    """None: the default in `protocol.notify`."""
     notify_given: bool = False
     schedule: Schedule | None = None
     condition: Condition | None = None
     cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
-    """Seconds after a firing in which it does not fire again; None: the condition's own."""
+    """Minimum seconds between firings; None: the condition's default."""
     remote: bool = False
     timezone: str | None = None
     """The user's; a schedule may have its own."""
@@ -209,18 +204,18 @@ class Trigger(Record):
 
 
 class NodeVerdict(Record):
-    """The last evaluation of one node of a condition."""
+    """The last evaluation of a node of a condition."""
 
     holds: bool | None
     """None: unknown, or not evaluated."""
     why: str
-    """A message key of `triggers.explain`, filled in by `facts`."""
+    """Message id in `triggers.explain`, formatted with `facts`."""
     facts: dict[str, Any] = Field(default_factory=dict)
     at: Instant
 
 
 class FiringIntent(Record):
-    """A firing that was decided and is applied, however often recovery starts over."""
+    """A firing that was decided; applied idempotently."""
 
     slot: str
     task: Task
@@ -231,31 +226,27 @@ class FiringIntent(Record):
 
 
 class NodeAnswer(Record):
-    """A model's answer for one `llm_eval` node."""
+    """A model's answer to an `llm_eval` node."""
 
     result: bool
     at: Instant
 
 
 class EndIntent(Record):
-    """What follows from the end of a trigger's run; decided once, applied idempotently."""
+    """The consequences of a finished run of a trigger; decided once, applied idempotently."""
 
     told: Literal["teller", "message"] | None = None
     not_before: Instant | None = None
-    """When the coalesced results are reported."""
+    """When coalesced results are reported."""
     trips: bool = False
-    """Whether the circuit breaker pauses the trigger."""
 
 
 class LastRun(Record):
-    """A trigger's last finished run."""
-
     task_id: Id
     status: EndStatus
     at: Instant
     failure_reason: FailureReason | None = None
     error: str | None = None
-    """One line."""
 
 
 class TriggerState(Record):
@@ -275,11 +266,11 @@ class TriggerState(Record):
     answers: dict[str, NodeAnswer] = Field(default_factory=dict[str, NodeAnswer])
     """By node path."""
     false_streak: int = 0
-    """Consecutive "no" answers of a model: each lengthens the time to the next question."""
+    """Consecutive "no" answers of a model: each lengthens the interval between questions."""
     firing: FiringIntent | None = None
     """Set while a firing is applied, so that recovery can finish it."""
     paused: bool = False
-    """It was seen paused: the slots since then are skipped, not missed."""
+    """Whether it was paused at the last check: slots since then are skipped, not missed."""
     last_outcome: str | None = None
     """Hash of the last run's status and text, for `notify: change`."""
     last_failure: str | None = None
@@ -290,16 +281,16 @@ class TriggerState(Record):
     paused_by: Literal["breaker"] | None = None
     """None: the user."""
     told_at: Instant | None = None
-    """When a run of a standing condition was last reported, or is to be."""
+    """When a run of a standing condition was last reported, or will be."""
     ends: dict[Id, EndIntent] = Field(default_factory=dict[str, EndIntent])
-    """By run, until applied."""
+    """By run id, until applied."""
     blocked_by: Id | None = None
     last_good: dict[str, Any] | None = None
-    """The last valid definition: it stays active while the user's file is broken."""
+    """The last valid definition, which stays active while the user's file is invalid."""
 
 
 class PlannedCommand(Record):
-    """A change of a trigger that is part of a plan."""
+    """A change to a trigger that is part of a plan."""
 
     action: Literal["trigger_pause", "trigger_resume", "trigger_run", "trigger_edit"]
     target: Id
@@ -307,7 +298,7 @@ class PlannedCommand(Record):
 
 
 class PlanResult(Record):
-    """A Planner run's commit record: `planner/results/{id}.json`."""
+    """The commit record of a Planner run: `planner/results/{id}.json`."""
 
     id: Id
     status: Literal["done", "needs_input", "failed", "canceled"]

@@ -1,8 +1,8 @@
-"""Folder watching: a wake-up bell, and one inotify thread that notifies listeners of new names.
+"""Watches folders with one inotify thread, and wakes waiting threads.
 
-Without inotify the mtimes of the folders are polled every 50 ms. No file is read here: a listener
-looks for itself, so a spurious notification costs nothing, and a periodic mtime check makes up for
-a lost one.
+Without inotify the folders' mtimes are polled every 50 ms. No file is read here: listeners scan for
+themselves, so a spurious notification costs nothing, and a periodic mtime check makes up for a lost
+one.
 """
 
 # inotify_simple has no types.
@@ -31,7 +31,7 @@ from mimikit.errors import shortage_of
 _logger = logging.getLogger(__name__)
 
 Listener: TypeAlias = Callable[["list[str] | None"], None]
-"""Called with the names that changed in the folder; None: scan the whole folder."""
+"""Called with the changed names of the folder; None: scan the whole folder."""
 
 _REMOVED = flags.DELETE_SELF | flags.MOVE_SELF | flags.IGNORED
 _MASK = (
@@ -55,12 +55,12 @@ class WakeBell:
 
 
 class CriticalThread:
-    """A daemon thread whose death ends the process (see `runner.consumer`)."""
+    """A daemon thread whose failure ends the process (see `runner.consumer`)."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self.thread: threading.Thread | None = None
-        """None: not started, or finished in the regular way."""
+        """None: not started, or finished without an error."""
 
     def begin(self, run: Callable[[], object]) -> None:
         """Start it unless it is running."""
@@ -83,22 +83,19 @@ class _Critical(threading.Thread):
 
 @dataclass
 class _Folder:
-    """One watched folder; `_until` is a monotonic time in seconds."""
-
     path: Path
     listeners: list[Listener] = field(default_factory=list[Listener])
     watch_id: int | None = None
     mtime_ns: int | None = None
     settled: bool = False
-    """Whether it was scanned again after its last change: two changes may share one mtime."""
+    """Whether it was scanned after its last change: two changes may share one mtime."""
     rest_until: float = 0.0
 
 
 class FolderWatch:
-    """One thread that calls listeners with names moved, written or linked into their folders.
+    """Calls listeners from one thread with the names created or written in their folders.
 
-    Names that begin with a dot (temporary files) are ignored. A listener runs on the watch's
-    thread and must not block; its exceptions are logged.
+    Dot files (temporary files) are ignored. A listener must not block; its exceptions are logged.
     """
 
     def __init__(
@@ -110,13 +107,13 @@ class FolderWatch:
         rescan_s: float = 1.5,
         poll_s: float = 0.05,
     ) -> None:
-        """Watch folders below `root`; the thread starts with the first of them.
+        """Watch folders below `root`.
 
-        everything: also report writes in progress, removals, folders and hidden names, and (as
-            None) a watched folder that was removed.
+        everything: also report writes in progress, removals, folders, hidden names, and (as None)
+            a removed folder.
         inotify: use it where the system has it; else mtimes are polled (untested on macOS).
-        rescan_s: how often mtimes are checked beside inotify, in case an event was lost.
-        poll_s: how often mtimes are checked without inotify.
+        rescan_s: interval of the mtime check beside inotify.
+        poll_s: interval of the mtime check without inotify.
         """
         self._root = root
         self._folders: dict[str, _Folder] = {}
@@ -133,7 +130,6 @@ class FolderWatch:
                 _logger.warning("no inotify (%s); folder mtimes are polled", error.strerror)
         self._events = _Events(source, _ALL_MASK if everything else _MASK)
         self.by_events = source is not None
-        """Whether inotify is used; else mtimes are polled."""
         self._pause_s = rescan_s if self.by_events else poll_s
         # Full scans get at most one in so many parts of the time.
         self._rest_share = 50 if self.by_events else 5
@@ -141,11 +137,10 @@ class FolderWatch:
         self._thread = CriticalThread("folder-watch")
 
     def watch(self, folder: str, listener: Listener) -> bool:
-        """Notify `listener` of changes in `folder` (relative to the root) from now on.
+        """Notify `listener` of changes in `folder` from now on; returns whether inotify covers it.
 
-        Existing files are not reported: watch first, then scan, and nothing is missed. A missing
-        folder is reported as a whole (None) when it appears. Returns whether inotify covers it;
-        where it does not, only the folder's own mtime is compared.
+        Existing files are not reported: watch first, then scan. A missing folder is reported (None)
+        when it appears.
         """
         with self._guard:
             if self._thread.thread is None and not self._closed:
@@ -158,7 +153,7 @@ class FolderWatch:
         return watched
 
     def attach(self, folder: str) -> bool:
-        """Renew the watch of a folder that may have been replaced; returns whether it has one."""
+        """Renew the watch of a folder that may have been replaced; False when inotify cannot."""
         with self._guard:
             entry = self._folders[folder]
             old = entry.watch_id
@@ -203,7 +198,7 @@ class FolderWatch:
         return entry.settled
 
     def _detach(self, entry: _Folder) -> None:
-        """Remove the inotify watch, unless another name of the same folder uses it now."""
+        """Remove the inotify watch, unless another path of the same folder uses it now."""
         if entry.watch_id is not None and self._by_id.get(entry.watch_id) is entry:
             del self._by_id[entry.watch_id]
             self._events.drop(entry.watch_id)
@@ -220,7 +215,7 @@ class FolderWatch:
         self._events.close()
 
     def _changes(self, timeout_s: float) -> Iterator[tuple[_Folder, list[str] | None]]:
-        """The changed names of each folder, from the events of one wait."""
+        """Wait for events, and return the changed names of each folder."""
         names: dict[int, dict[str, None]] = {}
         whole: set[int] = set()
         removed: list[_Folder] = []
@@ -286,7 +281,7 @@ class FolderWatch:
 
 
 class _Events:
-    """inotify, if there is any, and a pipe that ends the wait."""
+    """inotify, if available, and a pipe that ends the wait."""
 
     def __init__(self, inotify: INotify | None, mask: int) -> None:
         self._inotify = inotify
@@ -308,7 +303,7 @@ class _Events:
         self._closing.atexit = False
 
     def add(self, path: Path) -> int | None:
-        """Watch a folder; None when that is not possible."""
+        """Watch a folder; None when that is impossible."""
         if self._inotify is None:
             return None
         try:

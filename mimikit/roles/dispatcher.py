@@ -190,7 +190,7 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         text: dict[str, object] = {"text": short}
         if short != outcome.text:
             text |= {"truncated": True, "whole": paths.side(task.id)}
-        type_, more = typed_result(task, status, outcome.text, run.diff, looked=run.looked)
+        type_, more = typed_result(task, status, outcome.text, run.diff, looked=run.used_tools)
         return {
             "result_type": type_,
             "result": {**text, **outcome.data, **more},
@@ -337,7 +337,7 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
         and outcome.reason == "engine_unavailable"
         and outcome.retry_at is None
     )
-    looked = engine != "command" and recording is not None and recording.looked
+    looked = engine != "command" and recording is not None and recording.used_tools
     return _WorkerRun(outcome, engine, final, diff, looked, sessions.task.engine_session)
 
 
@@ -348,7 +348,7 @@ def _recorded(
     if task.internal or engine == "builtin":  # they change nothing
         return contextlib.nullcontext()
     closed = [context.state, *hidden_paths(context.settings.sandbox)]
-    return context.changes.recording(context.workspace, closed, looks=engine != "command")
+    return context.changes.recording(context.workspace, closed, with_diff=engine != "command")
 
 
 # ---- the end of a run: for good, with another attempt, or waiting for its engine

@@ -79,9 +79,7 @@ class Prompts:
             self.skipped.append(f"{why}; the shipped one is used")
         where = f"prompts/{name}.md (shipped)"
         if not shipped.is_file():
-            raise BadSettings(
-                f"{where}: expected a prompt template, got none; install again"
-            )
+            raise BadSettings(f"{where}: expected a prompt template, got none; install again")
         return _checked(where, name, shipped.read_text("utf-8"))
 
 

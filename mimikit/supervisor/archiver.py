@@ -1,22 +1,22 @@
-"""Moves messages into memory and lets memory age: decided in `memory.archive`, done here.
+"""Archives messages into memory files and summarises old files, as `memory.archive` decides.
 
-Nothing is marked as archived before it stands in a file of memory. Young days are written by code,
-a batch at a time; older ones are summarised by internal runs. What these are made from stays.
+A message is marked as archived only once it is in a memory file. Recent days are copied, a batch at
+a time; older ones are summarised by internal runs. Their sources are kept.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from datetime import date, datetime, timedelta
 
 from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import archive, markdown, notes
 from mimikit.memory.archive import ArchiveRules, Kind, MessageGroup, SummaryInput, SummaryTarget
 from mimikit.protocol import paths
-from mimikit.protocol.disk import FileStat
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Message, SummaryScope, Task
 from mimikit.protocol.records import MAX_RECORD_BYTES
@@ -28,14 +28,12 @@ from mimikit.tasks import queue
 SUMMARY_CHARACTERS = 20_000
 PROFILE = "standard"
 LIVE_RUNS = 10
-"""Summary runs in progress at once."""
 SETTLED_AT_ONCE = 50
-"""Complete summaries that one step skips."""
 _MOST_ATTEMPTS = 1000
 
 
 class Archiver:
-    """Archives what is due, flushes what is blocked, then lets memory age."""
+    """Archives messages that are due; flushes them verbatim if too many are blocked."""
 
     def __init__(
         self, store: Store, context: RunContext, rules: ArchiveRules = archive.RULES
@@ -43,16 +41,13 @@ class Archiver:
         self._store, self._rules = store, rules
         self.summaries = SummaryScheduler(store, context, every=rules.every)
         self._groups: list[MessageGroup] = []
-        """Those of the current pass, or the last one."""
         self._todo: deque[MessageGroup] = deque()
         self._is_flush = False
-        """Whether the pass writes its groups to the file of their day, whatever their age."""
+        """Whether the pass copies all messages, regardless of age."""
         self._is_over = False
-        self._known: dict[str, tuple[FileStat, frozenset[str]]] = {}
-        """The raw files of the day written last, with the ids in them."""
 
     def recover(self, now: datetime) -> None:
-        """Reset what a crash left pending, unless a run that lives or has ended covers it."""
+        """Reset pending messages after a crash, unless a live or ended run covers them."""
         conversation = self._store.conversation
         tasks = [m.archive_task for m in conversation.messages if m.archived == "pending"]
         for task_id in filter(None, dict.fromkeys(tasks)):
@@ -73,23 +68,23 @@ class Archiver:
         trimmed = store.conversation.trim()
         groups = self._begin(now)
         self._is_flush = not groups
-        if not groups:  # let out what waits, as it is, when there is too much of it
+        if not groups:  # if too many messages wait, copy them verbatim
             messages, last = store.conversation.messages, store.runtime.last_flush_at
             groups = archive.plan_flush(messages, now, store.settings.zone, last, rules=rules)
         self._groups, self._todo = groups, deque(groups)
         return bool(groups) or self.summaries.step(now) or trimmed
 
-    # ---- a pass --------------------------------------------------------------------------
+    # ---- a pass
 
     def _begin(self, now: datetime) -> list[MessageGroup]:
-        """Mark what is due as pending; the groups say what is to be written where."""
+        """Mark due messages as pending; returns their groups."""
         store, rules = self._store, self._rules
         messages, last = store.conversation.messages, store.runtime.last_archive_at
         is_over = store.conversation.is_over()
         if is_over and not self._is_over:
             store.log.write("error", "history_overflow", messages=len(messages))
         self._is_over = is_over
-        # Messages that outgrow their caps are archived whatever their time and number.
+        # A conversation above its caps is archived at once.
         forced = is_over or len(messages) > store.conversation.caps.soft
         if not forced and not archive.is_due(messages, now, last, rules=rules):
             return []
@@ -106,10 +101,10 @@ class Archiver:
         return groups
 
     def _do_next_group(self, now: datetime) -> None:
-        """Write the next group, or queue its summary. One that fails does not keep the others.
+        """Write the next group, or queue its summary; a failed group does not block the others.
 
-        Crash: what is pending and covered by no run is reset at the start, and found by its ids
-        where it was written.
+        Crash: `recover` resets pending messages without a run; those already written are
+        recognised by their ids.
         """
         group = self._todo[0]
         try:
@@ -119,7 +114,7 @@ class Archiver:
                 self._queue_summary(group, now)
         except (UnsafeFile, ValueError) as error:
             self._failed(group.messages, now, str(error))
-        if len(self._todo) == 1:  # the last: the pass is over
+        if len(self._todo) == 1:  # the last one of the pass
             counts = Counter({"raw": 0, "day": 0, "month": 0})
             for done in self._groups:
                 counts[done.kind] += len(done.messages)
@@ -129,15 +124,15 @@ class Archiver:
             else:
                 self._store.save_runtime(last_archive_at=now)
                 self._store.log.write("audit", "archive", **counts)
-                self.summaries.ring()  # memory ages in the same pass
+                self.summaries.ring()
         self._todo.popleft()
 
-    # ---- raw files -----------------------------------------------------------------------
+    # ---- raw files
 
     def _write_raw(self, group: MessageGroup) -> None:
-        """Write messages of one day as they are, then mark them.
+        """Copy messages of one day to a raw file, then mark them.
 
-        Crash: what is in a file of the day is found by its id and only marked.
+        Crash: messages already in a file of the day are only marked.
         """
         files, zone = self._store.files, self._store.settings.zone
         day = date.fromisoformat(group.name)
@@ -145,7 +140,7 @@ class Archiver:
         missing = [message for message in group.messages if message.id not in have]
         if missing:
             path = paths.memory_file(markdown.raw_name(day, missing, sizes, flush=self._is_flush))
-            # Past a link or folder that has the name.
+            # Skip names taken by a link or folder.
             while (stat := files.stat(path)) is not None and stat.kind != "file":
                 sizes[path.rpartition("/")[2]] = -1
                 path = paths.memory_file(markdown.raw_name(day, missing, sizes))
@@ -154,26 +149,20 @@ class Archiver:
         self._mark(group.messages)
 
     def _raw_of(self, day: date, messages: Sequence[Message]) -> tuple[dict[str, int], set[str]]:
-        """The raw files of a day with their sizes (-1: not ours), and which messages they have."""
-        files, before = self._store.files, self._known
-        self._known = {}
+        """The raw files of a day with their sizes (-1: no messages), and the ids they contain."""
+        files = self._store.files
         sizes: dict[str, int] = {}
+        known: set[str] = set()
         for name in files.names(paths.MEMORY_FOLDER, suffix=".md"):
-            path = paths.memory_file(name)
-            stat = files.stat(path) if name.startswith(day.isoformat()) else None
-            if stat is None:
-                continue
-            known = before.get(name)
-            if known is None or known[0] != stat:
+            if name.startswith(day.isoformat()):
                 try:
-                    data = files.read(path, most=MAX_RECORD_BYTES) or b""
+                    data = files.read(paths.memory_file(name), most=MAX_RECORD_BYTES) or b""
                 except UnsafeFile:
-                    data = b""  # a link of the user's: not followed, and in nobody's way
-                known = stat, markdown.ids(data.decode("utf-8", "replace"))
-            self._known[name] = known
-            sizes[name] = stat.size if known[1] else -1
-        found = set[str]().union(*(ids for _, ids in self._known.values()))
-        return sizes, found & {message.id for message in messages}
+                    data = b""  # links are not followed
+                ids = markdown.ids(data.decode("utf-8", "replace"))
+                known |= ids
+                sizes[name] = len(data) if ids else -1
+        return sizes, known & {message.id for message in messages}
 
     def _mark(self, messages: Sequence[Message]) -> None:
         self._change(messages, archived=True, archive_task=None)
@@ -193,14 +182,16 @@ class Archiver:
         if attempts >= archive.BACKLOG_AT:
             self._store.log.write("error", "archive_backlog", **facts)
 
-    # ---- summaries -----------------------------------------------------------------------
+    # ---- summaries
 
     def _queue_summary(self, group: MessageGroup, now: datetime) -> None:
-        """Queue the run that summarises a group; what is in memory already is only marked."""
+        """Queue the run that summarises a group; messages already in memory are only marked."""
         zone = self._store.settings.zone
         have = set(self.summaries.covered(group.name))
         for day in {archive.day_of(message, zone) for message in group.messages}:
-            have |= self._raw_of(day, group.messages)[1] | self.summaries.covered(f"{day}")
+            have |= self._raw_of(day, group.messages)[1]
+            with self.summaries.skip_unreadable(f"{day}"):
+                have |= self.summaries.covered(f"{day}")
         if known := [message for message in group.messages if message.id in have]:
             self._mark(known)
             left = tuple(message for message in group.messages if message.id not in have)
@@ -213,7 +204,7 @@ class Archiver:
         self._settle(task_id, now)
 
     def _settle(self, task_id: str, now: datetime) -> None:
-        """Apply the result of a run that ended before; it may have been lost."""
+        """Apply the result of a run that has already ended, if any."""
         files = self._store.files
         if queue.where(files, "worker", task_id) != "ended":
             return
@@ -225,16 +216,16 @@ class Archiver:
             self._failed(self._waiting_for(task_id), now, "the summary is gone")
 
     def apply_summary(self, task: Task, result: TaskResult) -> None:
-        """Write the summary of a run, then mark its messages; if it failed, reset them.
+        """Write the summary of a run, then mark its messages; after a failure reset them.
 
-        Crash: the run is ended after this; a part that is in its file is not written again.
+        Crash: the run ends after this; a part already in its file is not written again.
         """
         if task.covers is None:
             return
         covers, waiting = task.covers, self._waiting_for(task.id)
         self.summaries.ended(task.id)
-        said = result.text.strip() if result.status == "done" else ""
-        if not said:
+        summary = result.text.strip() if result.status == "done" else ""
+        if not summary:
             error = result.error or "the summary is empty"
             if waiting:
                 self._failed(waiting, result.completed_at, error)
@@ -247,11 +238,11 @@ class Archiver:
         def with_part(text: str) -> str:
             if markdown.covered(text) >= set(covers.sources):
                 return text
-            short = said[:SUMMARY_CHARACTERS]
+            short = summary[:SUMMARY_CHARACTERS]
             return markdown.extended_summary(text, covers.name, task.id, covers.sources, short)
 
         try:
-            self.summaries.covered(covers.name)  # what cannot be read is not amended either
+            self.summaries.covered(covers.name)  # an unreadable file must not be changed
             notes.amend(self._store.files, path, with_part)
         except (UnsafeFile, ValueError) as error:
             self._failed(waiting, result.completed_at, str(error))
@@ -276,48 +267,44 @@ def _task_id(group: MessageGroup) -> str:
 
 
 class SummaryScheduler:
-    """Queues the runs that make summaries: those it is asked for, and those that memory lacks.
+    """Queues summary runs: for the archiver, and for memory files that have become old.
 
-    The summary file itself says what it covers; the fields here are only hints.
+    The summary files list what they cover; the fields here are caches.
     """
 
     def __init__(self, store: Store, context: RunContext, *, every: timedelta) -> None:
-        """`every`: how often memory is scanned without being rung."""
         self._store, self._context, self._every = store, context, every
         self._rung = threading.Event()
         self._rung.set()
         self._targets: deque[SummaryTarget] = deque()
         self._look_at: datetime | None = None
-        """When memory is scanned again; None: when rung."""
+        """Time of the next scan; None: on `ring`."""
         self._rolling: set[str] = set()
-        """Runs in progress, as far as known."""
         self._settled: dict[tuple[str, str], tuple[object, ...]] = {}
-        """Complete summaries → the state of their files."""
+        """Stats of the files of complete summaries, to skip unchanged ones."""
 
     def ring(self) -> None:
-        """Have memory scanned; from any thread."""
+        """Request a scan of memory; from any thread."""
         self._rung.set()
 
     def ended(self, task_id: str) -> None:
-        """A run has ended: there may be more, for which there was no room."""
+        """Free the slot of a run, and rescan for summaries that waited for it."""
         self._rolling.discard(task_id)
         self._rung.set()
 
     def available(self) -> bool:
-        """Whether an engine can summarise now; else what needs it waits unmarked."""
         return self._context.engines.for_role("worker", PROFILE).waiting is None
 
     def is_alive(self, task_id: str) -> bool:
         return queue.where(self._store.files, "worker", task_id) in ("queued", "running")
 
     def covered(self, name: str) -> frozenset[str]:
-        """What the summary of a day or month was made from."""
         return markdown.covered(self._text(paths.summary(name)))
 
     def submit(
         self, kind: Kind, name: str, pieces: list[SummaryInput], attempt: int, now: datetime
     ) -> str:
-        """Queue the run that summarises these pieces, once; gives its id."""
+        """Queue the run that summarises the pieces, once; returns its id."""
         sources = [piece.source for piece in pieces]
         task_id = archive.summary_task_id(kind, name, sources, attempt)
         is_month = kind == "month"
@@ -355,13 +342,18 @@ class SummaryScheduler:
             is_settled = self._settled.get(name) == state
             if not is_settled:
                 pieces = list[SummaryInput]()
-                try:
+                with self.skip_unreadable(target.name):
                     pieces = self._lacking(target)
-                except (UnsafeFile, ValueError) as error:  # until one of its files changes
+<<<<<<< HEAD
+                except (UnsafeFile, ValueError) as error:  # skipped until a file changes
                     facts = {"summary": target.name, "error": str(error)}
                     self._store.log.write("audit", "archive_failed", **facts)
                 for pack in archive.packed(pieces):
                     self._submit_if_due(target, pack, now)
+=======
+                    for pack in archive.packed(pieces):
+                        self._submit_if_due(target, pack, now)
+>>>>>>> sup
                 if not pieces:
                     self._settled[name] = state
             self._targets.popleft()
@@ -370,9 +362,9 @@ class SummaryScheduler:
         return True
 
     def _look(self, now: datetime) -> bool:
-        """Scan for files that have become old, if it is time; gives whether there are any."""
+        """Scan for files that have become old, if it is time; returns whether there are any."""
         look = self._look_at
-        # Further away than ever set: the clock was set back since.
+        # Later than it is ever set: the clock was set back since.
         if look is not None and now < look <= now + self._every and not self._rung.is_set():
             return False
         self._rung.clear()
@@ -386,7 +378,7 @@ class SummaryScheduler:
             raw = files.names(paths.MEMORY_FOLDER, suffix=".md")
             daily = files.names(paths.SUMMARIES, suffix=".md")
         except StorageError:
-            self._rung.set()  # as soon as the disk is back
+            self._rung.set()  # retry as soon as the disk is back
             raise
         self._targets.extend(archive.targets(raw, daily, now.astimezone(zone).date()))
         return bool(self._targets)
@@ -394,7 +386,7 @@ class SummaryScheduler:
     def _submit_if_due(
         self, target: SummaryTarget, pack: list[SummaryInput], now: datetime
     ) -> None:
-        """Queue the run for a pack, unless one is in progress or failed a short while ago."""
+        """Queue the run for a pack, unless one is in progress or in back-off."""
         files = self._store.files
         sources = [piece.source for piece in pack]
         for attempt in range(_MOST_ATTEMPTS):
@@ -414,27 +406,37 @@ class SummaryScheduler:
                     return
 
     def _state_of(self, target: SummaryTarget) -> tuple[object, ...]:
-        """Changes when one of its files does."""
+        """Stats of the files of a target."""
         names = [*map(paths.memory_file, target.raw), paths.summary(target.name)]
         names += [f"{paths.SUMMARIES}/{name}" for name in target.daily]
         stats = [(name, self._store.files.stat(name)) for name in names]
         return tuple((name, stat and (stat.mtime_ns, stat.size)) for name, stat in stats)
 
     def _lacking(self, target: SummaryTarget) -> list[SummaryInput]:
-        """What is in the files of a target and in no summary yet."""
+        """The entries of a target's files that are in no summary yet."""
         zone = self._store.settings.zone
         have = self.covered(target.name)
         pieces: list[SummaryInput] = []
         for name in target.raw:
             day, path = date.fromisoformat(name[:10]), paths.memory_file(name)
-            known = have | self.covered(f"{day}")
-            found = archive.pieces_of_raw(path, day, self._text(path), zone)
-            pieces += [piece for piece in found if piece.source not in known]
+            with self.skip_unreadable(target.name):
+                known = have | self.covered(f"{day}")
+                found = archive.pieces_of_raw(path, day, self._text(path), zone)
+                pieces += [piece for piece in found if piece.source not in known]
         for name in target.daily:
             day, path = date.fromisoformat(name[:10]), f"{paths.SUMMARIES}/{name}"
-            found = archive.pieces_of_summary(path, day, self._text(path))
-            pieces += [piece for piece in found if piece.source not in have]
+            with self.skip_unreadable(target.name):
+                found = archive.pieces_of_summary(path, day, self._text(path))
+                pieces += [piece for piece in found if piece.source not in have]
         return pieces
+
+    @contextlib.contextmanager
+    def skip_unreadable(self, summary: str) -> Generator[None]:
+        """Skip a file that cannot be read, with its reason in the log; the others go on."""
+        try:
+            yield
+        except (UnsafeFile, ValueError) as error:
+            self._store.log.write("audit", "archive_failed", summary=summary, error=str(error))
 
     def _text(self, path: str) -> str:
         note = notes.read(self._store.files, path)

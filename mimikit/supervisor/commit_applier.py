@@ -7,6 +7,7 @@ record away, so that only what is not applied yet is ever applied again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
@@ -40,6 +41,18 @@ from mimikit.triggers import registry
 _MOST_STEPS = 20
 
 
+@dataclass
+class FinishedRun:
+    """A run with a result, while its end is applied."""
+
+    seat: QueueName
+    task: Task | None
+    """None: its file is gone."""
+    end: EndIntent = field(default_factory=EndIntent)
+    lost_steps: Sequence[str] = ()
+    """Titles of the steps that waited for it and will not run."""
+
+
 class CommitApplier:
     def __init__(
         self,
@@ -53,6 +66,8 @@ class CommitApplier:
         self._triggers, self._llm_eval, self._archiver = triggers, llm_eval, archiver
         self._to_end: dict[tuple[QueueName, str], None] = {}
         """Runs that have finished, oldest first."""
+        # What makes a record true, in this order. Every step is idempotent; the last one moves the
+        # record, or the running file, away.
         self._turn_steps: tuple[Callable[[TurnRecord], None], ...] = (
             self._check_turn,
             self._add_messages,
@@ -64,7 +79,62 @@ class CommitApplier:
             self._consume,
             self._mark_applied,
         )
-        """What makes a turn true, in this order; each step may be repeated."""
+        self._plan_steps: tuple[Callable[[PlanResult, FinishedRun], None], ...] = (
+            self._publish_plan,
+            self._settle_plan_end,
+            self._write_end,
+            self._break_circuit,
+            self._report,
+            self._leave_running,
+            self._move_to_done,
+        )
+        self._worker_steps: tuple[Callable[[TaskResult, FinishedRun], None], ...] = (
+            self._settle_worker_end,
+            self._write_end,
+            self._break_circuit,
+            self._report,
+            self._apply_answers,
+            self._apply_summary,
+            self._leave_running,
+        )
+
+    def apply(self, record: TurnRecord | PlanResult | TaskResult) -> bool:
+        """Make a committed record true; False when it cannot be, and is quarantined.
+
+        Crash: the record stays in its place until the last step; a replay repeats what is missing.
+        """
+        match record:
+            case TurnRecord():
+                with self._files.carried_out(paths.turn_new(record.id)):
+                    for step in self._turn_steps:
+                        step(record)
+                    return True
+                return False
+            case PlanResult():
+                return self._apply_plan(record)
+            case TaskResult():
+                task = queue.read(self._files, "worker", paths.running("worker", record.id))
+                run = FinishedRun("worker", task)
+                for step in self._worker_steps:
+                    step(record, run)
+                self._feed.tell("task", id=record.id, seat="worker")
+                return True
+
+    def _apply_plan(self, plan: PlanResult) -> bool:
+        """Apply a plan; one that asks only leaves its seat, and stays until it is answered."""
+        found = queue.find(self._files, plan.id, seats=("planner",))
+        run = FinishedRun("planner", found.task if found else None)
+        asks = plan.status == "needs_input"
+        with self._files.carried_out(paths.result("planner", plan.id)):
+            for step in (self._leave_running,) if asks else self._plan_steps:
+                step(plan, run)
+            self._feed.tell("task", id=plan.id, seat="planner")
+            return True
+        if found and found.where == "running":  # its failure is reported
+            end = TaskEnd("failed", "error", plan.attempts)
+            error = f"its plan cannot be carried out, and is kept in {paths.CORRUPT}/"
+            self.end_without_engine(found.task, end, plan.completed_at, error=error)
+        return False
 
     def end_runs(self, now: datetime) -> bool:
         """Apply the ends of finished runs, for SLICE_S; one that fails is retried later."""
@@ -91,23 +161,14 @@ class CommitApplier:
         failed: StorageError | None = None
         for record in unapplied:
             try:
-                self.apply_turn(record)
+                self.apply(record)
             except StorageError as error:
                 failed = error
         if failed is not None:
             raise failed
         return bool(unapplied)
 
-    def apply_turn(self, record: TurnRecord) -> bool:
-        """Make a committed turn true; False when it cannot be, and is set aside.
-
-        Crash: the record stays in turns/new until the last step; a replay repeats what is missing.
-        """
-        with self._files.carried_out(paths.turn_new(record.id)):
-            for step in self._turn_steps:
-                step(record)
-            return True
-        return False
+    # ---- a turn
 
     def _check_turn(self, record: TurnRecord) -> None:
         for part in (*record.tasks, *filter(None, [record.question])):
@@ -128,12 +189,12 @@ class CommitApplier:
         for note in record.remembered:
             # The day's file is better than nowhere: the user was told that it is remembered.
             for place in (note, note.but(long_term=False)) if note.long_term else (note,):
-                if self._is_kept(record, partial(notes.remember, self._files, place, said_at)):
+                if self._try_write(record, partial(notes.remember, self._files, place, said_at)):
                     break
         for change in record.backlog:
-            self._is_kept(record, partial(notes.apply_backlog, self._files, change))
+            self._try_write(record, partial(notes.apply_backlog, self._files, change))
 
-    def _is_kept(self, record: TurnRecord, write: Callable[[], object]) -> bool:
+    def _try_write(self, record: TurnRecord, write: Callable[[], object]) -> bool:
         try:
             write()
         except UnsafeFile as error:
@@ -166,22 +227,9 @@ class CommitApplier:
         turns.mark_applied(self._files, record.id)
         self._store.log.write("task", "turn_applied", turnId=record.id, author=record.author)
 
-    def apply_plan(self, plan: PlanResult) -> None:
-        """Publish a finished plan whole, report findings or failure, move it to done.
+    # ---- the end of a run
 
-        A plan that needs input only frees its seat; it stays until its question is answered.
-        Crash: the record stays in planner/results until the last step.
-        """
-        found = queue.find(self._files, plan.id, seats=("planner",))
-        with self._files.carried_out(paths.result("planner", plan.id)):
-            self._apply_plan(plan, found.task if found else None)
-            return
-        if found and found.where == "running":  # its failure is reported
-            end = TaskEnd("failed", "error", plan.attempts)
-            error = f"its plan cannot be carried out, and is kept in {paths.CORRUPT}/"
-            self.end_without_engine(found.task, end, plan.completed_at, error=error)
-
-    def _apply_plan(self, plan: PlanResult, task: Task | None) -> None:
+    def _publish_plan(self, plan: PlanResult, run: FinishedRun) -> None:
         commands = [
             Command(
                 # All have the same time: their names give the order.
@@ -191,57 +239,95 @@ class CommitApplier:
                 args=planned.args,
                 created_at=plan.completed_at,
                 origin="planner",
-                remote=bool(task and task.remote),
+                remote=bool(run.task and run.task.remote),
             )
             for number, planned in enumerate(plan.commands)
         ]
         for part in (*plan.tasks, *plan.triggers, *commands):
             encode(part)  # all of it can be written, or none of it is
-        if plan.status != "needs_input":
-            for planned in plan.tasks:
-                self._publish(planned, plan.completed_at)
-            for trigger in plan.triggers:
-                registry.create(self._files, trigger)
-                self._store.trigger_changed(trigger.id)
-            self._give_cancels(plan.id, plan.cancels, plan.completed_at)
-            for command in commands:
-                queue.give_command(self._files, command)
-            # A plan that only starts tasks reports through their results.
-            works = plan.tasks or plan.triggers or plan.cancels or plan.commands
-            is_told = plan.status == "failed" or (plan.status == "done" and not works)
-            end = EndIntent(told="teller" if is_told else None)
-            end = plan_end(self._store, task, plan, end) if task is not None else end
-            self._end_in_ledger(plan, "planner", task)
-            if task is not None and end.trips:
-                break_circuit(self._store, task)
-            if task is not None and end.told:
-                self._put_result(task, end, plan.completed_at)
-        queue.leave_running(self._files, "planner", plan.id)
-        if plan.status != "needs_input":
-            self._files.move(paths.result("planner", plan.id), paths.plan_done(plan.id))
-        self._feed.tell("task", id=plan.id, seat="planner")
+        for planned in plan.tasks:
+            self._publish(planned, plan.completed_at)
+        for trigger in plan.triggers:
+            registry.create(self._files, trigger)
+            self._store.trigger_changed(trigger.id)
+        self._give_cancels(plan.id, plan.cancels, plan.completed_at)
+        for command in commands:
+            queue.give_command(self._files, command)
 
-    def end_worker(self, result: TaskResult) -> None:
-        """Apply the end of a Worker's run: ledger, report, running file moved to ended/.
+    def _settle_plan_end(self, plan: PlanResult, run: FinishedRun) -> None:
+        # A plan that only starts tasks reports through their results.
+        works = plan.tasks or plan.triggers or plan.cancels or plan.commands
+        reports = plan.status == "failed" or (plan.status == "done" and not works)
+        end = EndIntent(told="teller" if reports else None)
+        run.end = plan_end(self._store, run.task, plan, end) if run.task else end
 
-        Crash: the running file is moved last; recovery finds it with its result and comes here.
-        """
-        task = queue.read(self._files, "worker", paths.running("worker", result.id))
-        steps = self._triggers.steps_after(task) if task and not task.internal else []
-        end = settled_end(self._store, task, result, waited_for=bool(steps)) if task else None
-        self._end_in_ledger(result, "worker", task)
-        if task is not None and end is not None:
-            if end.trips:
-                break_circuit(self._store, task)
-            if end.told:
-                lost = steps if result.status != "done" else []
-                self._put_result(task, end, result.completed_at, lost)
-            if task.source_trigger_ids:
-                self._llm_eval.apply_answers(task, result)
-            if task.covers is not None:
-                self._archiver.apply_summary(task, result)
-        queue.leave_running(self._files, "worker", result.id)
-        self._feed.tell("task", id=result.id, seat="worker")
+    def _settle_worker_end(self, result: TaskResult, run: FinishedRun) -> None:
+        if (task := run.task) is not None:
+            steps = self._triggers.steps_after(task) if not task.internal else []
+            run.end = settled_end(self._store, task, result, waited_for=bool(steps))
+            run.lost_steps = steps if result.status != "done" else []
+
+    def _write_end(self, outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
+        task = run.task
+        if self._ledger.end_of(outcome.id) is None:
+            facts: dict[str, object] = {
+                "seat": run.seat,
+                "status": outcome.status,
+                "attempts": outcome.attempts,
+                "failureReason": outcome.failure_reason,
+                "traceId": outcome.trace_id,
+                "parentTaskId": task.parent_task_id if task else None,
+                "sourceTriggerId": task.source_trigger_id if task else None,
+                "retryOf": task.retry_of if task else None,
+                "title": task.title if task else None,
+            }
+            self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
+            self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
+        if task is None or not task.internal:
+            self._triggers.task_ended(outcome.id)  # also on a replay, which may need only this
+
+    def _break_circuit(self, _outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
+        if run.task is not None and run.end.trips:
+            break_circuit(self._store, run.task)
+
+    def _report(self, outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
+        """Put the result into the inbox, where it stays until a committed turn reports it."""
+        task, end = run.task, run.end
+        if task is None or end.told is None:
+            return
+        item = InboxItem(
+            id=paths.result_inbox_id(task.id),
+            kind="task_result",
+            created_at=outcome.completed_at,
+            task_id=task.id,
+            seat=task.role,
+            notify=end.told,
+            trace_id=task.trace_id,
+            trigger_id=task.source_trigger_id if task.role == "worker" else None,
+            not_before=end.not_before,
+            tripped=BREAKS_AT if end.trips else 0,
+            steps=list(run.lost_steps)[:_MOST_STEPS],
+            remote=task.remote,
+            timezone=task.timezone,
+            locale=task.locale,
+        )
+        inbox.put(self._files, item)
+
+    def _apply_answers(self, result: TaskResult, run: FinishedRun) -> None:
+        if run.task is not None and run.task.source_trigger_ids:
+            self._llm_eval.apply_answers(run.task, result)
+
+    def _apply_summary(self, result: TaskResult, run: FinishedRun) -> None:
+        if run.task is not None and run.task.covers is not None:
+            self._archiver.apply_summary(run.task, result)
+
+    def _leave_running(self, outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
+        queue.leave_running(self._files, run.seat, outcome.id)
+
+    def _move_to_done(self, plan: PlanResult, _run: FinishedRun) -> None:
+        self._files.move(paths.result("planner", plan.id), paths.plan_done(plan.id))
+
+    # ---- tasks
 
     def cancel_queued(self, task: Task, now: datetime) -> bool:
         """Cancel a waiting task by claiming it; False when a pool was faster.
@@ -270,10 +356,11 @@ class CommitApplier:
     def end_run(self, seat: QueueName, task_id: str) -> None:
         """Apply the end of a run that has a result; without one it goes on."""
         if seat == "worker":
-            if result := self._files.load(paths.result("worker", task_id), TaskResult):
-                self.end_worker(result)
-        elif plan := self._files.load(paths.result("planner", task_id), PlanResult):
-            self.apply_plan(plan)
+            record = self._files.load(paths.result("worker", task_id), TaskResult)
+        else:
+            record = self._files.load(paths.result("planner", task_id), PlanResult)
+        if record is not None:
+            self.apply(record)
 
     def submit(self, task: Task) -> None:
         """Queue a task, once, with its line in the ledger."""
@@ -362,50 +449,3 @@ class CommitApplier:
         """Move a plan whose question was answered to done."""
         if self._files.move(paths.result("planner", plan_id), paths.plan_done(plan_id)):
             self._feed.tell("task", id=plan_id, seat="planner")
-
-    def _end_in_ledger(
-        self, outcome: TaskResult | PlanResult, seat: str, task: Task | None
-    ) -> None:
-        if self._ledger.end_of(outcome.id) is None:
-            facts: dict[str, object] = {
-                "seat": seat,
-                "status": outcome.status,
-                "attempts": outcome.attempts,
-                "failureReason": outcome.failure_reason,
-                "traceId": outcome.trace_id,
-                "parentTaskId": task.parent_task_id if task else None,
-                "sourceTriggerId": task.source_trigger_id if task else None,
-                "retryOf": task.retry_of if task else None,
-                "title": task.title if task else None,
-            }
-            self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
-            self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
-        if task is None or not task.internal:
-            self._triggers.task_ended(outcome.id)  # also on a replay, which may need only this
-
-    def _put_result(
-        self, task: Task, end: EndIntent, now: datetime, steps: Sequence[str] = ()
-    ) -> None:
-        """Put a result into the inbox, where it stays until a committed turn reported it.
-
-        steps: titles of the steps that waited for it and will not run.
-        """
-        inbox.put(
-            self._files,
-            InboxItem(
-                id=paths.result_inbox_id(task.id),
-                kind="task_result",
-                created_at=now,
-                task_id=task.id,
-                seat=task.role,
-                notify=end.told or "teller",
-                trace_id=task.trace_id,
-                trigger_id=task.source_trigger_id if task.role == "worker" else None,
-                not_before=end.not_before,
-                tripped=BREAKS_AT if end.trips else 0,
-                steps=list(steps)[:_MOST_STEPS],
-                remote=task.remote,
-                timezone=task.timezone,
-                locale=task.locale,
-            ),
-        )

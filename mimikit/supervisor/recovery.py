@@ -46,7 +46,7 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     for plan in files.load_all("planner/results", PlanResult):
         if plan.status != "needs_input" or files.exists(paths.running("planner", plan.id)):
             with contextlib.suppress(UnsafeFile):
-                applier.apply_plan(plan)
+                applier.apply(plan)
     running: list[tuple[QueueName, str]] = [
         (seat, name) for seat in paths.QUEUES for name in files.names(f"{seat}/running")
     ]
@@ -125,7 +125,7 @@ def _recover_running(
     files, seat = store.files, task.role
     if seat == "worker":
         if result := files.load(paths.result("worker", task.id), TaskResult):
-            applier.end_worker(result)
+            applier.apply(result)
             return
     elif files.exists(paths.plan_done(task.id)):
         queue.leave_running(files, seat, task.id)

@@ -1,7 +1,7 @@
-"""Deletes ended things after their retention time, a line of the log each.
+"""Deletes expired records and logs after the retention time, with a log line each.
 
-Nothing is deleted until 24 h after a clock jump. The bell is rung by Huey's periodic jobs; whether
-work is due is decided here from files and settings, since such bells skip and double.
+Nothing is deleted until 24 h after a clock jump. Huey's periodic job calls `ring`, sometimes twice
+or not at all, so whether a pass is due is decided here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from mimikit.tasks.usage import is_summed_up
 EVERY = timedelta(hours=20)
 LOOK_EVERY = timedelta(minutes=1)
 BATCH = 200
-"""Removals in one pass: a tick must not be held up by a month of runs."""
 _SUFFIXES = {
     paths.RUNS: ".jsonl",
     paths.SIDE: ".txt",
@@ -35,26 +34,24 @@ _SUFFIXES = {
 
 
 class Retention:
-    """Removes ended things older than the retention time, some at a time."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._rung = threading.Event()
         self._rung.set()
         self._todo: list[str] = []
         self._looked: dict[str, int] = {}
-        """The time of each folder of records when it was looked through."""
+        """Modification times of the folders of records when they were last checked."""
         self._look_at: datetime | None = None
 
     def ring(self) -> None:
-        """It may be time; any thread may say so."""
+        """Request a pass; from any thread."""
         self._rung.set()
 
     def step(self, now: datetime) -> bool:
-        """Remove the next few; gives False, as it never hurries another pass."""
+        """Remove the next batch; always False, as the next tick is soon enough."""
         if self._look_at is None or not now < self._look_at <= now + LOOK_EVERY:
             self._look_at = now + LOOK_EVERY
-            self._set_aside()
+            self._quarantine()
         if not may_delete(self._store.runtime.clock_jumped_at, now):
             self._todo = []
             return False
@@ -70,8 +67,8 @@ class Retention:
             self._store.log.write("audit", "expired", path=path)
         return False
 
-    def _set_aside(self) -> None:
-        """Have what can be no record leave the folders in which nobody looks for one by name."""
+    def _quarantine(self) -> None:
+        """Quarantine invalid files in folders of records that are never listed otherwise."""
         for folder, records in paths.RECORDS.items():
             stat = self._store.files.stat(folder)
             if stat is not None and stat.mtime_ns != self._looked.get(folder):
@@ -79,21 +76,21 @@ class Retention:
                 self._looked[folder] = stat.mtime_ns
 
     def _expired(self, now: datetime) -> list[str]:
-        """Everything past its time that nothing needs; of rotated logs also what is too much."""
+        """Paths past the retention time, and the oldest rotated logs above the size limit."""
         files, settings = self._store.files, self._store.settings.retention
         limit_ns = int((now - timedelta(days=settings.days)).timestamp() * 1e9)
         needed = {name.removeprefix("res-") for name in files.names(paths.INBOX)}
         needed |= {f"{run.id}.jsonl" for run in self._store.live.list()}
-        found: list[str] = []
+        expired: list[str] = []
         for folder, suffix in _SUFFIXES.items():
             for name, stat in files.stats(folder, suffix=suffix).items():
-                is_kept = folder == paths.USAGE and not is_summed_up(files, name[:10])
-                if stat.mtime_ns < limit_ns and name not in needed and not is_kept:
-                    found.append(f"{folder}/{name}")
+                is_needed = folder == paths.USAGE and not is_summed_up(files, name[:10])
+                if stat.mtime_ns < limit_ns and name not in needed and not is_needed:
+                    expired.append(f"{folder}/{name}")
         left = settings.logs_mb * 2**20
         for name in reversed(rotated_logs(files)):
             if (stat := files.stat(name)) is not None:
                 left -= stat.size
                 if stat.mtime_ns < limit_ns or left < 0:
-                    found.append(name)
-        return found
+                    expired.append(name)
+        return expired

@@ -452,7 +452,7 @@ class TellerScheduler:
         """Commit and apply a turn; of one that was committed before, remove the inputs."""
         files = self._store.files
         is_new = turns.commit(files, record) or files.exists(paths.turn_new(record.id))
-        if is_new and not self._applier.apply_turn(record):
+        if is_new and not self._applier.apply(record):
             raise BadRecord(f"{record.id} cannot be carried out")  # what it answers waits on
         self.inputs.remove(record.consumed)
 

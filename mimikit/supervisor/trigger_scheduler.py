@@ -234,7 +234,7 @@ class TriggerScheduler:
         for trigger_id in sorted(self._may_wait_for(subject)):
             trigger = registry.active(self._store.files, trigger_id)[0]
             if trigger and trigger.once and trigger.condition and trigger.enabled:
-                leaves = (leaf.condition for leaf in conditions.walk(trigger.condition))
+                leaves = (leaf for _, leaf in conditions.walk(trigger.condition))
                 if any(isinstance(it, TaskDone) and it.params.task_id == subject for it in leaves):
                     yield trigger
 

@@ -35,7 +35,6 @@ from mimikit.tasks import ledger
 Where = Literal["queued", "running", "ended"]
 TaskState = Literal["queued", "running", "asking", "done", "failed", "canceled"]
 Upcoming: TypeAlias = Callable[[QueueName, int], list[str]]
-"""(seat, most) → the names of the files that are next in its queue."""
 SUFFIX = ".json"
 _FILLED = ("id", "createdAt", "traceId", "origin", "notify")
 COMMAND_WAIT_S = 2.0
@@ -63,7 +62,6 @@ def _places(seat: QueueName, task_id: str) -> tuple[tuple[Where, str], ...]:
 
 
 def where(files: Files, seat: QueueName, task_id: str) -> Where | None:
-    """Where a task is; None when this seat never had it."""
     for place, path in _places(seat, task_id):
         if place == "ended" and files.exists(paths.result(seat, task_id)):
             return place
@@ -80,7 +78,6 @@ class TaskLocation(NamedTuple):
 def find(
     files: Files, task_id: str, *, seats: tuple[QueueName, ...] = paths.QUEUES
 ) -> TaskLocation | None:
-    """A task by its id, wherever it is."""
     for seat in seats:
         for place, path in _places(seat, task_id):
             if task := read(files, seat, path):
@@ -123,7 +120,6 @@ def release(files: Files, task: Task) -> None:
 
 
 def finish_release(files: Files, task: Task) -> None:
-    """The second step of `release`."""
     files.move(paths.running(task.role, task.id), paths.queued(task.role, task.id))
 
 
@@ -202,7 +198,6 @@ class TaskSnapshot:
 
 
 def show(files: Files, task_id: str) -> TaskSnapshot | None:
-    """One task; None when no folder has it."""
     found = find(files, task_id)
     if found is None:
         return None
@@ -358,7 +353,6 @@ def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | 
 
 
 def give_command(files: Files, command: Command) -> bool:
-    """Write a command for the supervisor; False when this id was used before."""
     is_done = files.exists(paths.command_done(command.id))
     return not is_done and files.save_new(paths.command(command.id), command)
 
@@ -391,7 +385,6 @@ def waiting_commands(files: Files, names: Iterable[str] | None = None) -> list[C
 
 
 def command_result(files: Files, command_id: str) -> CommandResult | None:
-    """The outcome of a command; None while it waits."""
     return files.load(paths.command_done(command_id), CommandResult)
 
 

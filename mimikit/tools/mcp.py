@@ -1,13 +1,11 @@
-"""Serves the tools of a turn over MCP: `POST /mcp` on loopback, with a bearer token per turn.
+"""Offers the tools of a run over MCP: stateless JSON-RPC by `POST /mcp` on loopback.
 
-Stateless JSON answers, no streams. A token stands for a list of tools and a function that carries
-them out. Whatever comes in, the answer is a 4xx or a JSON-RPC answer, never a 5xx.
+Each run has a bearer token of its own, which is valid until the run ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import secrets
 import threading
@@ -23,7 +21,7 @@ from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.watch import CriticalThread
 
 PROTOCOLS = ("2025-11-25", "2025-06-18")
-"""Versions of MCP that are spoken, newest first."""
+"""Supported versions of MCP, newest first."""
 PATH = "/mcp"
 MAX_BODY_BYTES = 2**20
 _CLIENT_TIMEOUT_S = 30
@@ -34,8 +32,8 @@ Call: TypeAlias = Callable[[str, _Object], ToolReply]
 OnRefused: TypeAlias = Callable[[dict[str, str]], None]
 
 
-class _Turn:
-    """What a token stands for. Its calls are made one at a time."""
+class _Offer:
+    """The tools behind one token. Its calls run one at a time."""
 
     def __init__(self, specs: Sequence[ToolSpec], call: Call) -> None:
         self.specs = {spec.name: spec for spec in specs}
@@ -43,6 +41,9 @@ class _Turn:
         self._lock = threading.Lock()
 
     def call(self, name: str, arguments: _Object) -> ToolReply:
+        if name not in self.specs:
+            known = ", ".join(self.specs) or "none"
+            return ToolReply(ok=False, text=f"expected one of {known}; got {name[:100]!r}")
         with self._lock:
             try:
                 return self._call(name, arguments)
@@ -51,19 +52,13 @@ class _Turn:
 
 
 class ToolServer(ThreadingHTTPServer):
-    """`start` it once; `register` the tools of a turn, `unregister` them after it."""
-
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, port: int = 0, on_refused: OnRefused = lambda _facts: None) -> None:
-        """Bind to `port` of loopback (0: any); `on_refused` is called for each refused request.
-
-        Raises:
-            OSError: the port is taken.
-        """
-        self._turns: dict[str, _Turn] = {}
-        """By the digest of a token: how long a look-up takes tells nothing of it."""
+        """Binds to `port` of loopback (0: any free one). Raises OSError if it is in use."""
+        self.offers: dict[str, _Offer] = {}
+        """By token."""
         self.on_refused = on_refused
         self._thread = CriticalThread("tool-server")
         super().__init__(("127.0.0.1", port), _Handler)
@@ -77,7 +72,6 @@ class ToolServer(ThreadingHTTPServer):
         self._thread.begin(lambda: self.serve_forever(0.5))
 
     def stop(self) -> None:
-        """The port is free afterwards."""
         if self._thread.thread is not None:
             self.shutdown()
             self._thread.join()
@@ -91,151 +85,110 @@ class ToolServer(ThreadingHTTPServer):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def register(self, specs: Sequence[ToolSpec], call: Call) -> str:
-        """Offer tools to the holder of the returned token; `call` runs on other threads."""
-        token = secrets.token_urlsafe(32)
-        self._turns[_digest(token)] = _Turn(specs, call)
-        return token
-
-    def unregister(self, token: str) -> None:
-        """A call that has begun still ends."""
-        self._turns.pop(_digest(token), None)
-
     @contextlib.contextmanager
     def offered(self, specs: Sequence[ToolSpec], call: Call) -> Generator[tuple[str, str]]:
-        """Offer tools while this lasts: gives the address and the token."""
-        token = self.register(specs, call)
+        """Offer tools while the context lasts; yields the address and the token.
+
+        `call` runs on other threads; a call that has begun still ends.
+        """
+        token = secrets.token_urlsafe(32)
+        self.offers[token] = _Offer(specs, call)
         try:
             yield self.url, token
         finally:
-            self.unregister(token)
-
-    def turn_of(self, token: str) -> _Turn | None:
-        return self._turns.get(_digest(token))
+            del self.offers[token]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is no news."""
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+        """Ignores a client that hung up."""
 
 
 class _Refusal(Exception):
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
         self.status = status
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.1"  # malformed requests get a full answer too
     server_version = "mimikit"
     sys_version = ""
     timeout = _CLIENT_TIMEOUT_S
     server: ToolServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Nothing: the audit log has what matters."""
+        """Nothing: refusals are in the audit log."""
 
     def do_POST(self) -> None:
         try:
-            turn = self._authorize()
-            answer = respond(turn, self._body())
+            offer = self._authorize()
+            answer = respond(offer, self._body())
         except _Refusal as refusal:
-            self._refuse(refusal.status, str(refusal))
+            self._refuse(refusal)
             return
         status = HTTPStatus.ACCEPTED if answer is None else HTTPStatus.OK
         if answer and answer.get("id") is None:
             status = HTTPStatus.BAD_REQUEST
-        self._send(status, None if answer is None else json.dumps(answer).encode())
+        self._send(status, b"" if answer is None else json.dumps(answer).encode())
 
     def do_GET(self) -> None:
-        """Clients of MCP look for a stream: there is none, and their connection stays open."""
-        try:
-            self._authorize(has_body=False)
-        except _Refusal:
-            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST")
-        else:
-            self.close_connection = self.headers.get("content-length", "0") != "0"
-            self._send(HTTPStatus.METHOD_NOT_ALLOWED, None)
+        """MCP clients probe for an event stream; there is none."""
+        self._send(HTTPStatus.METHOD_NOT_ALLOWED, b"")
 
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what the base class cannot read, and every method but POST; never a 5xx."""
-        if code == HTTPStatus.NOT_IMPLEMENTED:
-            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST")
-        else:
-            self._refuse(code if code < 500 else 400, message or "expected HTTP/1.1")
-
-    def _authorize(self, *, has_body: bool = True) -> _Turn:
-        """The turn of the request's token; only programs on this machine, no page of a browser."""
+    def _authorize(self) -> _Offer:
+        """The tools of the request's token. Pages in a browser are refused by their headers."""
         headers, port = self.headers, self.server.port
         if self.path != PATH:
-            raise _Refusal(404, f"expected {PATH}")
+            raise _Refusal(HTTPStatus.NOT_FOUND, f"expected {PATH}")
         hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-        given = headers.get_all("host", [])
-        if len(given) != 1 or given[0].lower() not in hosts:
-            raise _Refusal(403, "expected this server's own host name")
-        origins = {origin.lower() for origin in headers.get_all("origin", [])}
-        if origins - {f"http://{host}" for host in hosts}:
-            raise _Refusal(403, "expected no other origin")
-        if headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin"):
-            raise _Refusal(403, "expected no other site")
+        if headers.get("host", "").lower() not in hosts:
+            raise _Refusal(HTTPStatus.FORBIDDEN, "expected this server's own host name")
+        if "origin" in headers and headers["origin"].lower() not in {f"http://{h}" for h in hosts}:
+            raise _Refusal(HTTPStatus.FORBIDDEN, "expected no other origin")
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if has_body and kind != "application/json":
-            raise _Refusal(415, "expected application/json")
-        credentials = headers.get_all("authorization", [])
-        scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
-        turn = self.server.turn_of(token.strip())
-        if scheme.lower() != "bearer" or turn is None:
-            raise _Refusal(401, "expected the token of a running turn")
-        return turn
+        if kind != "application/json":
+            raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        offer = self.server.offers.get(token.strip())
+        if scheme.lower() != "bearer" or offer is None:
+            raise _Refusal(HTTPStatus.UNAUTHORIZED, "expected the token of a running turn")
+        return offer
 
     def _body(self) -> bytes:
-        sizes = self.headers.get_all("content-length", [])
-        if len(sizes) != 1 or "transfer-encoding" in self.headers:
-            raise _Refusal(411, "expected one content-length")
-        if not (sizes[0].isascii() and sizes[0].isdigit()):
-            raise _Refusal(400, "expected a content-length in digits")
-        if len(sizes[0]) > 9 or int(sizes[0]) > MAX_BODY_BYTES:
-            raise _Refusal(413, f"expected at most {MAX_BODY_BYTES} bytes")
-        body = self.rfile.read(int(sizes[0]))
-        if len(body) != int(sizes[0]):
-            raise _Refusal(400, "expected the whole body")
-        if self.headers.get("mcp-protocol-version", PROTOCOLS[0]) not in PROTOCOLS:
-            raise _Refusal(400, f"expected MCP {' or '.join(PROTOCOLS)}")
-        return body
+        size = self.headers.get("content-length", "")
+        if not size.isdecimal():
+            raise _Refusal(HTTPStatus.LENGTH_REQUIRED, "expected a content-length")
+        if int(size) > MAX_BODY_BYTES:
+            message = f"expected at most {MAX_BODY_BYTES} bytes"
+            raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
+        return self.rfile.read(int(size))
 
-    def _refuse(self, status: int, reason: str) -> None:
+    def _refuse(self, refusal: _Refusal) -> None:
         """Answer with the reason, and end the connection, as its rest may not have been read."""
         self.close_connection = True
-        facts = {"reason": reason, "status": str(int(status))}
-        facts |= {"method": str(self.command)[:20], "path": str(getattr(self, "path", ""))[:200]}
-        if (headers := getattr(self, "headers", None)) is not None:
-            facts |= {"host": str(headers.get("host"))[:200]}
-            facts |= {"origin": str(headers.get("origin"))[:200]}
+        facts = {"reason": str(refusal), "status": str(int(refusal.status))}
+        facts |= {"method": self.command[:20], "path": self.path[:200]}
+        facts |= {name: str(self.headers.get(name))[:200] for name in ("host", "origin")}
         with contextlib.suppress(MimikitError):  # a full disk must not admit anyone
             self.server.on_refused(facts)
-        self._send(status, json.dumps({"error": reason}).encode())
+        self._send(refusal.status, json.dumps({"error": str(refusal)}).encode())
 
-    def _send(self, status: int, data: bytes | None) -> None:
+    def _send(self, status: HTTPStatus, data: bytes) -> None:
         self.send_response(status)
         if status == HTTPStatus.METHOD_NOT_ALLOWED:
             self.send_header("allow", "POST")
         if status == HTTPStatus.UNAUTHORIZED:
             self.send_header("www-authenticate", "Bearer")
-        if data is not None:
+        if data:
             self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data or b"")))
+        self.send_header("content-length", str(len(data)))
         if self.close_connection:
             self.send_header("connection", "close")
         self.end_headers()
-        if data and self.command != "HEAD":
-            self.wfile.write(data)
+        self.wfile.write(data)
 
 
-def respond(turn: _Turn, body: bytes) -> _Object | None:
-    """The JSON-RPC answer to one message, without an id if it is no request; None: none is due."""
+def respond(offer: _Offer, body: bytes) -> _Object | None:
+    """The JSON-RPC answer to one message; None if none is due, without an id if it is invalid."""
     try:
         message = parse_object(body)
     except BadRecord as error:
@@ -252,13 +205,13 @@ def respond(turn: _Turn, body: bytes) -> _Object | None:
         } if not isinstance(number, bool):
             params = message.get("params", {})
             if isinstance(params, dict):
-                return _answer(turn, method, number, params)
+                return _answer(offer, method, number, params)
             return _error(number, _INVALID_PARAMS, "params: expected an object")
         case _:
             return _error(None, _INVALID_REQUEST, "expected a request of JSON-RPC 2.0")
 
 
-def _answer(turn: _Turn, method: str, number: str | int, params: _Object) -> _Object:
+def _answer(offer: _Offer, method: str, number: str | int, params: _Object) -> _Object:
     result: _Object = {}
     match method:
         case "initialize":
@@ -267,25 +220,21 @@ def _answer(turn: _Turn, method: str, number: str | int, params: _Object) -> _Ob
                 "protocolVersion": asked if asked in PROTOCOLS else PROTOCOLS[0],
                 "capabilities": {"tools": {"listChanged": False}},
                 "serverInfo": {"name": "mimikit", "version": __version__},
-                "instructions": "The tools of this turn: " + ", ".join(turn.specs),
+                "instructions": "The tools of this turn: " + ", ".join(offer.specs),
             }
         case "ping":
             pass
         case "tools/list":
             result["tools"] = [
                 {"name": spec.name, "description": spec.description, "inputSchema": spec.schema}
-                for spec in turn.specs.values()
+                for spec in offer.specs.values()
             ]
         case "tools/call":
             name, arguments = params.get("name"), params.get("arguments")
             if not isinstance(name, str) or not isinstance(arguments, dict | None):
                 message = "params: expected a name and an object of arguments"
                 return _error(number, _INVALID_PARAMS, message)
-            if name in turn.specs:
-                reply = turn.call(name, arguments or {})
-            else:
-                known = ", ".join(turn.specs) or "none"
-                reply = ToolReply(ok=False, text=f"expected one of {known}; got {name[:100]!r}")
+            reply = offer.call(name, arguments or {})
             content: list[Json] = [{"type": "text", "text": reply.text}]
             result = {"content": content, "isError": not reply.ok}
         case _:

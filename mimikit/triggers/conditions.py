@@ -1,4 +1,4 @@
-"""Evaluates conditions: whether one holds, and which events a firing consumes. Pure.
+"""Evaluates trigger conditions: whether one holds, and which events a firing consumes. Pure.
 
 Two kinds of leaves. *Edges* (task_done, task_failed, file_changed) are events: true until a firing
 consumes them. *Levels* (file_exists, llm_eval, not) are states: fresh when they turn true, consumed
@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -43,41 +43,37 @@ ROOT = "$"
 MAX_DEPTH = 10
 LLM_COOLDOWN_S = 86_400.0
 NONE_YET = ""
-"""In `seen`: this node was evaluated before any result had come."""
+"""In `seen`: the node was evaluated before there was any result."""
 
 Consumed: TypeAlias = dict[str, Any]
 """Node path → what was consumed: the id of a result, True for a state, `patterns.Seen`."""
 
 Standing: TypeAlias = Literal["awaited", "live", "done", "failed", "canceled", "unknown", "blocked"]
-"""Of a task or trigger that a condition names. awaited: a trigger that may run again; blocked: one
-that never will; unknown: no such id."""
+"""Status of a task or trigger that a condition names. awaited: a trigger that may run again;
+blocked: one that never will; unknown: no such id."""
 
 
 class ConditionFacts(Protocol):
-    """What conditions are evaluated by."""
+    """The inputs of an evaluation: results, files, answers of a model."""
 
     def results(self, subject: str, status: Literal["done", "failed"]) -> Sequence[str]:
-        """Ids of the task, its retries or a trigger's runs that ended so, oldest first."""
-        ...
+        """Ids of the runs of a task or trigger that ended with this status, oldest first."""
 
     def files(self, pattern: Pattern) -> Seen | None:
-        """The files that match; None: too many."""
-        ...
+        """The matching files; None: too many."""
 
     def exists(self, pattern: Pattern) -> bool | None:
-        """Whether anything matches; None: too much to list."""
-        ...
+        """Whether any file matches; None: too many to list."""
 
     def answer(self, path: str) -> bool | None:
-        """The recent answer of a model for this node; None: it was not asked."""
-        ...
+        """The model's recent answer for the llm_eval node at `path`; None: not asked."""
 
     def standing(self, subject: str) -> Standing: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One evaluated node. `explain` has the words for `why` and `facts`."""
+    """One evaluated node; `explain` turns `why` and `facts` into text."""
 
     path: str
     kind: str
@@ -86,11 +82,10 @@ class Node:
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     fresh: bool = False
     consumes: Consumed = field(default_factory=dict[str, Any])
-    """What a firing writes into `seen`, with the children's."""
+    """What a firing adds to `seen`, children included."""
     upstream: tuple[str, ...] = ()
-    """Tasks whose results a firing consumes."""
     may_gather: bool = False
-    """Whether events may gather until later: files and levels may, results may not."""
+    """Whether events may accumulate for a later firing: files and levels yes, results no."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +93,19 @@ class Verdict:
     root: Node
     nodes: dict[str, Node]
     baseline: Consumed
-    """First looks at files: recorded now, whatever is decided."""
+    """First listings of files: recorded whether it fires or not."""
     turned_false: frozenset[str]
-    """Levels that have turned false: removed from `seen`."""
+    """Levels that turned false: removed from `seen`."""
     open_questions: tuple[str, ...]
-    """Paths of the llm_eval nodes whose answers may make it hold."""
+    """Paths of the llm_eval nodes whose answers may make it true."""
     blocked_by: str | None
-    """The task or trigger because of which it can never hold."""
+    """The task or trigger because of which it can never become true."""
     more: bool = False
-    """Whether more has happened than one firing consumes."""
+    """Whether events remain for another firing."""
 
     @property
     def lost_to(self) -> str | None:
-        """The task that it needs done, and that failed or was canceled."""
+        """The failed or canceled task that blocks it."""
         ended = (
             node.facts["subject"]
             for node in self.nodes.values()
@@ -119,13 +114,8 @@ class Verdict:
         return self.blocked_by if self.blocked_by in ended else None
 
     def fires(self, cooldown: float) -> bool:
-        """Whether it fires when no cooldown is running."""
+        """Whether it fires once no cooldown is in effect."""
         return self.root.holds is True and (self.root.fresh or cooldown > 0)
-
-
-class Leaf(NamedTuple):
-    path: str
-    condition: Condition
 
 
 # ---- definitions
@@ -145,32 +135,30 @@ _ADAPTER: TypeAdapter[Condition] = TypeAdapter(Condition)
 
 
 def read(value: object) -> Condition:
-    """A condition as on disk, unchecked; ValidationError where it is none."""
+    """Parse a condition, unchecked; raises ValidationError."""
     return _ADAPTER.validate_python(value)
 
 
 def all_of(parts: Sequence[Condition]) -> Condition:
-    """The condition that each of these holds."""
+    """Join conditions by `and`."""
     if len(parts) == 1:
         return parts[0]
     return read({"type": "and", "params": {"conditions": [*parts]}})
 
 
 def _inner(params: object) -> Sequence[Condition]:
-    """The children of an and, or, not."""
     if isinstance(params, JoinedParameters):
         return params.conditions
     return [params.condition] if isinstance(params, NotParameters) else ()
 
 
 def _below(condition: Condition, path: str) -> list[tuple[str, Condition]]:
-    """The children, with their paths."""
     return [(f"{path}.{number}", it) for number, it in enumerate(_inner(condition.params))]
 
 
-def walk(condition: Condition, path: str = ROOT) -> Iterator[Leaf]:
-    """Every node, parents first."""
-    yield Leaf(path, condition)
+def walk(condition: Condition, path: str = ROOT) -> Iterator[tuple[str, Condition]]:
+    """Every node with its path, parents first."""
+    yield path, condition
     for place, child in _below(condition, path):
         yield from walk(child, place)
 
@@ -199,11 +187,11 @@ def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -
     for number, child in enumerate(_inner(params)):
         below = "condition" if isinstance(params, NotParameters) else f"conditions.{number}"
         _check(child, f"{place}.params.{below}", depth + 1, nodes)
-    edge = next((leaf for leaf in walk(condition) if leaf.condition.type in EDGES), None)
+    edge = next((it.type for _, it in walk(condition) if it.type in EDGES), None)
     if isinstance(condition, NotCondition) and edge is not None:
         raise BadInput(
             f"{place}: expected a state inside `not` (file_exists, llm_eval), got "
-            f"{edge.condition.type}, which is an event; an event that did not happen has no time",
+            f"{edge}, which is an event; an event that did not happen has no time",
             field=place,
         )
 
@@ -217,7 +205,7 @@ _COMPLAINTS = {
 
 
 def _params_of(condition: Condition, place: str) -> BaseModel:
-    """The parameters, also of a node that is invalid below."""
+    """The parameters, also where a node below is invalid."""
     if not isinstance(condition, BrokenCondition):
         return condition.params
     try:
@@ -230,33 +218,31 @@ def _params_of(condition: Condition, place: str) -> BaseModel:
 
 
 def subjects(condition: Condition) -> frozenset[str]:
-    """The tasks and triggers a condition names."""
     return frozenset(
         it.params.task_id for _, it in walk(condition) if isinstance(it, (TaskDone, TaskFailed))
     )
 
 
 def watched(condition: Condition) -> tuple[Pattern, ...]:
-    """The files a condition depends on."""
+    """Patterns of the files a condition depends on."""
     looking = (it for _, it in walk(condition) if isinstance(it, (FileChanged, FileExists)))
     return tuple(patterns.parse(it.params.path) for it in looking)
 
 
 def questions(condition: Condition) -> dict[str, str]:
-    """Node path → prompt, of the llm_eval nodes."""
     asking = ((path, it) for path, it in walk(condition) if isinstance(it, LlmEvalCondition))
     return {path: it.params.prompt for path, it in asking}
 
 
 def cooldown_of(condition: Condition, configured: float | None) -> float:
-    """The cooldown in force. Units: seconds. Source: spec 4: a day by default for llm_eval."""
+    """The effective cooldown in seconds. Source: spec 4: a day by default for llm_eval."""
     if configured is not None:
         return configured
     return LLM_COOLDOWN_S if questions(condition) else 0.0
 
 
 def cooldown_end(cooldown: float, last: datetime | None) -> datetime | None:
-    """When the cooldown after the last firing ends. Units: seconds."""
+    """When the cooldown (in seconds) after the last firing ends."""
     if last is None or not cooldown:
         return None
     try:
@@ -266,7 +252,7 @@ def cooldown_end(cooldown: float, last: datetime | None) -> datetime | None:
 
 
 def still_valid(old: Condition | None, new: Condition, seen: Consumed) -> Consumed:
-    """What of `seen` stays valid after an edit: that of unchanged nodes."""
+    """The entries of `seen` that stay valid after an edit: those of unchanged nodes."""
     if old is None:
         return {}
     before = {path: condition for path, condition in walk(old) if path in seen}
@@ -284,25 +270,21 @@ def still_valid(old: Condition | None, new: Condition, seen: Consumed) -> Consum
 def evaluate(
     condition: Condition, facts: ConditionFacts, seen: Consumed, *, cooldown: float = 0
 ) -> Verdict:
-    """Evaluate a checked condition by what earlier firings consumed (`seen`).
+    """Evaluate a checked condition; `seen`: the events that earlier firings consumed.
 
-    Without a cooldown (units: seconds) every result has a firing of its own, as if evaluated when
-    it was written. With one, or below an `and`, all that has gathered is consumed together.
+    Without a cooldown (in seconds) each result fires separately, as if evaluated when it was
+    written. With one, or below an `and`, all pending events are consumed together.
     """
     evaluation = _Evaluation(facts, seen)
     evaluation.node(condition, ROOT, each=cooldown == 0)
     evaluation.ask(condition, ROOT, wanted=True)
-    nodes, levels = (
-        evaluation.nodes,
-        {p: n for p, n in evaluation.nodes.items() if n.kind not in EDGES},
-    )
+    nodes = evaluation.nodes
+    levels = {path: node for path, node in nodes.items() if node.kind not in EDGES}
     return Verdict(
         root=nodes[ROOT],
         nodes=nodes,
         baseline=evaluation.baseline,
-        turned_false=frozenset(
-            p for p, node in levels.items() if node.holds is False and p in seen
-        ),
+        turned_false=frozenset(p for p, n in levels.items() if n.holds is False and p in seen),
         open_questions=tuple(
             p for p, n in levels.items() if n.kind == "llm_eval" and n.why == "to_ask"
         ),
@@ -319,7 +301,7 @@ class _Evaluation:
         self.more = False
 
     def node(self, condition: Condition, path: str, *, each: bool = False) -> Node:
-        """Evaluate a node and all below it; `each`: events are consumed one by one."""
+        """Evaluate a node and its descendants; `each`: consume events one by one."""
         match condition:
             case AndCondition() | OrCondition():
                 evaluated = self._joined(condition, path, each=each)
@@ -347,7 +329,7 @@ class _Evaluation:
         return evaluated
 
     def ask(self, condition: Condition, path: str, *, wanted: bool) -> None:
-        """Mark the questions whose answers may give an open node the wanted value."""
+        """Mark the llm_eval nodes whose answers may give an undecided node the wanted value."""
         node = self.nodes[path]
         if node.holds is not None or not self._may_become(condition, path, wanted=wanted):
             return
@@ -361,7 +343,7 @@ class _Evaluation:
             self.nodes[path] = replace(node, why=child_node.why, facts=child_node.facts)
 
     def _may_become(self, condition: Condition, path: str, *, wanted: bool) -> bool:
-        """Whether answers may give a node this value; too many files stay undecided."""
+        """Whether answers may give a node this value; nodes with too many files cannot change."""
         holds = self.nodes[path].holds
         if holds is not None or isinstance(condition, LlmEvalCondition):
             return holds is None or holds is wanted
@@ -412,7 +394,7 @@ class _Evaluation:
         unseen = results[results.index(used) + 1 :] if used in results else results
         if not unseen:
             return Node(path, kind, False, "used", {**facts, "taskId": used})
-        one_by_one = each and used is not None  # results from before the trigger count as one
+        one_by_one = each and used is not None  # results older than the trigger fire once
         ended = unseen[0] if one_by_one else unseen[-1]
         self.more |= one_by_one and len(unseen) > 1
         facts["taskId"] = ended
@@ -422,11 +404,9 @@ class _Evaluation:
         files = self._facts.files(patterns.parse(condition.params.path))
         if files is None:
             return Node(path, condition.type, None, "too_many")
-        remembered: Seen | float | None = self._seen.get(path)
-        if isinstance(remembered, (int, float)):  # an earlier format: the newest time, in ms
-            known = {name: e for name, e in files.items() if e[0] <= remembered * 1e6}
-        else:
-            known = remembered
+        known: Seen | float | None = self._seen.get(path)
+        if isinstance(known, (int, float)):  # an earlier format: the newest time, in ms
+            known = {name: entry for name, entry in files.items() if entry[0] <= known * 1e6}
         if known is None:
             if not (condition.params.fire_on_init and files):
                 self.baseline[path] = files
@@ -447,7 +427,7 @@ _NEVER: dict[str, frozenset[Standing]] = {
     "task_done": frozenset({"failed", "canceled", "unknown", "blocked"}),
     "task_failed": frozenset({"done", "canceled", "unknown", "blocked"}),
 }
-"""The standings of a task that will never end so."""
+"""The standings from which a task can no longer end as required."""
 
 
 def _blocked_by(condition: Condition, path: str, nodes: dict[str, Node]) -> str | None:

@@ -1,10 +1,8 @@
-"""Decides what follows from one look at a trigger. Pure: takes facts and `now`.
+"""Decides whether a trigger fires, and its next state. Pure: takes facts and `now`.
 
-`take_up`: the state once a definition is in force. `decide`: whether it fires; `decide_slot` for a
-due or missed slot, `decide_condition` for a condition. `after_firing`: the state after it. Callers
-write the state.
-
-A run's id is derived from trigger and slot, so the same decision gives the same run.
+`take_up` accepts a new or edited definition, `decide` decides whether it fires, `after_firing`
+gives the state afterwards. Callers write the state. A run's id is derived from trigger and slot, so
+the same decision gives the same run.
 """
 
 from __future__ import annotations
@@ -31,26 +29,23 @@ from mimikit.triggers import conditions, schedule
 from mimikit.triggers.conditions import Verdict
 
 LOOK_AGAIN = timedelta(seconds=60)
-"""Of a condition that waits for the end of a run: in case its event is lost."""
+"""Recheck interval of a condition that waits for a run to end, in case the event is lost."""
 POLL_EVERY = timedelta(seconds=2)
-"""Of files that the kernel does not watch."""
+"""Poll interval of files without kernel events."""
 
 
 class TriggerFacts(conditions.ConditionFacts, Protocol):
-    """What a decision needs beside the trigger and its state."""
+    """The inputs of a decision besides the trigger and its state."""
 
     zone: ZoneInfo
-    """The workspace's, for cron lines without one."""
+    """The workspace's, for cron lines without a zone."""
     answers_last: timedelta
-    """How long a model's answer is valid."""
 
     def is_settled(self, slot: str, run: Task) -> bool:
-        """Whether this slot ran or was skipped: before a crash, or before the clock went back."""
-        ...
+        """Whether this slot has already run or been skipped (before a crash or a clock jump)."""
 
     def is_blind(self) -> bool:
-        """Whether its files may change without an event."""
-        ...
+        """Whether files of the condition may change without a kernel event."""
 
     def is_live(self, task_id: str) -> bool: ...
     def trace_of(self, task_id: str) -> str | None: ...
@@ -58,36 +53,33 @@ class TriggerFacts(conditions.ConditionFacts, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SkippedSlot:
-    """A slot without a run of its own."""
-
     slot: str
     reason: str
     missed: int
-    """Slots that came after it, up to now."""
+    """Number of later slots, up to now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from a look."""
+    """The next state of a trigger, and what its caller does."""
 
     state: TriggerState
-    """Equal to the one before if nothing is new."""
+    """Equal to the previous one if nothing changed."""
     firing: FiringIntent | None = None
     more: bool = False
-    """Whether more has happened than this firing consumes."""
+    """Whether events remain for another firing."""
     skipped: SkippedSlot | None = None
     lost_to: str | None = None
-    """The task of the step before, which failed or was canceled: it can never run."""
+    """The failed or canceled task of the previous step: this one can never run."""
     is_over: bool = False
-    """Its only slot has run: remove it."""
+    """Its only slot has run: remove the trigger."""
     is_early: bool = False
-    """Its slot has not come."""
     asks: dict[str, str] = field(default_factory=dict[str, str])
-    """The llm_eval prompts, by node path, on which its condition depends."""
+    """llm_eval prompts to answer, by node path."""
     waits_for: str | None = None
     """The live run whose end it waits for."""
     look_at: datetime | None = None
-    """When to look again without an event."""
+    """When to recheck without an event."""
 
 
 # ---- a new definition
@@ -102,9 +94,9 @@ def take_up(
     is_new: bool,
     zone: ZoneInfo,
 ) -> Decision:
-    """The state once a definition is in force: created, edited, paused, resumed.
+    """Accept a definition that was created, edited, paused or resumed.
 
-    `before`: the definition accepted last. `is_new`: this one differs from it.
+    `before`: the previously accepted one. `is_new`: this one differs from it.
     """
     state = _accepted(trigger, before, state, now, zone) if is_new else state
     skipped: SkippedSlot | None = None
@@ -119,7 +111,7 @@ def take_up(
         # Earlier failures do not count.
         state = state.but(paused=False, paused_by=None, failure_streak=0, last_failure=None)
     if plan is not None and (trigger.enabled or state.next_run_at is None):
-        # A paused one keeps its slot, from which the skipped ones are counted when it is resumed.
+        # A paused trigger keeps its slot: on resume, skipped slots are counted from it.
         slot = schedule.slot_to_wait_for(
             plan,
             now=now,
@@ -135,7 +127,7 @@ def take_up(
 def _accepted(
     trigger: Trigger, before: Trigger | None, state: TriggerState, now: datetime, zone: ZoneInfo
 ) -> TriggerState:
-    """The state once this definition is accepted; what was edited begins anew."""
+    """The state with this definition accepted; the progress of edited parts is reset."""
     definition = trigger.to_dict()
     if trigger.schedule is not None:
         planned, known = state.next_run_at, state.last_good
@@ -159,7 +151,7 @@ def _accepted(
 
 
 def decide(trigger: Trigger, state: TriggerState, facts: TriggerFacts, now: datetime) -> Decision:
-    """Whether an enabled trigger, without a firing in progress, fires now."""
+    """Decide whether an enabled trigger without a firing in progress fires now."""
     if trigger.condition is not None:
         return decide_condition(trigger, trigger.condition, state, facts, now)
     if trigger.schedule is not None and state.next_run_at is not None:
@@ -175,7 +167,7 @@ def decide_slot(
     facts: TriggerFacts,
     now: datetime,
 ) -> Decision:
-    """A due slot runs, unless it has run already or the run before is live.
+    """Fire a due slot, unless it has already run or would overlap the previous run.
 
     A missed slot runs late, once; the slots missed after it are counted, not run.
     """
@@ -201,7 +193,7 @@ def decide_slot(
 def decide_condition(
     trigger: Trigger, condition: Condition, state: TriggerState, facts: TriggerFacts, now: datetime
 ) -> Decision:
-    """A condition fires when something new makes it hold, without a cooldown or overlap."""
+    """Fire when a new event makes the condition true, outside of cooldown and overlap."""
     if state.last_triggered_at is not None and state.last_triggered_at > now:
         state = state.but(last_triggered_at=now)  # the clock was set back
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
@@ -221,7 +213,7 @@ def decide_condition(
     if cooldown_end is not None and cooldown_end > now:
         outcome = "cooling" if verdict.root.holds else "waits"
         return Decision(evaluated.but(last_verdict=outcome), look_at=cooldown_end)
-    # A change is kept until the run before has ended. Results are not: each has its own firing.
+    # File changes wait for the previous run to end. Results do not: each fires separately.
     can_wait = verdict.root.holds and verdict.root.may_gather
     waits_for = (
         evaluated.last_task_id if can_wait and _would_overlap(trigger, evaluated, facts) else None
@@ -245,7 +237,7 @@ def decide_condition(
 
 
 def _would_overlap(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -> bool:
-    """Whether the last run is live and must not overlap."""
+    """Whether a new run would overlap the last one against `overlap`."""
     last = state.last_task_id
     may_pile_up = trigger.overlap == "queue" or trigger.profile == REMINDER
     return not may_pile_up and last is not None and facts.is_live(last)
@@ -254,18 +246,18 @@ def _would_overlap(trigger: Trigger, state: TriggerState, facts: TriggerFacts) -
 def _edge_firing(
     trigger: Trigger, state: TriggerState, verdict: Verdict, facts: TriggerFacts, now: datetime
 ) -> FiringIntent:
-    """The firing of a condition; its slot is its number and a digest of what it consumes."""
+    """The firing of a condition; its slot is its number and a digest of the events consumed."""
     consumes, upstream = verdict.root.consumes, verdict.root.upstream
     digest = hashlib.sha256(dump_line(consumes)).hexdigest()[:12]
     slot = f"{time_text(trigger.created_at)} #{state.fire_count + 1} {digest}"
     run = make_run(trigger, slot, now, upstream=upstream)
-    if upstream and trigger.origin == "file":  # a step made by hand takes its upstream's trace
+    if upstream and trigger.origin == "file":  # a hand-written step joins its upstream's trace
         run = run.but(trace_id=facts.trace_of(upstream[0]) or run.trace_id)
     return FiringIntent(slot=slot, task=run, fired_at=now, seen=consumes)
 
 
 def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str, NodeVerdict]:
-    """The verdict on each node; an unchanged one keeps its time."""
+    """The verdict of each node; unchanged ones keep their time."""
     verdicts: dict[str, NodeVerdict] = {}
     for path, node in verdict.nodes.items():
         new = NodeVerdict(holds=node.holds, why=node.why, facts=node.facts, at=now)
@@ -280,7 +272,7 @@ def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str,
 def after_firing(
     trigger: Trigger, state: TriggerState, firing: FiringIntent, zone: ZoneInfo
 ) -> TriggerState | None:
-    """The state after a firing; None: it fires only once, remove it."""
+    """The state after a firing; None: a one-time trigger, to be removed."""
     if trigger.once or (trigger.schedule is not None and trigger.schedule.run_at is not None):
         return None
     now = firing.fired_at
@@ -301,7 +293,7 @@ def after_firing(
 def look_after_firing(
     trigger: Trigger, fired: TriggerState, facts: TriggerFacts, now: datetime
 ) -> datetime | None:
-    """The next slot, the end of the cooldown, or the next look without an event."""
+    """When to check next: the next slot, the end of the cooldown, or the next poll."""
     if trigger.condition is None:
         return fired.next_run_at
     cooldown = conditions.cooldown_of(trigger.condition, trigger.cooldown)
@@ -322,17 +314,16 @@ def _next_look(
 def _following(
     trigger: Trigger, slot: datetime | None, now: datetime, zone: ZoneInfo
 ) -> datetime | None:
-    """The slot after this one, if any."""
     if trigger.schedule is None or slot is None:
         return None
     return schedule.next_run_at(trigger.schedule, now=now, planned=slot, zone=zone)
 
 
 def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ...] = ()) -> Task:
-    """The run of a trigger for one slot, with an id derived from both.
+    """The task of one firing; its id is derived from trigger and slot.
 
-    `slot`: names a planned time, a condition's edge or a command; `upstream`: the tasks whose
-    results it is given.
+    `slot`: a planned time, a condition's edge or a command; `upstream`: the tasks whose results
+    become its input.
     """
     return Task(
         id=derived_id("task", trigger.id, slot),

@@ -1,6 +1,6 @@
-"""Triggers in words: when they run, why they did or did not fire, how they went. Pure.
+"""Explains triggers: when they run, why they did or did not fire, how runs ended. Pure.
 
-The words are in the catalogue, in English and Chinese (`language/phrases.toml`).
+Texts come from the catalogue in English and Chinese (`language/phrases.toml`).
 """
 
 from __future__ import annotations
@@ -44,18 +44,16 @@ from mimikit.protocol.triggers import (
 from mimikit.triggers import conditions, schedule
 
 TitleOf: TypeAlias = Callable[[str], str]
-"""The title of a task or trigger, by its id."""
 
 MAX_SLOTS = 50
 _MAX_PROMPT = 80
 _LATE = timedelta(seconds=60)
 
 
-# ---- when
+# ---- schedules and conditions as text
 
 
 def trigger_words(trigger: Trigger, title_of: TitleOf = str) -> Words:
-    """When a trigger fires."""
     if trigger.schedule is not None:
         return schedule_words(trigger.schedule)
     if trigger.condition is not None:
@@ -65,7 +63,7 @@ def trigger_words(trigger: Trigger, title_of: TitleOf = str) -> Words:
 
 
 def schedule_words(plan: Schedule) -> Words:
-    """A schedule: `every 10 seconds`, 「每周一 09:00（Asia/Shanghai）」."""
+    """A schedule as text: `every 10 seconds`, 「每周一 09:00（Asia/Shanghai）」."""
     if plan.interval is not None:
         return {language: interval_words(plan.interval, language) for language in TABLE}
     if plan.cron is not None:
@@ -77,7 +75,7 @@ def schedule_words(plan: Schedule) -> Words:
 
 
 def condition_words(condition: Condition, title_of: TitleOf = str) -> Words:
-    """A condition as a clause: `src/**/*.py changes and “build” is done`."""
+    """A condition as text: `src/**/*.py changes and “build” is done`."""
     key = f"condition_{condition.type}"
     match condition:
         case AndCondition() | OrCondition():
@@ -104,7 +102,7 @@ def condition_words(condition: Condition, title_of: TitleOf = str) -> Words:
 
 
 def notes(trigger: Trigger, *, asked_every_s: float) -> list[Words]:
-    """What a new trigger may cost, in calls a day."""
+    """The cost of a new trigger's model calls per day, if any."""
     if trigger.condition is None or not conditions.questions(trigger.condition):
         return []
     most = round(86400 / asked_every_s)
@@ -112,7 +110,7 @@ def notes(trigger: Trigger, *, asked_every_s: float) -> list[Words]:
     return [say_both("condition_costs", most=most, least=least)]
 
 
-# ---- why
+# ---- explanations
 
 State = Literal[
     "waits", "due", "paused", "blocked", "cooling", "running", "broken", "gone", "unknown"
@@ -121,8 +119,6 @@ State = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ExplanationContext:
-    """What an explanation needs beside the trigger."""
-
     now: datetime
     zone: ZoneInfo
     title_of: TitleOf = str
@@ -131,8 +127,8 @@ class ExplanationContext:
     slots: Sequence[dict[str, Any]] = ()
     """The trigger's ledger lines, oldest first."""
     is_live: Callable[[str], bool] = lambda _task_id: False
-    """Whether a task is queued or running."""
     model_missing: str | None = None
+    """Why no model can answer llm_eval conditions."""
 
 
 class _Shown(BaseModel):
@@ -140,8 +136,6 @@ class _Shown(BaseModel):
 
 
 class NodeExplanation(_Shown):
-    """One node of a condition with its last verdict."""
-
     path: str
     depth: int
     type: str
@@ -152,7 +146,7 @@ class NodeExplanation(_Shown):
 
 
 class SlotExplanation(_Shown):
-    """One ledger line. Times are text, as a user may have edited the file."""
+    """A past slot, from the ledger. Times are unparsed: a user may have edited the file."""
 
     at: str
     slot: str | None = None
@@ -164,7 +158,7 @@ class SlotExplanation(_Shown):
 
 
 class Explanation(_Shown):
-    """What a trigger does now and why, and its past slots."""
+    """The current state of a trigger with its reasons, and its past slots."""
 
     state: State
     headline: Words
@@ -176,7 +170,7 @@ class Explanation(_Shown):
 def explain(
     trigger: Trigger | None, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> Explanation:
-    """`trigger`: the definition in force, if any. `broken`: what is wrong with its file."""
+    """`trigger`: the definition in effect, if any. `broken`: the error in its file."""
     lines = [
         line
         for line in reversed(here.slots)
@@ -207,7 +201,7 @@ def headline(
     here: ExplanationContext,
     slots: Sequence[SlotExplanation] = (),
 ) -> tuple[State, Words]:
-    """What a trigger waits for or does, in one line; of a removed one what it did."""
+    """The state of a trigger in one line; of a removed one how it ended."""
     if trigger is not None:
         return _current(trigger, state, broken, here)
     if broken is not None:
@@ -331,7 +325,7 @@ def _why(verdict: NodeVerdict, here: ExplanationContext) -> Words:
 
 
 def _rows(line: dict[str, Any]) -> list[SlotExplanation]:
-    """A ledger line as it is shown; slots missed meanwhile are a row of their own."""
+    """A ledger line as shown; slots missed after it get a separate row."""
 
     def text(name: str) -> str | None:
         return value if isinstance(value := line.get(name), str) else None
@@ -373,7 +367,7 @@ def _when(time: datetime | None, here: ExplanationContext) -> str:
 
 
 def _span(span: timedelta) -> Words:
-    """A duration by its one or two greatest units."""
+    """A duration in its one or two largest units."""
     left = max(1, round(span.total_seconds()))
     en: list[str] = []
     zh: list[str] = []
@@ -387,21 +381,19 @@ def _span(span: timedelta) -> Words:
     return {"en": " ".join(en), "zh": " ".join(zh)}
 
 
-# ---- in short
+# ---- reports
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerReport:
-    """What the model's input, the tools, the chat, the page and the terminal tell of a trigger."""
+    """A short status of a trigger, for prompts, tools, the chat, the page and the terminal."""
 
     words: Words
-    """When it fires."""
     next_at: datetime | None
     next: Words | None
     last: Words | None
-    """How its last run ended."""
     waits: Words | None
-    """What keeps it from firing, or is under way."""
+    """What prevents it from firing, or the run in progress."""
     headline: Words
 
 
@@ -429,7 +421,7 @@ def report(
 
 
 def _next_run(trigger: Trigger, state: TriggerState, here: ExplanationContext) -> datetime | None:
-    """The slot it waits for; computed where the consumer has not seen the trigger yet."""
+    """The next slot; computed where the consumer has not seen the trigger yet."""
     if trigger.schedule is None or state.next_run_at is not None:
         return state.next_run_at
     return schedule.slot_to_wait_for(
@@ -450,7 +442,7 @@ def end_words(
     at: datetime,
     here: ExplanationContext,
 ) -> Words:
-    """How a run ended and when; `key`: the prefix of the phrases."""
+    """How and when a run ended; `key`: the prefix of the phrases."""
     moment = _moment(at, here.zone)
     if status != "failed":
         return say_both(f"{key}_{status}", moment=moment)

@@ -1,4 +1,4 @@
-"""Paths and globs of conditions: `notes.txt`, `src/**/*.py`. Pure.
+"""Parses and matches the paths and globs of conditions: `notes.txt`, `src/**/*.py`. Pure.
 
 `*` and `?` stop at a slash, `**` matches folders. As in a shell, hidden names match only a part
 that begins with a dot.
@@ -17,7 +17,6 @@ from mimikit.protocol.paths import STATE_FOLDER
 
 MAX_PATTERN = 500
 MAX_DEPTH = 60
-"""Of folders below a pattern's base."""
 _MAX_STARS = 4
 
 Seen: TypeAlias = dict[str, list[int]]
@@ -37,18 +36,18 @@ class Pattern:
     base: str
     """The folder of all matches; of a plain path the path itself."""
     parts: tuple[str, ...]
-    """After the base; empty for a plain path."""
+    """The glob after the base, by name; empty for a plain path."""
 
     @property
     def is_plain(self) -> bool:
         return not self.parts
 
     def matches(self, below: str) -> bool:
-        """Whether a path below the base matches."""
+        """Whether a path relative to the base matches."""
         return len(self.parts) in self._reached(below)
 
     def enters(self, folder: str) -> bool:
-        """Whether matches may be in a folder below the base."""
+        """Whether a folder, relative to the base, may contain matches."""
         if folder.count("/") >= MAX_DEPTH:
             return False
         if self.is_plain:
@@ -56,7 +55,7 @@ class Pattern:
         return any(place < len(self.parts) for place in self._reached(folder))
 
     def _reached(self, below: str) -> set[int]:
-        """How many parts these names may match: all possibilities, in one pass."""
+        """How many parts the names may match: all possibilities, in one pass."""
         reached = self._past_stars({0})
         for name in below.split("/"):
             following: set[int] = set()
@@ -70,7 +69,7 @@ class Pattern:
         return reached
 
     def _past_stars(self, places: set[int]) -> set[int]:
-        """With the places after each `**` that matches no folder; it matches one if it is last."""
+        """Add the places after each `**` that matches no folder; a last one matches some."""
         last = len(self.parts) - 1
         return places | {
             place + 1 for place in places if place < last and self.parts[place] == "**"
@@ -123,13 +122,12 @@ def _refusal(expected: str, text: str) -> BadInput:
 
 @functools.lru_cache(maxsize=1000)
 def _regex(part: str) -> re.Pattern[str]:
-    """One name of a glob as a regular expression."""
     hidden = "" if part.startswith(".") else r"(?!\.)"
     return re.compile(hidden + fnmatch.translate(_CLASS.sub(_for_fnmatch, part)))
 
 
 def _for_fnmatch(match: re.Match[str]) -> str:
-    """A bracket expression for `fnmatch`, which knows no `[^…]`."""
+    """A bracket expression for `fnmatch`, which does not support `[^…]`."""
     if not match[2]:
         return "[[]"
     return f"[!{match[2]}]" if match[1] else match[0]

@@ -1,4 +1,4 @@
-"""Definitions of triggers and their state: two files, as a user edits one while code writes one."""
+"""Stores trigger definitions and state in separate files: users edit the first, code the second."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mimikit.triggers import conditions, schedule
 
 
 def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
-    """The trigger in the file `{trigger_id}.json`.
+    """Parse the file `{trigger_id}.json`.
 
     `{"prompt": "date", "schedule": {"interval": 60}}` is enough: id, type, times and trace follow
     from the file's name, its content and `seen_at`.
 
     Raises:
-        BadRecord: it is invalid; the text gives the line.
+        BadRecord: it is invalid; the message contains the line.
     """
     if len(data) > most_bytes(Trigger):  # the state repeats it, and may be larger
         raise BadRecord(f"expected at most {most_bytes(Trigger):,} bytes, got more")
@@ -60,7 +60,6 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
 
 
 def check(trigger: Trigger) -> None:
-    """Raise BadInput, with its field, unless this trigger can fire."""
     check_id(trigger.id)
     if not trigger.prompt.strip():
         raise BadInput("prompt: expected some text, got only blanks", field="prompt")
@@ -88,12 +87,9 @@ def type_of(plan: Schedule | None) -> Literal["recurring", "scheduled", "conditi
 
 
 def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
-    """The trigger with some fields replaced, by their names on disk, and checked.
+    """A validated copy with some fields (names as on disk) replaced; raises BadInput.
 
-    A schedule replaces a condition and the other way round.
-
-    Raises:
-        BadInput: the result cannot fire; its field says why.
+    A schedule replaces a condition and vice versa.
     """
     before = trigger.to_dict()
     fields = {**before, **changes}
@@ -102,7 +98,7 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
     elif changes.get("condition") is not None:
         fields["schedule"] = None
     if not trigger.notify_given and "notify" not in changes:
-        fields["notify"] = None  # the default of what it becomes
+        fields["notify"] = None  # the default of the new type
     fixed = {"id", "createdAt", "origin", "remote", "traceId", "parentTaskId"}
     fields |= {name: value for name, value in before.items() if name in fixed}
     try:
@@ -122,9 +118,9 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
 def find_cycle(
     trigger_id: str, named: Iterable[str], names_of: Callable[[str], Iterable[str]]
 ) -> list[str] | None:
-    """The chain by which a trigger would wait for itself: `[id, …, id]`; None when there is none.
+    """A dependency cycle through the trigger, as `[id, …, id]`; None: no cycle.
 
-    `named`: the ids its condition names; `names_of`: those that the condition of another names.
+    `named`: the ids in its condition; `names_of`: those in the condition of another trigger.
     """
     came_from: dict[str, str] = dict.fromkeys(named, trigger_id)
     waiting = list(came_from)
@@ -146,17 +142,12 @@ def find_cycle(
 
 
 def create(files: Files, trigger: Trigger) -> bool:
-    """Store a definition; False when its id exists (a replay)."""
+    """Store a new definition; False: its id exists (a replay)."""
     return files.save_new(paths.trigger(trigger.id), trigger)
 
 
 def check_new(files: Files, trigger: Trigger) -> None:
-    """Check a trigger by itself and beside the others.
-
-    Raises:
-        BadInput: a field is invalid.
-        Conflict: it would wait for itself; the text names the cycle.
-    """
+    """Validate a new trigger; raises BadInput, or Conflict for a dependency cycle."""
     check(trigger)
     if cycle := cycle_of(files, trigger):
         raise Conflict(
@@ -166,9 +157,9 @@ def check_new(files: Files, trigger: Trigger) -> None:
 
 
 def cycle_of(files: Files, trigger: Trigger, *, accepted: bool = False) -> list[str] | None:
-    """The chain by which this trigger would wait for itself; None when there is none.
+    """A dependency cycle through this trigger; None: no cycle.
 
-    accepted: by what the consumer has accepted of the others, not by their files.
+    accepted: use the definitions that the consumer accepted last, not the files.
     """
     if trigger.condition is None:
         return None
@@ -186,7 +177,7 @@ def ids(files: Files) -> list[str]:
 
 
 def read(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
-    """A definition, or why its file is broken; the file stays where it is."""
+    """A definition, or the reason why its file is invalid; the file is not moved."""
     path = paths.trigger(trigger_id)
     try:
         stat, data = files.stat(path), files.read(path, most=most_bytes(Trigger))
@@ -198,18 +189,17 @@ def read(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
 
 
 def active(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
-    """The definition in force: the file's, or the last good one while the file is broken."""
+    """The definition in effect: the file's, or the last good one while the file is invalid."""
     trigger, broken = read(files, trigger_id)
     return (trigger, None) if broken is None else (last_good(files, trigger_id), broken)
 
 
 def last_good(files: Files, trigger_id: str) -> Trigger | None:
-    """The definition that the consumer accepted last."""
     return sound(state(files, trigger_id).last_good)
 
 
 def sound(definition: Mapping[str, object] | None) -> Trigger | None:
-    """A recorded definition; None when there is none, or it is damaged."""
+    """Parse a recorded definition; None: missing or damaged."""
     try:
         good = Trigger.model_validate_json(dump_line(definition)) if definition else None
         if good is not None:
@@ -234,21 +224,20 @@ def save_state(files: Files, trigger_id: str, new: TriggerState) -> None:
 
 
 def save(files: Files, trigger: Trigger) -> None:
-    """Replace a definition on its owner's command."""
     files.save(paths.trigger(trigger.id), trigger)
 
 
 def exists(files: Files, trigger_id: str) -> bool:
-    """Whether any file of a trigger exists; a removal that was cut short may leave one."""
+    """Whether any file of a trigger exists; an interrupted removal may leave one."""
     return any(
         files.exists(path) for path in (paths.trigger(trigger_id), paths.trigger_state(trigger_id))
     )
 
 
 def remove(files: Files, trigger_id: str) -> None:
-    """Remove a trigger. Its slots stay in the ledger.
+    """Remove a trigger; its slots stay in the ledger.
 
-    Crash: the definition goes first, so a trigger without one never fires.
+    Crash: the definition is removed first; without it nothing fires.
     """
     files.remove(paths.trigger(trigger_id))
     files.remove(paths.trigger_state(trigger_id))

@@ -1,7 +1,7 @@
-"""When a trigger is due by the clock. Pure: takes `now`.
+"""Computes the planned times (slots) of schedules: interval, cron, runAt. Pure: takes `now`.
 
-A slot is one planned time of one trigger. The run's id is derived from it, so a slot that comes up
-again (a crash between run and state, a clock that went back) gives an id that is already taken.
+A run's id is derived from its slot, so a repeated slot (a crash between run and state, a clock that
+was set back) gives an id that already exists.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from mimikit.protocol.triggers import Schedule
 
 UTC_ZONE = ZoneInfo("UTC")
 MAX_COUNTED = 1000
-"""Missed slots of a cron line that are counted; a machine may have slept for years."""
+"""Missed cron slots are counted up to this number; a machine may have slept for years."""
 _ONE_WITH_STEP = re.compile(r"\b(\w+)-\1/0*[1-9]\d*", re.ASCII)
 _JUMP = 2
-"""A slot further ahead than so many slots was planned by a clock that went back since."""
+"""A slot more than this many slots ahead was planned before the clock was set back."""
 
 
 def check(schedule: Schedule) -> None:
-    """Raise BadInput unless exactly one of interval, cron, runAt is given and can be used."""
     plan = {"interval": schedule.interval, "cron": schedule.cron, "runAt": schedule.run_at}
     fields = [name for name, value in plan.items() if value is not None]
     if len(fields) != 1:
@@ -42,11 +41,7 @@ def check(schedule: Schedule) -> None:
 
 
 def zone_of(schedule: Schedule, workspace: ZoneInfo) -> ZoneInfo:
-    """The zone a cron line is meant in: its own, else the workspace's.
-
-    Raises:
-        BadInput: there is no such zone.
-    """
+    """The time zone of a schedule: its own, else the workspace's; raises BadInput."""
     if schedule.timezone is None:
         return workspace
     try:
@@ -67,22 +62,21 @@ def next_run_at(
     since: datetime | None = None,
     zone: ZoneInfo = UTC_ZONE,
 ) -> datetime | None:
-    """The slot to wait for; None when the schedule has none any more.
+    """The next slot; None: the schedule has ended.
 
-    `planned`: the slot that ran or was skipped just now, or one still to come that is checked
-    again; None: none is recorded. `since`: the last run, for an interval without a recorded slot;
-    None: now. `zone`: for a cron line without one.
+    `planned`: the slot that just ran or was skipped, or a future one to validate; None: none
+    recorded. `since`: the last run (default: now), for an interval without a recorded slot.
+    `zone`: for cron lines without one.
 
-    Source: spec 4: planned time + interval while on time, so nothing drifts; now + interval after a
-    missed slot, so no runs are made up; cron: the next slot after now. A slot too far ahead is
-    replaced.
+    Source: spec 4: planned time + interval while on time (no drift); now + interval after a missed
+    slot (no catch-up); cron: the next slot after now. A slot too far ahead is replaced.
     """
     if schedule.run_at is not None:
         return schedule.run_at if planned is None or planned > now else None
     if schedule.cron is not None:
         coming = cron_times(schedule.cron, now, zone_of(schedule, zone))
         near = list(itertools.islice(coming, _JUMP))
-        # Any other was planned in another zone, or by a clock that went back.
+        # Any other was planned in another zone, or before the clock was set back.
         return planned if planned in near else next(iter(near), None)
     if schedule.interval is None:
         return None
@@ -104,13 +98,13 @@ def slot_to_wait_for(
     created_at: datetime,
     zone: ZoneInfo = UTC_ZONE,
 ) -> datetime | None:
-    """The slot a trigger waits for when it is loaded: the recorded one if it is due or near."""
+    """The slot of a trigger that is loaded: the recorded one if it is due or near."""
     if schedule.run_at is not None:
         return schedule.run_at
     if recorded is not None and recorded <= now:
         return recorded
     if schedule.cron is not None and recorded is None:
-        # It may have come while no consumer ran.
+        # It may have passed while no consumer ran.
         start = created_at if last_run_at is None else max(created_at, min(last_run_at, now))
         return next(cron_times(schedule.cron, start, zone_of(schedule, zone)), None)
     since = last_run_at or created_at
@@ -120,7 +114,7 @@ def slot_to_wait_for(
 def count_slots_after(
     schedule: Schedule, slot: datetime, *, now: datetime, zone: ZoneInfo = UTC_ZONE
 ) -> int:
-    """How many slots came after `slot` up to now; they are reported, not run."""
+    """The number of slots after `slot` up to now; they are reported, not run."""
     if schedule.interval is not None:
         return max(0, int((now - slot).total_seconds() // schedule.interval))
     if schedule.cron is None:
@@ -131,7 +125,7 @@ def count_slots_after(
 
 
 def upcoming(schedule: Schedule, *, now: datetime, zone: ZoneInfo = UTC_ZONE) -> list[datetime]:
-    """The next three times of a schedule that would be made now."""
+    """The next three times of a schedule created now."""
     if schedule.run_at is not None:
         return [max(schedule.run_at, now)]
     if schedule.cron is not None:
@@ -147,12 +141,12 @@ def upcoming(schedule: Schedule, *, now: datetime, zone: ZoneInfo = UTC_ZONE) ->
 def is_far_ahead(
     schedule: Schedule, slot: datetime, *, now: datetime, zone: ZoneInfo = UTC_ZONE
 ) -> bool:
-    """Whether no correct clock that shows `now` can have planned this slot."""
+    """Whether a slot is too far ahead to have been planned by a correct clock."""
     return slot > now and next_run_at(schedule, now=now, planned=slot, zone=zone) != slot
 
 
 def _plus(start: datetime, interval: timedelta) -> datetime | None:
-    """The time one interval later, to the millisecond; None beyond the end of the calendar."""
+    """None: beyond the end of the calendar."""
     try:
         return to_utc(start + interval)
     except (OverflowError, ValueError):
@@ -160,17 +154,17 @@ def _plus(start: datetime, interval: timedelta) -> datetime | None:
 
 
 def _not_too_far(slot: datetime | None, now: datetime, interval: timedelta) -> datetime | None:
-    """The slot, or one interval from now when no correct clock can have planned it so late."""
+    """The slot, or one interval from now if it is too far ahead."""
     if slot is None or slot - now <= _JUMP * interval:
         return slot
     return _plus(now, interval)
 
 
-# ---- cron lines: cronsim gives local times, which become instants here
+# ---- cron lines: cronsim's local times are converted to instants
 
 
 def check_cron(expression: str) -> None:
-    """Raise BadInput unless this is a cron line with a time to come."""
+    """Validate a cron line with at least one future time; raises BadInput."""
     expected = "cron: expected minute hour day month weekday, such as `0 9 * * 1-5`"
     if len(expression) > 200 or len(expression.split()) != 5:
         raise BadInput(f"{expected}; got {expression[:60]!r}", field="schedule.cron")
@@ -187,9 +181,9 @@ def check_cron(expression: str) -> None:
 
 
 def cron_times(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime]:
-    """The instants after `after`, in order, UTC; ends where the calendar ends.
+    """The instants of a cron line after `after`, in UTC.
 
-    A local time that does not exist is skipped; of one that exists twice the first counts.
+    A local time that does not exist (DST) is skipped; of one that exists twice the first counts.
 
     Raises:
         CronSimError: the line is invalid, see `check_cron`.
@@ -205,5 +199,5 @@ def cron_times(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[dat
 
 
 def _local_times(expression: str, after: datetime) -> Iterator[datetime]:
-    """Local times. `5-5/10` is 5 alone: cronsim would step on to the end."""
+    """Works around cronsim, which reads `5-5/10` as `5/10`."""
     return iter(CronSim(_ONE_WITH_STEP.sub(r"\1", expression.upper()), after))

@@ -1,6 +1,6 @@
-"""Lists the files of conditions, and watches which triggers a change may concern.
+"""Lists the files of conditions, and notifies the triggers concerned by a change.
 
-Names, times and sizes are read, never contents; a link itself, not its target. The state folder is
+Reads names, times and sizes, never contents; a link itself, not its target. The state folder is
 excluded. An event is only a hint: the trigger lists its files again. Folders are watched one by
 one, so that hidden folders and the state folder cost nothing.
 """
@@ -19,35 +19,28 @@ from mimikit.protocol.watch import FolderWatch
 from mimikit.triggers.patterns import Pattern, Seen
 
 MAX_FILES = 10_000
-"""Of one condition."""
 MAX_ENTRIES = 100_000
-"""Names that are listed for one condition."""
 MAX_BYTES = 1_000_000
-"""Of one condition in its state, which is written at each change."""
+"""Of the listing in the trigger's state, which is written at each change."""
 _ENTRY_BYTES = 40
-"""A time and a size."""
 
 
-class TooManyFiles(Exception):
-    """More than the limits."""
+class TooManyFiles(Exception): ...
 
 
 class Workspace(Protocol):
     def look(self, pattern: Pattern) -> Seen | None:
-        """The files that match; None: too many."""
-        ...
+        """The matching files; None: too many."""
 
     def exists(self, pattern: Pattern) -> bool | None:
-        """Whether anything matches; None: too much to list."""
-        ...
+        """Whether any file matches; None: too many to list."""
 
     def is_inside(self, pattern: Pattern) -> bool:
-        """Whether matches are in the workspace, links resolved."""
-        ...
+        """Whether matches are inside the workspace, links resolved."""
 
 
 class FolderWorkspace:
-    """The folder `root` without `closed`, the state folder. What cannot be read does not exist."""
+    """The folder `root` without `closed`, the state folder. Unreadable files are ignored."""
 
     def __init__(self, root: Path, closed: Path) -> None:
         self.root = root
@@ -118,7 +111,6 @@ class FolderWorkspace:
                     continue
 
     def folders_in(self, folder: Path) -> list[Path]:
-        """Without links."""
         return [Path(e.path) for e in _listed(str(folder)) if e.is_dir(follow_symlinks=False)]
 
     def is_closed(self, path: str | Path) -> bool:
@@ -133,17 +125,17 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Also of a link to one, and of an invalid name."""
+    """Follows links; False for an invalid name, where pathlib raises."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def _shown(name: str) -> str:
-    """A name as text, also where it is no UTF-8."""
+    """A name as text; bytes that are not UTF-8 are escaped."""
     return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def _matches(pattern: Pattern, name: str, entry: os.DirEntry[str]) -> bool:
-    """Whether a file or link matches; in a plain folder all do but hidden ones."""
+    """Whether a file or link matches; a plain folder matches all but hidden ones."""
     is_named = not entry.name.startswith(".") if pattern.is_plain else pattern.matches(name)
     return is_named and (entry.is_symlink() or entry.is_file(follow_symlinks=False))
 
@@ -160,42 +152,39 @@ def _listed(folder: str) -> list[os.DirEntry[str]]:
 
 
 class Watcher(NamedTuple):
-    """A trigger with one pattern of its condition."""
+    """One pattern of a trigger's condition."""
 
     trigger_id: str
     pattern: Pattern
 
 
 MAX_FOLDERS = 10_000
-"""That are watched; the kernel limits watches by user."""
+"""Maximum of watched folders; the kernel limits watches per user."""
 RESCAN_S = 60.0
-"""How often folders are compared although there are events."""
+"""How often folders are rescanned although there are events."""
 
 
 class TriggerWatch(Protocol):
-    def set(self, trigger_id: str, patterns: tuple[Pattern, ...]) -> None:
-        """Replace the patterns of a trigger."""
-        ...
+    def set(self, trigger_id: str, patterns: tuple[Pattern, ...]) -> None: ...
 
     def is_blind(self, trigger_id: str) -> bool:
-        """Whether files of this trigger may change without an event."""
-        ...
+        """Whether files of this trigger may change without an event, so that it must poll."""
 
 
 class FileWatch:
-    """Watches the workspace. `changed` is called from a thread."""
+    """Watches the folders that patterns of triggers may match in."""
 
     def __init__(self, workspace: FolderWorkspace, changed: Callable[[set[str]], None]) -> None:
-        """`changed(trigger ids)`: something happened to files that may match."""
+        """`changed(trigger ids)`: files that may match changed; called from a thread."""
         self._workspace, self._changed = workspace, changed
         self._guard = threading.RLock()
         self._folders: dict[str, list[Watcher]] = {}
         self._listeners: dict[str, Callable[[list[str] | None], None]] = {}
         self._of: dict[str, tuple[Pattern, ...]] = {}
         self._blind: set[str] = set()
-        """Folders without a watch of the kernel's."""
+        """Folders without kernel events."""
         self._cut_off: set[str] = set()
-        """Triggers with more folders than are watched; they are polled."""
+        """Triggers with more than MAX_FOLDERS folders; they poll."""
         self._watch: FolderWatch | None = None
 
     def set(self, trigger_id: str, patterns: tuple[Pattern, ...]) -> None:
@@ -235,7 +224,7 @@ class FileWatch:
             self._watch.unwatch(folder, listener)
 
     def _drop_gone(self, folder: str) -> bool:
-        """Stop watching a deleted folder and all below it; its parent reports a new one."""
+        """Stop watching a deleted folder and its subfolders; its parent reports a new one."""
         parent = str(Path(folder).parent)
         if folder not in self._folders or parent not in self._folders or is_folder(folder):
             return False
@@ -244,9 +233,9 @@ class FileWatch:
         return True
 
     def _begin(self, watcher: Watcher) -> None:
-        """Watch the folders down to a pattern's base, as far as they exist, and all it enters.
+        """Watch the existing folders down to a pattern's base, and those below it.
 
-        From the workspace, or from the nearest existing folder.
+        Starts at the workspace, or at the nearest existing folder.
         """
         base, root = self._workspace.base_of(watcher.pattern), self._workspace.root
         top = root if base.is_relative_to(root) else next(filter(is_folder, base.parents), base)
@@ -262,7 +251,7 @@ class FileWatch:
         self._enter(watcher, base)
 
     def _enter(self, watcher: Watcher, first: Path) -> None:
-        """Watch a folder at or below the base, and all below that the pattern enters."""
+        """Watch a folder at or below the base, and its subfolders that may contain matches."""
         pattern, base = watcher.pattern, self._workspace.base_of(watcher.pattern)
         waiting = [first]
         while waiting:
@@ -296,7 +285,7 @@ class FileWatch:
             self._blind.add(folder)
 
     def _on_change(self, folder: str, names: list[str] | None) -> None:
-        """These names in a folder changed; None: anything may have."""
+        """`names`: the changed entries of the folder; None: unknown, rescan."""
         concerned: set[str] = set()
         with self._guard:
             watchers = list(self._folders.get(folder, ()))
@@ -310,14 +299,14 @@ class FileWatch:
                         self._begin(each)
                     elif is_folder(folder):
                         self._enter(each, Path(folder))
-                for path in paths:  # no short cut: each new folder is to be entered
+                for path in paths:  # no early exit: each new folder must be watched
                     if self._concerns(each, path, was_folder=path in deleted):
                         concerned.add(each.trigger_id)
         if concerned:
             self._changed(concerned)
 
     def _concerns(self, watcher: Watcher, path: Path, *, was_folder: bool) -> bool:
-        """Whether a change may matter to a pattern; enters new folders."""
+        """Whether a changed path may match the pattern; also watches new folders."""
         pattern, base = watcher.pattern, self._workspace.base_of(watcher.pattern)
         if path == base or path in base.parents:
             self._begin(watcher)

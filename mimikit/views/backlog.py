@@ -1,4 +1,4 @@
-"""The backlog as a list of items."""
+"""The backlog with its items."""
 
 from __future__ import annotations
 

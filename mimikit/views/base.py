@@ -12,34 +12,31 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
 
 Render: TypeAlias = Callable[[str], str]
-"""Renders markdown as safe HTML."""
 
 CUT = "\n\n… (cut here: the text is longer than can be shown)"
 
-_SAID = {lang: {"type": "string"} for lang in ("en", "zh")}
+_LANGUAGES = {lang: {"type": "string"} for lang in ("en", "zh")}
 
 Words = Annotated[
-    dict[str, str], WithJsonSchema({"type": "object", "properties": _SAID, "required": [*_SAID]})
+    dict[str, str],
+    WithJsonSchema({"type": "object", "properties": _LANGUAGES, "required": [*_LANGUAGES]}),
 ]
-"""A text in each language."""
 
 Title = Annotated[str, AfterValidator(plain)]
-"""A name of any origin, without control characters that could affect the text beside it."""
+"""An untrusted title, without control characters."""
 
 
 class View(BaseModel):
-    """The root of all answers: camelCase keys, every key always there."""
+    """An answer: camelCase keys, no key left out."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
     @classmethod
     def of(cls, record: object, **more: object) -> Self:
-        """The fields it has in common with a record, and `more`."""
         return cls.model_validate(vars(record) | more)
 
     def to_json(self) -> bytes:
         return self.model_dump_json(by_alias=True).encode()
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain data, as in `to_json`."""
         return self.model_dump(mode="json", by_alias=True)

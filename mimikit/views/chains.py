@@ -1,7 +1,4 @@
-"""A chain as an indented list: the tasks of a trace, the triggers around them, and their links.
-
-`around` collects them from the state folder, `steps_of` (pure) puts them in order.
-"""
+"""A chain as an indented list: the tasks of a trace, the triggers around them, and their links."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import contextlib
 import dataclasses
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 from zoneinfo import ZoneInfo
@@ -33,8 +30,7 @@ from mimikit.views.usage import TokenCounts
 
 MAX_STEPS = 50
 MAX_RUNS = 5
-"""Listed runs of one trigger, the last ones."""
-_NAMES = re.compile(rb'"taskId"\s*:\s*"([^"]{1,128})"')
+_TASK_IDS = re.compile(rb'"taskId"\s*:\s*"([^"]{1,128})"')
 
 _WORDS: dict[str, Words] = {
     "task_done": {"en": "when done", "zh": "当完成时"},
@@ -48,8 +44,6 @@ _WORDS: dict[str, Words] = {
 
 
 class ChainLink(View):
-    """What a step follows, and why."""
-
     id: str
     title: Title
     words: Words
@@ -61,12 +55,11 @@ class ChainStep(View):
     title: Title
     state: str
     depth: int
-    """How far it is indented."""
     after: list[ChainLink]
 
 
 class TaskReport(View):
-    """One task with its outcome as stored, its events, trace and chain."""
+    """A task with its outcome as stored, for the terminal."""
 
     task: TaskView
     result: TaskOutcome | None
@@ -76,7 +69,7 @@ class TaskReport(View):
 
 
 class TaskDetail(View):
-    """One task with its result, its events, trace and chain."""
+    """A task with its result, events, trace and chain."""
 
     task: TaskView
     result: ResultView | None
@@ -84,17 +77,15 @@ class TaskDetail(View):
     trace: list[TaskView]
     chain: list[ChainStep]
     usage: TokenCounts
-    """Of all its attempts."""
 
 
 class TriggerDetail(View):
-    """One trigger, why it waits and what it did; null when it was removed."""
+    """A trigger with the explanation of its state, its chain, and its usage today."""
 
     trigger: TriggerView | None
     explanation: Explanation
     chain: list[ChainStep]
     usage: TokenCounts = TokenCounts()
-    """Of its runs, today."""
 
 
 class TraceView(View):
@@ -105,11 +96,31 @@ class TraceView(View):
 
 @dataclass(frozen=True, slots=True)
 class ChainTrigger:
-    """One trigger with its state; no definition while its file is broken."""
-
     id: str
     trigger: Trigger | None
+    """None while its file is broken."""
     state: TriggerState
+
+    @property
+    def waits_for(self) -> dict[str, str]:
+        """The ids that its condition names → the event it waits for."""
+        condition = self.trigger and self.trigger.condition
+        leaves = [leaf.condition for leaf in conditions.walk(condition)] if condition else []
+        return {
+            leaf.params.task_id: leaf.type
+            for leaf in leaves
+            if isinstance(leaf, (TaskDone, TaskFailed))
+        }
+
+    def neighbours(self) -> list[str]:
+        parent = self.trigger and self.trigger.parent_task_id
+        return [id_ for id_ in (self.state.last_task_id, parent, *self.waits_for) if id_]
+
+    @property
+    def status(self) -> str:
+        if self.trigger is not None and not self.trigger.enabled:
+            return "paused"
+        return "blocked" if self.trigger is None or self.state.blocked_by else "waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +128,15 @@ class Chain:
     tasks: dict[str, TaskView] = field(default_factory=dict[str, TaskView])
     triggers: dict[str, ChainTrigger] = field(default_factory=dict[str, ChainTrigger])
 
-    def neighbours(self) -> list[str]:
-        """Ids its triggers name, their parents and last runs, as far as they are not in it."""
-        ids: list[str | None] = []
-        for known in self.triggers.values():
-            ids.append(known.state.last_task_id)
-            if known.trigger is not None:
-                ids += [known.trigger.parent_task_id, *(id_ for id_, _ in _named(known.trigger))]
-        known_ids = self.tasks.keys() | self.triggers.keys()
-        return [id_ for id_ in dict.fromkeys(ids) if id_ and id_ not in known_ids]
+    def title(self, id_: str) -> str:
+        if id_ in self.tasks:
+            return self.tasks[id_].title
+        trigger = self.triggers[id_].trigger
+        return world.title(trigger) if trigger else id_
+
+    def order(self, id_: str) -> tuple[str, str]:
+        source = self.tasks.get(id_) or self.triggers[id_].trigger
+        return source.created_at.isoformat() if source else "", id_
 
 
 def task_report(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun]) -> TaskReport:
@@ -147,12 +158,12 @@ def trigger_detail(
     live: dict[str, LiveRun],
     zone: ZoneInfo,
 ) -> TriggerDetail | None:
-    """Times in words are in `zone`. None when no such trigger is known."""
+    """None for an unknown trigger. Times in words are in `zone`."""
     context = dataclasses.replace(situation, zone=zone)
     explanation = triggers.explained(files, trigger_id, context)
     if explanation.state == "unknown":
         return None
-    # Of a removed trigger the trace of its last run is used.
+    # A removed trigger is shown with the trace of its last run.
     trace_id = centre = trigger_id
     trigger, broken = world.active(files, trigger_id)
     last_run = next((slot.task_id for slot in explanation.slots if slot.task_id), None)
@@ -180,38 +191,38 @@ def around(
     live: dict[str, LiveRun],
     trigger_id: str | None = None,
 ) -> Chain:
-    """The tasks of a trace, its triggers, the triggers that wait for these, and what those name.
+    """The tasks of a trace, its triggers, the triggers that wait for these, and their causes.
 
-    `live`: live runs by id. `trigger_id`: a trigger that belongs to it, whatever its trace.
+    `live`: live runs by id. `trigger_id`: a trigger to include, whatever its trace.
     """
     chain = Chain({task.id: task for task in trace})
     defined = _definitions(files)
 
-    def add(id_: str, *, is_sure: bool) -> None:
-        trigger, _ = world.active(files, id_)
-        if is_sure or (trigger is not None and trigger.trace_id == trace_id):
-            chain.triggers[id_] = ChainTrigger(id_, trigger, registry.state(files, id_))
+    def load(id_: str) -> ChainTrigger:
+        return ChainTrigger(id_, world.active(files, id_)[0], registry.state(files, id_))
 
-    # The triggers of its runs, and those of the trace.
     sources = {task.source_trigger_id for task in chain.tasks.values()} | {trigger_id}
     for id_, data in defined.items():
-        if id_ in sources or trace_id.encode() in data or derived_id("trace", id_) == trace_id:
-            add(id_, is_sure=id_ in sources)
-    # Those that wait for one of these.
-    named = {id_.encode() for id_ in (*chain.tasks, *chain.triggers)}
+        if id_ in sources:
+            chain.triggers[id_] = load(id_)
+        elif trace_id.encode() in data or derived_id("trace", id_) == trace_id:
+            known = load(id_)
+            if known.trigger is not None and known.trigger.trace_id == trace_id:
+                chain.triggers[id_] = known
+    ids = {id_.encode() for id_ in (*chain.tasks, *chain.triggers)}
     for id_, data in defined.items():
-        if id_ not in chain.triggers and named.intersection(_NAMES.findall(data)):
-            add(id_, is_sure=True)
-    for id_ in chain.neighbours():
+        if id_ not in chain.triggers and ids.intersection(_TASK_IDS.findall(data)):
+            chain.triggers[id_] = load(id_)
+    for id_ in [id_ for known in chain.triggers.values() for id_ in known.neighbours()]:
         if id_ in defined:
-            add(id_, is_sure=True)
-        elif task := tasks.find(files, id_, live):
+            chain.triggers[id_] = load(id_)
+        elif id_ not in chain.tasks and (task := tasks.find(files, id_, live)):
             chain.tasks[id_] = task
     return chain
 
 
 def _definitions(files: ReadOnlyFiles) -> dict[str, bytes]:
-    """Every trigger's file, unparsed: few of them will matter."""
+    """Every trigger's file by id, unparsed: parsing all of them would be slow."""
     definitions: dict[str, bytes] = {}
     for id_ in registry.ids(files):
         with contextlib.suppress(UnsafeFile):
@@ -221,28 +232,17 @@ def _definitions(files: ReadOnlyFiles) -> dict[str, bytes]:
     return definitions
 
 
-def _named(trigger: Trigger) -> list[tuple[str, str]]:
-    """The ids its condition names, each with the kind of event waited for."""
-    if trigger.condition is None:
-        return []
-    return [
-        (leaf.condition.params.task_id, leaf.condition.type)
-        for leaf in conditions.walk(trigger.condition)
-        if isinstance(leaf.condition, (TaskDone, TaskFailed))
-    ]
-
-
 # ---- the list
 
 
 def steps_of(chain: Chain, centre: str | None = None) -> list[ChainStep]:
-    """A chain in order, around the step `centre`, else around its newest task."""
+    """The MAX_STEPS steps nearest to `centre`, by default the newest task, in order."""
     chain = _limit_runs(chain, centre)
-    every = sorted({**chain.triggers, **chain.tasks}, key=lambda id_: _created(chain, id_))
-    if centre is None or centre not in every:
-        centre = max(chain.tasks, key=lambda id_: _created(chain, id_), default=None)
-    edges = _edges(chain)
-    depths = _depths(every, edges)
+    ids = sorted({**chain.triggers, **chain.tasks}, key=chain.order)
+    if centre not in ids:
+        centre = max(chain.tasks, key=chain.order, default=None)
+    links = {id_: _links(chain, id_) for id_ in ids}
+    depths = _depths(links)
     listed = [*depths]
     middle = listed.index(centre) if centre in depths else 0
     start = max(0, min(middle - MAX_STEPS // 2, len(listed) - MAX_STEPS))
@@ -251,76 +251,78 @@ def steps_of(chain: Chain, centre: str | None = None) -> list[ChainStep]:
     return [
         ChainStep(
             id=id_,
-            kind="trigger" if id_ in chain.triggers else "task",
-            title=_title(chain, id_),
-            state=_state(chain, id_),
+            kind="task" if id_ in chain.tasks else "trigger",
+            title=chain.title(id_),
+            state=chain.tasks[id_].state if id_ in chain.tasks else chain.triggers[id_].status,
             depth=depths[id_] - least,
             after=[
-                ChainLink(id=before, title=_title(chain, before), words=_WORDS[key])
-                for (before, after), key in edges.items()
-                if after == id_
+                ChainLink(id=cause, title=chain.title(cause), words=_WORDS[key])
+                for cause, key in links[id_].items()
             ],
         )
         for id_ in listed
     ]
 
 
-def _depths(every: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """The steps in their order, each after all that lead to it, with its depth.
+def _limit_runs(chain: Chain, centre: str | None) -> Chain:
+    """Only the last MAX_RUNS runs of each trigger, and `centre`."""
+    runs: defaultdict[str, list[str]] = defaultdict(list)
+    for id_ in sorted(chain.tasks, key=chain.order):
+        if source := chain.tasks[id_].source_trigger_id:
+            runs[source].append(id_)
+    hidden = {id_ for ids in runs.values() for id_ in ids[:-MAX_RUNS]} - {centre}
+    return Chain({id_: it for id_, it in chain.tasks.items() if id_ not in hidden}, chain.triggers)
+
+
+def _depths(links: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
+    """The ids in topological order, each with its depth.
 
     In a cycle, which only edited files can make, the oldest comes first.
     """
-    before: defaultdict[str, set[str]] = defaultdict(set)
-    after: defaultdict[str, list[str]] = defaultdict(list)
-    for start, end in edges:
-        before[end].add(start)
-        after[start].append(end)
     depths: dict[str, int] = {}
-
-    def put(id_: str) -> None:
-        waiting = [(id_, 0)]
-        while waiting:
-            step, depth = waiting.pop()
-            if step not in depths and (step == id_ or before[step] <= depths.keys()):
+    roots = [id_ for id_, causes in links.items() if not causes]
+    for root in (*roots, *links):
+        stack = [(root, 0)]
+        while stack:
+            step, depth = stack.pop()
+            if step not in depths and (step == root or links[step].keys() <= depths.keys()):
                 depths[step] = depth
-                waiting += [(other, depth + 1) for other in reversed(after[step])]
-
-    for id_ in every:
-        if not before[id_]:
-            put(id_)
-    for id_ in every:
-        put(id_)
+                after = [id_ for id_, causes in links.items() if step in causes]
+                stack += [(id_, depth + 1) for id_ in reversed(after)]
     return depths
 
 
-def _limit_runs(chain: Chain, centre: str | None) -> Chain:
-    """Only the last runs of each trigger, and `centre`."""
-    runs: defaultdict[str, list[str]] = defaultdict(list)
-    for task in sorted(chain.tasks.values(), key=lambda task: _created(chain, task.id)):
-        if task.source_trigger_id:
-            runs[task.source_trigger_id].append(task.id)
-    left_out = {id_ for ids in runs.values() for id_ in ids[:-MAX_RUNS]} - {centre}
-    kept = {id_: task for id_, task in chain.tasks.items() if id_ not in left_out}
-    return Chain(kept, chain.triggers)
+def _links(chain: Chain, id_: str) -> dict[str, str]:
+    """The steps that lead to one → the key of the words."""
+    known = chain.triggers.get(id_)
+    if known is None:
+        links = _links_of_task(chain, chain.tasks[id_])
+        return {cause: key for cause, key in links.items() if cause != id_}
+    links = {
+        step: event
+        for subject, event in known.waits_for.items()
+        for step in _steps_for(chain, subject)
+    }
+    parent = known.trigger and known.trigger.parent_task_id
+    return {parent: "planned"} if parent in chain.tasks and not links else links
 
 
-def _edges(chain: Chain) -> dict[tuple[str, str], str]:
-    """(from, to) → the key of its words."""
-    edges: dict[tuple[str, str], str] = {}
-    for known in chain.triggers.values():
-        if known.trigger is None:
-            continue
-        for subject, kind in _named(known.trigger):
-            for start in _steps_for(chain, subject):
-                edges.setdefault((start, known.id), kind)
-        parent = known.trigger.parent_task_id
-        if parent in chain.tasks and not any(end == known.id for _, end in edges):
-            edges[parent, known.id] = "planned"
-    for task in chain.tasks.values():
-        for start, key in _causes_of(chain, task):
-            if start != task.id:
-                edges.setdefault((start, task.id), key)
-    return edges
+def _links_of_task(chain: Chain, task: TaskView) -> dict[str, str]:
+    if task.retry_of in chain.tasks:
+        return {task.retry_of: "retry"}
+    parents = [id_ for id_ in task.upstream or [task.parent_task_id] if id_ in chain.tasks]
+    source = chain.triggers.get(task.source_trigger_id or "")
+    if source is not None:
+        awaited = {step for subject in source.waits_for for step in _steps_for(chain, subject)}
+        results = [id_ for id_ in task.upstream if id_ in parents and id_ not in awaited]
+        return {source.id: "runs"} | dict.fromkeys(results, "result")
+    links: dict[str, str] = {}
+    for parent in (chain.tasks[id_] for id_ in parents):
+        if task.source_trigger_id:  # its trigger fired once and was removed
+            links[parent.id] = "task_failed" if parent.state == "failed" else "task_done"
+        else:
+            links[parent.id] = "planned" if parent.seat == "planner" else "then"
+    return links
 
 
 def _steps_for(chain: Chain, subject: str) -> list[str]:
@@ -328,52 +330,3 @@ def _steps_for(chain: Chain, subject: str) -> list[str]:
     if subject in chain.triggers or subject in chain.tasks:
         return [subject]
     return [task.id for task in chain.tasks.values() if task.source_trigger_id == subject]
-
-
-def _causes_of(chain: Chain, task: TaskView) -> list[tuple[str, str]]:
-    """The steps that lead to a task, each with the key of its words."""
-    retried = task.retry_of
-    if retried in chain.tasks:
-        return [(retried, "retry")]
-    parents = [id_ for id_ in task.upstream or [task.parent_task_id] if id_ in chain.tasks]
-    source = chain.triggers.get(task.source_trigger_id or "")
-    if source is not None:
-        waited_for: set[str] = set()
-        for subject, _ in _named(source.trigger) if source.trigger else ():
-            waited_for.update(_steps_for(chain, subject))
-        results = [id_ for id_ in task.upstream if id_ in parents and id_ not in waited_for]
-        return [(source.id, "runs"), *((id_, "result") for id_ in results)]
-    links: list[tuple[str, str]] = []
-    for id_ in parents:
-        parent = chain.tasks[id_]
-        if task.source_trigger_id:  # its trigger fired once and was removed
-            key = "task_failed" if parent.state == "failed" else "task_done"
-        else:
-            key = "planned" if parent.seat == "planner" else "then"
-        links.append((id_, key))
-    return links
-
-
-def _title(chain: Chain, id_: str) -> str:
-    known = chain.triggers.get(id_)
-    if known is None:
-        return chain.tasks[id_].title
-    return world.title(known.trigger) if known.trigger else id_
-
-
-def _state(chain: Chain, id_: str) -> str:
-    known = chain.triggers.get(id_)
-    if known is None:
-        return chain.tasks[id_].state
-    if known.trigger is None:
-        return "blocked"  # a broken one
-    if not known.trigger.enabled:
-        return "paused"
-    return "blocked" if known.state.blocked_by else "waiting"
-
-
-def _created(chain: Chain, id_: str) -> tuple[str, str]:
-    """Sort key: when it was made."""
-    known = chain.triggers.get(id_)
-    source = chain.tasks[id_] if known is None else known.trigger
-    return source.created_at.isoformat() if source else "", id_

@@ -1,4 +1,4 @@
-"""What a task changed in the workspace; invisible characters are made visible."""
+"""The changes of a task in the workspace, with invisible characters made visible."""
 
 from __future__ import annotations
 
@@ -13,64 +13,60 @@ from mimikit.views.base import View
 
 
 class HunkView(View):
-    """Lines that changed, with some around them. Numbers are 1-based; 0 where a side has none."""
+    """Changed lines with their context. Numbers are 1-based; 0 where a side has none."""
 
     old_start: int
     old_lines: int
     new_start: int
     new_lines: int
     lines: list[str]
-    """Each begins with a space, `-` or `+`; a backslash means that the line before it has no line
-    end. Invisible characters are written as `‹U+202E›`."""
+    """Each begins with a space, `-`, `+` or a backslash, as in `diff -u`; invisible characters are
+    written as `‹U+202E›`."""
 
 
 class FileDiffView(View):
-    """The change of one file. Units: bytes; null where there was, or is, no such file."""
+    """The change of one file. Units: bytes; null for a file that does not exist."""
 
     path: str
     action: FileAction
     from_path: str | None
-    """Of one that was renamed."""
     added: int
     removed: int
-    """Lines, also those that are not shown."""
+    """Lines, including those that are not shown."""
     old_size: int | None
     new_size: int | None
     old_mode: str | None
     new_mode: str | None
-    """Permissions, where they changed."""
     unshown: Literal["binary", "big", "unknown"] | None
-    """Why its content is not shown."""
     cut_lines: int
-    """Lines that are left out."""
+    """Number of lines that are not shown."""
     shared: bool
-    """Other work ran at the same time and may have done some of it."""
+    """Other work ran at the same time and may have made some of the changes."""
     attempt: int
     hunks: list[HunkView]
 
 
 class DiffView(View):
-    """What a task changed in the workspace, attempt after attempt."""
+    """The changes of a task in the workspace, by attempt."""
 
     files: list[FileDiffView]
     more_files: int
     """Changed files that are not listed."""
     unseen: list[str]
-    """Folders that were not compared."""
     interrupted: int
-    """Attempts that were cut off: their changes may be missing."""
+    """Number of interrupted attempts, whose changes may be missing."""
 
 
 def of_task(files: ReadOnlyFiles, task_id: str) -> DiffView | None:
-    """None where it changed nothing, or the diff is no longer kept."""
+    """None without changes, and for a deleted diff."""
     diff = files.peek(paths.diff(task_id), TaskDiff)
     if diff is None:
         return None
     unseen = [visible(folder) for folder in diff.unseen]
-    return DiffView.of(diff, files=[_shown(file) for file in diff.files], unseen=unseen)
+    return DiffView.of(diff, files=[_file_view(file) for file in diff.files], unseen=unseen)
 
 
-def _shown(file: FileDiff) -> FileDiffView:
+def _file_view(file: FileDiff) -> FileDiffView:
     return FileDiffView.of(
         file,
         path=visible(file.path),
@@ -80,7 +76,7 @@ def _shown(file: FileDiff) -> FileDiffView:
 
 
 def unified(diff: DiffView) -> Iterator[str]:
-    """Lines as `diff -u` and git write them; what is missing is said in comments."""
+    """The diff in the format of `diff -u`, with comments about what is missing."""
     attempts = len({file.attempt for file in diff.files})
     for file in diff.files:
         before = "/dev/null" if file.action == "added" else f"a/{file.from_path or file.path}"
@@ -96,9 +92,9 @@ def unified(diff: DiffView) -> Iterator[str]:
         yield f"# {diff.more_files} more files changed, and are not listed"
     if diff.interrupted:
         what = f"{diff.interrupted} attempts were" if diff.interrupted > 1 else "an attempt was"
-        yield f"# {what} cut off: what was changed then may be missing"
+        yield f"# {what} interrupted: its changes may be missing"
     if diff.unseen:
-        yield f"# nobody looked in: {', '.join(diff.unseen)}"
+        yield f"# not compared: {', '.join(diff.unseen)}"
 
 
 def _notes(file: FileDiffView, attempts: int) -> Iterator[str]:
@@ -106,21 +102,19 @@ def _notes(file: FileDiffView, attempts: int) -> Iterator[str]:
         yield f"attempt {file.attempt}"
     if file.new_mode:
         yield f"permissions {file.old_mode} → {file.new_mode}"
-    sizes = [f"{size:,} bytes" if size is not None else "none" for size in _sizes(file)]
+    sizes = " → ".join(
+        "none" if size is None else f"{size:,} bytes" for size in (file.old_size, file.new_size)
+    )
     match file.unshown:
         case "binary":
-            yield f"binary: {' → '.join(sizes)}"
+            yield f"binary: {sizes}"
         case "big":
-            yield f"too much to be shown: {' → '.join(sizes)}"
+            yield f"too large to be shown: {sizes}"
         case "unknown":
-            yield "what it was before is not known"
+            yield "the content before is not known"
         case None:
             pass
     if file.cut_lines:
-        yield f"{file.cut_lines:,} more lines changed or stand around changes, and are not shown"
+        yield f"{file.cut_lines:,} more lines are not shown"
     if file.shared:
-        yield "other work ran meanwhile, and may have done some of this"
-
-
-def _sizes(file: FileDiffView) -> tuple[int | None, int | None]:
-    return file.old_size, file.new_size
+        yield "other work ran meanwhile, and may have made some of these changes"

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from mimikit.memory.search import IndexStatus, MemorySearch
 
 MAX_EDITED_BYTES = 2**20
-"""A longer text is shown and cannot be edited."""
 MAX_SHOWN_BYTES = 4 * 2**20
 _MAX_RENDERED = 100_000
-"""Characters of a file that are rendered."""
 
 MemoryKind = Literal["longTerm", "raw", "day", "month", "docs"]
 _KINDS: tuple[MemoryKind, ...] = ("longTerm", "raw", "day", "month", "docs")
@@ -41,27 +39,24 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MemoryFile(View):
-    """One file in the list of memory. Units: bytes."""
-
     path: str
     kind: MemoryKind
     title: Title
     day: date | None
     size: int
     modified_at: Instant | None
-    """Null for a time that is out of range."""
     editable: bool
     hidden: bool
-    """A day's summary that its month's contains."""
+    """A day's summary that the month's summary contains."""
 
 
 class NoteView(MemoryFile):
     text: str
     html: str
     hash: str
-    """Guards an edit."""
+    """To be sent with an edit."""
     cut: bool
-    """Whether the file is longer than this text."""
+    """Whether the file is longer than `text`."""
 
 
 class IndexView(View):
@@ -70,7 +65,7 @@ class IndexView(View):
     fresh: bool
     words: str
     fallback: str | None
-    """Why a plain scan is used instead."""
+    """Why the files are scanned without the index."""
 
 
 class MemoryFiles(View):
@@ -82,17 +77,17 @@ class MemoryList(MemoryFiles):
 
 
 class HitView(View):
-    """A search hit, with the matching places in its snippet."""
+    """A search hit with its snippet."""
 
     source: str
     kind: str
     snippet: str
     marks: list[tuple[int, int]]
-    """Begin and end of each. Units: characters; in order, none overlap."""
+    """Begin and end of each match in the snippet. Units: characters; sorted, disjoint."""
     score: float
     day: date | None
     line: int
-    """0: not in a text file."""
+    """0 for a hit that is not in a text file."""
     message_id: str | None
     role: str | None
     task_id: str | None
@@ -103,28 +98,25 @@ class SearchAnswer(View):
     hits: list[HitView]
     took_ms: float
     fallback: str | None
-    """Why a plain scan was used."""
+    """Why the files were scanned without the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPath:
-    """What a path says about a file."""
-
     path: str
     kind: MemoryKind
     title: str
     day: date | None = None
 
     @property
-    def may_be_made(self) -> bool:
-        """Whether a new file may have this name."""
+    def may_be_created(self) -> bool:
         if self.kind == "longTerm":
             return True
         name = self.path.rpartition("/")[2]
         return self.kind == "raw" and self.day is not None and _NEW.fullmatch(name) is not None
 
 
-def named(path: str) -> MemoryPath | None:
+def parse_path(path: str) -> MemoryPath | None:
     """Parse a path; None when it is no memory file and no document."""
     if path == paths.MEMORY:
         return MemoryPath(path, "longTerm", "memory")
@@ -159,54 +151,50 @@ class MemoryReader:
         self._files, self._documents, self._render = files, documents, render
 
     def listed(self) -> list[MemoryFile]:
-        """Every file without its text: long-term, then by day, the newest first, then documents."""
-        known = [MemoryPath(paths.MEMORY, "longTerm", "memory")]
+        """Every file: long-term notes, then by day, newest first, then documents."""
+        found = [MemoryPath(paths.MEMORY, "longTerm", "memory")]
         for folder in (paths.MEMORY_FOLDER, _SUMMARIES):
-            known += [it for name in self._names(folder) if (it := named(f"{folder}/{name}"))]
-        existing = [(it, seen) for it in known if (seen := self._seen(it.path))]
+            found += [it for name in self._names(folder) if (it := parse_path(f"{folder}/{name}"))]
+        existing = [(it, stat) for it in found if (stat := self._stat(it.path))]
         months = {it.title for it, _ in existing if it.kind == "month"}
         entries = [
-            _entry(it, *seen, hidden=it.kind == "day" and f"{it.day}"[:7] in months)
-            for it, seen in existing
+            _entry(it, *stat, hidden=it.kind == "day" and f"{it.day}"[:7] in months)
+            for it, stat in existing
         ]
         entries.sort(
             key=lambda it: (it.kind == "longTerm", f"{it.day or ''}", it.path), reverse=True
         )
         for document in self._documents.listed():
-            if it := named(document.path):
+            if it := parse_path(document.path):
                 entries.append(_entry(it, document.size, document.mtime_ns))
         return entries
 
-    def shown(self, known: MemoryPath) -> NoteView | None:
-        if known.kind == "docs":
-            document = self._documents.read(known.path, MAX_SHOWN_BYTES)
+    def read(self, target: MemoryPath) -> NoteView | None:
+        if target.kind == "docs":
+            document = self._documents.read(target.path, MAX_SHOWN_BYTES)
             if document is None:
                 return None
             data, size, mtime_ns = document[0], document[1].size, document[1].mtime_ns
         else:
-            seen = self._seen(known.path)
-            if seen is None:
+            stat = self._stat(target.path)
+            if stat is None:
                 return None
-            size, mtime_ns = seen
-            data = self._files.part(known.path, 0, MAX_SHOWN_BYTES)
+            size, mtime_ns = stat
+            data = self._files.part(target.path, 0, MAX_SHOWN_BYTES)
             if len(data) < MAX_SHOWN_BYTES:
-                size = len(data)  # it may have been replaced since its stat
+                size = len(data)  # replaced since its stat
         is_cut = len(data) < size
         if is_cut:
             data = data[: data.rfind(b"\n") + 1] or data
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-        return self._note(known, text, content_hash(text), size, mtime_ns, is_cut=is_cut)
+        return self._note(target, text, content_hash(text), size, mtime_ns, is_cut=is_cut)
 
-    def saved(self, known: MemoryPath, note: Note) -> NoteView:
-        size, mtime_ns = self._seen(note.path) or (len(note.text.encode()), 0)
-        return self._note(known, note.text, note.hash, size, mtime_ns, is_cut=False)
+    def view(self, target: MemoryPath, note: Note) -> NoteView:
+        size, mtime_ns = self._stat(note.path) or (len(note.text.encode()), 0)
+        return self._note(target, note.text, note.hash, size, mtime_ns, is_cut=False)
 
     def size(self, path: str) -> int | None:
-        """The size of a memory file; None when there is none.
-
-        Raises:
-            UnsafeFile: it is not a plain file.
-        """
+        """The size of a file; None when there is none, UnsafeFile when it is not a plain file."""
         stat = self._files.stat(path)
         if stat is not None and stat.kind != "file":
             raise UnsafeFile(f"expected a plain file, got something else, at {path}")
@@ -217,34 +205,34 @@ class MemoryReader:
         is_folder = stat is not None and stat.kind == "folder"
         return self._files.names(folder, suffix=".md") if is_folder else []
 
-    def _seen(self, path: str) -> tuple[int, int] | None:
+    def _stat(self, path: str) -> tuple[int, int] | None:
         stat = self._files.stat(path)
         return (stat.size, stat.mtime_ns) if stat is not None and stat.kind == "file" else None
 
     def _note(
-        self, known: MemoryPath, text: str, hash_: str, size: int, mtime_ns: int, *, is_cut: bool
+        self, target: MemoryPath, text: str, hash_: str, size: int, mtime_ns: int, *, is_cut: bool
     ) -> NoteView:
         return NoteView.of(
-            _entry(known, size, mtime_ns),
+            _entry(target, size, mtime_ns),
             text=text,
-            html=html(text, self._render, has_marks=known.kind != "docs"),
+            html=html(text, self._render, has_marks=target.kind != "docs"),
             hash=hash_,
             cut=is_cut,
         )
 
 
-def _entry(known: MemoryPath, size: int, mtime_ns: int, *, hidden: bool = False) -> MemoryFile:
+def _entry(target: MemoryPath, size: int, mtime_ns: int, *, hidden: bool = False) -> MemoryFile:
     modified_at = None
-    with contextlib.suppress(OverflowError, ValueError):  # a time that no record may have
+    with contextlib.suppress(OverflowError, ValueError):  # an invalid time
         modified_at = to_utc(_EPOCH + timedelta(microseconds=mtime_ns // 1000))
     return MemoryFile(
-        path=known.path,
-        kind=known.kind,
-        title=known.title,
-        day=known.day,
+        path=target.path,
+        kind=target.kind,
+        title=target.title,
+        day=target.day,
         size=size,
         modified_at=modified_at,
-        editable=known.kind != "docs" and size <= MAX_EDITED_BYTES,
+        editable=target.kind != "docs" and size <= MAX_EDITED_BYTES,
         hidden=hidden,
     )
 
@@ -253,9 +241,9 @@ def _entry(known: MemoryPath, size: int, mtime_ns: int, *, hidden: bool = False)
 
 
 def html(text: str, render: Render, *, has_marks: bool) -> str:
-    """A file as HTML, without our id comments.
+    """A file as HTML, without id comments.
 
-    Rendered message by message: a code block left open ends with its message.
+    Each message is rendered separately, so that an unclosed code block ends with its message.
     """
     parts: list[str] = []
     left = _MAX_RENDERED
@@ -269,7 +257,6 @@ def html(text: str, render: Render, *, has_marks: bool) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The messages, parts and notes of a memory file."""
     piece: list[str] = []
     was_note = False
     for line in text.split("\n"):
@@ -283,7 +270,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def unmarked(line: str) -> tuple[str, bool, bool]:
-    """A line without its id comment, whether it begins a message or part, whether it is a note."""
+    """A line without its id comment, whether it begins a message, and whether it is a note."""
     if "<!-- " not in line:
         return line, False, False
     head = markdown.HEAD.fullmatch(line)
@@ -301,7 +288,7 @@ def unmarked(line: str) -> tuple[str, bool, bool]:
 
 
 def index_view(search: MemorySearch) -> IndexView:
-    """The state of the search index; one that fails hides no file."""
+    """The state of the search index; an error becomes its `fallback`."""
     try:
         status = search.status()
     except Exception as error:  # noqa: BLE001
@@ -314,9 +301,9 @@ def hit_view(hit: Hit, query: str) -> HitView:
 
 
 def marks(query: str, snippet: str) -> list[tuple[int, int]]:
-    """Where a snippet has the words of a query. Units: characters; in order, none overlap.
+    """Begin and end of each match in a snippet. Units: characters; sorted, disjoint.
 
-    Single Chinese characters are marked only where nothing longer matches.
+    Single Chinese characters count only where nothing longer matches.
     """
     from mimikit.memory import terms
 
@@ -335,7 +322,7 @@ def marks(query: str, snippet: str) -> list[tuple[int, int]]:
 
 
 class IndexReport(IndexView):
-    """The index in more detail. Units: bytes."""
+    """Units: bytes."""
 
     bytes: int
     stale_files: int
@@ -346,7 +333,7 @@ class MemoryReport(View):
     index: IndexReport
     files: dict[MemoryKind, int]
     tokens: str | None
-    """The tokenizer used; null: tokens are estimated."""
+    """The tokenizer; null: token counts are estimates."""
     took_ms: int | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
@@ -370,14 +357,13 @@ def memory_report(
 
 class HitReport(HitView):
     text: str
-    """The whole passage."""
 
 
 class SearchReport(View):
     query: str
     hits: list[HitReport]
     fallback: str | None
-    """Why a plain scan was used."""
+    """Why the files were scanned without the index."""
 
 
 class MemoryText(MemoryFile):

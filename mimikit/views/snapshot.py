@@ -1,4 +1,4 @@
-"""The snapshot a page starts from, and the changes that keep it current."""
+"""The snapshot that a page loads first, and the changes after it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import messages, status, tasks, triggers
 from mimikit.views.base import Render, View
 from mimikit.views.messages import InboxItemView, MessageView, QuestionView
-from mimikit.views.status import Consumer, StatusView, look_at_consumer
+from mimikit.views.status import Consumer, StatusView, read_consumer
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
 from mimikit.views.usage import UsageBy, UsageReader, UsageReport
@@ -24,7 +24,6 @@ from mimikit.views.usage import UsageBy, UsageReader, UsageReport
 
 class SnapshotView(View):
     cursor: str
-    """Where later changes begin."""
     version: str
     now: Instant
     timezone: str
@@ -79,18 +78,15 @@ class StatusChange(View):
 
 
 class TurnChange(View):
-    """The Teller's run began or ended."""
-
     kind: Literal["turn"] = "turn"
     state: Literal["started", "ended"]
     turn_id: str
     headline: str
     inputs: list[str]
-    """Ids of the messages it answers."""
 
 
 class DeltaChange(View):
-    """A piece of the reply that is being written."""
+    """A part of a reply in progress."""
 
     kind: Literal["delta"] = "delta"
     turn_id: str
@@ -111,7 +107,7 @@ Change = (
 
 
 class ChangeList(View):
-    """What changed since a cursor; `reset`: too much, load a new snapshot."""
+    """Changes since a cursor; `reset`: too many, load a new snapshot."""
 
     cursor: str
     reset: bool
@@ -130,7 +126,7 @@ class StateReader:
         self.usage = UsageReader(files, settings)
 
     def consumer(self) -> Consumer:
-        return look_at_consumer(self.files, self._clock.now())
+        return read_consumer(self.files, self._clock.now())
 
     def status(self, consumer: Consumer | None = None) -> StatusView:
         consumer = consumer or self.consumer()
@@ -146,10 +142,10 @@ class StateReader:
         return status.situation(self.files, consumer, now=now, zone=zone)
 
     def snapshot(self) -> SnapshotView:
-        """Its cursor is read first, so that no change is missed."""
+        # The cursor is read first, so that no change is missed.
         cursor = read_changes(self.files, None).cursor
         consumer = self.consumer()
-        # The inbox before the messages: an item that moves meanwhile is in both, never in neither.
+        # The inbox is read before the messages, so that an item that moves is not missed.
         waiting = messages.waiting(self.files)
         page = self.conversation.page(None, 50)
         seen = {message.id for message in page.messages}
@@ -167,9 +163,9 @@ class StateReader:
             status=self.status(consumer),
         )
 
-    def change(self, hint: dict[str, object]) -> Change | None:
-        """Look up what a hint of the consumer's stands for; None for an unknown one."""
-        match hint:
+    def change(self, event: dict[str, object]) -> Change | None:
+        """Look up the object of an event of the change feed; None for an unknown one."""
+        match event:
             case {"kind": "message", "id": str(id_)}:
                 message = self.conversation.find(id_)
                 return message and MessageChange(message=message)
@@ -189,10 +185,10 @@ class StateReader:
             case {"kind": "status"}:
                 return StatusChange(status=self.status())
             case {"kind": "turn", "turnId": str(id_), "state": "started" | "ended"}:
-                run, inputs = self.consumer().live.get(id_), hint.get("inputs")
+                run, inputs = self.consumer().live.get(id_), event.get("inputs")
                 ids = cast("list[object]", inputs) if isinstance(inputs, list) else []
                 return TurnChange(
-                    state="started" if hint["state"] == "started" else "ended",
+                    state="started" if event["state"] == "started" else "ended",
                     turn_id=id_,
                     headline=run.headline if run else "",
                     inputs=[str(it) for it in ids],

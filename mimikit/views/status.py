@@ -1,4 +1,4 @@
-"""The consumer's health, queues and engines, for page, terminal and API."""
+"""The consumer's health, the queues and the engines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mimikit.views.usage import UsageReader, UsageTodayView
 
 ConsumerState = Literal["running", "starting", "stuck", "down"]
 PageState = Literal["ok", "hung", "down"]
-"""The same for the page: one that is starting counts as down."""
+"""The same for the page; a starting consumer counts as down."""
 BEAT_LATE = timedelta(seconds=15)
 TICK_LATE_S = 10.0
 _ON_PAGE: dict[ConsumerState, PageState] = {
@@ -40,53 +40,50 @@ _ON_PAGE: dict[ConsumerState, PageState] = {
     "down": "down",
 }
 _LOG_TAIL_BYTES = 2**18
-_LOGS_LOOKED_AT = 2
-"""Log files; a new one is begun each day."""
+_LOG_FILES = 2
 _ERRORS_SHOWN = 3
 _RECENT = timedelta(hours=24)
 
 
 class Consumer(View):
-    """The consumer's process, and its heartbeat. Units: seconds."""
+    """The consumer's process and heartbeat. Units: seconds."""
 
     state: ConsumerState
     pid: int | None
     beat_age_s: float | None
     health: Health | None
-    """The last heartbeat, whoever wrote it."""
+    """The last heartbeat, perhaps of an earlier process."""
     holder: LockHolder | None = Field(exclude=True)
 
     @property
-    def is_there(self) -> bool:
+    def is_up(self) -> bool:
         return self.state != "down"
 
     @property
-    def on_page(self) -> PageState:
+    def page_state(self) -> PageState:
         return _ON_PAGE[self.state]
 
     @property
     def who(self) -> str:
         if self.holder is None:
             return "another process"
-        here = self.holder.host == socket.gethostname()
-        return f"process {self.holder.pid} on {'this machine' if here else self.holder.host}"
+        is_local = self.holder.host == socket.gethostname()
+        return f"process {self.holder.pid} on {'this machine' if is_local else self.holder.host}"
 
     @property
     def current(self) -> Health | None:
-        """Its heartbeat; None when it is down."""
-        return self.health if self.is_there else None
+        """The heartbeat; None when it is down."""
+        return self.health if self.is_up else None
 
     @property
     def live(self) -> dict[str, LiveRun]:
-        """Live runs by id; none when it is down."""
         return {run.id: run for run in self.current.live} if self.current else {}
 
 
-def look_at_consumer(files: Files, now: datetime) -> Consumer:
-    """Without touching its lock: a lock taken to look could keep a starting consumer out.
+def read_consumer(files: Files, now: datetime) -> Consumer:
+    """Find out whether a consumer runs, without its lock: that could block a starting consumer.
 
-    On this machine its process is checked; elsewhere the heartbeat, and one from the future counts
-    as late.
+    On this machine the process is checked, elsewhere the age of the heartbeat.
     """
     holder = files.peek(paths.CONSUMER_HOLDER, LockHolder)
     health = files.peek(paths.HEALTH, Health)
@@ -120,7 +117,7 @@ def situation(
         now=now,
         zone=zone,
         paused=is_paused(files, current),
-        consumer_up=consumer.is_there,
+        consumer_up=consumer.is_up,
         model_missing=triggers.model_missing(current.engines if current else {}),
     )
 
@@ -153,11 +150,11 @@ class StatusView(View):
     planner: PlannerStatus
     workers: WorkersStatus
     queues: dict[str, int]
-    """Queued tasks, by queue."""
+    """Number of queued tasks, by queue."""
     engines: dict[str, EngineStatus]
-    """The engine of each role or profile."""
+    """By role or profile."""
     minds: dict[str, EngineStatus]
-    """By name: each engine that was used here, and what waits for it."""
+    """By engine: each that was used, and what waits for it."""
     paused: bool
     question: bool
     """Whether a question is open."""
@@ -179,7 +176,7 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView)
     planner = next((run for run in runs if run.role == "planner"), None)
     ticked = health and health.beat_at - timedelta(seconds=health.tick_age_s)
     return StatusView(
-        consumer=consumer.on_page,
+        consumer=consumer.page_state,
         beat_age_s=None if consumer.beat_age_s is None else round(consumer.beat_age_s, 1),
         teller=TellerStatus(
             state="replying" if teller else "idle",
@@ -210,19 +207,17 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView)
 
 
 def queue_counts(files: ReadOnlyFiles, current: Health | None) -> dict[str, int]:
-    """Queued tasks: as the consumer counts them, or counted here while it is down."""
+    """Number of queued tasks, from the heartbeat or, while the consumer is down, counted."""
     if current is not None:
         return {seat: current.queued.get(seat, 0) for seat in paths.QUEUES}
     return {seat: len(files.names(f"{seat}/queue")) for seat in paths.QUEUES}
 
 
 def quarantined(files: ReadOnlyFiles) -> int:
-    """Number of unreadable files that were set aside."""
     return len(files.names(paths.CORRUPT, suffix=paths.REASON))
 
 
 def is_paused(files: Files, current: Health | None) -> bool:
-    """Whether the queues are paused: as the consumer says, or as it left them."""
     if current is not None:
         return current.paused
     runtime = files.peek(paths.RUNTIME, RuntimeState)
@@ -239,13 +234,10 @@ class TriggerCounts(View):
 
 
 class StateOverview(View):
-    """`mimikit status`."""
-
     version: str
     workspace: str
     consumer: Consumer
     queues: dict[str, int]
-    """Queued tasks, by queue."""
     paused: bool
     unanswered: int
     orders_waiting: int
@@ -253,27 +245,24 @@ class StateOverview(View):
     question: Question | None
     quarantined: int
     errors: list[dict[str, Any]]
-    """Log lines of the last day, newest last."""
     failed: list[TaskView]
-    """Tasks that failed within the last day, newest first."""
     listed: list[TriggerView] = Field(exclude=True)
     usage: UsageTodayView
-    """Of today."""
 
 
 def overview(
     files: ReadOnlyFiles,
     consumer: Consumer,
-    here: ExplanationContext,
+    context: ExplanationContext,
     *,
     workspace: str,
     settings: Settings,
 ) -> StateOverview:
-    listed = triggers.listed(files, here)
-    recent = here.now - _RECENT
+    listed = triggers.listed(files, context)
+    recent = context.now - _RECENT
     errors = [
         line
-        for lines in reversed([*islice(log_tails(files, _LOG_TAIL_BYTES), _LOGS_LOOKED_AT)])
+        for lines in reversed([*islice(log_tails(files, _LOG_TAIL_BYTES), _LOG_FILES)])
         for line in lines
         if line.get("type") == "error" and str(line.get("timestamp", "")) >= time_text(recent)
     ]
@@ -296,5 +285,5 @@ def overview(
         errors=errors[-_ERRORS_SHOWN:],
         failed=[it for it in failed if it and it.completed_at and it.completed_at >= recent],
         listed=listed,
-        usage=UsageReader(files, settings).today(here.now, consumer.current),
+        usage=UsageReader(files, settings).today(context.now, consumer.current),
     )

@@ -1,4 +1,4 @@
-"""Tasks: lists, one task with its events and result, live output."""
+"""Tasks: lists, one task with its events and result, and live output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EVENT_TYPES_HIDDEN = frozenset({"process", "usage"})
 
 
 class TaskView(View):
-    """One task now. Units: milliseconds."""
+    """A task and its state. Units: milliseconds."""
 
     id: str
     seat: QueueName
@@ -46,7 +46,6 @@ class TaskView(View):
     completed_at: Instant | None
     not_before: Instant | None
     waits_for: str | None
-    """The engine it waits for."""
     attempts: int
     max_attempts: int
     failure_reason: str | None
@@ -58,7 +57,6 @@ class TaskView(View):
     upstream: list[str]
     internal: bool
     headline: str
-    """What a running task does now."""
     wait_ms: int | None
     run_ms: int | None
 
@@ -78,19 +76,17 @@ class TaskOutcome(View):
     usage: Usage
     result_type: ResultType
     has_diff: bool
-    """Whether files of the workspace changed; `…/diff` has them."""
+    """Whether files of the workspace changed; see `…/diff`."""
 
 
 class ResultView(TaskOutcome):
-    """How a task ended, as the page shows it."""
-
     html: str | None
-    """Null without a text, and for a command's output, which is plain text."""
+    """Null without a text, and for the output of a command, which is plain text."""
     completed_at: Instant
 
 
 class LedgerEvent(View):
-    """A line of the ledger about a task; further keys depend on its type."""
+    """An entry of the ledger; further keys depend on its type."""
 
     model_config = ConfigDict(
         extra="allow", frozen=True, alias_generator=to_camel, populate_by_name=True
@@ -108,16 +104,16 @@ class OutputEvent(View):
 
 
 class OutputView(View):
-    """A run's events from an offset on, the next offset, and whether the run has ended."""
+    """Events of a run from an offset on, the next offset, and whether the run has ended."""
 
     events: list[OutputEvent]
     offset: str
     ended: bool
 
 
-def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun]) -> TaskView:
-    task, outcome = known.task, known.outcome
-    is_running = known.state == "running"
+def task_view(files: ReadOnlyFiles, snapshot: TaskSnapshot, live: dict[str, LiveRun]) -> TaskView:
+    task, outcome = snapshot.task, snapshot.outcome
+    is_running = snapshot.state == "running"
     run = live.get(task.id) if is_running else None
     started = None
     if outcome is not None:
@@ -125,12 +121,12 @@ def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun
     elif run is not None:
         started = run.started_at
     elif is_running:
-        started = _first_output(files, task.id)
-    ended = outcome.completed_at if outcome and known.state in ledger.ENDED else None
+        started = _first_output_at(files, task.id)
+    ended = outcome.completed_at if outcome and snapshot.state in ledger.ENDED else None
     return TaskView.of(
         task,
-        seat=known.seat,
-        state=known.state,
+        seat=snapshot.seat,
+        state=snapshot.state,
         title=task.title or first_line(task.prompt),
         started_at=started,
         completed_at=ended,
@@ -144,37 +140,36 @@ def task_view(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun
 
 
 def find(files: ReadOnlyFiles, task_id: str, live: dict[str, LiveRun]) -> TaskView | None:
-    """One task by its id; None when no folder has it."""
-    known = find_view(files, task_id)
-    return known and task_view(files, known, live)
+    snapshot = find_snapshot(files, task_id)
+    return snapshot and task_view(files, snapshot, live)
 
 
-def find_view(files: ReadOnlyFiles, task_id: str) -> TaskSnapshot | None:
-    """Tried twice: a task moving back to the queue is found the second time."""
+def find_snapshot(files: ReadOnlyFiles, task_id: str) -> TaskSnapshot | None:
+    # Twice: a task that moves back to the queue may be missed once.
     return queue.show(files, task_id) or queue.show(files, task_id)
 
 
 def listed(
     files: ReadOnlyFiles, live: dict[str, LiveRun], state: str | None, limit: int
 ) -> list[TaskView]:
-    """Tasks of one state, or running, queued and then ended ones, newest end first."""
+    """Tasks of one state, or of all: running, queued, then ended ones, newest first."""
     wanted = {state} if state else LIVE | ledger.ENDED
     snapshots: list[TaskSnapshot] = []
     if wanted & LIVE:
-        snapshots = [known for known in live_views(files) if known.state in wanted]
+        snapshots = [it for it in live_snapshots(files) if it.state in wanted]
         snapshots = snapshots[: limit or MAX_LIVE]
     if wanted & ledger.ENDED:
         ids = ledger.ended_ids(files, limit or MAX_ENDED, wanted)
-        ended = [it for id_ in ids if (it := find_view(files, id_)) and it.state in wanted]
-        over = {known.task.id for known in ended}  # it may have ended since it was seen running
-        snapshots = [known for known in snapshots if known.task.id not in over] + ended
-    return [task_view(files, known, live) for known in snapshots]
+        ended = [it for id_ in ids if (it := find_snapshot(files, id_)) and it.state in wanted]
+        over = {it.task.id for it in ended}  # it may have ended since it was seen running
+        snapshots = [it for it in snapshots if it.task.id not in over] + ended
+    return [task_view(files, snapshot, live) for snapshot in snapshots]
 
 
-def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
-    """Running and queued tasks, in queue order; of a long queue the first by name."""
+def live_snapshots(files: ReadOnlyFiles) -> list[TaskSnapshot]:
+    """Running and queued tasks in queue order, at most MAX_LIVE per queue."""
     by_id: dict[str, TaskSnapshot] = {}
-    # Forth and back: a task that moves meanwhile is met twice, never missed.
+    # `queue` is read twice, so that a task that moves meanwhile is not missed.
     places: tuple[tuple[TaskState, str], ...] = (
         ("queued", "queue"), ("running", "running"), ("queued", "queue")
     )  # fmt: skip
@@ -189,29 +184,28 @@ def live_views(files: ReadOnlyFiles) -> list[TaskSnapshot]:
                     by_id[task.id] = TaskSnapshot(task, seat, state)
     # A plan with an open question is in no queue.
     for name in files.names("planner/results")[:MAX_LIVE]:
-        known = queue.show(files, name.removesuffix(".json"))
-        if known is not None and known.state == "asking":
-            by_id[known.task.id] = known
+        snapshot = queue.show(files, name.removesuffix(".json"))
+        if snapshot is not None and snapshot.state == "asking":
+            by_id[snapshot.task.id] = snapshot
     return sorted(by_id.values(), key=lambda v: (v.state == "queued", *queue.order_of(v.task)))
 
 
 def in_trace(
     files: ReadOnlyFiles, trace_id: str, live: dict[str, LiveRun], *known: TaskSnapshot
 ) -> list[TaskView]:
-    """Tasks of a trace that can be found quickly, with those `known`, oldest first."""
+    """At most MAX_TRACE tasks of a trace, including those `known`, oldest first."""
     by_id = {view.task.id: view for view in known}
-    by_id |= {it.task.id: it for it in live_views(files) if it.task.trace_id == trace_id}
+    by_id |= {it.task.id: it for it in live_snapshots(files) if it.task.trace_id == trace_id}
     for id_ in ledger.trace_ids(files, trace_id):
         if len(by_id) >= MAX_TRACE:
             break
-        if id_ not in by_id and (other := find_view(files, id_)):
+        if id_ not in by_id and (other := find_snapshot(files, id_)):
             by_id[id_] = other
     ordered = sorted(by_id.values(), key=lambda v: (v.task.created_at, v.task.id))
     return [task_view(files, other, live) for other in ordered]
 
 
 def events_of(files: ReadOnlyFiles, task: Task) -> list[LedgerEvent]:
-    """The ledger's lines about one task, oldest first."""
     lines = ledger.events_of(files, task.id, since=task.created_at)
     return [
         LedgerEvent.model_validate({"type": line.get("event"), **line})
@@ -219,9 +213,9 @@ def events_of(files: ReadOnlyFiles, task: Task) -> list[LedgerEvent]:
     ]
 
 
-def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
-    """None while it has not ended."""
-    outcome = known.outcome
+def task_outcome(snapshot: TaskSnapshot) -> TaskOutcome | None:
+    """None until the task has ended."""
+    outcome = snapshot.outcome
     if outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
@@ -235,14 +229,14 @@ def task_outcome(known: TaskSnapshot) -> TaskOutcome | None:
     )
 
 
-def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
-    """None while it has not ended."""
-    base, outcome = task_outcome(known), known.outcome
+def result_of(snapshot: TaskSnapshot, render: Render) -> ResultView | None:
+    """None until the task has ended."""
+    base, outcome = task_outcome(snapshot), snapshot.outcome
     if base is None or outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
     text = plain(base.text) if is_run else base.text or base.error or ""
-    is_output = known.task.profile == "command" and known.seat == "worker"
+    is_output = snapshot.task.profile == "command" and snapshot.seat == "worker"
     return ResultView.of(
         base,
         text=text,
@@ -253,7 +247,7 @@ def result_of(known: TaskSnapshot, render: Render) -> ResultView | None:
 
 
 def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputEvent], int, bool]:
-    """A run's events from an offset on, the next offset, and whether the file's end is reached."""
+    """Events of a run from an offset on, the next offset, and whether the end was reached."""
     path = paths.run_output(run_id)
     limit = _OUTPUT_PART
     while True:
@@ -263,7 +257,7 @@ def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputE
         limit *= 4
     end = data.rfind(b"\n") + 1
     if end == 0 and limit >= _OUTPUT_LINE:
-        end = len(data)  # one endless line: skip it
+        end = len(data)  # skip a line that is too long
     events: list[OutputEvent] = []
     for _, line in whole_lines(data[:end]):
         type_, more = str(line.get("type") or "note"), line.get("data")
@@ -282,8 +276,7 @@ def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputE
     return events, offset + end, len(data) < limit
 
 
-def _first_output(files: ReadOnlyFiles, task_id: str) -> datetime | None:
-    """When a run wrote its first output."""
+def _first_output_at(files: ReadOnlyFiles, task_id: str) -> datetime | None:
     for _, line in files.lines(paths.run_output(task_id), limit=4096):
         with contextlib.suppress(ValueError):
             return to_utc(datetime.fromisoformat(str(line.get("at"))))

@@ -1,4 +1,4 @@
-"""Triggers: when they ran and will run, why they wait, what they did."""
+"""Triggers: their definition, state, last and next runs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from mimikit.triggers.explain import Explanation, ExplanationContext
 from mimikit.views.base import Title, View, Words
 
 MAX_LISTED = 500
-_ASKED = "standard"
-"""The profile whose model evaluates conditions."""
+_EVALUATING_PROFILE = "standard"
 _NO_MODEL = "no language model is connected"
 
 
 class TriggerView(View):
-    """One trigger now; of a broken one, what is known. Units: seconds."""
+    """A trigger and its state. Units: seconds."""
 
     id: str
     title: Title
@@ -33,21 +32,19 @@ class TriggerView(View):
     priority: int
     type: Literal["recurring", "scheduled", "conditional", "broken"]
     words: Words
-    """When it runs."""
     enabled: bool
     created_at: Instant | Literal[""]
     schedule: Schedule | None
     condition: Condition | None
     cooldown: float
-    """The one in force."""
+    """Minimum time between firings, with the default filled in."""
     once: bool
     overlap: Literal["skip", "queue"]
     notify: Notify
-    """Who is told of its runs: as chosen, else the usual for its kind."""
+    """Who is notified of its runs, with the default filled in."""
     notify_given: bool
-    """Whether that was chosen."""
     told: Words
-    """The same in words."""
+    """`notify` in words."""
     timeout: float | None
     max_attempts: int
     origin: str
@@ -58,17 +55,15 @@ class TriggerView(View):
     last_task_id: str | None
     last_verdict: str | None
     failure_streak: int
-    """Runs in a row that failed in the same way."""
+    """Number of consecutive failures with the same error."""
     paused_by: Literal["breaker"] | None
-    """What paused it, where that was not its user."""
+    """`breaker`: paused automatically after repeated failures."""
     blocked_by: str | None
     """The task or trigger because of which it can never fire."""
     broken: str | None
-    """Why its file cannot be read."""
     headline: Words
-    """Why it waits, or what comes next."""
+    """Why it waits, or when it runs next."""
     last: Words | None
-    """How its last run went."""
 
 
 class TriggerList(View):
@@ -81,48 +76,41 @@ _BROKEN: dict[str, Any] = {
     "once": False, "overlap": "skip", "notify": "message", "timeout": None, "max_attempts": 1,
     "origin": "file", "notify_given": False, "told": say_both("notify_none"),
 }  # fmt: skip
-"""Shown for a definition that cannot be read."""
 
 
 def model_missing(engines: dict[str, EngineStatus]) -> str | None:
-    """Why no model can evaluate a condition; None when one can, or it is unknown.
-
-    engines: by profile, from the heartbeat.
-    """
-    asked = engines.get(_ASKED)
-    if asked is None:
+    """Why no model can evaluate a condition; None when one can, or it is unknown."""
+    engine = engines.get(_EVALUATING_PROFILE)
+    if engine is None:
         return None
-    if asked.state == "waiting":
-        return asked.reason
-    return _NO_MODEL if asked.engine == "builtin" else None
+    if engine.state == "waiting":
+        return engine.reason
+    return _NO_MODEL if engine.engine == "builtin" else None
 
 
-# ---- lists
-
-
-def listed(files: ReadOnlyFiles, here: ExplanationContext) -> list[TriggerView]:
-    """Triggers, newest first; of very many the newest by name."""
+def listed(files: ReadOnlyFiles, context: ExplanationContext) -> list[TriggerView]:
+    """At most MAX_LISTED triggers, newest first."""
     ids = registry.ids(files)[-MAX_LISTED:]
-    views = [trigger for id_ in ids if (trigger := find(files, id_, here))]
+    views = [trigger for id_ in ids if (trigger := find(files, id_, context))]
     never = datetime.min.replace(tzinfo=UTC)
     return sorted(views, key=lambda trigger: trigger.created_at or never, reverse=True)
 
 
-def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> TriggerView | None:
-    """One trigger; None when there is none. A broken one is shown with its reason."""
+def find(files: ReadOnlyFiles, trigger_id: str, context: ExplanationContext) -> TriggerView | None:
+    """None when there is no such trigger; a broken one has its reason in `broken`."""
     trigger, broken = active(files, trigger_id)
     if trigger is None and broken is None:
         return None
     state = registry.state(files, trigger_id)
-    known: dict[str, object] = {**vars(state), "broken": broken, "last": None}
+    fields: dict[str, object] = {**vars(state), "broken": broken, "last": None}
     if trigger is None:
-        _, headline = explain.headline(trigger, state, broken, here)
+        _, headline = explain.headline(trigger, state, broken, context)
         named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)
-        return TriggerView.model_validate(_BROKEN | known | named | {"headline": headline})
-    current = explain.report(trigger, state, broken, here)
+        return TriggerView.model_validate(_BROKEN | fields | named | {"headline": headline})
+    current = explain.report(trigger, state, broken, context)
     return TriggerView.of(
         trigger,
-        **known
+        **fields
         | {
             "next_run_at": current.next_at,
             "headline": current.headline,
@@ -137,36 +125,32 @@ def find(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Tri
 
 
 def cooldown_of(trigger: Trigger) -> float:
-    """The cooldown in force. Units: seconds."""
+    """The cooldown with the default filled in. Units: seconds."""
     if trigger.condition is None:
         return trigger.cooldown or 0
     return conditions.cooldown_of(trigger.condition, trigger.cooldown)
 
 
-# ---- one
-
-
-def explained(files: ReadOnlyFiles, trigger_id: str, here: ExplanationContext) -> Explanation:
-    """Why a trigger did or did not fire; also of a removed one."""
+def explained(files: ReadOnlyFiles, trigger_id: str, context: ExplanationContext) -> Explanation:
+    """Why a trigger did or did not fire; also for a removed one."""
     trigger, broken = active(files, trigger_id)
     lines = ledger.slots_of(files, trigger_id, explain.MAX_SLOTS)
-    there = dataclasses.replace(here, slots=[line for line in lines if _is_sound(line)])
-    return explain.explain(trigger, registry.state(files, trigger_id), broken, there)
+    with_slots = dataclasses.replace(context, slots=[line for line in lines if _is_valid(line)])
+    return explain.explain(trigger, registry.state(files, trigger_id), broken, with_slots)
 
 
-def notes(trigger: Trigger, here: ExplanationContext, *, asked_every_s: float) -> list[Words]:
-    """Costs of a trigger, and what keeps it from running."""
+def notes(trigger: Trigger, context: ExplanationContext, *, asked_every_s: float) -> list[Words]:
+    """Warnings about the costs of a trigger, and about why it cannot run."""
     result = explain.notes(trigger, asked_every_s=asked_every_s)
-    if result and here.model_missing:
-        result.append(say_both("trigger_nobody_to_ask_now", why=here.model_missing))
+    if result and context.model_missing:
+        result.append(say_both("trigger_nobody_to_ask_now", why=context.model_missing))
     plan = trigger.schedule
-    if plan is not None and plan.run_at is not None and plan.run_at <= here.now:
+    if plan is not None and plan.run_at is not None and plan.run_at <= context.now:
         result.append(say_both("trigger_time_passed"))
     return result
 
 
-def _is_sound(line: dict[str, Any]) -> bool:
-    """Whether a line of the ledger is undamaged."""
+def _is_valid(line: dict[str, Any]) -> bool:
     try:
         times = [datetime.fromisoformat(line[key]) for key in ("at", "plannedAt") if key in line]
         list(map(to_utc, times))

@@ -1,6 +1,6 @@
-"""Token usage by day, engine, model, role, task, trigger or message, and what it cost.
+"""Token usage and costs by day, engine, model, role, task, trigger or message.
 
-Days that are over are read from the sums of their month; of the last day only new lines are read.
+Past days are read from monthly sums; of the current day only new lines are read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mimikit.tasks.usage import (
     usage_of_run,
 )
 from mimikit.views.base import Title, View
-from mimikit.views.tasks import find_view
+from mimikit.views.tasks import find_snapshot
 
 UsageBy: TypeAlias = Literal["day", "engine", "model", "role", "task", "trigger", "message"]
 DAYS = 30
@@ -39,37 +39,35 @@ MAX_ROWS = 100
 
 
 class TokenCounts(View):
-    """Tokens, number of runs, and costs, where a price is set."""
-
     runs: int = 0
     estimated: int = 0
     """Runs whose engine did not report all tokens."""
     input_tokens: int = 0
     cached_input_tokens: int = 0
-    """Part of the input."""
+    """Included in the input."""
     output_tokens: int = 0
     reasoning_output_tokens: int = 0
-    """Part of the output."""
+    """Included in the output."""
     cost: dict[str, float] = Field(default_factory=dict[str, float])
-    """By currency, of runs whose engine has a price."""
+    """By currency, for engines with a price."""
 
 
 class UsageRow(TokenCounts):
     key: str
-    """The day, engine, model, role or id; empty: no trigger, or no model named."""
+    """The day, engine, model, role or id; empty for no trigger and the engine's default model."""
     title: Title
     """Of a task, trigger or message."""
 
 
 class BudgetView(View):
-    """The caps, and what was used today; null: no cap. Units: tokens."""
+    """The caps, and today's usage; null: no cap. Units: tokens."""
 
     daily_tokens: int | None
     per_task_tokens: int | None
     per_trigger_daily_tokens: int | None
     used: int
     until: Instant | None
-    """While something waits for tokens: when the day is over."""
+    """While something waits for tokens: when the next day begins."""
     messages: int
     tasks: int
 
@@ -77,23 +75,23 @@ class BudgetView(View):
 class UsageReport(View):
     by: UsageBy
     since: str
-    """The first day of it."""
+    """The first day."""
     today: TokenCounts
     total: TokenCounts
     rows: list[UsageRow]
-    """All days in their order; else those that used most first."""
+    """By day in order, else by tokens, most first."""
     budget: BudgetView
 
 
 class UsageTodayView(TokenCounts):
-    """Usage of today, by the user's calendar."""
+    """Usage of today, in the user's time zone."""
 
     budget: BudgetView
 
 
 @dataclass
 class _DayTail:
-    """What was read of a day's file."""
+    """The part of a day's file that was read."""
 
     day: str
     offset: int = 0
@@ -109,18 +107,18 @@ class UsageReader:
         self._tail = _DayTail("")
 
     def today(self, now: datetime, health: Health | None) -> UsageTodayView:
-        counts = self._counted(sums_of(self._runs(self._day(now))))
+        counts = self._count(sums_of(self._runs(self._day(now))))
         return UsageTodayView.of(counts, budget=self._budget(counts, health))
 
     def report(
         self, by: UsageBy, since: date | None, now: datetime, health: Health | None
     ) -> UsageReport:
-        """Usage from that day on; of tasks and messages as far as runs are kept."""
+        """Usage since a day; by task and message as long as their runs are stored."""
         today = day_of(now, self._settings.zone)
         first = min(since or today - timedelta(days=DAYS - 1), today)
         by_day = self._sums(first.isoformat(), today.isoformat())
         sums = [one for day_sums in by_day.values() for one in day_sums]
-        todays = self._counted(by_day.get(today.isoformat(), []))
+        todays = self._count(by_day.get(today.isoformat(), []))
         groups: dict[str, list[UsageSum]] = {}
         if by == "day":
             days = (first + timedelta(days=n) for n in range((today - first).days + 1))
@@ -130,27 +128,27 @@ class UsageReader:
         else:
             for one in sums:
                 groups.setdefault(_key(by, one), []).append(one)
-        rows = [(key, self._counted(group)) for key, group in groups.items()]
+        rows = [(key, self._count(group)) for key, group in groups.items()]
         if by != "day":
             rows = sorted(rows, key=lambda row: (-_tokens(row[1]), row[0]))[:MAX_ROWS]
         return UsageReport(
             by=by,
             since=first.isoformat(),
             today=todays,
-            total=self._counted(sums),
+            total=self._count(sums),
             rows=[UsageRow.of(one, key=key, title=self._title(by, key)) for key, one in rows],
             budget=self._budget(todays, health),
         )
 
     def of_task(self, task_id: str, made_at: datetime) -> TokenCounts:
-        """Of one task over all its attempts, as far as runs are kept."""
+        """Usage of a task over all its attempts."""
         since = (made_at - timedelta(days=1)).date().isoformat()
-        return self._counted(sums_of(usage_of_run(self._files, task_id, since)))
+        return self._count(sums_of(usage_of_run(self._files, task_id, since)))
 
     def of_trigger(self, trigger_id: str, now: datetime) -> TokenCounts:
-        """Of a trigger's runs of today."""
+        """Usage of a trigger's runs today."""
         runs = self._runs(self._day(now))
-        return self._counted(sums_of(run for run in runs if run.trigger_id == trigger_id))
+        return self._count(sums_of(run for run in runs if run.trigger_id == trigger_id))
 
     def _by_run(self, first: str, *, messages: bool) -> dict[str, list[UsageSum]]:
         runs: dict[str, list[RunUsage]] = {}
@@ -161,7 +159,7 @@ class UsageReader:
         return {run_id: sums_of(group) for run_id, group in runs.items()}
 
     def _title(self, by: UsageBy, key: str) -> str:
-        if by == "task" and (snapshot := find_view(self._files, key)):
+        if by == "task" and (snapshot := find_snapshot(self._files, key)):
             return snapshot.task.title or first_line(snapshot.task.prompt)
         if by == "trigger" and key and (trigger := self._files.peek(paths.trigger(key), Trigger)):
             return trigger.title or first_line(trigger.prompt)
@@ -169,7 +167,7 @@ class UsageReader:
             return first_line(turn.messages[0].text) if turn.messages else ""
         return ""
 
-    def _counted(self, sums: Iterable[UsageSum]) -> TokenCounts:
+    def _count(self, sums: Iterable[UsageSum]) -> TokenCounts:
         all_sums, cost = list(sums), dict[str, float]()
         usage = total_of(one.usage for one in all_sums)
         prices = {name: self._settings.price_of(name) for name in {one.engine for one in all_sums}}
@@ -188,14 +186,14 @@ class UsageReader:
         )
 
     def _budget(self, today: TokenCounts, health: Health | None) -> BudgetView:
-        """As the consumer says; while it is down as the settings do."""
+        """From the consumer's heartbeat, else from the settings."""
         if health is not None and health.budget is not None:
             return BudgetView.of(health.budget)
         caps = self._settings.budget.model_dump()
         return BudgetView.of(BudgetStatus(used=_tokens(today), **caps))
 
     def _sums(self, first: str, last: str) -> dict[str, list[UsageSum]]:
-        """Of each day between these that has any: from its month, else from its lines."""
+        """The sums of each day with usage, from the months' files or the day's lines."""
         by_day: dict[str, list[UsageSum]] = {}
         for name in self._files.names(paths.USAGE_MONTHS):
             if first[:7] <= name[:7] <= last[:7]:
@@ -210,7 +208,7 @@ class UsageReader:
         return day_of(now, self._settings.zone).isoformat()
 
     def _runs(self, day: str) -> list[RunUsage]:
-        """The runs of a day; of the newest day asked for only new lines are read."""
+        """The runs of a day; of the newest day only new lines are read."""
         with self._lock:
             if day < self._tail.day:
                 return [*runs_of_day(self._files, day).values()]

@@ -1,7 +1,6 @@
-"""The Flask app: the page's files and the API, the guard before them, headers and errors after.
+"""The Flask app: the page's files and the API, with access checks, headers and error answers.
 
-The page's files are served below a hash of the whole tree: a browser may cache each one for ever,
-and modules import one another by relative paths.
+The page's files are served below a hash of the whole tree, so that browsers can cache them forever.
 """
 
 from __future__ import annotations
@@ -21,22 +20,14 @@ from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
 from mimikit.engines.setup import tried_apart
-from mimikit.errors import (
-    BadInput,
-    Conflict,
-    MimikitError,
-    NotFound,
-    Refused,
-    StorageError,
-)
+from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
 from mimikit.views.documents import Documents
 from mimikit.views.memory import MemoryReader
-from mimikit.views.messages import KnownIds
 from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
-from mimikit.web.api.routing import EXTENSION, Site, Trial, error_answer, site
+from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import render_cached
@@ -46,7 +37,7 @@ if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
 
 MAX_BODY_BYTES = 2**20
-"""Other limits are those of their routes."""
+"""The default; a route may set another limit."""
 
 _CSP = "; ".join(
     [
@@ -109,15 +100,12 @@ def build_web(
     assets: Assets | None = None,
     trial: Trial = tried_apart,
 ) -> Flask:
-    """The app of one web process.
+    """The app of one web process; BadSettings for an invalid host name in `web.hosts`.
 
-    bound: the address and port it is really served at.
-    search: makes the search in memory, once, when it is first needed.
+    bound: the address and port that the server listens at.
+    search: creates the memory search, when it is first needed.
     is_local: whether that address is a loopback one.
-    trial: tries an endpoint.
-
-    Raises:
-        BadSettings: `web.hosts` holds something that is no host name.
+    trial: tests an endpoint.
     """
     app = Flask("mimikit.web", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
@@ -126,11 +114,11 @@ def build_web(
     app.url_map.merge_slashes = False
     clock, log, web = state.clock, state.log, state.settings.web
     log.secrets.append(token)
-    guest = ReadOnlyFiles(state.files)
-    reader = StateReader(guest, state.settings, clock, render_cached)
+    files = ReadOnlyFiles(state.files)
+    reader = StateReader(files, state.settings, clock, render_cached)
     guard = Guard(
-        guest,
-        CurrentToken(guest, token),
+        files,
+        CurrentToken(files, token),
         clock,
         log,
         hosts=allowed_hosts(web.hosts),
@@ -138,19 +126,18 @@ def build_web(
         failed_logins_per_minute=web.failed_logins_per_minute,
     )
     app.extensions[EXTENSION] = Site(
-        files=guest,
+        files=files,
         settings=state.settings,
         clock=clock,
         log=log,
         guard=guard,
         state=reader,
         feed=Feed(
-            guest, reader.change, lambda: reader.consumer().on_page, max_streams=web.max_streams
+            files, reader.change, lambda: reader.consumer().page_state, max_streams=web.max_streams
         ),
         inputs=RateLimit(clock, web.inputs_per_minute),
-        known_ids=KnownIds(guest),
         trial=trial,
-        library=MemoryReader(guest, Documents(state.workspace, guest.fs.root), reader.render),
+        library=MemoryReader(files, Documents(state.workspace, files.fs.root), reader.render),
         search=_once(search),
         routes=[route for area in AREAS for route in area.table],
         is_local=is_local,
@@ -165,7 +152,6 @@ def build_web(
 
 
 def _once(make: Callable[[], MemorySearch]) -> Callable[[], MemorySearch]:
-    """Made at the first call, whichever thread's that is."""
     lock, cached = threading.Lock(), functools.cache(make)
 
     def get() -> MemorySearch:
@@ -182,7 +168,7 @@ def _add_headers(response: Response) -> Response:
 
 
 def _on_error(error: Exception) -> Response:
-    """Whatever went wrong, as JSON that says what to do; nothing becomes a 500."""
+    """Any error as JSON with a message that says what to do."""
     original = getattr(error, "original_exception", None)
     if isinstance(original, Exception):
         error = original
@@ -198,21 +184,20 @@ def _on_error(error: Exception) -> Response:
             if name in ("Allow", "Retry-After"):
                 response.headers[name] = value
         return response
-    if isinstance(error.__cause__, FileNotFoundError):  # one of our folders: the next finds it
+    if isinstance(error.__cause__, FileNotFoundError):  # the next request will find the folder
         with contextlib.suppress(StorageError):
-            site().files.make_folders()
+            current_site().files.make_folders()
     if isinstance(error, MimikitError):
         field = error.field if isinstance(error, BadInput) else None
         return error_answer(_status_of(error), str(error), field)
-    # A fault of ours: the log has it all, the caller a sentence.
+    # A bug: the details are for the log.
     trace = "".join(traceback.format_exception(error, limit=-8))
-    site().log.write("error", "web_failed", path=request.path[:200], method=request.method)
-    site().log.write("error", "web_trace", trace=trace)
+    current_site().log.write("error", "web_failed", path=request.path[:200], method=request.method)
+    current_site().log.write("error", "web_trace", trace=trace)
     return error_answer(503, "something went wrong here; the log has the details; try again")
 
 
 def _status_of(error: MimikitError) -> int:
-    """The status that goes with one of our own errors."""
     if isinstance(error, StorageError):
         cause = error.__cause__
         full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -224,7 +209,7 @@ def _status_of(error: MimikitError) -> int:
 
 
 class Assets:
-    """The files of the page, read once: those of a known type, none hidden, none behind links."""
+    """The files of the page in memory; hidden files, links and unknown types are left out."""
 
     def __init__(self, root: Path) -> None:
         digest = hashlib.sha256()
@@ -236,12 +221,11 @@ class Assets:
                 self._files[name.as_posix()] = data = path.read_bytes()
                 digest.update(f"{name}\x00{len(data)}\x00".encode() + data)
         self.tree_hash = digest.hexdigest()[:16]
-        """Of every file's name and content."""
         index = self._files["index.html"].decode()
         self.index = index.replace("{{assets}}", f"/assets/{self.tree_hash}").encode()
 
     def read(self, tree_hash: str, name: str) -> tuple[bytes, str]:
-        """A file's bytes and type; NotFound for none, and for one of another version."""
+        """A file's bytes and type; NotFound for an unknown file or version."""
         if tree_hash != self.tree_hash:
             raise NotFound("the page is newer than this; load it again")
         if name not in self._files:
@@ -250,12 +234,11 @@ class Assets:
 
 
 def page_routes(assets: Assets) -> Blueprint:
-    """The routes that need no login."""
     routes = Blueprint("page", __name__)
 
     @routes.get("/")
     def index() -> Response:
-        if page := site().guard.own_page():
+        if page := current_site().guard.canonical_url():
             return Response(status=307, headers={"Location": page, "Cache-Control": "no-store"})
         response = Response(assets.index, mimetype="text/html")
         response.headers["Cache-Control"] = "no-cache"

@@ -1,7 +1,6 @@
-"""Server-sent events: every stream follows `events.jsonl` from its own cursor.
+"""Server-sent events: every stream reads `events.jsonl` from its own cursor.
 
-The file is the queue: a slow reader loses nothing and costs no memory. While a stream is open one
-thread polls the file ten times a second. What a hint stands for is looked up once for all streams.
+A stream polls the file ten times a second. The object of an event is looked up once for all.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mimikit.clock import Clock
 from mimikit.errors import MimikitError, StorageError
@@ -22,8 +21,8 @@ from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.views.snapshot import Change
 
-Hint = dict[str, object]
-"""A line of `events.jsonl`: what changed, by its id."""
+Event = dict[str, object]
+"""A line of `events.jsonl`: the kind and id of an object that changed."""
 
 POLL_S = 0.1
 HEARTBEAT_S = 15.0
@@ -32,18 +31,18 @@ RETRY_MS = 2000
 MAX_EVENTS = 1000
 _CACHED = 500
 _CURSOR = re.compile(r"[A-Za-z0-9._-]{1,128}:[0-9]{1,15}")
-# Of these only the last one is sent: each carries the whole object.
-_WHOLE = frozenset({"message", "inbox", "task", "trigger", "question", "status"})
+# Of several events about one object only the last is sent, as each has the whole object.
+_OBJECT_KINDS = frozenset({"message", "inbox", "task", "trigger", "question", "status"})
 
 
 class StreamsFull(MimikitError):
-    """As many streams are open as are allowed."""
+    """The maximum number of streams is open."""
 
 
 @dataclass(eq=False, slots=True)
-class StreamPlace:
+class StreamSlot:
     tab: str | None
-    over: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
     last_state: str | None = None
 
 
@@ -60,78 +59,67 @@ class Feed:
     def __init__(
         self,
         files: ReadOnlyFiles,
-        change: Callable[[Hint], Change | None],
+        change: Callable[[Event], Change | None],
         state: Callable[[], str],
         *,
         max_streams: int,
     ) -> None:
-        """`change` looks up what a hint stands for; `state` is the consumer's now."""
+        """`change` looks up the object of an event; `state` returns the consumer's state."""
         self._files, self._change, self._state = files, change, state
         self._max = max_streams
         self._cached: OrderedDict[str, Change | None] = OrderedDict()
         self._cache_lock = threading.Lock()
-        self._changed = threading.Condition()
-        self._places: list[StreamPlace] = []
-        self._poller: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._slots: list[StreamSlot] = []
         self._stopped = False
-        self.generation = 0
-        """Moves on each time the file changed."""
-
-    # ---- reading ------------------------------------------------------------------------------
 
     def read(self, since: str | None) -> Batch:
         """The changes after a cursor; an unknown cursor gives a reset."""
         if since and not _CURSOR.fullmatch(since):
             return Batch(read_changes(self._files, None).cursor, [], reset=True)
         changes = read_changes(self._files, since)
-        hints = _merged([e for e in changes.events if isinstance(e["kind"], str)])
-        if changes.reset or len(hints) > MAX_EVENTS:
+        events = _merged([e for e in changes.events if isinstance(e["kind"], str)])
+        if changes.reset or len(events) > MAX_EVENTS:
             return Batch(changes.cursor, [], reset=True)
-        whole = ((str(hint["cursor"]), self._whole(hint)) for hint in hints)
-        return Batch(changes.cursor, [(cursor, change) for cursor, change in whole if change])
+        found = ((str(event["cursor"]), self._look_up(event)) for event in events)
+        return Batch(changes.cursor, [(cursor, change) for cursor, change in found if change])
 
-    def _whole(self, hint: Hint) -> Change | None:
-        if hint["kind"] not in _WHOLE:
-            return self._change(hint)
-        cursor = str(hint["cursor"])
+    def _look_up(self, event: Event) -> Change | None:
+        if event["kind"] not in _OBJECT_KINDS:
+            return self._change(event)
+        cursor = str(event["cursor"])
         with self._cache_lock:
             if cursor not in self._cached:
-                self._cached[cursor] = self._change(hint)
+                self._cached[cursor] = self._change(event)
                 if len(self._cached) > _CACHED:
                     self._cached.popitem(last=False)
             return self._cached[cursor]
 
-    # ---- streams ------------------------------------------------------------------------------
-
-    def enter(self, tab: str | None) -> StreamPlace:
-        """Take a place; the same tab's old stream ends. StreamsFull when there are too many."""
-        with self._changed:
-            for old in [t for t in self._places if tab is not None and t.tab == tab]:
+    def enter(self, tab: str | None) -> StreamSlot:
+        """Register a stream and end the tab's old one; StreamsFull when there are too many."""
+        with self._lock:
+            for old in [t for t in self._slots if tab is not None and t.tab == tab]:
                 self._drop(old)
-            if self._stopped or len(self._places) >= self._max:
+            if self._stopped or len(self._slots) >= self._max:
                 raise StreamsFull(f"{self._max} streams are open already; poll /api/changes")
-            if self._poller is None:
-                self._poller = threading.Thread(target=self._poll, name="feed", daemon=True)
-                self._poller.start()
-            place = StreamPlace(tab)
-            self._places.append(place)
-            return place
+            slot = StreamSlot(tab)
+            self._slots.append(slot)
+            return slot
 
-    def leave(self, place: StreamPlace) -> None:
-        """Give a place back; a second time does nothing."""
-        with self._changed:
-            self._drop(place)
+    def leave(self, slot: StreamSlot) -> None:
+        """Unregister a stream; does nothing the second time."""
+        with self._lock:
+            self._drop(slot)
 
     def stop(self) -> None:
-        """End every stream at once, and let none in."""
-        with self._changed:
+        with self._lock:
             self._stopped = True
-            for place in list(self._places):
-                self._drop(place)
+            for slot in list(self._slots):
+                self._drop(slot)
 
     def stream(
         self,
-        place: StreamPlace,
+        slot: StreamSlot,
         since: str | None,
         clock: Clock,
         *,
@@ -139,13 +127,13 @@ class Feed:
         is_allowed: Callable[[], bool],
         is_connected: Callable[[], bool],
     ) -> Iterator[str]:
-        """The text of one event stream, until its time is over or one of the two is False."""
+        """The text of an event stream, until its time is over or a check fails."""
         yield f"retry: {RETRY_MS}\n\n"
         beat = clock.monotonic()
         cursor, end = since, beat + life_s
-        while not place.over:
-            seen = self.generation
-            text, cursor = self._next_text(place, cursor)
+        while not slot.ended.is_set():
+            stat = self._stat()
+            text, cursor = self._next_text(slot, cursor)
             now = clock.monotonic()
             if not text and now - beat >= HEARTBEAT_S:
                 text = ": beat\n\n"
@@ -154,57 +142,44 @@ class Feed:
                 yield text
             if now >= end or not is_connected():
                 return
-            # While the disk does not answer, nobody is logged out.
+            # A disk error does not end a session.
             with contextlib.suppress(StorageError):
                 if not is_allowed():
                     return
-            self._wait(place, seen)
+            self._wait(slot, stat)
 
-    def _wait(self, place: StreamPlace, seen: int) -> None:
-        """Sleep until the file changed since generation `seen`, or the stream is over."""
-        with self._changed:
-            self._changed.wait_for(lambda: place.over or self.generation != seen, RECHECK_S)
+    def _wait(self, slot: StreamSlot, stat: FileStat | None) -> None:
+        """Sleep until the file changes or the slot ends, for at most RECHECK_S."""
+        for _ in range(round(RECHECK_S / POLL_S)):
+            if slot.ended.wait(POLL_S) or self._stat() != stat:
+                return
 
-    def _next_text(self, place: StreamPlace, cursor: str | None) -> tuple[str, str | None]:
-        """What there is to send now, and the cursor after it; nothing while the disk fails."""
+    def _stat(self) -> FileStat | None:
+        with contextlib.suppress(StorageError):
+            return self._files.stat(paths.EVENTS)
+        return None
+
+    def _next_text(self, slot: StreamSlot, cursor: str | None) -> tuple[str, str | None]:
+        """The text to send now, and the next cursor; nothing while the disk fails."""
         try:
             batch = self.read(cursor)
             parts = [_frame("change", change.to_json(), id_) for id_, change in batch.changes]
             if batch.reset:
                 parts.append(_frame("reset", b"{}", batch.cursor))
-            # A consumer that started, ended or hung writes no event about it.
+            # No event reports that the consumer started, ended or hangs.
             state = self._state()
-            if state != place.last_state:
-                place.last_state = state
+            if state != slot.last_state:
+                slot.last_state = state
                 if status := self._change({"kind": "status"}):
                     parts.append(_frame("change", status.to_json()))
         except StorageError:
             return "", cursor
         return "".join(parts), batch.cursor
 
-    def _drop(self, place: StreamPlace) -> None:
-        place.over = True
-        if place in self._places:
-            self._places.remove(place)
-        self._changed.notify_all()
-
-    def _poll(self) -> None:
-        last: FileStat | None = None
-        first = True
-        while True:
-            try:
-                stat = self._files.stat(paths.EVENTS)
-            except StorageError:
-                stat = last
-            with self._changed:
-                if not self._places:
-                    self._poller = None
-                    return
-                if stat != last or first:
-                    self.generation += 1
-                    self._changed.notify_all()
-                last, first = stat, False
-                self._changed.wait_for(lambda: not self._places, POLL_S)
+    def _drop(self, slot: StreamSlot) -> None:
+        slot.ended.set()
+        if slot in self._slots:
+            self._slots.remove(slot)
 
 
 def _frame(name: str, data: bytes, id_: str | None = None) -> str:
@@ -212,13 +187,15 @@ def _frame(name: str, data: bytes, id_: str | None = None) -> str:
     return f"{head}event: {name}\ndata: {data.decode()}\n\n"
 
 
-def _merged(events: list[Hint]) -> list[Hint]:
-    """Drop events that a later one repeats; join consecutive pieces of text."""
-    last = {(e["kind"], str(e.get("id"))): i for i, e in enumerate(events) if e["kind"] in _WHOLE}
-    merged: list[Hint] = []
+def _merged(events: list[Event]) -> list[Event]:
+    """Drop events that a later one supersedes; join consecutive deltas."""
+    last = {
+        (e["kind"], str(e.get("id"))): i for i, e in enumerate(events) if e["kind"] in _OBJECT_KINDS
+    }
+    merged: list[Event] = []
     for i, event in enumerate(events):
         kind = event["kind"]
-        if kind in _WHOLE and last[kind, str(event.get("id"))] != i:
+        if kind in _OBJECT_KINDS and last[kind, str(event.get("id"))] != i:
             continue
         before = merged[-1] if merged else {}
         if kind == before.get("kind") == "delta" and event.get("turnId") == before.get("turnId"):
@@ -230,7 +207,7 @@ def _merged(events: list[Hint]) -> list[Hint]:
 
 
 def connection_check(sock: socket.socket | None) -> Callable[[], bool]:
-    """Whether the browser is still there, seen on the server's socket; always so without one."""
+    """A check whether the browser is still connected; always true without a socket."""
     if sock is None:
         return lambda: True
 

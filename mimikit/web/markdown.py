@@ -1,7 +1,6 @@
-"""Markdown to HTML that is safe to put into the page.
+"""Markdown to safe HTML: markdown-it, Pygments for code, and nh3 as the sanitiser.
 
-Three steps, the sanitiser last: markdown-it (raw HTML stays text), Pygments for code, nh3 with an
-allow-list. Pictures become links: loading one would tell its server what was said here.
+Raw HTML stays text. Images become links, as loading one would send data to its server.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MAX_CHARACTERS = 200_000
 _CACHED_CHARACTERS = 50_000
 _HIGHLIGHT_CHARACTERS = 20_000
 _HIGHLIGHT_S = 0.1
-# The parser's time grows with these; brackets and addresses are worst: 50,000 take it a second.
+# The parser's time grows with these, most with brackets and addresses: 50,000 take a second.
 _MANY_COSTLY = 4_000
 _MANY_MARKS = 40_000
 _MANY_CELLS = 20_000
@@ -35,7 +34,7 @@ _SCHEMES = ("http", "https", "mailto")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#.-]{1,30}")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
 
-# Those whose code agents write; a closed list keeps memory small and slow lexers out.
+# A closed list keeps memory small and excludes slow lexers.
 _LANGUAGES = """
 bash c c++ cpp cs csharp css diff dockerfile go html http ini java javascript js json jsx kotlin lua
 make makefile md php py python python3 r rb ruby rs rust scss sh shell sql swift toml ts tsx
@@ -57,7 +56,6 @@ _ATTRIBUTES = {
 
 
 def render_cached(text: str) -> str:
-    """Render one text, and keep what comes of short ones."""
     return _cached(text) if len(text) <= _CACHED_CHARACTERS else render(text)
 
 
@@ -71,9 +69,9 @@ def render(text: str) -> str:
 
     if len(text) > MAX_CHARACTERS:
         text = text[:MAX_CHARACTERS] + CUT
-    as_it_is = f"<pre><code>{html.escape(text)}</code></pre>"
+    plain_html = f"<pre><code>{html.escape(text)}</code></pre>"
     return nh3.clean(
-        as_it_is if _is_hard(text) else _parser().render(text),
+        plain_html if _is_slow(text) else _parser().render(text),
         tags=set(_TAGS.split()),
         attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
         url_schemes=set(_SCHEMES),
@@ -83,8 +81,7 @@ def render(text: str) -> str:
     )
 
 
-def _is_hard(text: str) -> bool:
-    """Whether parsing would take so long that the text is better shown as it is."""
+def _is_slow(text: str) -> bool:
     costly = text.count("[") + text.count("://") + text.lower().count("mailto:")
     if costly > _MANY_COSTLY or text.count("|") > _MANY_CELLS:
         return True
@@ -98,11 +95,10 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "linkify": True})
     parser.enable(["table", "strikethrough", "linkify"])
     if parser.linkify is not None:
-        # `name.py` and `a.sh` are files here, not hosts: link only what has a scheme or `www.`
+        # Only with a scheme or `www.`: `name.py` and `a.sh` are files, not hosts.
         linkify: Any = parser.linkify
         linkify.set({"fuzzy_link": False, "fuzzy_email": False})
-        # Of these none becomes a link below, and to look for `//` takes minutes where there are
-        # thousands.
+        # Not links anyway, and a text with thousands of `//` would take minutes.
         for prefix in ("//", "ftp:"):
             linkify.add(prefix, None)
     parser.validateLink = _is_link
@@ -117,17 +113,17 @@ def _is_link(url: str) -> bool:
 
 
 def _adjust(state: StateCore) -> None:
-    """Say alignment without a style, make pictures links, and show where links lead."""
+    """Replace alignment styles, turn images into links, and show the hosts of links."""
     for token in state.tokens:
         style = token.attrs.pop("style", None)
         if style is not None and (align := _ALIGN.fullmatch(str(style))):
             token.attrs["align"] = align[1]
         if token.children:
-            token.children = list(_with_hosts(_without_pictures(token.children)))
+            token.children = list(_with_hosts(_images_as_links(token.children)))
 
 
-def _without_pictures(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Each picture as a link to it; inside another link as its text."""
+def _images_as_links(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Replace each image by a link to it, or by its text inside another link."""
     from markdown_it.token import Token
 
     depth = 0
@@ -147,7 +143,7 @@ def _without_pictures(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _with_hosts(tokens: Iterable[Token]) -> Iterator[Token]:
-    """After each link whose text does not show it: the host it leads to."""
+    """Append its host to each link whose text does not show it."""
     from markdown_it.token import Token
 
     address, text = "", ""
@@ -164,7 +160,7 @@ def _with_hosts(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def hidden_host(address: str, text: str) -> str | None:
-    """The host a link leads to, unless its text shows that very host; None too for broken ones."""
+    """The host of a link, unless its text shows it; None for a malformed address."""
     parts = _split(address)
     if parts is None:
         return None
@@ -203,13 +199,13 @@ def _render_fence(
 
 
 def _highlight(code: str, language: str) -> str:
-    """Code with Pygments' classes; plain where it is long, its language unknown, or lexing slow."""
+    """Code with Pygments' classes; plain for long code, unknown languages and slow lexers."""
     if language not in _LEXERS or len(code) > _HIGHLIGHT_CHARACTERS:
         return html.escape(code)
     from pygments import lexers
     from pygments.formatters.html import HtmlFormatter
 
-    # Pygments' types say nothing of its options.
+    # Pygments' types lack its options.
     lexer = cast("Any", lexers).get_lexer_by_name(language, stripnl=False)
     deadline = time.monotonic() + _HIGHLIGHT_S
     tokens: list[tuple[Any, str]] = []

@@ -1,4 +1,4 @@
-"""The API as OpenAPI 3.1, made from the table of routes and the models of inputs and views."""
+"""Generates OpenAPI 3.1 from the routes and the models of inputs and views."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def document_json(routes: tuple[Endpoint, ...]) -> bytes:
 
 
 def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
-    """The whole document; its paths and schemas are sorted by name."""
     models: dict[tuple[type[Input] | type[View], JsonSchemaMode], None] = {}
     models[ErrorView, "serialization"] = None
     for route in routes:
@@ -102,7 +101,7 @@ def _name(reference: dict[str, Any]) -> str:
 
 
 class _SchemaWriter(GenerateJsonSchema):
-    """Puts the text below each field into its schema; leaves titles out, which repeat the names."""
+    """Adds the docstring below each field as its description; leaves titles out."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -119,7 +118,7 @@ class _SchemaWriter(GenerateJsonSchema):
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:
-    """The docstrings below the fields of one class, by the fields' names in JSON."""
+    """The docstrings below the fields of a class, by JSON name."""
     source = ast.parse(textwrap.dedent(inspect.getsource(model)))
     body = source.body[0].body if isinstance(source.body[0], ast.ClassDef) else []
     texts: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""The web process: stock gunicorn on a socket that is bound and checked first.
+"""The web process: gunicorn on a socket that is bound and checked first.
 
-gunicorn is set up by code alone: PORT in the environment would make it listen everywhere, and
+gunicorn is configured by code alone: PORT in the environment would make it listen everywhere, and
 WEB_CONCURRENCY would give each worker its own limits.
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 THREADS_BESIDE_STREAMS = 48
 WATCH_S = 0.5
 
-# Names of sockets that another gunicorn or systemd left: gunicorn would listen there.
+# Sockets of another gunicorn or of systemd, where gunicorn would listen.
 _FOREIGN = ("GUNICORN_PID", "GUNICORN_FD", "LISTEN_PID", "LISTEN_FDS")
 
 OnReady = Callable[[str, int], None]
@@ -47,7 +47,7 @@ OnReady = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class ServerSocket:
-    """A listening socket and where it really listens."""
+    """A listening socket with its actual address."""
 
     socket: socket.socket
     host: str
@@ -55,11 +55,10 @@ class ServerSocket:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches it."""
         return ipaddress.ip_address(self.host).is_loopback
 
     def check_exposure(self, settings: Settings) -> None:
-        """Raise BadSettings where others can reach it, unless the operator prepared for that."""
+        """Raise BadSettings for a public address without a long token and host names."""
         if self.is_local:
             return
         missing: list[str] = []
@@ -83,12 +82,9 @@ def serve(
     port: int | None = None,
     on_ready: OnReady | None = None,
 ) -> None:
-    """Serve the page until a signal ends it. Never returns: leaves by SystemExit.
+    """Serve the page until a signal, then raise SystemExit; BadSettings for an unusable address.
 
-    host, port: over the settings; `$PORT` gives the port when none is given here.
-
-    Raises:
-        BadSettings: the address cannot be used, or may not be without a token and host names.
+    host, port: override the settings; `$PORT` is the default of `port`.
     """
     os.umask(0o077)
     for name in _FOREIGN:
@@ -100,14 +96,14 @@ def serve(
         disk, files = _open(state, settings)
         make_folders(files)
         token = tokens.load_token(files)
-        _announce(bound, files)
+        _record_address(bound, files)
         disk.close()
     except MimikitError:
         bound.socket.close()
         raise
 
     def make_app() -> Flask:
-        # Called in the worker: descriptors and threads do not survive a fork.
+        # Called in the worker, as descriptors and threads do not survive a fork.
         from mimikit.log import EventLog
         from mimikit.state import State, make_search
         from mimikit.web.app import build_web
@@ -118,7 +114,7 @@ def serve(
         return build_web(
             opened,
             token=token,
-            # Without the dictionary: it is large, and what is found without it is nearly as much.
+            # Without the dictionary, which is large and improves the hits only a little.
             search=lambda: make_search(opened, words=False, stays=True),
             bound=(bound.host, bound.port),
             is_local=bound.is_local,
@@ -130,7 +126,7 @@ def serve(
         os.kill(master, signal.SIGTERM)
 
     def when_ready(_server: Arbiter) -> None:
-        signal.signal(signal.SIGHUP, end)  # of a closed terminal; gunicorn would load itself anew
+        signal.signal(signal.SIGHUP, end)  # of a closed terminal; gunicorn would reload
         if on_ready is not None:
             on_ready(bound.host, bound.port)
 
@@ -173,14 +169,14 @@ def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
     return disk, files
 
 
-def _announce(bound: ServerSocket, files: Files) -> None:
-    """Write down where this process listens; the consumer refuses commands by it.
+def _record_address(bound: ServerSocket, files: Files) -> None:
+    """Record where this process listens, which decides whether the consumer accepts its commands.
 
-    The record of a page that ended stays until another page starts: its inputs may still wait.
+    The record of an ended page stays until another page starts, as its inputs may still wait.
     """
     for name in files.names(paths.PAGES):
         path = f"{paths.PAGES}/{name}"
-        page = files.peek(path, PageAddress)  # what cannot be read is the consumer's to set aside
+        page = files.peek(path, PageAddress)  # the consumer quarantines unreadable ones
         if page and not ids.is_alive(page.pid, page.process_started, page.boot_id):
             files.remove(path)
     now = SystemClock().now()
@@ -197,7 +193,7 @@ def _announce(bound: ServerSocket, files: Files) -> None:
 
 
 def chosen_port(port: int | None, settings: Settings) -> int:
-    """The port given, else `$PORT`'s, else the settings'; BadSettings when `$PORT` is none."""
+    """`port`, else `$PORT`, else the settings' port; BadSettings for an invalid `$PORT`."""
     if port is not None:
         return port
     text = os.environ.get("PORT", "").strip()
@@ -209,12 +205,12 @@ def chosen_port(port: int | None, settings: Settings) -> int:
 
 
 def bind(host: str, port: int) -> ServerSocket:
-    """Listen at an address, or raise BadSettings: one line says why not and what to do."""
+    """Listen at an address; BadSettings with the reason when that fails."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise BadSettings(f"web.host: expected an address of this machine, got {host!r}") from None
-    # `localhost` may be both; what people type first is the old one.
+    # IPv4 first, as `localhost` may be both.
     family, *_, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -238,8 +234,6 @@ def _why(error: OSError) -> str:
 
 
 class _Server(BaseApplication):
-    """Stock gunicorn, set up by code alone."""
-
     def __init__(self, make_app: Callable[[], Flask], settings: dict[str, Any]) -> None:
         self._make_app, self._settings = make_app, settings
         super().__init__()
@@ -253,14 +247,14 @@ class _Server(BaseApplication):
 
 
 def _watch(worker: Any, master: int) -> None:
-    """End the streams when the worker stops; exit without a master or state folder."""
+    """End the streams when the worker stops; exit when the master or state folder is gone."""
     from mimikit.web.api.routing import EXTENSION, Site
 
     site: Site = worker.wsgi.extensions[EXTENSION]
     while worker.alive:
         if os.getppid() != master:
-            os._exit(1)  # it was killed: free the port for the next one
-        with contextlib.suppress(OSError):  # the disk does not answer: unknown
+            os._exit(1)  # it was killed: free the port
+        with contextlib.suppress(OSError):  # unknown while the disk fails
             if not site.files.fs.is_in_place():
                 reason = f"{site.files.fs.root} was moved, removed or replaced"
                 worker.log.error("%s; the page has to be started again", reason)

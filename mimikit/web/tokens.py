@@ -1,6 +1,6 @@
-"""The token, browser sessions and one-time login codes, all in `secrets/`.
+"""The token, browser sessions and one-time login codes, in `secrets/`.
 
-Codes and session keys are stored as hashes only.
+Codes and session keys are stored as hashes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class LoginGrant(Record):
 
 
 def operator_token() -> str | None:
-    """The token the operator set in the environment; None when there is none."""
+    """The token from the environment."""
     return os.environ.get(TOKEN_VARIABLE) or None
 
 
 def load_token(files: Files) -> str:
-    """The operator's token, else the one in `secrets/`, made when missing, damaged or too short."""
+    """The operator's token, else the stored one; an invalid one is replaced."""
     if (token := operator_token()) is not None:
         return token
     files.create(paths.TOKEN, _new_token())
@@ -49,9 +49,9 @@ def load_token(files: Files) -> str:
 
 
 def renew_token(files: Files) -> str:
-    """Replace the stored token; sessions, links and scripts of the old one stop working.
+    """Replace the stored token; sessions and login codes become invalid.
 
-    Crash: links and sessions go first, so that none stands beside a new token.
+    Crash: they are removed first, so that none outlives the old token.
     """
     for name in files.names(paths.SECRETS):
         if name.startswith(_GRANTS):
@@ -70,7 +70,7 @@ def _read_token(files: Files) -> str:
 
 
 class CurrentToken:
-    """The token in force: the operator's, or what its file holds now."""
+    """The valid token: the operator's, or the stored one, which may be renewed."""
 
     def __init__(self, files: Files, token: str) -> None:
         self._files, self._token = files, token
@@ -83,46 +83,46 @@ class CurrentToken:
         return token if len(token) >= OPERATOR_TOKEN_CHARACTERS else load_token(self._files)
 
     def matches(self, text: str) -> bool:
-        """Whether this is the token; takes the same time wherever it differs."""
+        """Compare with the token in constant time."""
         return hmac.compare_digest(_digest(text), _digest(self.get()))
 
 
 def new_login_code(files: Files, now: datetime) -> str:
-    """Make a code for one login within the hour."""
+    """A code for one login within the hour."""
     code = secrets.token_urlsafe(18)
     _grant(files, _code_path(code), CODE_LIFE, now)
     return code
 
 
 def spend_login_code(files: Files, code: str, now: datetime) -> bool:
-    """Whether the code was good; only the process that removes its file gets True."""
+    """Whether the code is valid; only the process that removes its file gets True."""
     path = _code_path(code)
     record = files.peek(path, LoginGrant)
     return record is not None and files.remove(path) and now < record.expires_at
 
 
 def login_link(host: str, port: int, code: str) -> str:
-    """The address that logs a browser in once; the code is in the fragment, which is never sent."""
+    """The one-time login address; its code is in the fragment, which browsers never send."""
     name = local_host(host)
     name = f"[{name}]" if ":" in name and not name.startswith("[") else name
     return f"http://{name}:{port}/#login={code}"
 
 
 def begin_session(files: Files, token: str, now: datetime) -> str:
-    """The key of a new session, which is good as long as this token is."""
+    """The key of a new session, valid as long as this token."""
     key = secrets.token_urlsafe(32)
     _grant(files, _session_path(token, key), SESSION_LIFE, now)
     return key
 
 
 def is_session(files: Files, token: str, key: str, now: datetime) -> bool:
-    """Whether a session has this key; one in use is extended, once a day."""
+    """Whether the session is valid; extends it once a day."""
     path = _session_path(token, key)
     session = files.peek(path, LoginGrant)
     if session is None or session.expires_at <= now:
         return False
     if session.expires_at - now < SESSION_LIFE - timedelta(days=1):
-        with contextlib.suppress(StorageError):  # the disk is full: tried again at the next request
+        with contextlib.suppress(StorageError):  # a full disk: retried at the next request
             files.save(path, LoginGrant(expires_at=now + SESSION_LIFE))
     return True
 

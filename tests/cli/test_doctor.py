@@ -35,8 +35,8 @@ PLAIN = EngineStatus(engine="builtin", reason="codex: not there")
 @pytest.fixture(autouse=True)
 def no_box(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the sandbox check, which starts processes."""
-    others = [check for check in doctor.EVERY if check is not doctor.box]
-    monkeypatch.setattr(doctor, "EVERY", others)
+    others = [check for check in doctor.CHECKS if check is not doctor.sandbox]
+    monkeypatch.setattr(doctor, "CHECKS", others)
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_the_state_of_the_sandbox_is_reported(
     monkeypatch.setattr(WorkerSandbox, "unavailable", lambda _box: reason)
     monkeypatch.setattr(WorkerSandbox, "unproved", lambda *_: None)
     opened = open_state(state, state.parent, create=False)
-    found = [(found.area, found.level) for found in doctor.box(opened) if found.level != "note"]
+    found = [(found.area, found.level) for found in doctor.sandbox(opened) if found.level != "note"]
     assert found == told
 
 
@@ -216,7 +216,7 @@ def test_status_fits_one_screen(cli: Cli, state: Path) -> None:
         "Teller, Planner: builtin (codex: not there)",
         "Which colour?",
         "[1] red  [2] blue",
-        "1 file set aside as unreadable: see `mimikit doctor`",
+        "1 file quarantined as unreadable: see `mimikit doctor`",
     ):
         assert piece in text
     assert "\x1b" not in text

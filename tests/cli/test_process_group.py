@@ -80,7 +80,7 @@ def test_a_process_that_dies_is_restarted(monkeypatch: pytest.MonkeyPatch) -> No
     group._events.put(ProcessEvent("stop"))
     group.supervise()
     group._until_next_start()
-    assert said == ["The a was ended by SIGKILL; it is started again in 0.01 s."]
+    assert said == ["The a was ended by SIGKILL; it restarts in 0.01 s."]
     while pid_of(group, "a") is None:
         group._start_due()
     assert pid_of(group, "a") != first
@@ -101,7 +101,7 @@ def test_after_five_quick_deaths_a_restart_is_delayed_and_others_go_on(
         group._plan_restart(group._children["a"], event.code)
     assert ledger.read_text() == "x" * MAX_QUICK_DEATHS
     assert "exit code 3" in said[-1]
-    assert "started again in 60 s. `mimikit doctor`" in said[-1]
+    assert "restarts in 60 s. `mimikit doctor`" in said[-1]
     assert pid_of(group, "b") is not None
     group.end(grace_s=5)
 
@@ -123,7 +123,7 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 
 def test_a_second_signal_hurries_and_a_third_kills(tmp_path: Path) -> None:
     command, fifo = stubborn(tmp_path)
-    group = make({"a": command}, said := [], hurry={"a": signal.SIGTERM})
+    group = make({"a": command}, said := [], fast_signals={"a": signal.SIGTERM})
     group.start()
     assert fifo.read_text() == "deaf"
     processes = living(group, "a")

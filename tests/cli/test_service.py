@@ -90,7 +90,7 @@ def test_a_service_starts_only_with_now_and_can_be_removed(
         f"systemctl --user disable --now {names}",
         "systemctl --user daemon-reload",
     ]
-    assert "no service" in service("remove").stdout
+    assert "No service" in service("remove").stdout
     assert "No service" in service("status").stdout
 
 

@@ -34,7 +34,8 @@ def recorder() -> ChangeRecorder:
 
 @pytest.fixture
 def run(recorder: ChangeRecorder, workspace: Path) -> Iterator[RunRecording]:
-    with recorder.recording(workspace, [workspace / ".mimikit"], looks=True) as recording:
+    """A run that has just begun."""
+    with recorder.recording(workspace, [workspace / ".mimikit"], with_diff=True) as recording:
         yield recording
 
 
@@ -82,7 +83,7 @@ def test_a_file_written_again_at_once_with_as_many_bytes_is_seen(
     path = workspace / "racy.txt"
     path.write_text("a")
     was = path.stat()
-    with recorder.recording(workspace, [], looks=True) as run:
+    with recorder.recording(workspace, [], with_diff=True) as run:
         with path.open("r+") as file:
             file.write("b")
         os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
@@ -106,7 +107,7 @@ def test_git_joins_a_renamed_file_also_where_it_changed_a_little(
     if git is None:
         pytest.skip("git is not installed")
     monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
-    with ChangeRecorder(git).recording(workspace, [], looks=True) as run:
+    with ChangeRecorder(git).recording(workspace, [], with_diff=True) as run:
         text = (workspace / "notes.txt").read_text()
         (workspace / "notes.txt").unlink()
         (workspace / "old").mkdir()
@@ -180,7 +181,7 @@ def test_a_folder_exchanged_for_a_link_is_not_followed(
 
 
 def test_without_a_workspace_the_reported_files_are_listed(tmp_path: Path) -> None:
-    with ChangeRecorder().recording(tmp_path / "no", [], looks=True) as run:
+    with ChangeRecorder().recording(tmp_path / "no", [], with_diff=True) as run:
         run.event("file", "a.txt", {"kind": "add"})
         run.event("file", "/elsewhere/b.txt", {"kind": "add"})
         (file,) = told(run).files
@@ -191,7 +192,7 @@ def test_a_too_large_workspace_is_reported(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, recorder: ChangeRecorder
 ) -> None:
     monkeypatch.setattr(changes, "MAX_WORKSPACE_FILES", 1)
-    with recorder.recording(workspace, [], looks=True) as run:
+    with recorder.recording(workspace, [], with_diff=True) as run:
         run.event("file", str(workspace / "src/main.py"), {"kind": "update"})
         (workspace / "src/main.py").write_text("print('b')\n")
         found = told(run)
@@ -218,7 +219,7 @@ def test_a_file_reported_by_another_run_belongs_to_that_run(
         (workspace / name).write_text(f"{name}\n")
         by.event("file", str(workspace / name), {"kind": "add"})
 
-    with recorder.recording(workspace, [], looks=True) as other:
+    with recorder.recording(workspace, [], with_diff=True) as other:
         wrote(run, "mine")
         wrote(other, "theirs")
         (workspace / "anybody's").touch()
@@ -232,7 +233,7 @@ def test_a_file_reported_by_another_run_belongs_to_that_run(
 def test_a_run_without_recording_marks_changes_as_shared(
     run: RunRecording, recorder: ChangeRecorder, workspace: Path
 ) -> None:
-    with recorder.recording(workspace, [], looks=False) as line:
+    with recorder.recording(workspace, [], with_diff=False) as line:
         (workspace / "x").touch()
         assert line.diff("t2", 1) is None
     assert files(run)["x"].shared
@@ -246,7 +247,7 @@ def test_names_that_are_no_text_can_be_written_down(run: RunRecording, workspace
 @pytest.mark.parametrize("data", [{}, {"kind": 5}])
 def test_an_event_without_a_kind_is_a_change(run: RunRecording, data: dict[str, Any]) -> None:
     run.event("file", "gone/x", data)
-    assert run.named == {"gone/x": "modified"}
+    assert run.reported == {"gone/x": "modified"}
 
 
 # ---- the lines that differ, without git

@@ -46,7 +46,7 @@ def test_the_program_is_the_one_of_the_package() -> None:
     version = codex_cli.version_of(place.program)
     assert version
     assert ".".join(map(str, version)) == metadata.version("openai-codex-cli-bin")
-    assert version >= codex_cli.LEAST_VERSION
+    assert version >= codex_cli.MIN_VERSION
 
 
 # ---- the Worker --------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_a_session_that_is_gone_is_begun_anew(here: Here) -> None:
         outcome = here.engine(llm).run(here.ask("one", desk, resume=gone))
     assert outcome.status == "done"
     assert outcome.session_id != gone
-    assert "begins anew" in desk.events[0][1]
+    assert "starts over" in desk.events[0][1]
 
 
 # ---- a run that may only look ------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_settings_of_the_owner_that_are_none_are_told(home: Path) -> None:
         cli.content(settings(home), place(home))
     reason = cli.unavailable(settings(home))
     assert reason
-    assert "mend it" in reason
+    assert "fix it" in reason
 
 
 def retry(said: str, attempt: int = 1, wait_ms: int = 2000) -> dict[str, object]:
@@ -129,10 +129,10 @@ def test_its_troubles_are_told_apart(event: dict[str, object], want: str | None)
     reader = SessionReader("s", Desk().event, lambda: NOW)
     assert reader.take(event)
     if want is None:
-        assert reader.trouble is None
+        assert reader.failure is None
     else:
-        assert reader.trouble is not None
-        outcome = failed_outcome(reader, reader.trouble)
+        assert reader.failure is not None
+        outcome = failed_outcome(reader, reader.failure)
         assert isinstance(outcome, Failed)
         assert outcome.want == want
 
@@ -140,8 +140,8 @@ def test_its_troubles_are_told_apart(event: dict[str, object], want: str | None)
 def test_what_the_work_itself_did_wrong_is_no_trouble_of_the_engine() -> None:
     reader = SessionReader("s", Desk().event, lambda: NOW)
     reader.take(error("APIError", message="bad request", statusCode=400))
-    assert reader.trouble is not None
-    outcome = failed_outcome(reader, reader.trouble)
+    assert reader.failure is not None
+    outcome = failed_outcome(reader, reader.failure)
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.want) == ("error", None)
 
@@ -151,4 +151,4 @@ def test_events_of_others_are_passed_over() -> None:
     assert not reader.take(retry("Too Many Requests"))
     assert not reader.take({})
     assert not reader.take({"type": "session.idle", "properties": []})
-    assert reader.trouble is None
+    assert reader.failure is None

@@ -265,7 +265,7 @@ def test_a_message_travels_through_every_role_of_codex(home_folder: Path) -> Non
     assert place is not None
     version = codex_cli.version_of(place.program)
     assert version is not None
-    assert version >= codex_cli.LEAST_VERSION
+    assert version >= codex_cli.MIN_VERSION
     workspace, mind = home_folder / "work", CodexMind()
     with FakeLLM([mind]) as llm:
         files = prepare(workspace, codex_settings(llm.url))

@@ -12,7 +12,7 @@ from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol import paths
 from mimikit.protocol.models import Command, CommandResult, Question, RoutedAnswer, Task
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import EndIntent
+from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import queue
 from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import ToolCaller
@@ -106,9 +106,11 @@ def test_what_is_told_of_such_a_run_and_what_is_answered_is_marked_too() -> None
     asker = Task(
         id="t1", role="planner", prompt="x", created_at=here.now, trace_id="t1", origin="builtin"
     )
-    here.product.applier._put_result(asker.but(remote=True), EndIntent(told="teller"), here.now)
+    here.files.save_new(paths.running("planner", "t1"), asker.but(remote=True))
+    plan = PlanResult.of(asker, "failed", attempts=1, started_at=here.now, completed_at=here.now)
+    here.product.applier.apply(plan)
     assert [item.remote for item in unanswered(here.files)] == [True]
-    here.files.save_new("planner/ended/t1.json", asker)
+    here.files.save(paths.ended("planner", "t1"), asker)
     question = Question(
         question_id="q1",
         question="Which?",

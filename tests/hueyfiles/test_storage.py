@@ -102,7 +102,7 @@ def test_the_claims_of_a_living_owner_are_never_touched(files: Files) -> None:
     assert first.dequeue() == b"a"
     second = plain(files)
     assert second.dequeue() is None
-    assert second.put_back() == 0
+    assert second.requeue_orphans() == 0
     assert len(names(files, "running")) == 1
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from mimikit.memory import markdown
-from mimikit.memory.index import MemoryIndex, PassageIndex
 from mimikit.memory.search import MemorySearch
 from mimikit.memory.tantivy_index import TantivyIndex
 from mimikit.memory.terms import ChineseDictionary
@@ -114,11 +113,8 @@ def day_summary(name: str, text: str) -> str:
     return markdown.extended_summary("", name, f"part-{name}", ["msg-0"], text)
 
 
-INDEXES: dict[str | None, Callable[[Files, Path], PassageIndex | None]] = {
-    "tantivy": TantivyIndex,
-    "memory": lambda _files, _path: MemoryIndex(),
-    None: lambda _files, _path: None,  # everything is in the table of what is recent
-}
+INDEXES = ("tantivy", None)
+"""None: everything is in memory."""
 
 
 @dataclass
@@ -154,7 +150,7 @@ class World:
         return MemorySearch(
             files,
             workspace=self.state.workspace,
-            index=INDEXES[index](files, self.path),
+            index=TantivyIndex(files, self.path) if index else None,
             zone=self.state.settings.zone,
             clock=self.state.clock,
             words=words,

@@ -1,13 +1,12 @@
-"""The contract of every index, and its scores compared with BM25."""
+"""The index on disk and the one in memory give the same scores, those of BM25."""
 
 from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 from rank_bm25 import BM25Okapi
@@ -19,8 +18,6 @@ from mimikit.memory.index import (
     Changed,
     MemoryTable,
     MemoryView,
-    PassageIndex,
-    PassageView,
     Stamp,
     TermTotals,
     idf,
@@ -34,9 +31,9 @@ from mimikit.memory.passages import (
     Window,
     file_terms,
 )
-from mimikit.memory.tantivy_index import TantivyIndex
+from mimikit.memory.tantivy_index import TantivyIndex, TantivyView
 from mimikit.state import open_state
-from tests.memory.questions import INDEXES, empty_world
+from tests.memory.questions import empty_world
 
 WORDS = [f"w{a}{b}" for a in "bcdfg" for b in "hjklm"]
 LENGTHS = 0.04
@@ -44,19 +41,10 @@ LENGTHS = 0.04
 out less than so much apart, relatively."""
 
 
-MakeIndex: TypeAlias = Callable[[], PassageIndex]
-
-
-@pytest.fixture(params=[name for name in INDEXES if name])
-def make_index(request: pytest.FixtureRequest, tmp_path: Path) -> MakeIndex:
+@pytest.fixture
+def index(tmp_path: Path) -> TantivyIndex:
     world = empty_world(tmp_path)
-
-    def make() -> PassageIndex:
-        index = INDEXES[request.param](world.files, world.path)
-        assert index is not None
-        return index
-
-    return make
+    return TantivyIndex(world.files, world.path)
 
 
 def made(number: int, *, alone: bool = True) -> list[Changed]:
@@ -75,20 +63,19 @@ def made(number: int, *, alone: bool = True) -> list[Changed]:
 
 
 def held_and_view(
-    make_index: MakeIndex, number: int, *, alone: bool = True
-) -> tuple[MemoryView, PassageView, list[Changed]]:
+    index: TantivyIndex, number: int, *, alone: bool = True
+) -> tuple[MemoryView, TantivyView | MemoryView, list[Changed]]:
     files = made(number, alone=alone)
     fresh = MemoryTable()
     fresh.put(files)
-    index = make_index()
     assert index.update(files, [])
     return fresh.view, index.view, files
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_scores_agree_with_each_other_and_with_bm25(make_index: MakeIndex, number: int) -> None:
+def test_scores_agree_with_each_other_and_with_bm25(index: TantivyIndex, number: int) -> None:
     """rank-bm25's counts and lengths with our idf: its own is negative for common words."""
-    held, view, files = held_and_view(make_index, number)
+    held, view, files = held_and_view(index, number)
     each = [
         (path, passage, terms)
         for path, _, found in files
@@ -131,8 +118,7 @@ def test_scores_agree_with_each_other_and_with_bm25(make_index: MakeIndex, numbe
         assert theirs == pytest.approx(wanted, rel=LENGTHS)
 
 
-def test_a_view_stays_as_it_was_while_the_index_goes_on(make_index: MakeIndex) -> None:
-    index = make_index()
+def test_a_view_stays_as_it_was_while_the_index_goes_on(index: TantivyIndex) -> None:
     index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
     view = index.view
     index.update([("memory.md", Stamp(2, 2), [Passage("walrus", 1)])], [])
@@ -145,13 +131,12 @@ def test_a_view_stays_as_it_was_while_the_index_goes_on(make_index: MakeIndex) -
     assert index.view.passage_count == 0
 
 
-def test_the_best_of_a_part_and_of_a_time_are_found(make_index: MakeIndex) -> None:
+def test_the_best_of_a_part_and_of_a_time_are_found(index: TantivyIndex) -> None:
     day = datetime(2026, 1, 10, tzinfo=UTC)
     said = [
         Passage(f"otter {'badger ' * n}", n, at=day + timedelta(days=n), is_note=True)
         for n in range(9)
     ]
-    index = make_index()
     index.update(
         [
             ("memory/a.md", Stamp(1, 1), [*said, Passage("otter", 10, is_note=True)]),
@@ -177,8 +162,7 @@ def test_the_best_of_a_part_and_of_a_time_are_found(make_index: MakeIndex) -> No
     assert index.view.search({}, NOTES, 1.0, 10, Window()) == []
 
 
-def test_an_index_that_was_cleared_begins_from_nothing(make_index: MakeIndex) -> None:
-    index = make_index()
+def test_an_index_that_was_cleared_begins_from_nothing(index: TantivyIndex) -> None:
     index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
     index.clear()
     assert index.view.stamps == {}
@@ -236,6 +220,6 @@ def test_an_indexed_file_is_counted_once_however_often_it_changes(tmp_path: Path
     other = TantivyIndex(state.files, state.path)
     other.refresh()
     [only] = file_terms("memory/a.md", [Passage("four", 1)], None)
-    totals = TermTotals.of(only.each, only.whole)
+    totals = TermTotals.of(only)
     assert index.view.totals(MEMORY) == other.view.totals(MEMORY) == totals
     assert index.view.totals(NOTES) == other.view.totals(NOTES) == TermTotals()

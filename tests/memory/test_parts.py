@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimikit.memory import documents
-from mimikit.memory.index import MemoryIndex
 from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -39,8 +38,8 @@ def opened() -> tuple[Files, MemoryDisk]:
     return files, disk
 
 
-def searching(files: Files, index: MemoryIndex | None = None) -> MemorySearch:
-    return MemorySearch(files, workspace=None, index=index, zone=UTC, clock=FakeClock(NOW))
+def searching(files: Files) -> MemorySearch:
+    return MemorySearch(files, workspace=None, index=None, zone=UTC, clock=FakeClock(NOW))
 
 
 def found(search: MemorySearch, query: str) -> list[tuple[str, int, str | None, str]]:
@@ -63,13 +62,13 @@ STEPS = st.lists(
 
 
 @pytest.mark.usefixtures("short_parts")
-@pytest.mark.parametrize("with_index", [False, True])
-def test_incremental_hits_equal_those_of_a_new_search(with_index: bool) -> None:
+@pytest.mark.parametrize("is_refreshed", [False, True])
+def test_incremental_hits_equal_those_of_a_new_search(is_refreshed: bool) -> None:
     @settings(max_examples=30, deadline=None)
     @given(STEPS)
     def check(steps: list[Step]) -> None:
         files, disk = opened()
-        search = searching(files, MemoryIndex() if with_index else None)
+        search = searching(files)
         number = 0
         for step, many in steps:
             data = files.read(DAY) or b""
@@ -85,8 +84,8 @@ def test_incremental_hits_equal_those_of_a_new_search(with_index: bool) -> None:
                 files.write(DAY, b"".join(data.splitlines(keepends=True)[many:]))
             else:
                 files.write(DAY, b"")
-            anew = searching(files, MemoryIndex() if with_index else None)
-            if with_index:
+            anew = searching(files)
+            if is_refreshed:
                 search.refresh()
                 anew.refresh()
             for query in ("walrus", "silver", "number 7"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -217,6 +218,44 @@ def test_a_summary_that_cannot_be_read_holds_up_only_its_own_group(
     after(client, 601)
     assert set(archived(client).values()) == {True}
     assert markdown.covered(summary.read_text()) == {"msg-1"}
+
+
+class LockedFileDisk(RealDisk):
+    """A disk on which one file may not be read."""
+
+    locked = ""
+
+    def read(self, path: str, **options: Any) -> bytes:
+        if path == self.locked:
+            raise PermissionError(errno.EACCES, "permission denied")
+        return super().read(path, **options)
+
+
+@pytest.mark.parametrize(
+    "locked",
+    ["memory/2026-11-20-a.md", "memory/2026-09-20-a.md", "memory/summary/2026-09-21.md"],
+)
+def test_a_file_that_may_not_be_read_stops_no_other_of_its_summary(
+    tmp_path: Path, locked: str
+) -> None:
+    _, files = real_state(tmp_path)
+    disk = files.fs = LockedFileDisk(tmp_path / "state")
+    for path in (locked, "memory/2026-11-20-b.md", "memory/2026-09-20-b.md"):
+        files.write(path, b"the words of a day\n")
+    disk.locked = locked
+    client = made(
+        files, mind=BuiltinEngine(summarise=summarise_prompt), settings=Settings(timezone="UTC")
+    )
+    filled(client, [*OLD_DAYS, said(4, START - timedelta(days=71))])
+    after(client, 7 * HOUR)
+    assert set(archived(client).values()) == {True}
+    for name, sources in (
+        ("2026-11-20", {"msg-1", "memory/2026-11-20-b.md"}),
+        ("2026-09", {"msg-4", "memory/2026-09-20-b.md"}),
+    ):
+        assert markdown.covered(text_of(files, f"memory/summary/{name}.md")) == sources
+    errors = {str(line["error"]) for line in events(client, "archive_failed")}
+    assert errors == {f"{locked}: expected a file of yours, got permission denied"}
 
 
 # ---- summaries

@@ -13,6 +13,8 @@ from mimikit.protocol.models import (
     Task,
     TurnRecord,
 )
+from mimikit.protocol.results import TaskResult
+from mimikit.protocol.triggers import PlanResult
 from mimikit.roles import teller
 from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import SLICE_S
@@ -247,7 +249,7 @@ def test_a_message_is_answered_before_many_finished_runs_are_processed(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     product, steps = client.product, list[str]()
-    end_run, start, apply = product.applier.end_run, product.seat.start, product.applier.apply_turn
+    end_run, start, apply = product.applier.end_run, product.seat.start, product.applier.apply
 
     def slow_end(seat: QueueName, task_id: str) -> None:
         product.clock.advance(SLICE_S / 4)
@@ -258,13 +260,14 @@ def test_a_message_is_answered_before_many_finished_runs_are_processed(
         steps.append("turn")
         start(job)
 
-    def applied(record: TurnRecord) -> bool:
-        steps.append(f"applied {record.author}")
+    def applied(record: TurnRecord | PlanResult | TaskResult) -> bool:
+        if isinstance(record, TurnRecord):
+            steps.append(f"applied {record.author}")
         return apply(record)
 
     monkeypatch.setattr(product.applier, "end_run", slow_end)
     monkeypatch.setattr(product.seat, "start", begun)
-    monkeypatch.setattr(product.applier, "apply_turn", applied)
+    monkeypatch.setattr(product.applier, "apply", applied)
     ended_runs(client, 60)
     client.say("m1", "hello")
     product.idle()

@@ -22,7 +22,6 @@ from werkzeug.wrappers import Response
 
 from mimikit.config import Settings
 from mimikit.log import ChangeFeed, EventLog
-from mimikit.memory.index import MemoryIndex
 from mimikit.memory.search import MemorySearch
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
@@ -150,9 +149,8 @@ def make_web(tmp_path: Path) -> MakeWeb:
         chosen = Settings(**settings)
 
         def plain_search() -> MemorySearch:
-            index = MemoryIndex()
             return MemorySearch(
-                files, workspace=tmp_path, index=index, zone=chosen.zone, clock=clock
+                files, workspace=tmp_path, index=None, zone=chosen.zone, clock=clock
             )
 
         app = build_web(

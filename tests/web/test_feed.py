@@ -279,17 +279,17 @@ def test_the_seventeenth_stream_is_refused_until_another_closes(web) -> None:
     streams[3].close()
     again = open_stream(web)
     assert again.status == 200
-    assert len(web.site.feed._places) == 16
+    assert len(web.site.feed._slots) == 16
     for stream in [*streams, again]:
         stream.close()
-    assert len(web.site.feed._places) == 0
+    assert len(web.site.feed._slots) == 0
 
 
 def test_a_reconnecting_tab_replaces_its_stream(web) -> None:
     old = open_stream(web, tab="tab-1")
     new = open_stream(web, tab="tab-1")
     other = open_stream(web, tab="tab-2")
-    assert len(web.site.feed._places) == 2
+    assert len(web.site.feed._slots) == 2
     assert b"".join(old.chunks).count(b"event:") == 0
     web.feed.tell("delta", turnId="t", text="x")
     assert new.take(1, status=True)[0]["kind"] == "status"
@@ -303,7 +303,7 @@ def test_a_stream_ends_after_ten_minutes(web) -> None:
     web.clock.advance(600)
     assert list(stream.frames) == []
     stream.close()
-    assert len(web.site.feed._places) == 0
+    assert len(web.site.feed._slots) == 0
 
 
 def test_an_idle_stream_sends_keepalives(web) -> None:

@@ -177,19 +177,21 @@ def test_of_concurrent_messages_with_one_id_one_is_accepted(
     assert sorted(codes.values()) == [202] + [409] * 19
 
 
-def test_a_message_answered_while_its_repeat_is_checked_is_not_accepted_twice(make_web) -> None:
+def test_a_message_answered_while_its_repeat_is_checked_is_not_accepted_twice(
+    make_web, monkeypatch: pytest.MonkeyPatch
+) -> None:
     web = make_web()
     looking, go_on = threading.Event(), threading.Event()
-    mark = web.site.known_ids.hash_of
+    search = conversation.sent_message
 
-    def slow_once(message_id: str, now: Any) -> int | None:
-        found = mark(message_id, now)
+    def slow_once(*arguments: Any) -> Any:
+        found = search(*arguments)
         if not looking.is_set():
             looking.set()
             go_on.wait(10)
         return found
 
-    web.site.known_ids.hash_of = slow_once  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setattr(conversation, "sent_message", slow_once)
     send = [threading.Thread(target=web.ask, args=("POST", "/api/input", GOOD_INPUT)) for _ in "ab"]
     send[0].start()
     assert looking.wait(10)

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.conversation.history import HistoryStore
-from mimikit.memory.index import MemoryIndex
 from mimikit.memory.search import IndexStatus, MemorySearch
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, Message
@@ -52,7 +51,7 @@ def noting(tmp_path: Path) -> Noting:
     return Noting(
         files=files,
         workspace=tmp_path,
-        index=MemoryIndex(),
+        index=None,
         zone=zone,
         clock=FakeClock(START),
     )

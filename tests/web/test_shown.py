@@ -23,7 +23,7 @@ from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown_tasks
-from mimikit.views.status import look_at_consumer
+from mimikit.views.status import read_consumer
 from tests.web.conftest import START, live_run
 
 
@@ -184,11 +184,11 @@ def test_the_consumer_of_another_machine_is_judged_by_its_heartbeat(
     web.files.remove(paths.HEALTH)
     if found is not None:
         web.files.save(paths.HEALTH, found)
-    assert look_at_consumer(web.files, START + timedelta(seconds=after_s)).on_page == state
+    assert read_consumer(web.files, START + timedelta(seconds=after_s)).page_state == state
 
 
 @pytest.mark.parametrize(
-    ("pid", "after_s", "state", "on_page"),
+    ("pid", "after_s", "state", "page_state"),
     [
         (None, 1, "running", "ok"),
         (None, 16, "stuck", "hung"),
@@ -196,7 +196,7 @@ def test_the_consumer_of_another_machine_is_judged_by_its_heartbeat(
     ],
 )
 def test_the_consumer_of_this_machine_is_judged_by_its_process_alike_on_page_and_terminal(
-    web, pid: int | None, after_s: float, state: str, on_page: str
+    web, pid: int | None, after_s: float, state: str, page_state: str
 ) -> None:
     pid = pid or os.getpid()
     holder = LockHolder(
@@ -208,8 +208,8 @@ def test_the_consumer_of_this_machine_is_judged_by_its_process_alike_on_page_and
     )
     web.files.save(paths.CONSUMER_HOLDER, holder)
     web.files.save(paths.HEALTH, health(pid=pid))
-    found = look_at_consumer(web.files, START + timedelta(seconds=after_s))
-    assert (found.state, found.on_page) == (state, on_page)
+    found = read_consumer(web.files, START + timedelta(seconds=after_s))
+    assert (found.state, found.page_state) == (state, page_state)
 
 
 @pytest.mark.parametrize(("facts", "code"), [({}, 200), ({"tick_age_s": 11}, 503)])

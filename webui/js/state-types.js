@@ -62,7 +62,7 @@
  * @property {Unit} cooldownUnit
  * @property {boolean} once
  * @property {"skip" | "queue"} overlap
- * @property {string} notify who is told; empty: what is usual
+ * @property {string} notify who is notified; empty: the default
  * @property {Record<string, string>} errors by field
  * @property {Preview} preview
  * @property {boolean} busy

@@ -1,7 +1,7 @@
 /**
  * The shapes of the server's JSON. Made by scripts/make_http_docs.py; do not edit.
  *
- * @typedef {object} Accepted The message lies in the inbox.
+ * @typedef {object} Accepted
  * @property {string} id
  * @property {string} state
  *
@@ -21,16 +21,16 @@
  * @property {BacklogItem[]} items
  * @property {string} hash
  *
- * @typedef {object} Budget The caps, and what was used today; null: no cap. Units: tokens.
+ * @typedef {object} Budget The caps, and today's usage; null: no cap. Units: tokens.
  * @property {number | null} dailyTokens
  * @property {number | null} perTaskTokens
  * @property {number | null} perTriggerDailyTokens
  * @property {number} used
- * @property {string | null} until While something waits for tokens: when the day is over.
+ * @property {string | null} until While something waits for tokens: when the next day begins.
  * @property {number} messages
  * @property {number} tasks
  *
- * @typedef {object} ChainLink What a step follows, and why.
+ * @typedef {object} ChainLink
  * @property {string} id
  * @property {string} title
  * @property {{en: string, zh: string}} words
@@ -40,10 +40,10 @@
  * @property {"task" | "trigger"} kind
  * @property {string} title
  * @property {string} state
- * @property {number} depth How far it is indented.
+ * @property {number} depth
  * @property {ChainLink[]} after
  *
- * @typedef {object} ChangeList What changed since a cursor; `reset`: too much, load a new snapshot.
+ * @typedef {object} ChangeList Changes since a cursor; `reset`: too many, load a new snapshot.
  * @property {string} cursor
  * @property {boolean} reset
  * @property {(MessageChange | InboxChange | InboxGone | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]} events
@@ -54,42 +54,42 @@
  * @property {string | null} resultId
  *
  * @typedef {object} CommandWaiting The command is stored and not applied yet.
- * @property {string} command Its id.
+ * @property {string} command
  *
  * @typedef {object} CreatedTrigger
  * @property {string} id
- * @property {{en: string, zh: string} | null} told Who is told of its runs.
- * @property {{en: string, zh: string}[]} notes Costs, and what keeps it from running.
+ * @property {{en: string, zh: string} | null} told
+ * @property {{en: string, zh: string}[]} notes Warnings about its costs, and about why it cannot run.
  *
  * @typedef {object} Created
  * @property {string} id
  *
- * @typedef {object} DeltaChange A piece of the reply that is being written.
+ * @typedef {object} DeltaChange A part of a reply in progress.
  * @property {"delta"} kind
  * @property {string} turnId
  * @property {string} text
  *
- * @typedef {object} Diff What a task changed in the workspace, attempt after attempt.
+ * @typedef {object} Diff The changes of a task in the workspace, by attempt.
  * @property {FileDiff[]} files
  * @property {number} moreFiles Changed files that are not listed.
- * @property {string[]} unseen Folders that were not compared.
- * @property {number} interrupted Attempts that were cut off: their changes may be missing.
+ * @property {string[]} unseen
+ * @property {number} interrupted Number of interrupted attempts, whose changes may be missing.
  *
  * @typedef {object} EngineList The programs, the endpoints in the order of the settings, then local and builtin.
  * @property {Engine[]} engines
- * @property {Record<string, string[]>} orders The order they are used in: `all`, and each role or profile with an order of its own.
+ * @property {Record<string, string[]>} orders The order of use by role or profile; `all` is the default.
  *
- * @typedef {object} EngineStatus Whether an engine is available, of itself or for a role or profile.
+ * @typedef {object} EngineStatus The availability of an engine, in general or for a role or profile.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
  * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want
- * @property {string | null} reason Why it is waited for; if ready: why a better one was skipped.
- * @property {string | null} since Since when work waits for it.
- * @property {string | null} until When its rate limit is known to end.
- * @property {string | null} nextTryAt When it is tried again; earlier when somebody asks for it, or a message comes.
- * @property {number} messages Messages and results that wait for it.
- * @property {number} tasks Tasks that wait for it.
- * @property {string | null} standIn The engine used as fallback meanwhile.
+ * @property {string | null} reason Why it is unavailable; if ready: why a better engine was skipped.
+ * @property {string | null} since Since when work is waiting.
+ * @property {string | null} until When its rate limit ends, if known.
+ * @property {string | null} nextTryAt When it is tried again; a message or a command tries it earlier.
+ * @property {number} messages
+ * @property {number} tasks
+ * @property {string | null} standIn The fallback engine used meanwhile.
  *
  * @typedef {object} Engine
  * @property {string} name
@@ -97,22 +97,22 @@
  * @property {string} baseUrl
  * @property {string} model
  * @property {"none" | "kept" | "variable"} key
- * @property {string} keyEnv The variable that holds the key.
- * @property {"ready" | "waiting" | "unknown"} state Unknown while no consumer runs, and for an engine that was never used.
+ * @property {string} keyEnv
+ * @property {"ready" | "waiting" | "unknown"} state Unknown without a consumer, and for an engine that was never used.
  * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want
  * @property {string | null} reason
  * @property {string | null} until
- * @property {number} tasks How many wait for it.
+ * @property {number} tasks
  * @property {string[]} serves The roles and profiles that use it now.
  *
  * @typedef {object} ErrorDetail
  * @property {string} message
- * @property {string | null} field Of the input that is not valid.
+ * @property {string | null} field
  *
- * @typedef {object} ErrorView What went wrong and what to do.
+ * @typedef {object} ErrorView
  * @property {ErrorDetail} error
  *
- * @typedef {object} Explanation What a trigger does now and why, and its past slots.
+ * @typedef {object} Explanation The current state of a trigger with its reasons, and its past slots.
  * @property {"waits" | "due" | "paused" | "blocked" | "cooling" | "running" | "broken" | "gone" | "unknown"} state
  * @property {Record<string, string>} headline
  * @property {Record<string, string>[]} lines
@@ -127,19 +127,19 @@
  * @property {string} path
  * @property {boolean} fireOnInit
  *
- * @typedef {object} FileDiff The change of one file. Units: bytes; null where there was, or is, no such file.
+ * @typedef {object} FileDiff The change of one file. Units: bytes; null for a file that does not exist.
  * @property {string} path
  * @property {"added" | "modified" | "deleted" | "renamed"} action
- * @property {string | null} fromPath Of one that was renamed.
+ * @property {string | null} fromPath
  * @property {number} added
- * @property {number} removed Lines, also those that are not shown.
+ * @property {number} removed Lines, including those that are not shown.
  * @property {number | null} oldSize
  * @property {number | null} newSize
  * @property {string | null} oldMode
- * @property {string | null} newMode Permissions, where they changed.
- * @property {"binary" | "big" | "unknown" | null} unshown Why its content is not shown.
- * @property {number} cutLines Lines that are left out.
- * @property {boolean} shared Other work ran at the same time and may have done some of it.
+ * @property {string | null} newMode
+ * @property {"binary" | "big" | "unknown" | null} unshown
+ * @property {number} cutLines Number of lines that are not shown.
+ * @property {boolean} shared Other work ran at the same time and may have made some of the changes.
  * @property {number} attempt
  * @property {Hunk[]} hunks
  *
@@ -154,24 +154,24 @@
  * @property {boolean} ok
  * @property {"ok" | "hung" | "down"} consumer
  *
- * @typedef {object} Hit A search hit, with the matching places in its snippet.
+ * @typedef {object} Hit A search hit with its snippet.
  * @property {string} source
  * @property {string} kind
  * @property {string} snippet
- * @property {[number, number][]} marks Begin and end of each. Units: characters; in order, none overlap.
+ * @property {[number, number][]} marks Begin and end of each match in the snippet. Units: characters; sorted, disjoint.
  * @property {number} score
  * @property {string | null} day
- * @property {number} line 0: not in a text file.
+ * @property {number} line 0 for a hit that is not in a text file.
  * @property {string | null} messageId
  * @property {string | null} role
  * @property {string | null} taskId
  *
- * @typedef {object} Hunk Lines that changed, with some around them. Numbers are 1-based; 0 where a side has none.
+ * @typedef {object} Hunk Changed lines with their context. Numbers are 1-based; 0 where a side has none.
  * @property {number} oldStart
  * @property {number} oldLines
  * @property {number} newStart
  * @property {number} newLines
- * @property {string[]} lines Each begins with a space, `-` or `+`; a backslash means that the line before it has no line end. Invisible characters are written as `‹U+202E›`.
+ * @property {string[]} lines Each begins with a space, `-`, `+` or a backslash, as in `diff -u`; invisible characters are written as `‹U+202E›`.
  *
  * @typedef {object} InboxChange
  * @property {"inbox"} kind
@@ -184,7 +184,7 @@
  * @property {null} item
  * @property {true} gone
  *
- * @typedef {object} InboxItem A message of the user's that is not in the conversation yet.
+ * @typedef {object} InboxItem A user's message that is not in the conversation yet.
  * @property {string} id
  * @property {"user_input" | "answer"} kind
  * @property {string} text
@@ -197,12 +197,12 @@
  * @property {number} passages
  * @property {boolean} fresh
  * @property {string} words
- * @property {string | null} fallback Why a plain scan is used instead.
+ * @property {string | null} fallback Why the files are scanned without the index.
  *
  * @typedef {object} JoinedParameters
  * @property {(FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition)[]} conditions
  *
- * @typedef {object} LedgerEvent A line of the ledger about a task; further keys depend on its type.
+ * @typedef {object} LedgerEvent An entry of the ledger; further keys depend on its type.
  * @property {string | null} type
  *
  * @typedef {object} LlmEvalCondition
@@ -214,17 +214,17 @@
  *
  * @typedef {object} Login
  * @property {true} ok
- * @property {string} key What each request of the session sends as `X-Mimikit-Session`.
+ * @property {string} key To be sent with each request as `X-Mimikit-Session`.
  *
- * @typedef {object} MemoryFile One file in the list of memory. Units: bytes.
+ * @typedef {object} MemoryFile
  * @property {string} path
  * @property {"longTerm" | "raw" | "day" | "month" | "docs"} kind
  * @property {string} title
  * @property {string | null} day
  * @property {number} size
- * @property {string | null} modifiedAt Null for a time that is out of range.
+ * @property {string | null} modifiedAt
  * @property {boolean} editable
- * @property {boolean} hidden A day's summary that its month's contains.
+ * @property {boolean} hidden A day's summary that the month's summary contains.
  *
  * @typedef {object} MemoryList
  * @property {MemoryFile[]} files
@@ -238,7 +238,7 @@
  * @property {string} id
  * @property {"user" | "agent" | "system"} role
  * @property {string} text
- * @property {string | null} html Rendered and sanitised by the server; null for a user's message, which is plain text.
+ * @property {string | null} html Sanitised HTML; null for a user's message, which is plain text.
  * @property {string} createdAt
  * @property {string | null} turnId
  * @property {string[]} inReplyTo
@@ -247,17 +247,17 @@
  * @property {number | null} durationMs
  * @property {string | null} quote
  * @property {string | null} engine
- * @property {string | null} reminder The text of the reminder it delivers; its task is in `task_ids`.
- * @property {number} memory Number of memory hits its turn was given.
- * @property {string | null} triggerId The trigger, where it reports runs of one and nothing else.
+ * @property {string | null} reminder The text of the reminder that it delivers.
+ * @property {number} memory Number of memory hits in its prompt.
+ * @property {string | null} triggerId The trigger that it is only about.
  * @property {string[]} repeats Ids of earlier messages of that trigger, which this one replaces; oldest first.
  * @property {string | null} since When the oldest of them was sent.
  *
- * @typedef {object} MessagesPage Some messages, oldest first, and the cursor of those before them.
+ * @typedef {object} MessagesPage Messages, oldest first, and the cursor of the page before.
  * @property {Message[]} messages
  * @property {string | null} before
  *
- * @typedef {object} NodeExplanation One node of a condition with its last verdict.
+ * @typedef {object} NodeExplanation
  * @property {string} path
  * @property {number} depth
  * @property {string} type
@@ -273,7 +273,7 @@
  * @typedef {object} NotParameters
  * @property {FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition} condition
  *
- * @typedef {object} NoteConflict Another text was saved meanwhile; null: the file is gone.
+ * @typedef {object} NoteConflict Another text was saved meanwhile; null: the file was removed.
  * @property {ErrorDetail} error
  * @property {Note | null} current
  *
@@ -283,13 +283,13 @@
  * @property {string} title
  * @property {string | null} day
  * @property {number} size
- * @property {string | null} modifiedAt Null for a time that is out of range.
+ * @property {string | null} modifiedAt
  * @property {boolean} editable
- * @property {boolean} hidden A day's summary that its month's contains.
+ * @property {boolean} hidden A day's summary that the month's summary contains.
  * @property {string} text
  * @property {string} html
- * @property {string} hash Guards an edit.
- * @property {boolean} cut Whether the file is longer than this text.
+ * @property {string} hash To be sent with an edit.
+ * @property {boolean} cut Whether the file is longer than `text`.
  *
  * @typedef {object} OrCondition
  * @property {"or"} type
@@ -302,7 +302,7 @@
  * @property {string | null} stream
  * @property {Record<string, any>} data
  *
- * @typedef {object} Output A run's events from an offset on, the next offset, and whether the run has ended.
+ * @typedef {object} Output Events of a run from an offset on, the next offset, and whether the run has ended.
  * @property {OutputEvent[]} events
  * @property {string} offset
  * @property {boolean} ended
@@ -324,7 +324,7 @@
  * @property {string} createdAt
  * @property {string} expiresAt
  *
- * @typedef {object} Result How a task ended, as the page shows it.
+ * @typedef {object} Result
  * @property {string} status
  * @property {string} text
  * @property {string | null} error
@@ -334,8 +334,8 @@
  * @property {string} engine
  * @property {Usage} usage
  * @property {"text" | "code_change" | "analysis" | "summary"} resultType
- * @property {boolean} hasDiff Whether files of the workspace changed; `…/diff` has them.
- * @property {string | null} html Null without a text, and for a command's output, which is plain text.
+ * @property {boolean} hasDiff Whether files of the workspace changed; see `…/diff`.
+ * @property {string | null} html Null without a text, and for the output of a command, which is plain text.
  * @property {string} completedAt
  *
  * @typedef {object} Schedule Exactly one of interval (seconds), cron, runAt.
@@ -348,12 +348,12 @@
  * @property {string} query
  * @property {Hit[]} hits
  * @property {number} tookMs
- * @property {string | null} fallback Why a plain scan was used.
+ * @property {string | null} fallback Why the files were scanned without the index.
  *
  * @typedef {object} Session
  * @property {true} ok
  *
- * @typedef {object} SlotExplanation One ledger line. Times are text, as a user may have edited the file.
+ * @typedef {object} SlotExplanation A past slot, from the ledger. Times are unparsed: a user may have edited the file.
  * @property {string} at
  * @property {string | null} slot
  * @property {string | null} state
@@ -363,7 +363,7 @@
  * @property {number | null} missed
  *
  * @typedef {object} Snapshot
- * @property {string} cursor Where later changes begin.
+ * @property {string} cursor
  * @property {string} version
  * @property {string} now
  * @property {string} timezone
@@ -385,9 +385,9 @@
  * @property {TellerStatus} teller
  * @property {PlannerStatus} planner
  * @property {WorkersStatus} workers
- * @property {Record<string, number>} queues Queued tasks, by queue.
- * @property {Record<string, EngineStatus>} engines The engine of each role or profile.
- * @property {Record<string, EngineStatus>} minds By name: each engine that was used here, and what waits for it.
+ * @property {Record<string, number>} queues Number of queued tasks, by queue.
+ * @property {Record<string, EngineStatus>} engines By role or profile.
+ * @property {Record<string, EngineStatus>} minds By engine: each that was used, and what waits for it.
  * @property {boolean} paused
  * @property {boolean} question Whether a question is open.
  * @property {string | null} degraded
@@ -400,13 +400,13 @@
  * @property {"task"} kind
  * @property {Task} task
  *
- * @typedef {object} TaskDetail One task with its result, its events, trace and chain.
+ * @typedef {object} TaskDetail A task with its result, events, trace and chain.
  * @property {Task} task
  * @property {Result | null} result
  * @property {LedgerEvent[]} events
  * @property {Task[]} trace
  * @property {ChainStep[]} chain
- * @property {TokenCounts} usage Of all its attempts.
+ * @property {TokenCounts} usage
  *
  * @typedef {object} TaskDone
  * @property {"task_done"} type
@@ -420,9 +420,9 @@
  * @property {Task[]} tasks
  *
  * @typedef {object} TaskParameters
- * @property {string} taskId A task's or a trigger's.
+ * @property {string} taskId
  *
- * @typedef {object} Task One task now. Units: milliseconds.
+ * @typedef {object} Task A task and its state. Units: milliseconds.
  * @property {string} id
  * @property {"planner" | "worker"} seat
  * @property {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} state
@@ -435,7 +435,7 @@
  * @property {string | null} startedAt
  * @property {string | null} completedAt
  * @property {string | null} notBefore
- * @property {string | null} waitsFor The engine it waits for.
+ * @property {string | null} waitsFor
  * @property {number} attempts
  * @property {number} maxAttempts
  * @property {string | null} failureReason
@@ -446,7 +446,7 @@
  * @property {string | null} retryOf
  * @property {string[]} upstream
  * @property {boolean} internal
- * @property {string} headline What a running task does now.
+ * @property {string} headline
  * @property {number | null} waitMs
  * @property {number | null} runMs
  *
@@ -456,16 +456,16 @@
  * @property {string} headline
  * @property {string | null} turnId
  *
- * @typedef {object} TokenCounts Tokens, number of runs, and costs, where a price is set.
+ * @typedef {object} TokenCounts
  * @property {number} runs
  * @property {number} estimated Runs whose engine did not report all tokens.
  * @property {number} inputTokens
- * @property {number} cachedInputTokens Part of the input.
+ * @property {number} cachedInputTokens Included in the input.
  * @property {number} outputTokens
- * @property {number} reasoningOutputTokens Part of the output.
- * @property {Record<string, number>} cost By currency, of runs whose engine has a price.
+ * @property {number} reasoningOutputTokens Included in the output.
+ * @property {Record<string, number>} cost By currency, for engines with a price.
  *
- * @typedef {object} ToolUse One tool call; long arguments and replies are cut.
+ * @typedef {object} ToolUse A tool call; long arguments and replies are cut.
  * @property {string} name
  * @property {boolean} ok
  * @property {string} arguments
@@ -476,11 +476,11 @@
  * @property {Trigger[]} triggers
  * @property {ChainStep[]} chain
  *
- * @typedef {object} Trial The result of a trial; `message` and `field` where it failed.
+ * @typedef {object} Trial
  * @property {boolean} ok
  * @property {string[]} models
- * @property {string | null} api `responses` or `chat`, once a turn was tried.
- * @property {string} text What the model said.
+ * @property {string | null} api `responses` or `chat`; null without a turn.
+ * @property {string} text
  * @property {boolean} callsTools
  * @property {number} tookS
  * @property {string} message
@@ -491,11 +491,11 @@
  * @property {string} id
  * @property {Trigger | null} trigger
  *
- * @typedef {object} TriggerDetail One trigger, why it waits and what it did; null when it was removed.
+ * @typedef {object} TriggerDetail A trigger with the explanation of its state, its chain, and its usage today.
  * @property {Trigger | null} trigger
  * @property {Explanation} explanation
  * @property {ChainStep[]} chain
- * @property {TokenCounts} usage Of its runs, today.
+ * @property {TokenCounts} usage
  *
  * @typedef {object} TriggerList
  * @property {Trigger[]} triggers
@@ -509,24 +509,24 @@
  * @property {string[]} next
  * @property {{en: string, zh: string}[]} notes
  *
- * @typedef {object} Trigger One trigger now; of a broken one, what is known. Units: seconds.
+ * @typedef {object} Trigger A trigger and its state. Units: seconds.
  * @property {string} id
  * @property {string} title
  * @property {string} prompt
  * @property {string} profile
  * @property {number} priority
  * @property {"recurring" | "scheduled" | "conditional" | "broken"} type
- * @property {{en: string, zh: string}} words When it runs.
+ * @property {{en: string, zh: string}} words
  * @property {boolean} enabled
  * @property {string | ""} createdAt
  * @property {Schedule | null} schedule
  * @property {FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition | null} condition
- * @property {number} cooldown The one in force.
+ * @property {number} cooldown Minimum time between firings, with the default filled in.
  * @property {boolean} once
  * @property {"skip" | "queue"} overlap
- * @property {"teller" | "message" | "change" | "failure" | "none"} notify Who is told of its runs: as chosen, else the usual for its kind.
- * @property {boolean} notifyGiven Whether that was chosen.
- * @property {{en: string, zh: string}} told The same in words.
+ * @property {"teller" | "message" | "change" | "failure" | "none"} notify Who is notified of its runs, with the default filled in.
+ * @property {boolean} notifyGiven
+ * @property {{en: string, zh: string}} told `notify` in words.
  * @property {number | null} timeout
  * @property {number} maxAttempts
  * @property {string} origin
@@ -536,21 +536,21 @@
  * @property {number} fireCount
  * @property {string | null} lastTaskId
  * @property {string | null} lastVerdict
- * @property {number} failureStreak Runs in a row that failed in the same way.
- * @property {"breaker" | null} pausedBy What paused it, where that was not its user.
+ * @property {number} failureStreak Number of consecutive failures with the same error.
+ * @property {"breaker" | null} pausedBy `breaker`: paused automatically after repeated failures.
  * @property {string | null} blockedBy The task or trigger because of which it can never fire.
- * @property {string | null} broken Why its file cannot be read.
- * @property {{en: string, zh: string}} headline Why it waits, or what comes next.
- * @property {{en: string, zh: string} | null} last How its last run went.
+ * @property {string | null} broken
+ * @property {{en: string, zh: string}} headline Why it waits, or when it runs next.
+ * @property {{en: string, zh: string} | null} last
  *
- * @typedef {object} TurnChange The Teller's run began or ended.
+ * @typedef {object} TurnChange
  * @property {"turn"} kind
  * @property {"started" | "ended"} state
  * @property {string} turnId
  * @property {string} headline
- * @property {string[]} inputs Ids of the messages it answers.
+ * @property {string[]} inputs
  *
- * @typedef {object} TurnHit A passage that a turn was given; records of an earlier format have its source alone.
+ * @typedef {object} TurnHit A passage in a turn's prompt; old records have only the source.
  * @property {string} source
  * @property {string | null} text
  * @property {number | null} line
@@ -560,20 +560,20 @@
  * @typedef {object} TurnHitList
  * @property {TurnHit[]} hits
  *
- * @typedef {object} TurnPrompt The whole prompt of a run, and the tools it called.
+ * @typedef {object} TurnPrompt
  * @property {string} id
  * @property {"teller" | "planner" | "worker"} role
  * @property {string} engine
  * @property {string | null} model
  * @property {number} attempt
  * @property {"done" | "failed" | "canceled"} status
- * @property {string} at When it ended.
+ * @property {string} at
  * @property {string} instructions
  * @property {string} prompt
- * @property {string[]} tools The tools it was offered.
+ * @property {string[]} tools
  * @property {ToolUse[]} calls
  * @property {TurnHit[]} hits
- * @property {number | null} requests Number of model requests, where the engine counts them.
+ * @property {number | null} requests Number of model requests, if the engine counts them.
  * @property {Usage} usage
  *
  * @typedef {object} Usage
@@ -584,31 +584,31 @@
  *
  * @typedef {object} UsageReport
  * @property {"day" | "engine" | "model" | "role" | "task" | "trigger" | "message"} by
- * @property {string} since The first day of it.
+ * @property {string} since The first day.
  * @property {TokenCounts} today
  * @property {TokenCounts} total
- * @property {UsageRow[]} rows All days in their order; else those that used most first.
+ * @property {UsageRow[]} rows By day in order, else by tokens, most first.
  * @property {Budget} budget
  *
  * @typedef {object} UsageRow
  * @property {number} runs
  * @property {number} estimated Runs whose engine did not report all tokens.
  * @property {number} inputTokens
- * @property {number} cachedInputTokens Part of the input.
+ * @property {number} cachedInputTokens Included in the input.
  * @property {number} outputTokens
- * @property {number} reasoningOutputTokens Part of the output.
- * @property {Record<string, number>} cost By currency, of runs whose engine has a price.
- * @property {string} key The day, engine, model, role or id; empty: no trigger, or no model named.
+ * @property {number} reasoningOutputTokens Included in the output.
+ * @property {Record<string, number>} cost By currency, for engines with a price.
+ * @property {string} key The day, engine, model, role or id; empty for no trigger and the engine's default model.
  * @property {string} title Of a task, trigger or message.
  *
- * @typedef {object} UsageToday Usage of today, by the user's calendar.
+ * @typedef {object} UsageToday Usage of today, in the user's time zone.
  * @property {number} runs
  * @property {number} estimated Runs whose engine did not report all tokens.
  * @property {number} inputTokens
- * @property {number} cachedInputTokens Part of the input.
+ * @property {number} cachedInputTokens Included in the input.
  * @property {number} outputTokens
- * @property {number} reasoningOutputTokens Part of the output.
- * @property {Record<string, number>} cost By currency, of runs whose engine has a price.
+ * @property {number} reasoningOutputTokens Included in the output.
+ * @property {Record<string, number>} cost By currency, for engines with a price.
  * @property {Budget} budget
  *
  * @typedef {object} WorkersStatus

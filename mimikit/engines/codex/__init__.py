@@ -1,1 +1,1 @@
-"""The engine `codex`: the codex CLI, its command lines, its events, one run of it."""
+"""The engine `codex`: runs the codex CLI."""

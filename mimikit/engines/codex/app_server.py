@@ -1,6 +1,6 @@
-"""One `codex app-server`: JSON-RPC, line by line, without the member `jsonrpc`.
+"""A client of `codex app-server`: JSON-RPC by lines, without the member `jsonrpc`.
 
-Each turn has a thread in it, and takes what is said of that thread from a queue.
+Each turn has its own thread there, and reads the messages of that thread from a queue.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import mimikit
 from mimikit.engines.kept_server import KeptProcess
 from mimikit.engines.process import Program, ProgramFeed, Stream
 from mimikit.errors import BadRecord, EngineError
@@ -19,19 +20,19 @@ from mimikit.protocol.json import Json, dump_line, parse_object
 
 Message: TypeAlias = dict[str, Json]
 START_S, _ANSWER_S = 60.0, 30.0
-"""It starts, and opens threads and turns, in milliseconds, but takes seconds on a busy machine."""
+"""Timeouts of its start and of an answer: long, for a busy machine."""
 _LINE_BYTES = 64 * 2**20
 _NO_ANSWER = -1
 """The id of requests whose answer is ignored."""
 
 
-class ServerTrouble(EngineError):
+class AppServerError(EngineError):
     """The app-server ended, could not be started, or broke its protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A tool call of the model, to be answered by its id."""
+    """A tool call of the model, answered by its id."""
 
     id: Json
     tool: str
@@ -39,28 +40,25 @@ class ToolRequest:
 
 
 class AppServer(KeptProcess):
-    """Thread-safe."""
+    """The process and the connection to it. Thread-safe."""
 
-    def __init__(self, program: Program, *, client: str, version: str, kill_after_s: float) -> None:
+    def __init__(self, program: Program, *, kill_after_s: float) -> None:
         self._feed = ProgramFeed()
         program = replace(program, feed=self._feed)
         super().__init__("codex app-server", program, ready_s=START_S, kill_after_s=kill_after_s)
-        self._client, self._version = client, version
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[Message | None]] = {}
         self._threads: dict[str, queue.SimpleQueue[Message | None]] = {}
         self._lines = LineReader(_LINE_BYTES)
         self.limits: Json = None
-        """The account's rate limits, as reported last."""
 
     def start(self) -> None:
-        """Start it and initialize the connection."""
         super().start()
-        about: Message = {
-            "clientInfo": {"name": self._client, "version": self._version},
+        params: Message = {
+            "clientInfo": {"name": "mimikit", "version": mimikit.__version__},
             "capabilities": {"experimentalApi": True},
         }
-        self.request("initialize", about, START_S)
+        self.request("initialize", params, START_S)
         self.notify("initialized")
         self.is_ready.set()
 
@@ -68,7 +66,7 @@ class AppServer(KeptProcess):
         """Send a request and wait for its result.
 
         Raises:
-            ServerTrouble: there was no answer, or an error.
+            AppServerError: there was no answer, or an error.
         """
         answer: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         with self._lock:
@@ -77,21 +75,21 @@ class AppServer(KeptProcess):
             ended = self.ended
         try:
             if ended is not None:
-                raise ServerTrouble(ended)
+                raise AppServerError(ended)
             self._send({"id": number, "method": method, "params": params})
-            found = answer.get(timeout=timeout_s)
+            reply = answer.get(timeout=timeout_s)
         except queue.Empty:
-            raise ServerTrouble(
+            raise AppServerError(
                 f"expected an answer to {method}, got none for {timeout_s:g} s"
             ) from None
         finally:
             with self._lock:
                 self._answers.pop(number, None)
-        if found is None:
-            raise ServerTrouble(self.ended or "it ended")
-        result = found.get("result")
+        if reply is None:
+            raise AppServerError(self.ended or "the process ended")
+        result = reply.get("result")
         if not isinstance(result, dict):
-            raise ServerTrouble(f"expected {method} to be done, got {found.get('error')}")
+            raise AppServerError(f"expected {method} to be done, got {reply.get('error')}")
         return result
 
     def notify(self, method: str, params: Message | None = None) -> None:
@@ -138,8 +136,8 @@ class AppServer(KeptProcess):
     def on_end(self) -> None:
         with self._lock:
             waiting = [*self._answers.values(), *self._threads.values()]
-        for one in waiting:
-            one.put(None)
+        for messages in waiting:
+            messages.put(None)
 
     def _dispatch(self, message: Message) -> None:
         method, number = message.get("method"), message.get("id")
@@ -152,20 +150,19 @@ class AppServer(KeptProcess):
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
         if method == "account/rateLimits/updated":
-            self.limits = _merged(self.limits, params.get("rateLimits"))
+            self.limits = _merge_limits(self.limits, params.get("rateLimits"))
             return
         with self._lock:
             messages = self._threads.get(str(params.get("threadId")))
         if number is not None and (messages is None or method != "item/tool/call"):
-            # An approval or a question: there is nobody to ask.
-            refusal: Json = {"code": -32601, "message": "not supported"}
-            self._send({"id": number, "error": refusal})
+            # Approvals and questions are not supported.
+            self._send({"id": number, "error": {"code": -32601, "message": "not supported"}})
         elif messages is not None:
             messages.put(message)
 
 
-def _merged(known: Json, more: Json) -> Json:
-    """The limits after an update, in which null means unchanged."""
+def _merge_limits(known: Json, more: Json) -> Json:
+    """Merge an update of the rate limits, in which null means unchanged."""
     if not isinstance(more, Mapping):
         return known
     changed = {name: value for name, value in more.items() if value is not None}

@@ -1,7 +1,7 @@
-"""The codex program: where it is, and the command lines it is started with.
+"""Finds the codex program and builds its command lines.
 
-The flags were tested with 0.163 and 0.169; `--strict-config` makes codex refuse a key it does not
-know, so a newer codex fails with a reason and never with looser rules.
+The flags were tested with 0.163 and 0.169; with `--strict-config` codex rejects unknown keys, so a
+newer codex fails with a reason instead of running with weaker rules.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mimikit.engines.base import EngineAbsence, RunSpec
 from mimikit.engines.process_marks import MARK
 from mimikit.sandbox import programs
 
-LEAST_VERSION = (0, 163, 0)
+MIN_VERSION = (0, 163, 0)
 PROFILE = "mimikit"
-"""The name of the permission profile of a Worker's shell."""
+"""The permission profile of a Worker's shell."""
 _API_KEY = "CODEX_API_KEY"
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CODEX_CA_CERTIFICATE")
 _NETWORK = (
@@ -30,98 +30,105 @@ _NETWORK = (
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
     *_CERTIFICATES,
 )
-"""What codex may need to reach its server; its shells do not get them."""
+"""Variables codex may need to reach its server; its shells do not get them."""
 _LOGINS = ("auth.json", ".credentials.json")
-"""The logins of codex and of its MCP servers."""
 _LOCKED = ("installation_id", "thread-writer-locks")
 _NO_SEARCH = '"disabled"'
 _EXEC = ("exec", "--json", "--skip-git-repo-check", "--ignore-user-config", "--strict-config")
 
-_QUICK = {"features.unbounded_connection_retries": "false"}
-"""Without a connection it fails, and does not retry forever."""
+_FAIL_FAST = {"features.unbounded_connection_retries": "false"}
+"""Fail without a connection instead of retrying forever."""
 _TALK_ONLY = (  # off for Teller and Planner: they have nothing but talk and our tools
     *("shell_tool", "unified_exec", "view_image", "goals", "multi_agent", "apps", "plugins"),
     *("tool_suggest", "image_generation", "sleep_tool", "skill_search", "hooks", "shell_snapshot"),
 )
-_ABROAD = ("multi_agent", "apps", "plugins", "tool_suggest", "image_generation", "hooks", "goals")
-"""What leaves the sandbox or starts more agents: off for Workers."""
-_EVERYDAY_OFF = ("sleep_tool", "skill_search", "shell_snapshot")
+_UNSANDBOXED = (
+    "multi_agent",
+    "apps",
+    "plugins",
+    "tool_suggest",
+    "image_generation",
+    "hooks",
+    "goals",
+)
+"""Features that leave the sandbox or start more agents: off for Workers."""
+_STANDARD_OFF = ("sleep_tool", "skill_search", "shell_snapshot")
 _NO_QUESTIONS = {
     "tools.experimental_request_user_input": "{enabled=false}",
     "tools.update_plan": "{enabled=false}",
     "include_apps_instructions": "false",
     "include_collaboration_mode_instructions": "false",
 }
-"""There is no user to answer, or to read a plan."""
+"""There is no user to answer questions or to read a plan."""
 _TOOLS_TEXT = """## Your tools
 Look and search by the shell (`rg` where it is there). Change files by `apply_patch` where you have
 it, else by the shell. Long output is cut: look at parts. Nothing can be approved: what is refused
 stays so."""
 SPECIALIST = "specialist"
-"""The profile whose Workers have codex's own instructions too."""
+"""The profile whose Workers also have codex's own instructions."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodexLocation:
-    """An installed codex, and where it keeps its login."""
+    """An installed codex and its home."""
 
     program: str
     home: Path
     own_home: bool
-    """Set by the settings; else it is the user's."""
+    """Whether the home was configured; else it is the default."""
 
     def denied(self) -> list[str]:
-        """What its shells must not open: its logins, and its lock files."""
+        """Paths its shells must not open: its logins and lock files."""
         home = Path(os.path.realpath(self.home))
         logins = [os.path.realpath(home / name) for name in _LOGINS if (home / name).exists()]
         return [*logins, *(str(home / name) for name in _LOCKED)]
 
 
 def find(settings: CodexSettings) -> CodexLocation | None:
-    """The program of the settings, else that of the installed package, else the one on PATH."""
+    """Find the configured program, else that of the installed package, else the one on PATH."""
     if settings.path:
         program = programs.find(str(Path(settings.path).expanduser()))
     else:
         program = programs.packaged("bin", "codex") or programs.find("codex")
-    given = settings.home or os.environ.get("CODEX_HOME")
-    home = Path(given or "~/.codex").expanduser()
-    return CodexLocation(program, home, own_home=bool(given)) if program else None
+    configured = settings.home or os.environ.get("CODEX_HOME")
+    home = Path(configured or "~/.codex").expanduser()
+    return CodexLocation(program, home, own_home=bool(configured)) if program else None
 
 
 def version_of(program: str) -> tuple[int, ...] | None:
-    """Its version, if known; cached per installed file."""
+    """The version, if known; cached per installed file."""
     try:
         installed = Path(program).stat()
     except OSError:
         return None
-    return _told_version(program, installed.st_mtime_ns, installed.st_size)
+    return _installed_version(program, installed.st_mtime_ns, installed.st_size)
 
 
 @functools.lru_cache(maxsize=8)
-def _told_version(program: str, _mtime_ns: int, _size: int) -> tuple[int, ...] | None:
-    code, said, _ = process.output([program, "--version"])
-    found = re.search(r"codex-cli (\d+)\.(\d+)\.(\d+)", said) if code == 0 else None
+def _installed_version(program: str, _mtime_ns: int, _size: int) -> tuple[int, ...] | None:
+    code, output, _ = process.output([program, "--version"])
+    found = re.search(r"codex-cli (\d+)\.(\d+)\.(\d+)", output) if code == 0 else None
     return tuple(map(int, found.groups())) if found else None
 
 
 def unavailable(settings: CodexSettings) -> str | None:
-    """Why codex is unavailable, and what to do about it."""
+    """Why codex is unavailable, with a remedy."""
     place = find(settings)
     if place is None:
         wanted = str(Path(settings.path).expanduser()) if settings.path else "codex"
-        said = f"{programs.why_missing(wanted)}; pip install 'mimikit-assistant[codex]'"
-        return EngineAbsence(said, "missing")
+        reason = f"{programs.why_missing(wanted)}; pip install 'mimikit-assistant[codex]'"
+        return EngineAbsence(reason, "missing")
     version = version_of(place.program)
     if version is None:
-        said = f"expected a version from {place.program}, got none; install codex again"
-        return EngineAbsence(said, "missing")
-    if version < LEAST_VERSION:
-        least, got = (".".join(map(str, v)) for v in (LEAST_VERSION, version))
+        reason = f"expected a version from {place.program}, got none; install codex again"
+        return EngineAbsence(reason, "missing")
+    if version < MIN_VERSION:
+        least, got = (".".join(map(str, v)) for v in (MIN_VERSION, version))
         return f"expected codex {least} or newer, got {got}; update it"
-    if odd := re.search(r"[*?\[{]", os.path.realpath(place.home)):
+    if glob := re.search(r"[*?\[{]", os.path.realpath(place.home)):
         return (
-            f"expected a home without {odd[0]!r} in its path, got {place.home}: codex takes it for "
-            "a pattern, so its login is not hidden from shells; set `codex.home` to another"
+            f"expected a home without {glob[0]!r} in its path, got {place.home}: for codex it is a "
+            "pattern, so its login is not hidden from shells; set `codex.home` to another"
         )
     if (temporary := _temporary_around(place.home)) is not None:
         return EngineAbsence(
@@ -131,20 +138,20 @@ def unavailable(settings: CodexSettings) -> str | None:
         )
     elsewhere = os.environ.get(_API_KEY) or "model_provider" in settings.config
     if not elsewhere and not (place.home / "auth.json").exists():
-        said = f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
-        return EngineAbsence(said, "logged_out")
+        reason = f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
+        return EngineAbsence(reason, "logged_out")
     return None
 
 
 def _temporary_around(home: Path) -> str | None:
-    """The temporary folder around codex's home, if any: there codex makes no helper programs."""
+    """The temporary folder around codex's home, if any: codex creates no helper programs there."""
     temporary = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - as codex takes it
     real = os.path.realpath(temporary)
     return temporary if Path(os.path.realpath(home)).is_relative_to(real) else None
 
 
 def environment(settings: CodexSettings, place: CodexLocation, *, is_talk: bool) -> dict[str, str]:
-    """The environment of codex itself; with `is_talk` it has no place to run commands in."""
+    """The environment of codex; with `is_talk` it cannot run commands."""
     env = process.environment(names=(*_NETWORK, _API_KEY, *settings.env))
     for name in ("NO_PROXY", "no_proxy"):  # a model may be served on this machine
         env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
@@ -156,13 +163,13 @@ def environment(settings: CodexSettings, place: CodexLocation, *, is_talk: bool)
 
 
 def shown_to(place: CodexLocation) -> list[Path]:
-    """What codex itself must see in the box, beside its home."""
+    """Paths that codex needs in the box, beside its home."""
     certificates = [os.environ.get(name) for name in _CERTIFICATES]
     return [*programs.folders_of(place.program), *map(Path, filter(None, certificates))]
 
 
 def is_confined(settings: CodexSettings, request: RunSpec) -> bool:
-    """Whether a Worker's shell runs in codex's own sandbox, inside the outer one."""
+    """Whether a Worker's shell runs in codex's own sandbox, inside the box."""
     return request.read_only or settings.sandbox != "danger-full-access"
 
 
@@ -174,7 +181,7 @@ def confinement(
 ) -> dict[str, str]:
     """The config of codex's own sandbox: what its shells may read and write.
 
-    Only here can its logins be denied: codex itself, in the same box, has to read them.
+    Only this can deny its logins to shells: codex itself, in the same box, has to read them.
     """
     rules = {":root": '"read"'}
     if not request.read_only:
@@ -188,14 +195,14 @@ def confinement(
 
 
 def confined_argv(settings: CodexSettings, place: CodexLocation, request: RunSpec) -> list[str]:
-    """A command line prefix that runs a command as a Worker's shell would."""
+    """Command line prefix that runs a command as a Worker's shell would."""
     keys = confinement(settings, place, request)
     head = [place.program, "sandbox", *_keys(keys), "-P", PROFILE]
     return [*head, "-C", str(request.workspace), "--"]
 
 
 def server_argv(settings: CodexSettings, place: CodexLocation) -> list[str]:
-    """The command line of the app-server of Teller and Planner, which offers our tools alone."""
+    """The command line of the app-server for Teller and Planner, with only our tools."""
     config = {f"features.{name}": "false" for name in _TALK_ONLY} | {
         "agents.enabled": "false",
         "web_search": _NO_SEARCH,
@@ -205,7 +212,7 @@ def server_argv(settings: CodexSettings, place: CodexLocation) -> list[str]:
         "include_environment_context": "false",
         "project_doc_max_bytes": "0",
         "thread_unload_delay_secs": "0",
-        **_QUICK,
+        **_FAIL_FAST,
         **settings.config,
     }
     config.pop("sandbox_mode", None)
@@ -220,11 +227,11 @@ def work_argv(
     mark: str,
     writable: Sequence[Path],
 ) -> list[str]:
-    """The command line of a Worker, prompt on stdin; `writable`: the git folders it commits in."""
+    """The command line of a Worker, prompt on stdin; `writable`: git folders it commits in."""
     temporary = _temporary(request)
     temporary.mkdir(parents=True, exist_ok=True)
     shell = f"{{TMPDIR={_toml(str(temporary))},{MARK}={_toml(mark)}}}"
-    config = {f"features.{name}": "false" for name in _ABROAD} | {
+    config = {f"features.{name}": "false" for name in _UNSANDBOXED} | {
         "agents.enabled": "false",
         "skills.bundled": "{enabled=false}",
         **_instructions(request),
@@ -239,7 +246,7 @@ def work_argv(
     else:
         head += ["-s", "danger-full-access"]
     tail = ["resume", request.resume, "-"] if request.resume else ["-"]
-    config |= _QUICK
+    config |= _FAIL_FAST
     if request.effort:
         config["model_reasoning_effort"] = _toml(request.effort)
     given = {**config, **settings.config, **last}
@@ -251,9 +258,9 @@ def work_argv(
 
 
 def _instructions(request: RunSpec) -> dict[str, str]:
-    """Our instructions in place of codex's own; a specialist has both.
+    """Our instructions instead of codex's; a specialist has both.
 
-    Codex's own are five times as long, and about software.
+    Codex's are five times as long, and about software.
     """
     task = request.input.task
     if task is not None and task.profile == SPECIALIST:
@@ -261,7 +268,7 @@ def _instructions(request: RunSpec) -> dict[str, str]:
     path = request.scratch / "instructions.md"
     text = f"{request.instructions.strip()}\n\n{_TOOLS_TEXT}"
     path.write_text(text, encoding="utf-8", errors="replace")
-    off = {f"features.{name}": "false" for name in _EVERYDAY_OFF}
+    off = {f"features.{name}": "false" for name in _STANDARD_OFF}
     return off | _NO_QUESTIONS | {"model_instructions_file": _toml(str(path))}
 
 

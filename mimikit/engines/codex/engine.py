@@ -1,9 +1,9 @@
-"""The engine `codex`: one app-server for Teller and Planner, a `codex exec` for each Worker run.
+"""The engine `codex`: one app-server for Teller and Planner, a `codex exec` per Worker run.
 
-Teller and Planner have no shell, no files and no network, only our tools, which are called in this
-process. A Worker has codex's own tools, in codex's own sandbox inside the box; without the box it
-is not started. In a read-only run both have the workspace read-only. The box has a network, for
-codex itself, and shows codex's home; codex's own sandbox denies both to its shells.
+Teller and Planner have no shell, files or network, only our tools, called in this process. A Worker
+has codex's own tools, in codex's own sandbox inside the box; without the box it is not started. In
+a read-only run both have the workspace read-only. The box has a network, for codex itself, and
+shows codex's home; codex's own sandbox denies both to its shells.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _RESUME_PROMPT = (
 
 
 class CodexEngine(ProgramEngine):
-    """Serves every role with the codex CLI. Thread-safe."""
+    """Runs every role with the codex CLI. Thread-safe."""
 
     name = "codex"
 
@@ -66,10 +66,10 @@ class CodexEngine(ProgramEngine):
         self._lock = threading.Lock()
         self._workers = 0
         self._artifacts_before = set[str]()
-        """Those of _ARTIFACTS that existed before the first of the running Workers."""
+        """The _ARTIFACTS that existed before the first of the running Workers."""
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """For a Worker also why there is no box."""
+        """Includes, for a Worker, why there is no box."""
         if reason := super().unavailable(role):
             return reason
         return self._sandbox.unavailable() if role == "worker" else self._talk.unavailable()
@@ -85,14 +85,14 @@ class CodexEngine(ProgramEngine):
         self._talk.close()
 
     def check_talk(self) -> str | None:
-        """Why the app-server does not start; it is started for this and ended again."""
+        """Start the app-server once; returns why that fails."""
         place = codex_cli.find(self._codex)
         return "codex is not installed" if place is None else self._talk.check(place)
 
     def carry_out(self, request: RunSpec) -> Outcome:
         place = codex_cli.find(self._codex)
         if (reason := self.unavailable(request.role)) or place is None:
-            return Failed("engine_unavailable", reason or "codex is gone")
+            return Failed("engine_unavailable", reason or "codex is not installed")
         try:
             if request.role == "worker":
                 return self._work(request, place)
@@ -102,22 +102,20 @@ class CodexEngine(ProgramEngine):
 
     def _work(self, request: RunSpec, place: CodexLocation) -> Outcome:
         earlier = _usage_of_session(place.home, request.resume) if request.resume else Usage()
-        asked = request
-        if request.resume:
-            asked = replace(request, prompt=f"{_RESUME_PROMPT}{request.prompt}")
+        prompt = f"{_RESUME_PROMPT}{request.prompt}" if request.resume else request.prompt
         with self._artifact_folders(request):
-            outcome = self._work_in_box(asked, place)
+            outcome = self._work_in_box(replace(request, prompt=prompt), place)
         if request.resume and (reason := _why_not_resumed(outcome.error or "")):
-            note = f"its earlier session is {reason}: it begins anew"
+            note = f"its earlier session is {reason}: it starts over"
             request.callbacks.on_event("note", note, {})
             return self._work(replace(request, resume=None), place)
         return replace(outcome, usage=minus(outcome.usage, earlier))
 
     @contextlib.contextmanager
     def _artifact_folders(self, request: RunSpec) -> Generator[None]:
-        """Make codex's artifact folders for all running Workers, and remove the new, empty ones.
+        """Create codex's artifact folders for all running Workers, and remove the new, empty ones.
 
-        Else each codex would make its own, and remove them while others use them.
+        Else each codex would create them, and remove them while others use them.
         """
         workspace = Path(os.path.realpath(request.workspace))
         with self._lock:
@@ -167,8 +165,8 @@ class CodexEngine(ProgramEngine):
         if reason := self._sandbox.unproved(box, inner=inner, env=env):
             raise EngineError(reason)
         mark = process_marks.mark(request.state, request.run_id)
-        commits_in = self._sandbox.commits_in(request.workspace)
-        argv = codex_cli.work_argv(self._codex, place, request, mark=mark, writable=commits_in)
+        git_folders = self._sandbox.commits_in(request.workspace)
+        argv = codex_cli.work_argv(self._codex, place, request, mark=mark, writable=git_folders)
         argv = self._sandbox.argv(argv, box)
         program = Program(
             argv=argv,
@@ -178,7 +176,7 @@ class CodexEngine(ProgramEngine):
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,
             kill_after_s=self._limits.kill_after_s,
-            output_bytes=process.FLOOD * self._limits.output_bytes,
+            output_bytes=process.OUTPUT_FACTOR * self._limits.output_bytes,
             stdin=request.prompt.encode(errors="replace"),
             boxed=argv[0] != place.program,
         )
@@ -204,7 +202,9 @@ class CodexEngine(ProgramEngine):
         if signum and not turn.failed:
             reason = f"codex was ended by {process.signal_name(-signum)} before it was done"
             return Failed("error", reason, text, exit_code=128 + signum)
-        reason = turn.failed or output.errors() or turn.trouble or "codex ended without a word"
+        reason = (
+            turn.failed or output.errors() or turn.trouble or "codex ended without an error message"
+        )
         failure = failure_of_message(reason, self._clock.now())
         if reason.rpartition("\n")[2].startswith("bwrap: ") and not turn.session_id:
             failure = replace(failure, want="unready")  # a path to mount was gone
@@ -212,7 +212,7 @@ class CodexEngine(ProgramEngine):
 
 
 class _Output:
-    """Splits codex's output: events go to the turn, stderr is kept for the error message."""
+    """Splits codex's output into events and stderr."""
 
     def __init__(self, request: RunSpec) -> None:
         self.turn = TurnReader(request.callbacks.on_event, request.callbacks.on_session)

@@ -18,27 +18,24 @@ _ACTS = frozenset({"command_execution", "mcp_tool_call", "file_change"})
 
 @dataclass
 class TurnReader:
-    """Reads the events of one turn and reports them."""
+    """Reads the events of one turn, and reports them to `on_event`."""
 
     on_event: OnEvent
     on_session: OnSession = lambda _session: None
     session_id: str | None = None
     message: str | None = None
-    """Its last message."""
     completed: bool = False
     failed: str | None = None
-    """Codex's error message."""
+    """The error that ended the turn."""
     trouble: str = ""
     """The last error event, final or not."""
     acted: bool = False
-    """Whether a tool call, a command or a file change was finished."""
     usage: Usage = field(default_factory=Usage)
-    """Of the whole thread, with earlier turns."""
+    """Usage of the whole thread, with earlier turns."""
     working: set[str] = field(default_factory=set[str])
-    """The commands and tool calls in progress."""
 
     def take(self, line: bytes) -> None:
-        """Handle one line; what is no event is skipped."""
+        """Handle one line; other output is skipped."""
         try:
             event = parse_object(line)
         except BadRecord:
@@ -55,11 +52,11 @@ class TurnReader:
             self.usage = _usage(event.get("usage")) or self.usage
         elif kind == "turn.failed":
             self.failed = text_of(event.get("error"), "message") or "the turn failed"
-            self._tell("error", self.failed)
+            self._report("error", self.failed)
         elif kind == "error":  # not final: it retries, or turn.failed follows
             self.trouble = text_of(event, "message")
             if self.trouble.startswith("Reconnecting"):
-                self._tell("note", self.trouble)
+                self._report("note", self.trouble)
 
     def _take_item(self, item: dict[str, Json], *, done: bool) -> None:
         kind, number = text_of(item, "type"), text_of(item, "id")
@@ -71,12 +68,12 @@ class TurnReader:
             if done:
                 facts["exitCode"] = item.get("exit_code")
                 facts["output"] = plain(text_of(item, "aggregated_output"))[-_SHOWN_CHARACTERS:]
-            self._tell("command", text_of(item, "command"), facts)
+            self._report("command", text_of(item, "command"), facts)
         elif kind == "mcp_tool_call":
             facts["tool"] = text_of(item, "tool")
-            if done and (said := text_of(item.get("error"), "message")):
-                facts["error"] = plain(said)[:_SHOWN_CHARACTERS]
-            self._tell("tool", facts["tool"], facts)
+            if done and (message := text_of(item.get("error"), "message")):
+                facts["error"] = plain(message)[:_SHOWN_CHARACTERS]
+            self._report("tool", facts["tool"], facts)
         elif done:
             self._take_done(kind, item)
 
@@ -88,15 +85,15 @@ class TurnReader:
             changes = item.get("changes")
             for change in changes if isinstance(changes, list) else []:
                 if path := text_of(change, "path"):
-                    self._tell("file", path, {"kind": text_of(change, "kind")})
+                    self._report("file", path, {"kind": text_of(change, "kind")})
         elif kind == "reasoning":
-            self._tell("note", text_of(item, "text"), {"reasoning": True})
+            self._report("note", text_of(item, "text"), {"reasoning": True})
         elif kind == "web_search":
-            self._tell("tool", text_of(item, "query"), {"tool": "web_search"})
+            self._report("tool", text_of(item, "query"), {"tool": "web_search"})
         elif kind == "error":  # in practice a warning
-            self._tell("note", text_of(item, "message"))
+            self._report("note", text_of(item, "message"))
 
-    def _tell(self, kind: EventKind, text: str, facts: dict[str, Any] | None = None) -> None:
+    def _report(self, kind: EventKind, text: str, facts: dict[str, Any] | None = None) -> None:
         if text:
             self.on_event(kind, plain(text)[:_SHOWN_CHARACTERS], facts or {})
 
@@ -107,7 +104,7 @@ def minus(usage: Usage, earlier: Usage) -> Usage:
 
 
 def usage_in_rollout(lines: list[bytes]) -> Usage:
-    """The usage of a thread by its recorded lines."""
+    """The usage of a thread, from codex's record of it."""
     for line in reversed(lines):
         if b"total_token_usage" not in line:
             continue

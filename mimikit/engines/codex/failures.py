@@ -1,4 +1,4 @@
-"""Classifies a failure of codex: by its type where there is one, else by its message."""
+"""Classifies failures of codex: by their type if there is one, else by the message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mimikit.protocol.json import Json
 from mimikit.protocol.models import EngineWant
 
 _TOO_LONG = re.compile(r"room in the model's context window|context_length_exceeded")
-_WORDS: dict[EngineWant, re.Pattern[str]] = {
+_PATTERNS: dict[EngineWant, re.Pattern[str]] = {
     "limited": re.compile(
         r"\b429\b|too many requests|rate limit|usage limit|quota exceeded|insufficient_quota"
         r"|at capacity|\b503\b|overloaded",
@@ -45,7 +45,7 @@ _KINDS: dict[str, EngineWant] = {
     "responseStreamDisconnected": "broken",
     "responseTooManyFailedAttempts": "broken",
 }
-"""The `codexErrorInfo` that mean that codex is unavailable."""
+"""The `codexErrorInfo` types that mean that codex is unavailable."""
 _STATUSES: dict[int, EngineWant] = {401: "logged_out", 403: "logged_out", 429: "limited"}
 
 
@@ -55,14 +55,12 @@ class EngineFailure:
 
     message: str
     want: EngineWant | None = None
-    """Why codex is unavailable; None: the work itself failed."""
+    """Why codex is unavailable; None: the run itself failed."""
     too_long: bool = False
-    """The prompt does not fit the model's context."""
     retry_at: datetime | None = None
-    """When a rate limit ends."""
 
     def outcome(self, text: str, *, acted: bool, code: int | None) -> Outcome:
-        """`acted`: something was done already, so no shorter prompt is tried."""
+        """`acted`: tools were called, so the run is not retried with a shorter prompt."""
         if self.want is not None:
             return Failed.unavailable(self.want, self.message, text=text, retry_at=self.retry_at)
         too_long = self.too_long and not acted
@@ -74,10 +72,12 @@ def is_context_overflow(message: str) -> bool:
 
 
 def failure_of_message(message: str, now: datetime) -> EngineFailure:
-    """A failure by its message alone."""
+    """Classify a failure by its message alone."""
     if is_context_overflow(message):
         return EngineFailure(message, too_long=True)
-    wants: list[EngineWant] = [want for want, words in _WORDS.items() if words.search(message)]
+    wants: list[EngineWant] = [
+        want for want, pattern in _PATTERNS.items() if pattern.search(message)
+    ]
     want = wants[0] if wants else None
     return EngineFailure(
         message, want, retry_at=retry_at(message, now) if want == "limited" else None
@@ -87,12 +87,12 @@ def failure_of_message(message: str, now: datetime) -> EngineFailure:
 def failure_of_type(
     message: str, info: Json, resets: Iterable[datetime], now: datetime
 ) -> EngineFailure:
-    """A failure with its `codexErrorInfo`; `resets`: when exhausted rate limits end."""
+    """Classify a failure by its `codexErrorInfo`; `resets`: when exhausted rate limits reset."""
     kind, status = _kind_of(info)
-    told = failure_of_message(message, now)
-    if told.too_long or kind == "contextWindowExceeded":
+    by_message = failure_of_message(message, now)
+    if by_message.too_long or kind == "contextWindowExceeded":
         return EngineFailure(message, too_long=True)
-    want = _STATUSES.get(status or 0) or _KINDS.get(kind) or told.want
+    want = _STATUSES.get(status or 0) or _KINDS.get(kind) or by_message.want
     if want == "unreachable" and status is not None:  # the server did answer
         want = "broken" if status >= 500 else None
     resets_at = None
@@ -102,20 +102,20 @@ def failure_of_type(
 
 
 def exhausted_until(limits: Json) -> list[datetime]:
-    """The ends of the exhausted windows of `account/rateLimits/updated`."""
-    found = list[datetime]()
+    """When the exhausted windows of `account/rateLimits/updated` reset."""
+    resets = list[datetime]()
     for name in ("primary", "secondary"):
         window = limits.get(name) if isinstance(limits, dict) else None
         if not isinstance(window, dict):
             continue
         used, at = window.get("usedPercent"), window.get("resetsAt")
         if isinstance(used, int | float) and used >= 100 and isinstance(at, int) and 0 < at < 2**33:
-            found.append(datetime.fromtimestamp(at, UTC))
-    return found
+            resets.append(datetime.fromtimestamp(at, UTC))
+    return resets
 
 
 def _kind_of(info: Json) -> tuple[str, int | None]:
-    """The kind of a `codexErrorInfo`, and the HTTP status it names."""
+    """The type of a `codexErrorInfo`, and its HTTP status."""
     if isinstance(info, str):
         return info, None
     for kind, facts in info.items() if isinstance(info, dict) else ():

@@ -1,6 +1,6 @@
-"""One turn of a Teller or Planner in the app-server: a new thread, unsubscribed afterwards.
+"""One turn of the Teller or Planner in the app-server, in its own thread there.
 
-Tools are called in the thread of the run, one after the other.
+Tools are called in the run's thread, one after the other.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from pydantic.alias_generators import to_camel
 
 from mimikit.engines.base import Done, Failed, Outcome, RunSpec, ToolReply, ends_turn, stop_outcome
-from mimikit.engines.codex.app_server import AppServer, Message, ServerTrouble, ToolRequest
+from mimikit.engines.codex.app_server import AppServer, AppServerError, Message, ToolRequest
 from mimikit.engines.codex.exec_events import text_of, value_of
-from mimikit.engines.process import late_outcome
+from mimikit.engines.process import timeout_outcome
 from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import Usage
 
 _MAX_WAIT_S = 1.0
 _SHOWN_CHARACTERS = 4000
-_TEXTS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\$])*`', re.DOTALL)
+_STRINGS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\$])*`', re.DOTALL)
 _CALLS = re.compile(r"\btools\s*[.\[]")
-_AGAIN = re.compile(r"=>|\b(?:for|while|do|function|if|eval|setTimeout)\b")
+_CONTROL_FLOW = re.compile(r"=>|\b(?:for|while|do|function|if|eval|setTimeout)\b")
 
 
 @dataclass
@@ -32,10 +32,8 @@ class _Answer:
     """The tool calls of one answer of the model, and their replies so far."""
 
     calls: int | None = 0
-    """Number of tool calls; None: unknown."""
     replies: list[ToolReply] = field(default_factory=list[ToolReply])
-    is_whole: bool = False
-    """The answer is complete."""
+    is_complete: bool = False
 
     def counts(self, item: Json) -> None:
         kind = text_of(item, "type")
@@ -45,21 +43,19 @@ class _Answer:
             self.calls = 1 if self.calls == 0 and calls_once(text_of(item, "input")) else None
 
     @property
-    def may_be_over(self) -> bool:
-        """Every call so far was made and succeeded, and the last one is final."""
+    def may_be_final(self) -> bool:
+        """Whether every call so far succeeded, and the last one ends the turn."""
         return self.calls == len(self.replies) and ends_turn(self.replies)
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
     outcome: Outcome | None = None
-    """None: see `failed`."""
     failed: Json = None
-    """The `error` of the turn, as reported by the app-server."""
+    """The error that the app-server reported."""
     acted: bool = False
-    """Whether a tool was called in it."""
     hung: bool = False
-    """It did not end after an interrupt."""
+    """The turn did not end after an interrupt."""
 
 
 class ServerTurn:
@@ -69,7 +65,7 @@ class ServerTurn:
         self._stop: str | None = None
         self._answer, self._is_done = _Answer(), False
         self._unanswered: tuple[ToolRequest, str] | None = None
-        """A final call whose answer is held back: the turn may end without another request."""
+        """A turn-ending call that is not answered yet: the turn may end without another request."""
         self._message = ""
         self.usage = Usage()
         self.acted = False
@@ -78,7 +74,7 @@ class ServerTurn:
         """Open a thread in `folder` and follow its turn to the end.
 
         Raises:
-            ServerTrouble: the server failed; `acted` says whether tools were called.
+            AppServerError: the server failed; `acted`: whether tools were called.
         """
         request, server = self._request, self._server
         opened = server.request("thread/start", self._opening(folder))
@@ -126,38 +122,38 @@ class ServerTurn:
 
     def _follow(self, messages: queue.SimpleQueue[Message | None]) -> TurnEnd:
         request = self._request
-        heard = time.monotonic()
-        until = heard + request.timeout_s
-        leave_at: float | None = None
+        active_at = time.monotonic()
+        until = active_at + request.timeout_s
+        give_up_at: float | None = None
         while True:
-            limit = leave_at or min(until, heard + request.idle_timeout_s)
+            limit = give_up_at or min(until, active_at + request.idle_timeout_s)
             begun = time.monotonic()
             wait_s = max(0.0, min(_MAX_WAIT_S, limit - begun))
             try:
                 message = messages.get(timeout=wait_s)
             except queue.Empty:
                 message = {}
-            late_s = time.monotonic() - begun - wait_s
-            if late_s > _MAX_WAIT_S:  # this process was stopped: no limit ran meanwhile
-                until, heard = until + late_s, heard + late_s
-                leave_at = leave_at and leave_at + late_s
+            suspended_s = time.monotonic() - begun - wait_s
+            if suspended_s > _MAX_WAIT_S:  # this process was stopped: no limit ran meanwhile
+                until, active_at = until + suspended_s, active_at + suspended_s
+                give_up_at = give_up_at and give_up_at + suspended_s
             if message is None:
-                raise ServerTrouble(self._server.ended or "it ended")
+                raise AppServerError(self._server.ended or "the process ended")
             if message:
                 if (end := self._take(message)) is not None:
                     return end
-                heard = time.monotonic()  # after a tool call, which may take its time
+                active_at = time.monotonic()  # after a tool call, which may take its time
             now = time.monotonic()
             if self._stop is None and not self._is_done:
                 self._stop = request.cancel.reason
                 if now >= until:
                     self._stop = self._stop or "timeout"
-                elif now >= heard + request.idle_timeout_s:
+                elif now >= active_at + request.idle_timeout_s:
                     self._stop = self._stop or "idle"
-            if leave_at is None and (self._stop is not None or self._is_done):
-                leave_at = now + self._kill_after_s
+            if give_up_at is None and (self._stop is not None or self._is_done):
+                give_up_at = now + self._kill_after_s
                 self._interrupt()
-            if leave_at is not None and now >= leave_at:
+            if give_up_at is not None and now >= give_up_at:
                 return self._ended("interrupted", None, hung=True)
 
     def _interrupt(self) -> None:
@@ -179,12 +175,12 @@ class ServerTurn:
             case "rawResponseItem/completed":
                 item = value_of(params, "item")
                 is_output = text_of(item, "type").endswith("_output")  # may come in between
-                if self._answer.is_whole and not is_output:
+                if self._answer.is_complete and not is_output:
                     self._answer = _Answer()
                 self._answer.counts(item)
             case "rawResponse/completed":
                 self.usage = self.usage + _usage(value_of(params, "usage"))
-                self._answer.is_whole = True
+                self._answer.is_complete = True
                 on_event("usage", "", self.usage.to_dict())
             case "thread/tokenUsage/updated":
                 total = value_of(value_of(params, "tokenUsage"), "total")
@@ -218,7 +214,7 @@ class ServerTurn:
                 self._request.callbacks.on_event("note", said[:_SHOWN_CHARACTERS], facts)
 
     def _call(self, message: Message) -> None:
-        """Make one call, unless the turn is to end."""
+        """Make a tool call, unless the turn is ending."""
         params = message.get("params")
         call = ToolRequest(
             message.get("id"), text_of(params, "tool"), value_of(params, "arguments")
@@ -235,20 +231,20 @@ class ServerTurn:
             facts["error"] = plain(reply.text)[:_SHOWN_CHARACTERS]
         self._request.callbacks.on_event("tool", call.tool, facts)
         self._answer.replies.append(reply)
-        if self._answer.may_be_over:
+        if self._answer.may_be_final:
             self._unanswered = call, reply.text
         else:
             self._server.answer_tool(call, reply.text, ok=reply.ok)
 
     def _end_if_final(self) -> None:
-        """End the turn after a final call, once the answer is complete and has no other call."""
+        """End the turn after a final call, once the answer is complete without other calls."""
         if self._unanswered is None:
             return
-        if not self._answer.may_be_over:
+        if not self._answer.may_be_final:
             call, text = self._unanswered
             self._unanswered = None
             self._server.answer_tool(call, text, ok=True)
-        elif self._answer.is_whole:
+        elif self._answer.is_complete:
             self._is_done = True
 
     def _ended(self, status: str, error: Json, *, hung: bool = False) -> TurnEnd:
@@ -265,7 +261,7 @@ class ServerTurn:
         elif self._stop is not None:
             silent = self._stop == "idle"
             limit_s = request.idle_timeout_s if silent else request.timeout_s
-            outcome = late_outcome(limit_s, text, silent=silent)
+            outcome = timeout_outcome(limit_s, text, silent=silent)
         else:
             outcome = None
             error = error or {"message": f"the turn ended as {status or 'nothing'}"}
@@ -277,9 +273,9 @@ class ServerTurn:
 
 
 def calls_once(script: str) -> bool:
-    """Whether a script of the model certainly calls one tool, once."""
-    code = _TEXTS.sub('""', script)
-    return len(_CALLS.findall(code)) == 1 and _AGAIN.search(code) is None
+    """Whether a script of the model certainly calls exactly one tool, once."""
+    code = _STRINGS.sub('""', script)
+    return len(_CALLS.findall(code)) == 1 and _CONTROL_FLOW.search(code) is None
 
 
 def _clean(text: str) -> str:
@@ -287,5 +283,5 @@ def _clean(text: str) -> str:
 
 
 def _usage(counts: Json) -> Usage:
-    told = {name: value_of(counts, to_camel(name)) for name in Usage.model_fields}
-    return Usage(**{name: n for name, n in told.items() if type(n) is int and n >= 0})
+    fields = {name: value_of(counts, to_camel(name)) for name in Usage.model_fields}
+    return Usage(**{name: n for name, n in fields.items() if type(n) is int and n >= 0})

@@ -1,6 +1,6 @@
-"""Turns of Teller and Planner: all in one `codex app-server`, each in a thread of its own there.
+"""Runs turns of Teller and Planner in one `codex app-server`.
 
-The server is started anew when it has ended, or when codex, its login or its settings have changed.
+The server is restarted when it has ended, or when codex, its login or its settings have changed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import mimikit
 from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.engines import process_marks
@@ -30,12 +29,12 @@ from mimikit.errors import EngineError
 from mimikit.sandbox import worker as sandbox
 from mimikit.sandbox.worker import real
 
-_TRIES = 2
+_ATTEMPTS = 2
 _CONFIG, _EMPTY = "config.toml", "empty"
 
 
 class TalkServer:
-    """Thread-safe."""
+    """Runs turns in the app-server, which it starts on demand. Thread-safe."""
 
     def __init__(self, settings: Settings, state: Path, clock: Clock) -> None:
         self._codex, self._limits = settings.codex, settings.limits
@@ -45,7 +44,7 @@ class TalkServer:
         self._folder: Path | None = None
 
     def unavailable(self) -> str | None:
-        """Why the owner's config.toml cannot be hidden: the app-server has no flag to ignore it."""
+        """Why the user's config.toml cannot be hidden: the app-server has no flag to ignore it."""
         place = codex_cli.find(self._codex)
         if place is None or not (place.home / _CONFIG).exists() or sandbox.namespaced([]):
             return None
@@ -55,12 +54,12 @@ class TalkServer:
         )
 
     def run(self, request: RunSpec, place: CodexLocation) -> Outcome:
-        """One turn; tried twice where the server fails before anything was done."""
+        """Run a turn; retried once if the server fails before a tool was called."""
         failed = Failed.unavailable("unready", "codex app-server was not tried")
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             turn: ServerTurn | None = None
             try:
-                with self._serving(place, request.cancel) as server:
+                with self._use_server(place, request.cancel) as server:
                     turn = ServerTurn(server, request, kill_after_s=self._limits.kill_after_s)
                     try:
                         end = turn.run(str(self._work_folder() / _EMPTY), self._effort(request))
@@ -70,10 +69,10 @@ class TalkServer:
                     if end.hung:
                         server.stop()
                     return replace(self._outcome(request, turn, end, server), usage=turn.usage)
-            except EngineError as trouble:
+            except EngineError as error:
                 if request.cancel.reason is not None:
                     return stop_outcome(request.cancel.reason)
-                reason = f"codex app-server: {trouble}"
+                reason = f"codex app-server: {error}"
                 request.callbacks.on_event("note", reason, {})
                 if turn is None:  # it does not start
                     failed = Failed.unavailable("unready", reason)
@@ -85,12 +84,12 @@ class TalkServer:
         return failed
 
     def check(self, place: CodexLocation) -> str | None:
-        """Start it as for a turn and end it again; returns why it does not start."""
+        """Start the server once; returns why that fails."""
         try:
-            with self._serving(place, CancelToken()):
+            with self._use_server(place, CancelToken()):
                 return None
-        except EngineError as trouble:
-            return str(trouble)
+        except EngineError as error:
+            return str(error)
         finally:
             self.close()
 
@@ -101,7 +100,7 @@ class TalkServer:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _serving(
+    def _use_server(
         self, place: CodexLocation, cancel: CancelToken
     ) -> contextlib.AbstractContextManager[AppServer]:
         env = codex_cli.environment(self._codex, place, is_talk=True)
@@ -111,10 +110,10 @@ class TalkServer:
         return self._server.use(key, lambda: self._start(argv, env, place), cancel)
 
     def _start(self, argv: list[str], env: dict[str, str], place: CodexLocation) -> AppServer:
-        """The server, with an empty file over the owner's config.toml.
+        """Create the process, with an empty file mounted over the user's config.toml.
 
         Raises:
-            EngineError: that file cannot be hidden, or there is no folder to work in.
+            EngineError: that file cannot be hidden, or there is no temporary folder.
         """
         if reason := self.unavailable():
             raise EngineError(reason)
@@ -132,15 +131,10 @@ class TalkServer:
             timeout_s=0,
             boxed=boxed is not None,
         )
-        return AppServer(
-            program,
-            client="mimikit",
-            version=mimikit.__version__,
-            kill_after_s=self._limits.kill_after_s,
-        )
+        return AppServer(program, kill_after_s=self._limits.kill_after_s)
 
     def _work_folder(self) -> Path:
-        """A folder with nothing but an empty file and an empty folder."""
+        """A temporary folder with an empty file and an empty folder."""
         with self._lock:
             try:
                 if self._folder is None or not (self._folder / _EMPTY).is_dir():

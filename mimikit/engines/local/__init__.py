@@ -1,1 +1,1 @@
-"""A small model on this machine, in a process of its own: the basic mode."""
+"""The engine `local`: a small model in its own process, for the basic mode."""

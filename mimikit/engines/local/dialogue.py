@@ -1,7 +1,7 @@
-"""The prompts of the small model, and its answers: one JSON object of a few forms. Pure.
+"""The prompts of the small model, and its answers: JSON objects of a few forms. Pure.
 
-A small model learns more from examples than from rules, so the rules are few. What never changes
-comes first, as the server caches it.
+A small model learns more from examples than from rules, so the rules are few. The constant part of
+a prompt comes first, as the server caches it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mimikit.protocol.models import Message
 
 Body: TypeAlias = dict[str, object]
 
-MOST_TOKENS = 300
+MAX_TOKENS = 300
 _INPUT_BYTES, _TALK_BYTES, _KNOWN_BYTES = 3000, 1500, 1200
-"""About three bytes are a token, in English and in Chinese; all fits into 4096 tokens."""
+"""A token has about three bytes, in English and in Chinese; all must fit into 4096 tokens."""
 _MESSAGES = 6
 _COMMAND = 180
 
@@ -30,7 +30,7 @@ _LOOP = re.compile(r"(.{2,60}?)\1{3,}", re.DOTALL)
 
 
 def _without_loop(text: str) -> str:
-    """Removes the endless repetitions of a small model."""
+    """Remove the endless repetitions of a small model."""
     return _LOOP.sub(r"\1", text)
 
 
@@ -46,14 +46,14 @@ class _ModelAction(BaseModel):
 
 
 class TellerAction(_ModelAction):
-    """The model's choice for a message of the user."""
+    """The model's action for a message of the user."""
 
     action: Literal["reply", "delegate", "remember", "ask"]
     text: Text
 
 
 class PlannerAction(_ModelAction):
-    """The command for a request; `when`: its time in the user's words, or empty."""
+    """The model's command for a request; `when`: its time in the user's words, or empty."""
 
     action: Literal["command", "cannot"]
     command: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
@@ -66,7 +66,7 @@ What the user says begins with its language: answer in that. Choose one action:
 reply: talk, or answer from general knowledge or from what stands under Known.
 delegate: the user wants something done or looked up on this machine, in files or with commands.
 remember: the user tells you something to keep.
-ask: it is not clear what is wanted.
+ask: it is not clear what is action.
 You have no internet, no weather, no news. What you do not know, say so; never make facts up."""
 _TELLER_EXAMPLES = (
     ("en", "hello", "reply", "Hello! What can I do for you?"),
@@ -117,7 +117,7 @@ _RISKY = re.compile(
     r"\brm\s+(-\S+\s+)*-\S*[rf]|--hard|--force|\bmkfs|\bdd\s|\bsudo\b|\bshutdown\b|\breboot\b|\bkill|"
     r"(chmod|chown)\s+-R|\|\s*(sudo\s+)?(ba|z)?sh\b|>\s*/|git\s+(push|clean|reset)|-delete\b|-exec\b"
 )
-"""Commands that cannot be undone are not even proposed."""
+"""Commands that cannot be undone are not proposed."""
 
 
 def _schema(properties: Body) -> Body:
@@ -145,16 +145,16 @@ _PLANNER_SCHEMA = _schema(
 )
 
 
-def teller_body(turn: TurnInput, said: str, language: Language) -> Body:
-    """The request for one message of the user."""
+def teller_body(turn: TurnInput, text: str, language: Language) -> Body:
+    """The request body for one message of the user."""
     shown = [("user", f"[{language}] {text}") for language, text, _, _ in _TELLER_EXAMPLES]
     answers = [_json(action=action, text=text) for _, _, action, text in _TELLER_EXAMPLES]
-    asked = f"{_known(turn)}[{language}] {_cut(said, _INPUT_BYTES)}"
+    asked = f"{_known(turn)}[{language}] {_cut(text, _INPUT_BYTES)}"
     return _body(_TELLER, shown, answers, _talk(turn.conversation), asked, _TELLER_SCHEMA)
 
 
 def planner_body(prompt: str) -> Body:
-    """The request for a task to plan."""
+    """The request body for a task to plan."""
     shown = [("user", text) for text, _, _, _ in _PLANNER_EXAMPLES]
     answers = [_json(action=a, command=c, when=w) for _, a, c, w in _PLANNER_EXAMPLES]
     return _body(_PLANNER, shown, answers, [], _cut(prompt, _INPUT_BYTES), _PLANNER_SCHEMA)
@@ -165,17 +165,17 @@ def _body(
     shown: Sequence[tuple[str, str]],
     answers: Sequence[str],
     talk: Sequence[tuple[str, str]],
-    said: str,
+    text: str,
     schema: Body,
 ) -> Body:
-    told = [("system", instructions)]
+    messages = [("system", instructions)]
     for example, answer in zip(shown, answers, strict=True):
-        told += [example, ("assistant", answer)]
-    told += [*talk, ("user", said)]
+        messages += [example, ("assistant", answer)]
+    messages += [*talk, ("user", text)]
     return {
-        "messages": [{"role": role, "content": text} for role, text in told],
+        "messages": [{"role": role, "content": text} for role, text in messages],
         "response_format": {"type": "json_schema", "json_schema": {"schema": schema}},
-        "max_tokens": MOST_TOKENS,
+        "max_tokens": MAX_TOKENS,
         "temperature": 0,
         "seed": 1,
         "cache_prompt": True,
@@ -189,7 +189,7 @@ def _json(**facts: str) -> str:
 
 
 def _talk(conversation: Sequence[Message]) -> list[tuple[str, str]]:
-    """The last messages, in the form of the examples."""
+    """The last messages, formatted as the examples."""
     found: list[tuple[str, str]] = []
     left = _TALK_BYTES
     for message in reversed(conversation[-_MESSAGES:]):
@@ -203,7 +203,6 @@ def _talk(conversation: Sequence[Message]) -> list[tuple[str, str]]:
 
 
 def _known(turn: TurnInput) -> str:
-    """The relevant memory."""
     lines = [line for line in turn.user.splitlines() if line.strip()]
     lines += [" ".join(hit.text.split())[:300] for hit in turn.memory]
     known = _cut("\n".join(lines), _KNOWN_BYTES)
@@ -211,17 +210,16 @@ def _known(turn: TurnInput) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    """The first `most` bytes of a text."""
     return plain(text).encode(errors="replace")[:most].decode(errors="ignore").strip()
 
 
-# ---- what it answers
+# ---- answers
 
 
-def order_of(wanted: PlannerAction, language: Language) -> str:
-    """The sentence that would run a proposed command at its time; empty where there is none."""
-    command, when = " ".join(wanted.command.split()), " ".join(wanted.when.split())
-    if wanted.action != "command" or not command or _RISKY.search(command):
+def order_of(action: PlannerAction, language: Language) -> str:
+    """The sentence that runs a proposed command at its time; empty when there is none."""
+    command, when = " ".join(action.command.split()), " ".join(action.when.split())
+    if action.action != "command" or not command or _RISKY.search(command):
         return ""
     if not command.isprintable():  # the user could not see all of it
         return ""
@@ -234,7 +232,7 @@ _TEXT_BEGINS = re.compile(r'"text"\s*:\s*"')
 
 
 def text_so_far(answer: str) -> str:
-    """The text of an incomplete reply; empty where there is none, or it is no reply."""
+    """The text of an incomplete reply; empty when there is none, or it is no reply."""
     if '"reply"' not in answer[:40] or (begin := _TEXT_BEGINS.search(answer)) is None:
         return ""
     text = answer[begin.end() :]

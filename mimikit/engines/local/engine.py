@@ -1,7 +1,8 @@
 """The engine `local`: a small model on this machine, for talk and simple plans; the basic mode.
 
-The model chooses one of a few actions, and code carries it out, with the user's own words where
-possible. It runs nothing: a command that it proposes is a question to the user.
+The model chooses one of a few actions, which code carries out, with the user's own words if
+possible.
+It runs nothing: a command that it proposes becomes a question to the user.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
 
 MISSING = "expected the package xllamacpp, got none; pip install 'mimikit-assistant[local]'"
 NO_WEIGHTS = "expected the weights of a small model, got none; `mimikit local setup` fetches them"
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 _GGUF = b"GGUF"
 
 
 class LocalEngine:
-    """Thread-safe; the model answers one request at a time."""
+    """Runs Teller and Planner with the small model, one request at a time. Thread-safe."""
 
     name = LOCAL
 
@@ -74,7 +75,7 @@ class LocalEngine:
         self.server.close()
 
     def title(self) -> str:
-        """The name of the model; EngineError where there is none."""
+        """The name of the model; EngineError when there is none."""
         path = self._model_path()
         known = (one.title for one in weights.KNOWN if one.file == path.name)
         return next(known, str(path))
@@ -82,7 +83,7 @@ class LocalEngine:
     def run(self, request: RunSpec) -> Outcome:
         if request.cancel.reason is not None:
             return stop_outcome(request.cancel.reason)
-        # Imported late: the sentences of the grammar take a tenth of a start.
+        # Imported late, as the grammar takes a tenth of the start time.
         from mimikit.engines.local.run import LocalRun
 
         run = LocalRun(request, self._is_program, self._ask)
@@ -90,7 +91,7 @@ class LocalEngine:
         try:
             outcome = run.tell() if request.role == "teller" else run.plan()
         except EndpointError as error:
-            outcome = failed = _failed(error, may_pass=not run.acted)
+            outcome = failed = _failed(error, retry_now=not run.acted)
             if failed.want is not None:  # the next request starts another process
                 self.server.close()
         except EngineError as error:
@@ -106,9 +107,9 @@ class LocalEngine:
         stop: CancelToken,
         show: Callable[[str], None],
     ) -> tuple[str, Usage]:
-        """The model's answer and usage; EndpointError or EngineError when there is none."""
+        """The model's answer and usage; EndpointError or EngineError when it fails."""
         settings, now = self._settings, self._clock.now
-        threads = settings.threads or min(os.cpu_count() or 1, _MOST_THREADS)
+        threads = settings.threads or min(os.cpu_count() or 1, _MAX_THREADS)
         model = ServedModel(str(self._model_path()), threads, settings.context_tokens)
         idle_s = request.idle_timeout_s
 
@@ -127,7 +128,7 @@ class LocalEngine:
         return answer.text, answer.usage
 
     def _model_path(self) -> Path:
-        """The file of the model; EngineError when there is none."""
+        """The path of the model file; EngineError when there is none."""
         if self._settings.model_path is None:
             folder = weights.folder_of_user()
             if (found := weights.best(folder)) is None:
@@ -145,13 +146,13 @@ class LocalEngine:
         return path
 
 
-def _failed(error: EndpointError, *, may_pass: bool) -> Failed:
+def _failed(error: EndpointError, *, retry_now: bool) -> Failed:
     match error.trouble:
         case "too_long":
-            return Failed("error", str(error), too_long=may_pass)
+            return Failed("error", str(error), too_long=retry_now)
         case "silent":
             return Failed("timeout", str(error))
         case "error":
             return Failed("error", str(error))
         case _:  # its process has died, or is about to
-            return Failed.unavailable("broken", str(error), retry_now=may_pass)
+            return Failed.unavailable("broken", str(error), retry_now=retry_now)

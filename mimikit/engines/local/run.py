@@ -1,4 +1,4 @@
-"""One run of the small model: it chooses an action, code carries it out."""
+"""Runs the small model: it chooses an action, code carries it out."""
 
 from __future__ import annotations
 
@@ -46,34 +46,34 @@ class LocalRun:
         return Done(paragraphs(*parts))
 
     def _answer(self, item: InboxItem, language: Language) -> str:
-        """Carry out the action for one message; returns what to say of it."""
-        request, said = self._request, item.text
+        """Carry out the model's action for one message; returns the reply."""
+        request, text = self._request, item.text
         question = request.input.question
         if question is not None and item.question_id == question.question_id:
-            said = f"{question.question}\n{said}"
-        show = dialogue.ReplyStream(lambda text: request.callbacks.on_event("delta", text, {}))
-        body = dialogue.teller_body(request.input, said, language)
-        wanted = self._wanted(TellerAction, body, show.add)
-        match wanted.action:
+            text = f"{question.question}\n{text}"
+        show = dialogue.ReplyStream(lambda piece: request.callbacks.on_event("delta", piece, {}))
+        body = dialogue.teller_body(request.input, text, language)
+        action = self._ask_model(TellerAction, body, show.add)
+        match action.action:
             case "delegate":
-                given = {"prompt": item.text, "title": title_of(item.text)}
-                reply = call_tool(request, "delegate", given)
+                arguments = {"prompt": item.text, "title": title_of(item.text)}
+                reply = call_tool(request, "delegate", arguments)
                 key = "local_delegated"
             case "remember":
                 # The user's own words: a small model may change what they mean.
                 reply = call_tool(request, "remember", {"content": item.text, "longTerm": True})
                 key = "local_remembered"
             case "ask":
-                reply = call_tool(request, "ask_user", {"question": wanted.text})
-                return "" if reply.ok else wanted.text
+                reply = call_tool(request, "ask_user", {"question": action.text})
+                return "" if reply.ok else action.text
             case "reply":
-                return wanted.text
-        return say(key, language) if reply.ok else wanted.text
+                return action.text
+        return say(key, language) if reply.ok else action.text
 
     # ---- Planner
 
     def plan(self) -> Outcome:
-        """Plan what code understands; else propose a command, or decline."""
+        """Plan a request that code understands; else propose a command, or decline."""
         request, task = self._request, self._request.input.task
         if task is None or _is_declined(task.prompt):
             language = phrases.language(task.prompt if task else "", request.input.locale)
@@ -84,30 +84,32 @@ class LocalRun:
         if not isinstance(intent, intents.PlainSentence):
             return planner.plan(request, self._is_program)
         language = phrases.language(task.prompt, request.input.locale)
-        wanted = self._wanted(PlannerAction, dialogue.planner_body(task.prompt), lambda _text: None)
-        order = dialogue.order_of(wanted, language)
+        action = self._ask_model(
+            PlannerAction, dialogue.planner_body(task.prompt), lambda _text: None
+        )
+        order = dialogue.order_of(action, language)
         intent = grammar.parse(order, self._is_program) if order else None
         if not isinstance(intent, intents.Commanding):
             return Done(say("local_cannot", language))
         return self._propose(order, intent)
 
     def _propose(self, order: str, intent: intents.Commanding) -> Outcome:
-        """Ask the user whether to run it: `order` is a sentence that code understands."""
+        """Ask the user whether to run a command; `order` is a sentence that code understands."""
         request = self._request
         language = planner.sentence_language(order, intent, request.input.locale)
-        given = {
+        arguments = {
             "question": say(
                 "local_proposes", language, command=phrases.fence(intent.command, "sh")
             ),
             "options": [order, say("local_no", language)],
         }
-        reply = call_tool(request, "needs_input", given)
+        reply = call_tool(request, "needs_input", arguments)
         return Done("" if reply.ok else say("local_cannot", language))
 
     # ---- the model
 
-    def _wanted(self, kind: type[Action], body: Body, show: Callable[[str], None]) -> Action:
-        """The model's action; EndpointError or EngineError when there is none."""
+    def _ask_model(self, kind: type[Action], body: Body, show: Callable[[str], None]) -> Action:
+        """The model's action; EndpointError or EngineError when it fails."""
         request = replace(self._request, timeout_s=max(0.0, self._until_s - time.monotonic()))
         text, usage = self._ask(body, request, self.stop, show)
         self.usage = self.usage + usage
@@ -116,8 +118,8 @@ class LocalRun:
         except ValidationError:  # cut off at the limit of tokens
             if (words := dialogue.text_so_far(text)) and kind is TellerAction:
                 return kind.model_validate({"action": "reply", "text": words})
-            said = "the small model gave no answer of use; ask in other words"
-            raise EndpointError("error", said) from None
+            reason = "the small model gave no valid answer; ask in other words"
+            raise EndpointError("error", reason) from None
 
 
 def _is_declined(prompt: str) -> bool:

@@ -1,4 +1,4 @@
-"""The process of the local model; see `model_server`. It has a key of its own."""
+"""The process of the local model, which runs `model_server` with its own API key."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from mimikit.protocol.json import parse_object
 
 PROGRAM = Path(model_server.__file__)
 _LOAD_S = 300.0
-"""The model may be read from a slow disk."""
+"""Timeout of its start: the disk may be slow."""
 _END_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """What is served, and how."""
+    """The options of the model server."""
 
     model_path: str
     threads: int
@@ -34,12 +34,12 @@ class ServedModel:
 
 
 class ModelProcess(KeptProcess):
-    """The order goes in and the port comes out, each as a line of JSON."""
+    """Sends the options and reads the port, each as a line of JSON."""
 
     def __init__(
         self, model: ServedModel, state: Path, *, idle_s: float, program: Path = PROGRAM
     ) -> None:
-        """`program`: started with this Python; tests give one without a model."""
+        """`program`: the script to start; tests use one without a model."""
         self.key, self.url = secrets.token_urlsafe(24), ""
         self._model, self._line, self._error = model, b"", ""
         self._feed = ProgramFeed()
@@ -57,8 +57,8 @@ class ModelProcess(KeptProcess):
 
     def start(self) -> None:
         super().start()
-        order = {to_camel(name): value for name, value in asdict(self._model).items()}
-        self._feed.write(json.dumps({**order, "key": self.key}).encode() + b"\n")
+        options = {to_camel(name): value for name, value in asdict(self._model).items()}
+        self._feed.write(json.dumps({**options, "key": self.key}).encode() + b"\n")
 
     def wait_ready(self, cancel: CancelToken) -> None:
         try:
@@ -83,5 +83,5 @@ class ModelProcess(KeptProcess):
         if isinstance(port := answer.get("port"), int):
             self.url = f"http://127.0.0.1:{port}/v1"
         else:
-            self._error = str(answer.get("error") or "it told no port")
+            self._error = str(answer.get("error") or "it reported no port")
         self.is_ready.set()

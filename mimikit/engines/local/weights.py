@@ -1,6 +1,6 @@
-"""The weights of the small models: downloaded from their publisher, verified, kept per user.
+"""Downloads and verifies the weights of the small models, kept per user.
 
-A file gets its final name once its SHA-256 is the pinned one.
+A file gets its final name once its SHA-256 matches the pinned one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 
 Fetch = Callable[[str, int], Iterator[bytes]]
-"""(url, offset) → chunks; an empty first chunk: the server sends it from the start."""
-Tell = Callable[[int, int], None]
-"""Called with (bytes so far, all bytes)."""
+"""(url, offset) → chunks; an empty first chunk: the server does not resume."""
+OnProgress = Callable[[int, int], None]
+"""Progress callback: (bytes so far, all bytes)."""
 
 _CHUNK_BYTES = 2**20
 _TIMEOUT_S = 60.0
@@ -60,7 +60,7 @@ LARGE = ModelWeights(
     "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
 )
 KNOWN = (LARGE, SMALL)
-"""The better one first."""
+"""The best first."""
 
 
 def folder_of_user() -> Path:
@@ -81,7 +81,7 @@ def best(folder: Path) -> ModelWeights | None:
 
 
 def needed_bytes(weights: ModelWeights, folder: Path) -> int:
-    """Disk space for the rest of a download."""
+    """Disk space needed for the rest of a download."""
     try:
         there = (folder / f"{weights.sha256}.part").stat().st_size
     except OSError:
@@ -99,8 +99,8 @@ def check_room(weights: ModelWeights, folder: Path) -> None:
         )
 
 
-def set_up(weights: ModelWeights, folder: Path, fetch: Fetch, tell: Tell) -> Path:
-    """Download what is missing, verify the whole file, and return its path.
+def set_up(weights: ModelWeights, folder: Path, fetch: Fetch, on_progress: OnProgress) -> Path:
+    """Download the missing part, verify the whole file, and return its path.
 
     Crash: the `.part` file stays, and the next call resumes at its end.
 
@@ -117,7 +117,7 @@ def set_up(weights: ModelWeights, folder: Path, fetch: Fetch, tell: Tell) -> Pat
             raise Conflict(f"{folder} is being written to by another setup; wait for that")
         try:
             if not is_whole(weights, folder):
-                _complete(weights, folder / f"{weights.sha256}.part", fetch, tell)
+                _complete(weights, folder / f"{weights.sha256}.part", fetch, on_progress)
                 files.move(f"{weights.sha256}.part", weights.file)
         finally:
             lock.release()
@@ -125,7 +125,7 @@ def set_up(weights: ModelWeights, folder: Path, fetch: Fetch, tell: Tell) -> Pat
 
 
 def remove(weights: ModelWeights, folder: Path) -> bool:
-    """Remove the weights and an interrupted download; returns whether there was anything."""
+    """Remove the weights and a partial download; returns whether there was anything."""
     if not folder.is_dir():
         return False
     with closing(RealDisk(folder)) as disk:
@@ -136,7 +136,7 @@ def remove(weights: ModelWeights, folder: Path) -> bool:
     return was_there
 
 
-def _complete(weights: ModelWeights, part: Path, fetch: Fetch, tell: Tell) -> None:
+def _complete(weights: ModelWeights, part: Path, fetch: Fetch, on_progress: OnProgress) -> None:
     """Complete the `.part` file and verify its hash; a wrong file is removed."""
     digest, size = hashlib.sha256(), 0
     try:
@@ -154,7 +154,7 @@ def _complete(weights: ModelWeights, part: Path, fetch: Fetch, tell: Tell) -> No
                     file.write(data)
                     digest.update(data)
                     size += len(data)
-                    tell(size, weights.bytes)
+                    on_progress(size, weights.bytes)
                     if size > weights.bytes:
                         break
             file.flush()
@@ -175,7 +175,7 @@ def _complete(weights: ModelWeights, part: Path, fetch: Fetch, tell: Tell) -> No
 
 
 def download(url: str, offset: int) -> Iterator[bytes]:
-    """The bytes of a file from an offset on; EngineError when the server fails."""
+    """Download a file from an offset on; EngineError when the server fails."""
     headers = {"Range": f"bytes={offset}-"} if offset else {}
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - a pinned address
     try:

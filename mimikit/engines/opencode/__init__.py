@@ -1,1 +1,1 @@
-"""The engine `opencode`: one `opencode serve` for every role, whose only tools are ours."""
+"""The engine `opencode`: one `opencode serve` for every role, with only our tools."""

@@ -1,7 +1,7 @@
-"""The opencode program: where it is, its configuration, and how it is started.
+"""Finds the opencode program; builds its configuration, environment and command line.
 
-Of the owner's settings only providers and models are used: no agents, MCP servers, plugins or
-instructions. Its folders are in the state's `cache/`, with a link to the owner's login. Variables
+Only providers and models of the user's settings are used: no agents, MCP servers, plugins or
+instructions. Its folders are in the state's `cache/`, with a link to the user's login. Variables
 and keys were tested with 1.18.
 """
 
@@ -23,19 +23,19 @@ from mimikit.sandbox import programs
 
 AGENT = "mimikit"
 HOME = f"{paths.CACHE}/opencode"
-"""Its own files, in the state folder."""
+"""Its folder in the state folder."""
 _NETWORK = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
 )
 _FILES = ("config.json", "opencode.json", "opencode.jsonc")
-"""The owner's settings; the later override the earlier."""
-_TAKEN = ("provider", "model", "enabled_providers", "disabled_providers")
+"""The user's settings files; later ones override earlier ones."""
+_USED_KEYS = ("provider", "model", "enabled_providers", "disabled_providers")
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
-_BESIDE = re.compile(r"\{file:(?![~/])([^}]+)\}")
-_MOST_BYTES = 2**20
+_RELATIVE_FILE = re.compile(r"\{file:(?![~/])([^}]+)\}")
+_MAX_BYTES = 2**20
 _OWN_AGENTS = ("build", "plan", "general", "explore", "scout")
 _START = """
 umask 077
@@ -46,12 +46,12 @@ ln -sfn "$1" "$XDG_DATA_HOME/opencode/auth.json"
 shift
 exec "$@"
 """
-"""Makes its folders, with what it would else download, and the link to the login."""
+"""Creates its folders, with files that it would else download, and the link to the login."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpencodeLocation:
-    """An installed opencode, and its owner's folders."""
+    """An installed opencode, and the user's folders."""
 
     program: str
     config: Path
@@ -64,9 +64,9 @@ class OpencodeLocation:
 
 
 def find(settings: OpencodeSettings) -> OpencodeLocation | None:
-    """The program of the settings, else the one on PATH."""
-    wanted = str(Path(settings.path).expanduser()) if settings.path else "opencode"
-    if (program := programs.find(wanted)) is None:
+    """Find the configured program, else the one on PATH."""
+    path = str(Path(settings.path).expanduser()) if settings.path else "opencode"
+    if (program := programs.find(path)) is None:
         return None
     folders = {"CONFIG": ".config", "DATA": ".local/share", "CACHE": ".cache"}
     at = [
@@ -77,62 +77,61 @@ def find(settings: OpencodeSettings) -> OpencodeLocation | None:
 
 
 def unavailable(settings: OpencodeSettings) -> str | None:
-    """Why opencode is unavailable, and what to do about it."""
+    """Why opencode is unavailable, with a remedy."""
     place = find(settings)
     if place is None:
-        wanted = str(Path(settings.path).expanduser()) if settings.path else "opencode"
-        said = f"{programs.why_missing(wanted)}; install opencode (`opencode-ai` of npm)"
-        return EngineAbsence(said, "missing")
+        path = str(Path(settings.path).expanduser()) if settings.path else "opencode"
+        reason = f"{programs.why_missing(path)}; install opencode (`opencode-ai` of npm)"
+        return EngineAbsence(reason, "missing")
     try:
         providers = owner_settings(place).get("provider")
         logins = _table(place.login)
     except EngineError as error:
         return EngineAbsence(str(error), "unready")
-    # Without any it would use a free model of its maker's, which nobody has chosen.
+    # Without a provider it would use a free model that the user has not chosen.
     if providers or logins or settings.model or any(os.environ.get(name) for name in settings.env):
         return None
-    said = f"opencode has no provider: no login in {place.login}, none in {place.config}"
-    return EngineAbsence(f"{said}; run `opencode auth login`", "logged_out")
+    reason = f"opencode has no provider: no login in {place.login}, none in {place.config}"
+    return EngineAbsence(f"{reason}; run `opencode auth login`", "logged_out")
 
 
 def owner_settings(place: OpencodeLocation) -> dict[str, object]:
-    """The providers and models of the owner's settings; EngineError for an unreadable file."""
-    found = dict[str, object]()
+    """The providers and models in the user's settings; EngineError for an unreadable file."""
+    merged = dict[str, object]()
     for name in _FILES:
         table = _table(place.config / name)
-        for key in (key for key in _TAKEN if key in table):
-            merged = table_of(found.get(key)) | table_of(table[key])
-            found[key] = merged or table[key]
-    return found
+        for key in (key for key in _USED_KEYS if key in table):
+            merged[key] = table_of(merged.get(key)) | table_of(table[key]) or table[key]
+    return merged
 
 
 def watched(place: OpencodeLocation) -> list[Path]:
-    """The owner's login and settings."""
+    """Files of the user's login and settings."""
     return [place.login, *(place.config / name for name in _FILES)]
 
 
 def _table(path: Path) -> dict[str, object]:
-    """The object in a file of JSON with comments; empty where there is no file."""
+    """Parse a file of JSON with comments; empty when there is no file."""
     try:
         with path.open("rb") as file:
-            text = file.read(_MOST_BYTES).decode()
+            text = file.read(_MAX_BYTES).decode()
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise EngineError(f"{path}: {error}; mend it") from None
-    beside = json.dumps(str(path.parent))[1:-1]
-    for odd in (_COMMENT, _LAST_COMMA):
-        text = odd.sub(lambda match: match[1] or "", text)
-    text = _BESIDE.sub(lambda match: f"{{file:{beside}/{match[1]}}}", text)
+        raise EngineError(f"{path}: {error}; fix it") from None
+    folder = json.dumps(str(path.parent))[1:-1]
+    for pattern in (_COMMENT, _LAST_COMMA):
+        text = pattern.sub(lambda match: match[1] or "", text)
+    text = _RELATIVE_FILE.sub(lambda match: f"{{file:{folder}/{match[1]}}}", text)
     try:
         return table_of(json.loads(text) if text.strip() else {})
     except (ValueError, RecursionError) as error:
-        raise EngineError(f"{path}: expected JSON, got {error}; mend it") from None
+        raise EngineError(f"{path}: expected JSON, got {error}; fix it") from None
 
 
 def content(settings: OpencodeSettings, place: OpencodeLocation) -> str:
-    """Its configuration, which offers our tools alone; EngineError for unreadable settings."""
-    # What a run may call is what `/mcp` offers to its token. doom_loop: repeated calls are allowed.
+    """The configuration, with only our tools; EngineError for unreadable user settings."""
+    # `/mcp` offers only the tools of a run. doom_loop: repeated calls are allowed.
     rules = {"*": "deny", f"{AGENT}_*": "allow", "doom_loop": "allow"}
     agent = {
         "mode": "primary",
@@ -140,21 +139,21 @@ def content(settings: OpencodeSettings, place: OpencodeLocation) -> str:
         "prompt": "You carry out one run of mimikit, with the tools you are given.",
         "permission": rules,
     }
-    made = owner_settings(place) | {
+    config = owner_settings(place) | {
         "autoupdate": False,
         "share": "disabled",
         "snapshot": False,
         "lsp": False,
         "formatter": False,
-        # Our outputs are short; what it cuts it saves where none of our tools can read.
+        # It saves what it cuts where none of our tools can read.
         "tool_output": {"max_lines": 100_000, "max_bytes": 2**20},
         "permission": rules,
         "default_agent": AGENT,
         "agent": {AGENT: agent, **{name: {"disable": True} for name in _OWN_AGENTS}},
     }
     if settings.model:
-        made["model"] = settings.model
-    return json.dumps(made)
+        config["model"] = settings.model
+    return json.dumps(config)
 
 
 def environment(
@@ -176,13 +175,13 @@ def environment(
 
 
 def serve_argv(place: OpencodeLocation) -> list[str]:
-    """The command line of the server; it prints its port when it listens."""
+    """The command line of the server; it prints its port once it listens."""
     serve = [place.program, "serve", "--hostname", "127.0.0.1", "--port", "0"]
     return ["/bin/sh", "-c", _START, "sh", os.path.realpath(place.login), *serve]
 
 
 def model_of(name: str | None) -> dict[str, str] | None:
-    """A model in the server's format; None: that of the settings. EngineError without provider."""
+    """A model in the server's format; None: the configured one. EngineError without provider."""
     if not name:
         return None
     provider, _, model = name.partition("/")

@@ -1,8 +1,8 @@
 """The engine `opencode`: one `opencode serve` for all runs, a new session for each.
 
-Its own tools are off in every role: they would run where its login can be read and the network
-reached. All roles get their tools over `/mcp`; a Worker's, a shell and files, run in the box that
-an endpoint's Workers have.
+Its own tools are off in every role: they would run where its login is readable and the network
+reachable. All roles get our tools over `/mcp`; those of a Worker, a shell and files, run in the
+box.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
-from mimikit.engines.opencode.reader import SessionReader, SessionTrouble, failed_outcome
+from mimikit.engines.opencode.reader import SessionFailure, SessionReader, failed_outcome
 from mimikit.engines.opencode.server import OpencodeProcess, RunPlace, ServerGone
 from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
@@ -43,9 +43,9 @@ from mimikit.language.plain_text import as_json, plain
 from mimikit.protocol.models import Role
 from mimikit.sandbox.worker import WorkerSandbox
 
-MOST_CALL_S = 270.0
+MAX_CALL_S = 270.0
 """Below opencode's own timeout of a tool call, five minutes."""
-_LOOK_S = 0.5
+_POLL_S = 0.5
 _END_S = 5.0
 _SHOWN_CHARACTERS = 4000
 
@@ -53,7 +53,7 @@ Call = Callable[[str, dict[str, object]], ToolReply]
 
 
 class OpencodeEngine(ProgramEngine):
-    """Serves every role with opencode. Thread-safe."""
+    """Runs every role with opencode. Thread-safe."""
 
     name = "opencode"
 
@@ -65,7 +65,7 @@ class OpencodeEngine(ProgramEngine):
         self._sandbox = WorkerSandbox(settings.sandbox, state)
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """For a Worker also why there is no box."""
+        """Includes, for a Worker, why there is no box."""
         reason = super().unavailable(role)
         if reason or role != "worker":
             return reason
@@ -87,7 +87,7 @@ class OpencodeEngine(ProgramEngine):
         place = cli.find(self._opencode)
         if (reason := self.unavailable(request.role)) or place is None:
             want = reason.want if isinstance(reason, EngineAbsence) else "unready"
-            return Failed.unavailable(want, reason or "opencode is gone")
+            return Failed.unavailable(want, reason or "opencode is not installed")
         try:
             model = cli.model_of(request.model)
         except EngineError as error:
@@ -113,18 +113,16 @@ class OpencodeEngine(ProgramEngine):
             return OpencodeProcess(self._opencode, self._limits, place, self._state)
 
         with contextlib.ExitStack() as stack:
-            specs, call = request.tools.specs, request.tools.call
-            if request.role == "worker":
-                work = self._work(request, until)
-                specs, call = work.specs, work.call
-            serving = stack.enter_context(self._server.use(None, start, request.cancel))
-            run = _Run(request, serving, model, until, self._clock)
-            outcome = run.carry_out(stack, specs, call)
+            is_worker = request.role == "worker"
+            tools = self._work(request, until) if is_worker else request.tools
+            server = stack.enter_context(self._server.use(None, start, request.cancel))
+            run = _Run(request, server, model, until, self._clock)
+            outcome = run.carry_out(stack, tools.specs, tools.call)
         text = outcome.text[: self._limits.result_bytes]
         return replace(outcome, text=text, usage=run.reader.usage)
 
     def _work(self, request: RunSpec, until: float) -> WorkTools:
-        """The tools of a Worker, in the box; EngineError when its canary fails."""
+        """The tools of a Worker, run in the box; EngineError when its canary fails."""
         network = self._opencode.network and not request.read_only
         return WorkTools(
             request,
@@ -132,26 +130,26 @@ class OpencodeEngine(ProgramEngine):
             self._limits,
             network=network,
             left_s=lambda: max(0.0, until - time.monotonic()),
-            most_s=MOST_CALL_S,
+            most_s=MAX_CALL_S,
         )
 
 
 class _Run:
-    """One run's session, followed in the thread of the run."""
+    """A run's session, followed in the run's thread."""
 
     def __init__(
         self,
         request: RunSpec,
-        serving: OpencodeProcess,
+        server: OpencodeProcess,
         model: dict[str, str] | None,
         until: float,
         clock: Clock,
     ) -> None:
-        self._request, self._serving, self._model = request, serving, model
+        self._request, self._server, self._model = request, server, model
         self._until = until
         self._call: Call = lambda _name, _pending: ToolReply(False, "there are no tools")
-        self._made: dict[str, list[ToolReply]] = {}
-        """Replies of calls that were made before they came over `/mcp`."""
+        self._replies: dict[str, list[ToolReply]] = {}
+        """Replies of calls that were made before they arrived over `/mcp`."""
         self.reader = SessionReader(
             "", request.callbacks.on_event, clock.now, shows_tools=request.role != "worker"
         )
@@ -165,13 +163,13 @@ class _Run:
             EngineError: the server does not answer.
         """
         request, reader = self._request, self.reader
-        place = stack.enter_context(self._serving.place_for(request.role))
+        place = stack.enter_context(self._server.place_for(request.role))
         if specs:
             if request.tools.serve is None:
                 raise EngineError("no tools can be served to opencode here")
             url, token = stack.enter_context(request.tools.serve(specs, self._caller(call)))
             place.connect(url, token, request.timeout_s)
-        events = stack.enter_context(self._serving.events(place.folder))
+        events = stack.enter_context(self._server.events(place.folder))
         asks = [{"permission": f"{cli.AGENT}_*", "pattern": "*", "action": "ask"}]
         rules: Body = {} if request.role == "worker" else {"permission": asks}
         made = table_of(place.ask("POST", "/session", {"title": request.run_id[:100]} | rules))
@@ -192,19 +190,19 @@ class _Run:
         return outcome
 
     def _caller(self, call: Call) -> Call:
-        """Makes the calls that come over `/mcp`, until the run is over."""
+        """The handler of calls over `/mcp`, until the run is over."""
         self._call = call
 
         def made(name: str, given: dict[str, object]) -> ToolReply:
             if self._request.cancel.reason is not None:
                 return ToolReply(False, "the run is over")
-            known = self._made.get(_key(name, given))
+            known = self._replies.get(_key(name, given))
             return known.pop(0) if known else call(name, given)
 
         return made
 
     def _answer(self, place: RunPlace) -> None:
-        """Make the calls that wait for permission, before they come over `/mcp`, and permit them.
+        """Make the calls that wait for permission, before they arrive over `/mcp`, and permit them.
 
         The one that ends the turn is rejected: else the model would be asked once more.
         """
@@ -217,7 +215,7 @@ class _Run:
             facts |= {"status": "completed"} if reply.ok else {"status": "failed"}
             facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
             request.callbacks.on_event("tool", due.name[:100], facts)
-            self._made.setdefault(_key(due.name, due.arguments), []).append(reply)
+            self._replies.setdefault(_key(due.name, due.arguments), []).append(reply)
         is_over = ends_turn(reader.replies)
         for number, (due, _) in enumerate(made, 1):
             answer: Body = {"reply": "reject" if is_over and number == len(made) else "once"}
@@ -230,51 +228,50 @@ class _Run:
                 request.callbacks.on_event("note", note, {})
 
     def _follow(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> Outcome:
-        """Handle events until the session is idle, or is to be stopped."""
+        """Handle events until the session is idle, or must be stopped."""
         request, reader = self._request, self.reader
-        heard = time.monotonic()
+        active_at = time.monotonic()
         while not reader.is_idle:
             now = time.monotonic()
-            silent_s = 0.0 if reader.working else now - heard
+            silent_s = 0.0 if reader.working else now - active_at
             if request.cancel.reason is not None or now >= self._until:
                 self._abort(place, events)
                 return stop_outcome(request.cancel.reason or "timeout", reader.text)
             if silent_s >= request.idle_timeout_s:
                 self._abort(place, events)
-                return process.late_outcome(request.idle_timeout_s, reader.text, silent=True)
+                return process.timeout_outcome(request.idle_timeout_s, reader.text, silent=True)
             left_s = min(self._until, now - silent_s + request.idle_timeout_s) - now
             try:
-                event = events.get(timeout=max(0.0, min(_LOOK_S, left_s)))
+                event = events.get(timeout=max(0.0, min(_POLL_S, left_s)))
             except queue.Empty:
                 continue
             if event is None:
                 if request.cancel.reason is not None:
                     return stop_outcome(request.cancel.reason, reader.text)
-                self._serving.stop()
+                self._server.stop()
                 return Failed.unavailable(
                     "broken",
-                    "opencode ended meanwhile",
+                    "opencode ended during the run",
                     text=reader.text,
                     retry_now=not reader.acted,
                 )
             if reader.take(event):
-                heard = time.monotonic()
-            if reader.trouble is not None and not reader.is_idle:
+                active_at = time.monotonic()
+            if reader.failure is not None and not reader.is_idle:
                 self._abort(place, events)
-                return failed_outcome(reader, reader.trouble)
+                return failed_outcome(reader, reader.failure)
             if events.empty():  # else there may be more calls of the same answer
                 self._answer(place)
         place.is_clean = True
-        return self._ended(reader.trouble)
+        return self._ended(reader.failure)
 
-    def _ended(self, trouble: SessionTrouble | None) -> Outcome:
+    def _ended(self, failure: SessionFailure | None) -> Outcome:
         reader = self.reader
-        if trouble is not None:
-            return failed_outcome(reader, trouble)
+        if failure is not None:
+            return failed_outcome(reader, failure)
         if reader.text or (reader.acted and self._request.role != "worker"):
             return Done(reader.text)
-        said = "opencode ended the turn without an answer; try again"
-        return Failed("error", said)
+        return Failed("error", "opencode ended the turn without an answer; try again")
 
     def _abort(self, place: RunPlace, events: queue.SimpleQueue[Body | None]) -> None:
         """Abort the session's turn; its folder is reused if it is idle soon."""

@@ -14,10 +14,10 @@ from mimikit.engines.opencode.cli import AGENT
 from mimikit.language.plain_text import plain
 from mimikit.protocol.models import EngineWant, Usage
 
-MOST_RETRIES = 3
+MAX_RETRIES = 3
 """opencode retries after 2, 4, 8 … seconds; after so many failures the session is ended."""
 _LONG_WAIT = timedelta(seconds=20)
-"""A wait so long was asked for by the endpoint."""
+"""A wait so long was requested by the endpoint."""
 _SHOWN_CHARACTERS = 4000
 _LIMITED = re.compile(
     r"\b429\b|too many requests|rate.?limit|usage limit|limit reached|quota|insufficient|exhausted"
@@ -42,17 +42,15 @@ _UNKNOWN_MODEL = re.compile(r"model.?not.?found|no such model|unknown model", re
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTrouble:
-    """Why a session failed, in opencode's words."""
+class SessionFailure:
+    """Why a session failed, as reported by opencode."""
 
     message: str
     name: str = ""
     status: int | None = None
-    """HTTP status of the endpoint, if known."""
     again_at: datetime | None = None
-    """The endpoint's retry time."""
-    is_passing: bool = False
-    """opencode has not retried."""
+    is_transient: bool = False
+    """Not retried by opencode, and may succeed if retried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +61,33 @@ class SessionCall:
     name: str
     arguments: Body
     question: str = ""
-    """The id of its permission request."""
 
 
 @dataclass
 class SessionReader:
-    """Reads the events of one session and reports them."""
+    """Reads the events of one session, and reports them to `on_event`."""
 
     session: str
     on_event: OnEvent
     now: Callable[[], datetime]
     shows_tools: bool = True
     text: str = ""
-    """Its last message."""
     usage: Usage = field(default_factory=Usage)
     acted: bool = False
-    """Whether a tool was called."""
     is_idle: bool = False
-    trouble: SessionTrouble | None = None
-    """Why it failed, or is to be ended."""
+    failure: SessionFailure | None = None
+    """Why it failed, or must be ended."""
     working: set[str] = field(default_factory=set[str])
-    """The tool calls in progress."""
     replies: list[ToolReply] = field(default_factory=list[ToolReply])
     """The replies to the calls of the current answer, in order."""
     reported: set[str] = field(default_factory=set[str])
-    """Ids of the calls that were reported."""
     _has_called: bool = False
     _asked: dict[str, str] = field(default_factory=dict[str, str])
     """Permission requests by call id."""
     _pending: dict[str, SessionCall] = field(default_factory=dict[str, "SessionCall"])
     _answers: set[str] = field(default_factory=set[str])
     _texts: set[str] = field(default_factory=set[str])
-    _whole: set[str] = field(default_factory=set[str])
+    _complete: set[str] = field(default_factory=set[str])
 
     def take(self, event: Body) -> bool:
         """Handle one event; returns whether it belongs to this session."""
@@ -133,17 +126,17 @@ class SessionReader:
 
     def _take_part(self, part: Body) -> None:
         number, text = _text(part, "id"), plain(_text(part, "text"))
-        is_whole = "end" in table_of(part.get("time")) and number not in self._whole
+        is_complete = "end" in table_of(part.get("time")) and number not in self._complete
         match part.get("type"):
             case "text":
                 self._texts.add(number)
-                if is_whole and text.strip():
-                    self._whole.add(number)
+                if is_complete and text.strip():
+                    self._complete.add(number)
                     self.text = text
                     self.on_event("message", text, {})
             case "reasoning":
-                if is_whole and text.strip():
-                    self._whole.add(number)
+                if is_complete and text.strip():
+                    self._complete.add(number)
                     self.on_event("note", text.strip()[:_SHOWN_CHARACTERS], {"reasoning": True})
             case "tool":
                 self._take_tool(number, part)
@@ -176,10 +169,10 @@ class SessionReader:
             self.on_event("tool", name[:100], facts)
 
     def _take_step(self, part: Body) -> None:
-        """One answer of the model has ended. After a broken one opencode would retry forever."""
+        """An answer of the model has ended. After a broken one opencode would retry forever."""
         is_cut = part.get("reason") in ("unknown", "other", "error") and not self._has_called
-        if is_cut and self.trouble is None:
-            self.trouble = SessionTrouble("the model's answer broke off", is_passing=True)
+        if is_cut and self.failure is None:
+            self.failure = SessionFailure("the model's answer broke off", is_transient=True)
         self._has_called = False
         self.replies.clear()
         tokens = table_of(part.get("tokens"))
@@ -194,57 +187,56 @@ class SessionReader:
         )
 
     def _take_status(self, status: Body) -> None:
-        """Opencode retries a failed request itself, for minutes, or hours if asked to."""
+        """End the session when opencode's own retries are hopeless or would take long."""
         if status.get("type") != "retry":
             return
         message, attempt = plain(_text(status, "message")), _count(status, "attempt")
         wait = timedelta(milliseconds=max(0, _count(status, "next") - _ms(self.now())))
         self.on_event("note", f"opencode retries: {message}"[:_SHOWN_CHARACTERS], {})
-        is_long = wait > _LONG_WAIT and attempt < MOST_RETRIES
+        is_long = wait > _LONG_WAIT and attempt < MAX_RETRIES
         is_final = (
             _LIMITED.search(message) or _LOGGED_OUT.search(message) or _UNREACHABLE.search(message)
         )
-        if is_long or is_final or attempt >= MOST_RETRIES:
-            self.trouble = SessionTrouble(message, again_at=self.now() + wait if is_long else None)
+        if is_long or is_final or attempt >= MAX_RETRIES:
+            self.failure = SessionFailure(message, again_at=self.now() + wait if is_long else None)
 
     def _take_error(self, error: Body) -> None:
         name, data = _text(error, "name"), table_of(error.get("data"))
-        if name == "MessageAbortedError" or self.trouble is not None:
+        if name == "MessageAbortedError" or self.failure is not None:
             return
         status = data.get("statusCode")
         message = plain(_text(data, "message")) or name or "opencode gave no reason"
-        again = _again(table_of(data.get("responseHeaders")), self.now())
+        again = _retry_after(table_of(data.get("responseHeaders")), self.now())
         code = status if isinstance(status, int) else None
-        self.trouble = SessionTrouble(message, name, code, again)
+        self.failure = SessionFailure(message, name, code, again)
 
 
-def failed_outcome(reader: SessionReader, trouble: SessionTrouble) -> Failed:
+def failed_outcome(reader: SessionReader, failure: SessionFailure) -> Failed:
     """The outcome of a failed session."""
-    message, status, text = trouble.message, trouble.status, reader.text
-    if trouble.name == "ContextOverflowError" or _TOO_LONG.search(message):
+    message, status, text = failure.message, failure.status, reader.text
+    if failure.name == "ContextOverflowError" or _TOO_LONG.search(message):
         return Failed("error", message, text, too_long=not reader.acted)
     want: EngineWant | None = None
-    if trouble.again_at or status in (402, 429) or _LIMITED.search(message):
+    if failure.again_at or status in (402, 429) or _LIMITED.search(message):
         want = "limited"
     elif (
-        trouble.name == "ProviderAuthError" or status in (401, 403) or _LOGGED_OUT.search(message)
+        failure.name == "ProviderAuthError" or status in (401, 403) or _LOGGED_OUT.search(message)
     ) and (status is None or status < 500):
         want = "logged_out"
     elif _UNREACHABLE.search(message):
         want = "unreachable"
-    elif _UNKNOWN_MODEL.search(f"{trouble.name} {message}") or status == 404:
+    elif _UNKNOWN_MODEL.search(f"{failure.name} {message}") or status == 404:
         want = "unready"
-    elif not trouble.name or (status or 0) >= 500:  # retried without success
+    elif not failure.name or (status or 0) >= 500:  # retried without success
         want = "broken"
     if want is None:
         return Failed("error", message, text)
-    again = trouble.again_at or (retry_at(message, reader.now()) if want == "limited" else None)
-    may_pass = trouble.is_passing and not reader.acted
+    again = failure.again_at or (retry_at(message, reader.now()) if want == "limited" else None)
+    may_pass = failure.is_transient and not reader.acted
     return Failed.unavailable(want, message, text=text, retry_at=again, retry_now=may_pass)
 
 
-def _again(headers: Body, now: datetime) -> datetime | None:
-    """The retry time of the headers of an answer."""
+def _retry_after(headers: Body, now: datetime) -> datetime | None:
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = _text(headers, name)
         if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):

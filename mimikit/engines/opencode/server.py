@@ -1,7 +1,7 @@
-"""The one `opencode serve` of a consumer: started when a run needs it, ended when idle.
+"""The shared `opencode serve` process, and its HTTP API.
 
-It runs in a process namespace in which the state folder is hidden. It has no tools of its own: the
-tool calls of its models come back to us.
+It runs in a process namespace that hides the state folder. It has no tools of its own: its models
+call ours.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.sandbox import worker as sandbox
 
-LEAST_VERSION = (1, 18)
+MIN_VERSION = (1, 18)
 START_S = 120.0
-REST_S = 600.0
-"""An idle server is ended: it takes several hundred megabytes."""
-_ASK_S, _MOST_LATE = 60.0, 2
-"""The timeout of an answer, and how many in a row may exceed it before the server is ended."""
-_TRIES = 5
+IDLE_S = 600.0
+"""An idle server is stopped: it uses several hundred megabytes."""
+_ASK_S, _MAX_TIMEOUTS = 60.0, 2
+"""Timeout of an answer; after so many timeouts in a row the server is stopped."""
+_ATTEMPTS = 5
 _ADDRESS = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
-_MOST_BYTES = 64 * 2**20
+_MAX_BYTES = 64 * 2**20
 
 
 class ServerGone(EngineError):
-    """The server does not answer any more; another may be started."""
+    """The server does not answer; it can be restarted."""
 
 
 class OpencodeProcess(KeptProcess):
-    """One `opencode serve`, and how it is asked."""
+    """One `opencode serve`, and requests to it."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class OpencodeProcess(KeptProcess):
         place: OpencodeLocation,
         state: Path,
     ) -> None:
-        """EngineError when the owner's settings cannot be read."""
+        """Raises EngineError when the user's settings cannot be read."""
         self._password = secrets.token_urlsafe(24)
         self._port: int | None = None
         self._is_checked = False
-        self._late = 0
+        self._timeouts = 0
         self._free: dict[str, list[Path]] = {}
         self._count = 0
         env = cli.environment(settings, place, state, self._password)
@@ -84,7 +84,7 @@ class OpencodeProcess(KeptProcess):
             boxed=boxed is not None,
         )
         super().__init__(
-            "opencode", program, ready_s=START_S, idle_s=REST_S, kill_after_s=limits.kill_after_s
+            "opencode", program, ready_s=START_S, idle_s=IDLE_S, kill_after_s=limits.kill_after_s
         )
 
     def take(self, stream: Stream, data: bytes) -> None:
@@ -103,41 +103,41 @@ class OpencodeProcess(KeptProcess):
             self._is_checked = True
 
     def _check(self) -> None:
-        """Check its version, and that it has our agent: for it an unknown agent has all tools.
+        """Check its version, and that it has our agent: an unknown agent would have all tools.
 
         Raises:
             EngineError: one of them is wrong.
         """
         version = str(table_of(self.ask("GET", "/global/health")).get("version", ""))
         parts = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-        if parts < LEAST_VERSION:
-            least = ".".join(map(str, LEAST_VERSION))
+        if parts < MIN_VERSION:
+            least = ".".join(map(str, MIN_VERSION))
             raise EngineError(f"expected opencode {least} or newer, got {version}; update it")
         agents = cast("list[object]", self.ask("GET", "/agent", folder=self._root) or [])
         if all(table_of(one).get("name") != cli.AGENT for one in agents):
-            raise EngineError(f"opencode has no agent {cli.AGENT}, as its settings demand")
+            raise EngineError(f"opencode has no agent {cli.AGENT}, as configured")
 
     # ---- asking it
 
     def ask(
         self, method: str, path: str, body: Body | None = None, *, folder: Path | None = None
     ) -> object:
-        """The JSON of its answer; `folder`: the project directory of the request.
+        """Send a request and parse the JSON answer; `folder`: its project directory.
 
         Raises:
-            ServerGone: it does not answer.
-            EngineError: it answered with an error, or too late.
+            ServerGone: there was no answer.
+            EngineError: it was an error, or too late.
         """
         link = self._link(_ASK_S)
         try:
             data = None if body is None else json.dumps(body)
             link.request(method, path, data, self._headers(folder))
             answer = link.getresponse()
-            text = answer.read(_MOST_BYTES).decode(errors="replace")
+            text = answer.read(_MAX_BYTES).decode(errors="replace")
             found: object = json.loads(text) if text.strip() else None
         except TimeoutError:
-            self._late += 1
-            if self._late >= _MOST_LATE:  # it hangs
+            self._timeouts += 1
+            if self._timeouts >= _MAX_TIMEOUTS:  # it hangs
                 self.stop()
             raise EngineError(f"opencode did not answer within {_ASK_S:g} s") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
@@ -145,7 +145,7 @@ class OpencodeProcess(KeptProcess):
             raise ServerGone(f"opencode did not answer: {error or type(error).__name__}") from None
         finally:
             link.close()
-        self._late = 0
+        self._timeouts = 0
         if answer.status >= HTTPStatus.BAD_REQUEST:
             raise EngineError(f"opencode answered {answer.status}: {text[:500]}")
         return found
@@ -160,9 +160,9 @@ class OpencodeProcess(KeptProcess):
 
     @contextlib.contextmanager
     def place_for(self, role: str) -> Generator[RunPlace]:
-        """An empty folder for one run; those of a role are reused while they are clean.
+        """An empty project folder for one run; clean ones are reused for the same role.
 
-        So what a model is told of its folder stays the same from turn to turn.
+        So the folder named in the prompt stays the same, and the prompt can be cached.
         """
         with self._lock:
             free = self._free.setdefault(role, [])
@@ -185,7 +185,7 @@ class OpencodeProcess(KeptProcess):
         """The events of a folder from now on; None after the last.
 
         Raises:
-            EngineError: there is no stream.
+            EngineError: there is no event stream.
         """
         found = queue.SimpleQueue[Body | None]()
         link = self._link(None)
@@ -216,18 +216,18 @@ class OpencodeProcess(KeptProcess):
 
 
 class RunPlace:
-    """The folder of one run in the server."""
+    """The project folder of one run."""
 
-    def __init__(self, serving: OpencodeProcess, folder: Path) -> None:
-        self.serving, self.folder = serving, folder
+    def __init__(self, server: OpencodeProcess, folder: Path) -> None:
+        self.server, self.folder = server, folder
         self.is_clean = False
         """Whether the run has ended: nothing is active in the folder."""
 
     def ask(self, method: str, path: str, body: Body | None = None) -> object:
-        return self.serving.ask(method, path, body, folder=self.folder)
+        return self.server.ask(method, path, body, folder=self.folder)
 
     def connect(self, url: str, token: str, timeout_s: float) -> None:
-        """Connect it to the tools served at `url`; EngineError when that fails."""
+        """Connect opencode to the tools served at `url`; EngineError when that fails."""
         facts: Body = {
             "type": "remote",
             "url": url,
@@ -236,7 +236,7 @@ class RunPlace:
             "timeout": max(1000, int(1000 * min(timeout_s, 86400))),
         }
         reason: object = None
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             found = self.ask("POST", "/mcp", {"name": cli.AGENT, "config": facts})
             status = table_of(table_of(found).get(cli.AGENT))
             if status.get("status") == "connected":
@@ -247,7 +247,7 @@ class RunPlace:
 
 def _follow(answer: http.client.HTTPResponse, found: queue.SimpleQueue[Body | None]) -> None:
     with contextlib.suppress(OSError, ValueError, http.client.HTTPException, AttributeError):
-        while line := answer.readline(_MOST_BYTES):
+        while line := answer.readline(_MAX_BYTES):
             if line.startswith(b"data:"):
                 found.put(table_of(json.loads(line[5:])))
     found.put(None)

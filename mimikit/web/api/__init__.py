@@ -1,1 +1,1 @@
-"""The HTTP API: one module an area, each with a blueprint called `routes`."""
+"""The HTTP API, one module per area."""

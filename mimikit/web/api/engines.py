@@ -1,6 +1,6 @@
-"""Engines: their state, testing and setting up endpoints, and the order they are used in.
+"""Engines: their state, setting up and testing endpoints, and the order of use.
 
-A key is only ever written to `secrets/` or handed to the trial: no answer, command or log has one.
+A key is only written to `secrets/` or passed to the test: no answer, command or log contains it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,16 @@ from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, EngineWant, Instant
 from mimikit.protocol.records import bad_record
 from mimikit.views.base import View
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, bad_value, site
-from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput, give_command
+from mimikit.web.api.routing import (
+    Answer,
+    ClientId,
+    EndpointRegistry,
+    Input,
+    Site,
+    bad_value,
+    current_site,
+)
+from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput, submit_command
 
 area = EndpointRegistry("engines")
 
@@ -33,21 +41,21 @@ _FIELD_ERRORS = {
     ),
     "api_key_env": ("keyEnv", "expected the name of a variable, such as DEEPSEEK_API_KEY"),
 }
-"""The field of the input and its error, without what was got: a key may be in it."""
+"""Input field and error, without the value, which may contain a key."""
 
 
 class UseInput(Input):
-    """The engines to use, the best first; sent twice under one id it is one command."""
+    """The engines to use, the best first; idempotent by id."""
 
     use: Annotated[str, StringConstraints(min_length=1, max_length=400)]
-    """Names of engines, with blanks between them."""
+    """Names of engines, separated by spaces."""
     seat: Annotated[str, StringConstraints(max_length=32)] | None = None
-    """A role or profile; without it the default order."""
+    """A role or profile; by default the order of all."""
     id: ClientId | None = None
 
 
 class EngineTryInput(Input):
-    """Which engine to retry now; without one each that something waits for."""
+    """The engine to retry; by default each that something waits for."""
 
     may_be_empty = True
 
@@ -56,31 +64,28 @@ class EngineTryInput(Input):
 
 
 class EndpointInput(Input):
-    """An endpoint. A known one keeps its key unless another is given."""
+    """An endpoint. A known one keeps its key unless there is a new one."""
 
     base_url: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
     model: Annotated[str, StringConstraints(max_length=200)] = ""
     key: Annotated[str, StringConstraints(max_length=2000)] = ""
     key_env: Annotated[str, StringConstraints(max_length=200)] = ""
-    """The consumer's variable that holds the key."""
+    """The consumer's environment variable with the key."""
     id: ClientId | None = None
 
 
 class TrialInput(EndpointInput):
-    """An endpoint to be tested: without a model only its models are listed."""
+    """An endpoint to test; without a model its models are listed."""
 
     name: Annotated[str, StringConstraints(max_length=64)]
 
 
 class TrialView(View):
-    """The result of a trial; `message` and `field` where it failed."""
-
     ok: bool
     models: list[str]
     api: str | None
-    """`responses` or `chat`, once a turn was tried."""
+    """`responses` or `chat`; null without a turn."""
     text: str
-    """What the model said."""
     calls_tools: bool
     took_s: float
     message: str
@@ -93,7 +98,7 @@ _OWN: dict[str, Literal["program", "local", "builtin"]] = {
     "local": "local",
     "builtin": "builtin",
 }
-"""Engines without a table; all but builtin are listed once they were used or are ordered."""
+"""Engines without a settings table; listed when they were used or are in an order."""
 
 
 class EngineView(View):
@@ -103,14 +108,12 @@ class EngineView(View):
     model: str
     key: Literal["none", "kept", "variable"]
     key_env: str
-    """The variable that holds the key."""
     state: Literal["ready", "waiting", "unknown"]
-    """Unknown while no consumer runs, and for an engine that was never used."""
+    """Unknown without a consumer, and for an engine that was never used."""
     want: EngineWant | None
     reason: str | None
     until: Instant | None
     tasks: int
-    """How many wait for it."""
     serves: list[str]
     """The roles and profiles that use it now."""
 
@@ -120,16 +123,16 @@ class EngineList(View):
 
     engines: list[EngineView]
     orders: dict[str, list[str]]
-    """The order they are used in: `all`, and each role or profile with an order of its own."""
+    """The order of use by role or profile; `all` is the default."""
 
 
 @area.route("GET", "/api/engines", EngineList, query=Input)
 def listed(_: Input) -> EngineList:
-    """Each engine that is set up, its state, and which is used for what."""
-    here = site()
-    status = here.state.status()
+    """Every engine that is set up, its state, and its uses."""
+    site = current_site()
+    status = site.state.status()
     seats = status.engines if status.consumer == "ok" else {}
-    settings, known = _settings(here), status.minds
+    settings, known = _settings(site), status.minds
     orders = setup.orders(settings)
     ordered = {name for order in orders.values() for name in order}
     names = ["codex", "opencode", *settings.engines, "local", "builtin"]
@@ -146,30 +149,30 @@ def listed(_: Input) -> EngineList:
 @area.route("POST", "/api/engines", COMMAND_ANSWERS, body=UseInput)
 def use(body: UseInput) -> Answer:
     """Set the order of engines, by default or for one role or profile."""
-    here = site()
+    site = current_site()
     names = body.use.split()
     with bad_value("use"):
         if not names:
             raise BadInput("expected the name of an engine, got blanks")
         setup.check_seat(body.seat)
-        setup.with_order(_text(here), names, body.seat)
+        setup.with_order(_text(site), names, body.seat)
     args = {"seat": body.seat} if body.seat else None
-    return give_command(here, "engine_use", " ".join(names), command_id=body.id, args=args)
+    return submit_command(site, "engine_use", " ".join(names), command_id=body.id, args=args)
 
 
 @area.route("POST", "/api/engines/try", COMMAND_ANSWERS, body=EngineTryInput)
 def try_now(body: EngineTryInput) -> Answer:
-    """Retry an engine that something waits for now, whatever its back-off."""
-    return give_command(site(), "engine_try", body.engine or "", command_id=body.id)
+    """Retry an engine without waiting for its back-off."""
+    return submit_command(current_site(), "engine_try", body.engine or "", command_id=body.id)
 
 
 @area.route("POST", "/api/engines/trial", TrialView, body=TrialInput)
 def try_out(body: TrialInput) -> TrialView:
-    """Ask an endpoint for its models and, with a model, for a turn; nothing is stored."""
-    here = site()
-    facts, key = _facts(here, setup.checked_name(body.name), body)
+    """Test an endpoint: list its models and, with a model, run a turn; nothing is stored."""
+    site = current_site()
+    facts, key = _facts(site, setup.checked_name(body.name), body)
     request = TrialRequest(name=body.name, facts=facts, key=key)
-    report = here.trial(request, Path(here.files.fs.root))
+    report = site.trial(request, Path(site.files.fs.root))
     test = report.test
     return TrialView(
         ok=not report.message,
@@ -185,39 +188,38 @@ def try_out(body: TrialInput) -> TrialView:
 
 @area.route("PUT", "/api/engines/<name>", COMMAND_ANSWERS, body=EndpointInput)
 def keep(body: EndpointInput, name: str) -> Answer:
-    """Set up an endpoint, or change it. A key that is given is stored first.
+    """Set up an endpoint, or change it. A new key is stored first.
 
-    Crash: a key may be stored for an endpoint that is not; the next time it is replaced.
+    Crash: a stored key without an endpoint is replaced the next time.
     """
-    here = site()
-    facts, key = _facts(here, setup.checked_name(name), body)
+    site = current_site()
+    facts, key = _facts(site, setup.checked_name(name), body)
     if "model" not in facts:
         raise BadInput("expected the name of a model, got nothing", field="model")
     with bad_value():
-        setup.with_endpoint(_text(here), name, facts)
+        setup.with_endpoint(_text(site), name, facts)
     if key is not None:
-        here.files.write(f"{paths.SECRETS}/{setup.key_file(name)}", f"{key}\n".encode())
-    return give_command(here, "engine_set", name, command_id=body.id, args=dict(facts))
+        site.files.write(f"{paths.SECRETS}/{setup.key_file(name)}", f"{key}\n".encode())
+    return submit_command(site, "engine_set", name, command_id=body.id, args=dict(facts))
 
 
 @area.route("DELETE", "/api/engines/<name>", COMMAND_ANSWERS, body=CommandInput)
 def remove(body: CommandInput, name: str) -> Answer:
-    """Forget an endpoint and its key."""
-    here = site()
-    if name not in _settings(here).engines:
+    """Remove an endpoint and its key."""
+    site = current_site()
+    if name not in _settings(site).engines:
         raise NotFound(f"there is no endpoint {name}", field="name")
     with bad_value("name"):
-        setup.without_endpoint(_text(here), name)
-    return give_command(here, "engine_remove", name, command_id=body.id)
+        setup.without_endpoint(_text(site), name)
+    return submit_command(site, "engine_remove", name, command_id=body.id)
 
 
-def _facts(here: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str | None]:
-    """The endpoint's settings, and a key that is not stored yet."""
-    known = _settings(here).engines.get(name)
+def _facts(site: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str | None]:
+    known = _settings(site).engines.get(name)
     key = setup.checked_key(body.key) if body.key else None
     if key and body.key_env:
         raise BadInput("expected a key or the name of its variable, got both", field="key")
-    if body.key_env and (refusal := permission.variable_refusal(remote=here.is_remote)):
+    if body.key_env and (refusal := permission.variable_refusal(remote=site.is_remote)):
         raise BadInput(refusal, field="keyEnv")
     facts: setup.Facts = {"base_url": body.base_url}
     if body.model:
@@ -233,28 +235,25 @@ def _facts(here: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str
     return facts, key
 
 
-def _settings(here: Site) -> Settings:
-    """As they are now; those read at the start may be old."""
+def _settings(site: Site) -> Settings:
+    """The current settings; those of the start may be outdated."""
     try:
-        return config.parsed(_text(here), Path(paths.CONFIG))
+        return config.parsed(_text(site), Path(paths.CONFIG))
     except BadSettings as error:
         raise Conflict(f"the settings cannot be read: {error}") from None
 
 
-def _text(here: Site) -> str:
+def _text(site: Site) -> str:
     try:
-        return setup.settings_text(here.files)
+        return setup.settings_text(site.files)
     except BadSettings as error:
         raise Conflict(f"the settings cannot be read: {error}") from None
 
 
 def _view(
-    name: str,
-    settings: Settings,
-    seats: Mapping[str, EngineStatus],
-    status: EngineStatus | None,
+    name: str, settings: Settings, seats: Mapping[str, EngineStatus], status: EngineStatus | None
 ) -> EngineView:
-    """`seats`: the engine of each role and profile; empty: no consumer runs."""
+    """`seats`: the engine of each role and profile; empty without a consumer."""
     endpoint = settings.engines.get(name)
     key = "none"
     if endpoint is not None and (endpoint.api_key_env or endpoint.api_key_file):

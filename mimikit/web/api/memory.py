@@ -1,4 +1,4 @@
-"""Memory files (an edit is guarded by a content hash), search, backlog."""
+"""Memory files (edited with a content hash), search, backlog."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from datetime import MAXYEAR, UTC, datetime
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
-from flask import request
 from pydantic import Field, StringConstraints
-from werkzeug.exceptions import RequestEntityTooLarge
 
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import notes
@@ -17,7 +15,14 @@ from mimikit.views import memory as views
 from mimikit.views.backlog import BacklogView, backlog_view
 from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api import routing
-from mimikit.web.api.routing import Answer, EndpointRegistry, ErrorDetail, Input, bad_value, site
+from mimikit.web.api.routing import (
+    Answer,
+    EndpointRegistry,
+    ErrorDetail,
+    Input,
+    bad_value,
+    current_site,
+)
 from mimikit.web.guard import RequestDenied
 
 memory = EndpointRegistry("memory")
@@ -32,20 +37,20 @@ Time = Annotated[str, StringConstraints(max_length=40)]
 
 
 class NoteInput(Input):
-    """A new text, and the hash of the text it was made from; null for a new file."""
+    """A new text, and the hash of the old one; null for a new file."""
 
     text: str
     hash: Hash | None
 
 
 class NoteConflict(routing.ErrorView):
-    """Another text was saved meanwhile; null: the file is gone."""
+    """Another text was saved meanwhile; null: the file was removed."""
 
     current: views.NoteView | None
 
 
 class SearchQuery(Input):
-    """What is looked for, and where. `after` and `before` are days or times; `before` excludes."""
+    """A search. `after` (inclusive) and `before` (exclusive) are days or times."""
 
     q: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
     limit: Annotated[int, Field(ge=1, le=100)] = 20
@@ -55,7 +60,7 @@ class SearchQuery(Input):
 
 
 class BacklogInput(Input):
-    """A change of an item; with a hash only if the list is still that one."""
+    """A change of an item; refused if the list does not have this hash any more."""
 
     action: notes.Action
     item: Annotated[str, StringConstraints(min_length=1, max_length=notes.MAX_ITEM)]
@@ -72,14 +77,14 @@ class BacklogConflict(routing.ErrorView):
 @memory.route("GET", "/api/memory", views.MemoryList, query=Input)
 def listed(_: Input) -> views.MemoryList:
     """Every memory file and document, and the state of the search index."""
-    here = site()
-    return views.MemoryList(files=here.library.listed(), index=views.index_view(here.search()))
+    site = current_site()
+    return views.MemoryList(files=site.library.listed(), index=views.index_view(site.search()))
 
 
 @memory.route("GET", "/api/memory/<path:path>", views.NoteView, query=Input)
 def show(_: Input, path: str) -> views.NoteView:
-    """One file: its text, and that as HTML."""
-    note = site().library.shown(_memory_path(path))
+    """A file as text and HTML."""
+    note = current_site().library.read(_memory_path(path))
     if note is None:
         raise _no_file(path)
     return note
@@ -90,79 +95,62 @@ def show(_: Input, path: str) -> views.NoteView:
     "/api/memory/<path:path>",
     {200: views.NoteView, 409: NoteConflict},
     body=NoteInput,
-    reads_body=False,
+    max_bytes=MAX_BODY_BYTES,
 )
-def save(path: str) -> Answer:
-    """Replace a file's text, or make a file; refused where it changed meanwhile."""
-    known, here = _memory_path(path), site()
-    if known.kind == "docs":
+def save(note: NoteInput, path: str) -> Answer:
+    """Replace a file's text, or create a file; refused if it changed meanwhile."""
+    target, site = _memory_path(path), current_site()
+    if target.kind == "docs":
         raise Refused(f"{path}: the workspace's docs are only shown here; edit them in place")
-    asked = _read_note()
-    if asked.hash is None and not known.may_be_made:
+    if (size := len(note.text.encode())) > views.MAX_EDITED_BYTES:
+        message = (
+            f"text: expected at most {views.MAX_EDITED_BYTES // 1024} KiB, got {size} bytes; "
+            "divide it into more files"
+        )
+        raise RequestDenied(413, message, reason="too large", field="text")
+    if "\x00" in note.text:
+        raise BadInput("text: expected text, got a NUL character in it", field="text")
+    if note.hash is None and not target.may_be_created:
         raise BadInput(
             "path: expected memory.md or memory/YYYY-MM-DD-a-name.md for a new file, "
             f"got {path[:80]!r}",
             field="path",
         )
-    size = here.library.size(known.path)
+    size = site.library.size(target.path)
     if size is not None and size > views.MAX_EDITED_BYTES:
         raise Refused(
-            f"{known.path}: at {size // 1024} KiB it is too large to be edited here; "
+            f"{target.path}: at {size // 1024} KiB it is too large to be edited here; "
             "use an editor on the machine"
         )
     try:
-        note = notes.replace(here.files, known.path, asked.text, asked.hash)
+        saved = notes.replace(site.files, target.path, note.text, note.hash)
     except Conflict as error:
-        current = here.library.shown(known)
-        if current is not None and current.text == asked.text:
-            return current  # a save that came twice is no conflict
+        current = site.library.read(target)
+        if current is not None and current.text == note.text:
+            return current  # a repeated request is no conflict
         detail = ErrorDetail.of(error, message=str(error))
         return NoteConflict(error=detail, current=current), 409
-    return here.library.saved(known, note)
+    return site.library.view(target, saved)
 
 
 @memory.route("GET", "/api/turns/<turn_id>/memory", TurnHitList, query=Input)
 def of_turn(_: Input, turn_id: str) -> TurnHitList:
-    """The memory hits a turn was given."""
-    hits = turn_hits(site().files, turn_id)
+    """The memory hits in a turn's prompt."""
+    hits = turn_hits(current_site().files, turn_id)
     if hits is None:
         raise NotFound(f"there is no record of turn {turn_id[:128]}", field="id")
     return TurnHitList(hits=hits)
 
 
 def _memory_path(path: str) -> views.MemoryPath:
-    known = views.named(path)
-    if known is None:
+    target = views.parse_path(path)
+    if target is None:
         raise _no_file(path)
-    return known
+    return target
 
 
 def _no_file(path: str) -> NotFound:
     return NotFound(f"there is no memory file {path[:80]!r}", field="path")
-
-
-def _read_note() -> NoteInput:
-    request.max_content_length = MAX_BODY_BYTES
-    try:
-        asked = routing.read_body(NoteInput)
-    except RequestEntityTooLarge:
-        raise _too_long("more") from None
-    size = len(asked.text.encode())
-    if size > views.MAX_EDITED_BYTES:
-        raise _too_long(f"{size} bytes")
-    if "\x00" in asked.text:
-        raise BadInput("text: expected text, got a NUL character in it", field="text")
-    return asked
-
-
-def _too_long(got: str) -> RequestDenied:
-    return RequestDenied(
-        413,
-        f"text: expected at most {views.MAX_EDITED_BYTES // 1024} KiB, got {got}; "
-        "divide it into more files",
-        reason="too large",
-        field="text",
-    )
 
 
 # ---- search
@@ -170,13 +158,13 @@ def _too_long(got: str) -> RequestDenied:
 
 @searching.route("GET", "/api/search", views.SearchAnswer, query=SearchQuery)
 def search(query: SearchQuery) -> views.SearchAnswer:
-    """The best hits first."""
-    here = site()
+    """Search the memory; the best hits first."""
+    site = current_site()
     if not query.q.strip():
         raise BadInput("q: expected something to search for, got only blanks", field="q")
-    zone = here.settings.zone
+    zone = site.settings.zone
     after, before = _time(query.after, "after", zone), _time(query.before, "before", zone)
-    began, engine = time.monotonic(), here.search()
+    began, engine = time.monotonic(), site.search()
     hits = engine.find(
         query.q, limit=query.limit, after=after, before=before, everywhere=query.scope == "all"
     )
@@ -190,7 +178,7 @@ def search(query: SearchQuery) -> views.SearchAnswer:
 
 
 def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
-    """A day's beginning or a time, else BadInput; in the workspace's zone unless it names one."""
+    """Parse a day or time, by default in the workspace's zone."""
     if not text:
         return None
     try:
@@ -213,13 +201,13 @@ def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
 @backlog.route("GET", "/api/backlog", BacklogView, query=Input)
 def items(_: Input) -> BacklogView:
     """Every item, in the file's order."""
-    return backlog_view(notes.load_backlog(site().files))
+    return backlog_view(notes.load_backlog(current_site().files))
 
 
 @backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
 def change(body: BacklogInput) -> Answer:
-    """Add, tick, open again or remove an item."""
-    files = site().files
+    """Add, tick, reopen or remove an item."""
+    files = current_site().files
     if not notes.plain_item(body.item):
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:

@@ -1,7 +1,7 @@
 """Declares routes with the models of their inputs and answers.
 
-`openapi.json`, docs/http.md and the page's types are made from these declarations. A handler gets
-validated input and returns a view; ids in the address are validated before they become file names.
+`openapi.json`, docs/http.md and the page's types are generated from these declarations. A handler
+gets validated input and ids, and returns a view.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.records import bad_record
 from mimikit.views.base import View
 from mimikit.views.memory import MemoryReader
-from mimikit.views.messages import KnownIds
 from mimikit.views.snapshot import StateReader
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit
@@ -42,24 +41,18 @@ ClientId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 
 class Input(BaseModel):
-    """A body or query; an unknown key is an error."""
-
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=False
     )
     may_be_empty: ClassVar[bool] = False
-    """Whether the body may be left out."""
 
 
 class ErrorDetail(View):
     message: str
     field: str | None
-    """Of the input that is not valid."""
 
 
 class ErrorView(View):
-    """What went wrong and what to do."""
-
     error: ErrorDetail
 
 
@@ -75,16 +68,13 @@ class Endpoint:
     """As OpenAPI writes it: `/api/tasks/{task_id}`."""
     name: str
     text: str
-    """The handler's docstring."""
     query: type[Input] | None
     body: type[Input] | None
     answers: Mapping[int, type[View] | None]
-    """By status; None: no JSON."""
+    """By status; None: not JSON."""
 
 
 class EndpointRegistry:
-    """Routes of one kind, on a blueprint of this name."""
-
     def __init__(self, name: str) -> None:
         self.blueprint = Blueprint(name, __name__)
         self.table: list[Endpoint] = []
@@ -97,16 +87,16 @@ class EndpointRegistry:
         *,
         query: type[Input] | None = None,
         body: type[Input] | None = None,
-        reads_body: bool = True,
+        max_bytes: int | None = None,
     ) -> Callable[[Handler], Handler]:
-        """Declare a route. The handler gets the body or the query, and the ids of the address.
+        """Declare a route. The handler gets the query or body, and the ids of the address.
 
-        answers: the view of a 200, or views by status; the first is the usual one.
+        answers: the view of a 200, or views by status, the default first.
         query: without it the query is ignored.
-        reads_body: False where the handler reads the body itself, with its own size limit.
+        max_bytes: a size limit of the body instead of the default.
         """
         by_status = answers if isinstance(answers, Mapping) else {200: answers}
-        usual = next(iter(by_status))
+        default = next(iter(by_status))
 
         def declare(handler: Handler) -> Handler:
             @functools.wraps(handler)
@@ -114,12 +104,14 @@ class EndpointRegistry:
                 for name, text in address.items():
                     if name != "path":
                         check_id(text)
+                if max_bytes is not None:
+                    request.max_content_length = max_bytes
                 inputs = [read_query(query)] if query else []
-                inputs += [read_body(body)] if body and reads_body else []
+                inputs += [read_body(body)] if body else []
                 result = handler(*inputs, **address)
                 if isinstance(result, Response):
                     return result
-                view, status = result if isinstance(result, tuple) else (result, usual)
+                view, status = result if isinstance(result, tuple) else (result, default)
                 return answer(view, status)
 
             self.blueprint.add_url_rule(rule, view_func=endpoint, methods=[method])
@@ -133,16 +125,11 @@ class EndpointRegistry:
 
 
 EXTENSION = "mimikit"
-
-
 Trial = Callable[[TrialRequest, Path], TrialReport]
-"""Tries an endpoint of a state folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the routes of one web process share; `site()` gives it to a handler."""
-
     files: ReadOnlyFiles
     settings: Settings
     clock: Clock
@@ -151,22 +138,20 @@ class Site:
     state: StateReader
     feed: Feed
     inputs: RateLimit
-    known_ids: KnownIds
     library: MemoryReader
     search: Callable[[], MemorySearch]
     trial: Trial
     routes: Sequence[Endpoint]
     is_local: bool
-    """Whether only this machine can reach the page."""
+    """Whether the page listens at a loopback address."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether what comes by this page may never run a command, also later."""
+        """Whether input from this page may not run commands, even later."""
         return not self.is_local and not self.settings.web.allow_commands
 
 
-def site() -> Site:
-    """The site of the request that is being answered."""
+def current_site() -> Site:
     return cast("Site", current_app.extensions[EXTENSION])
 
 
@@ -179,12 +164,7 @@ def error_answer(status: int, message: str, field: str | None = None) -> Respons
 
 
 def read_body(model: type[I]) -> I:
-    """The request's JSON body.
-
-    Raises:
-        BadRequest: it is no JSON object.
-        BadInput: a value in it is not valid; names the field.
-    """
+    """The request's JSON body; BadRequest for other data, BadInput for an invalid value."""
     data = request.get_data(cache=False)
     try:
         values = {} if model.may_be_empty and not data else parse_object(data)
@@ -194,7 +174,7 @@ def read_body(model: type[I]) -> I:
 
 
 def read_query(model: type[I]) -> I:
-    """The request's query; BadInput for a name that is unknown or comes twice."""
+    """The request's query; BadInput for unknown and repeated names."""
     values: dict[str, Json] = {}
     for name, texts in request.args.lists():
         if len(texts) > 1:
@@ -210,7 +190,7 @@ def id_taken(id_: str, kind: str) -> Conflict:
 
 @contextlib.contextmanager
 def bad_value(field: str | None = None) -> Generator[None]:
-    """Errors in here name `field`; an unknown id is a bad value (422), too."""
+    """Make BadInput name `field`, and answer 422 for an unknown id."""
     try:
         yield
     except Conflict:

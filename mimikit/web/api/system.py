@@ -14,7 +14,7 @@ from mimikit.views.snapshot import ChangeList, StatusChange
 from mimikit.views.status import HealthzView, StatusView
 from mimikit.views.usage import UsageBy, UsageReport
 from mimikit.web import openapi
-from mimikit.web.api.routing import EndpointRegistry, Input, site
+from mimikit.web.api.routing import EndpointRegistry, Input, current_site
 from mimikit.web.feed import connection_check
 
 session = EndpointRegistry("session")
@@ -25,8 +25,6 @@ Secret = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 
 class LoginInput(Input):
-    """The token, or a code for one use."""
-
     token: Secret | None = None
     code: Secret | None = None
 
@@ -36,15 +34,13 @@ class LogoutInput(Input):
 
 
 class ChangesQuery(Input):
-    """The cursor of the last known change, and the tab that asks."""
+    """The cursor of the last known change, and the browser tab."""
 
     since: Annotated[str, StringConstraints(max_length=200)] | None = None
     tab: Annotated[str, StringConstraints(max_length=64)] | None = None
 
 
 class UsageQuery(Input):
-    """By what, and from which day on."""
-
     by: UsageBy = "day"
     since: Annotated[date, Field(ge=date(2020, 1, 1))] | None = None
 
@@ -55,43 +51,43 @@ class SessionView(View):
 
 class LoginView(SessionView):
     key: str
-    """What each request of the session sends as `X-Mimikit-Session`."""
+    """To be sent with each request as `X-Mimikit-Session`."""
 
 
 @session.route("POST", "/api/login", LoginView, body=LoginInput)
 def login(body: LoginInput) -> LoginView:
-    """Begin a browser session. Scripts need none: they send the token."""
+    """Begin a browser session. Scripts send the token instead."""
     if (body.token is None) == (body.code is None):
         raise BadInput("expected a token or a code, one of them", field="token")
-    return LoginView(key=site().guard.log_in(token=body.token, code=body.code))
+    return LoginView(key=current_site().guard.log_in(token=body.token, code=body.code))
 
 
 @session.route("POST", "/api/logout", SessionView, body=LogoutInput)
 def logout(_: LogoutInput) -> SessionView:
     """End the session."""
-    site().guard.log_out(g.key)
+    current_site().guard.log_out(g.key)
     return SessionView()
 
 
 @status_area.route("GET", "/api/status", StatusView, query=Input)
 def status(_: Input) -> StatusView:
     """The whole status."""
-    return site().state.status()
+    return current_site().state.status()
 
 
 @status_area.route("GET", "/api/usage", UsageReport, query=UsageQuery)
 def usage(query: UsageQuery) -> UsageReport:
-    """Token usage by day, engine, model, role, trigger, task or message, and what it cost.
+    """Token usage and costs by day, engine, model, role, trigger, task or message.
 
-    Without `since` of the last 30 days; single runs are known as long as `retention.days`.
+    By default of the last 30 days; single runs are stored for `retention.days`.
     """
-    return site().state.usage_report(query.by, query.since)
+    return current_site().state.usage_report(query.by, query.since)
 
 
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})
 def healthz() -> tuple[HealthzView, int]:
     """Whether web and consumer work; needs no login."""
-    state = site().state.consumer().on_page
+    state = current_site().state.consumer().page_state
     ok = state == "ok"
     return HealthzView(ok=ok, consumer=state), 200 if ok else 503
 
@@ -99,30 +95,31 @@ def healthz() -> tuple[HealthzView, int]:
 @status_area.route("GET", "/api/openapi.json", {200: None}, query=Input)
 def describe(_: Input) -> Response:
     """This API as OpenAPI 3.1."""
-    return Response(openapi.document_json(tuple(site().routes)), mimetype="application/json")
+    document = openapi.document_json(tuple(current_site().routes))
+    return Response(document, mimetype="application/json")
 
 
 @feed.route("GET", "/api/events", {200: None}, query=ChangesQuery)
 def events(query: ChangesQuery) -> Response:
-    """Changes as they happen, as server-sent events, for some minutes.
+    """Changes as server-sent events, for some minutes.
 
-    `change` has one change as `/api/changes` lists them, `reset` asks to load a new snapshot.
-    `Last-Event-ID` says where to go on.
+    `change` has a change as in `/api/changes`, `reset` asks to load a new snapshot.
+    `Last-Event-ID` is the cursor to continue at.
     """
-    here = site()
-    is_allowed = here.guard.still_valid(g.key)
+    site = current_site()
+    is_allowed = site.guard.still_valid(g.key)
     is_connected = connection_check(request.environ.get("gunicorn.socket"))
-    place = here.feed.enter(query.tab or request.headers.get("X-Mimikit-Tab"))
-    text = here.feed.stream(
-        place,
+    slot = site.feed.enter(query.tab or request.headers.get("X-Mimikit-Tab"))
+    text = site.feed.stream(
+        slot,
         request.headers.get("Last-Event-ID") or query.since,
-        here.clock,
-        life_s=here.settings.web.stream_minutes * 60,
+        site.clock,
+        life_s=site.settings.web.stream_minutes * 60,
         is_allowed=is_allowed,
         is_connected=is_connected,
     )
     response = Response(text, mimetype="text/event-stream")
-    response.call_on_close(lambda: here.feed.leave(place))
+    response.call_on_close(lambda: site.feed.leave(slot))
     response.headers["Cache-Control"] = "no-store, no-transform"
     response.headers["X-Accel-Buffering"] = "no"
     return response
@@ -130,10 +127,10 @@ def events(query: ChangesQuery) -> Response:
 
 @feed.route("GET", "/api/changes", ChangeList, query=ChangesQuery)
 def changes(query: ChangesQuery) -> ChangeList:
-    """What changed since a cursor, for a page without a stream; always with the status."""
-    here = site()
-    batch = here.feed.read(query.since)
+    """Changes since a cursor, for a page without a stream; always with the status."""
+    site = current_site()
+    batch = site.feed.read(query.since)
     events = [change for _, change in batch.changes]
     if not any(isinstance(change, StatusChange) for change in events):
-        events.append(StatusChange(status=here.state.status()))
+        events.append(StatusChange(status=site.state.status()))
     return ChangeList(cursor=batch.cursor, reset=batch.reset, events=events)

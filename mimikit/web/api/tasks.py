@@ -1,4 +1,4 @@
-"""Tasks: lists, one with its result, live output, new ones, cancel and retry; and traces."""
+"""Tasks: list, show, output, create, cancel and retry; and traces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ from mimikit.views.base import View
 from mimikit.views.chains import TaskDetail, TraceView
 from mimikit.views.diffs import DiffView
 from mimikit.views.tasks import OutputView, TaskList
-from mimikit.web.api.routing import Answer, ClientId, EndpointRegistry, Input, Site, id_taken, site
+from mimikit.web.api.routing import (
+    Answer,
+    ClientId,
+    EndpointRegistry,
+    Input,
+    Site,
+    current_site,
+    id_taken,
+)
 
 area = EndpointRegistry("tasks")
 
@@ -36,7 +44,7 @@ Action = Literal[
 
 
 class TasksQuery(Input):
-    """Which tasks; without a state running, queued and recently ended ones."""
+    """Tasks of one state; by default running, queued and recently ended ones."""
 
     state: TaskState | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
@@ -47,7 +55,7 @@ class OutputQuery(Input):
 
 
 class TaskInput(Input):
-    """A task to be done. Units: seconds."""
+    """A new task. Units: seconds."""
 
     prompt: Prompt
     id: ClientId | None = None
@@ -57,15 +65,15 @@ class TaskInput(Input):
     timeout: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 1
     notify: Notify | None = None
-    """Who is told of it; the usual for its kind unless given."""
+    """Who is notified of the result."""
 
 
 _COMPARED = TaskInput.model_fields.keys() - {"notify"}
-"""What makes it another task under the same id."""
+"""Fields that a repeated request must have in common with the first."""
 
 
 class CommandInput(Input):
-    """Sent twice under one id it is one command."""
+    """A command; idempotent by id."""
 
     may_be_empty = True
     id: ClientId | None = None
@@ -85,7 +93,6 @@ class CommandWaiting(View):
     """The command is stored and not applied yet."""
 
     command: str
-    """Its id."""
 
 
 COMMAND_ANSWERS = {200: CommandOutcome, 202: CommandWaiting}
@@ -94,20 +101,20 @@ COMMAND_ANSWERS = {200: CommandOutcome, 202: CommandWaiting}
 @area.route("GET", "/api/tasks", TaskList, query=TasksQuery)
 def listed(query: TasksQuery) -> TaskList:
     """Running, queued and recently ended tasks."""
-    here = site()
-    live = here.state.consumer().live
-    return TaskList(tasks=tasks.listed(here.files, live, query.state, query.limit))
+    site = current_site()
+    live = site.state.consumer().live
+    return TaskList(tasks=tasks.listed(site.files, live, query.state, query.limit))
 
 
 @area.route("POST", "/api/tasks", {202: CreatedView}, body=TaskInput)
 def create(body: TaskInput) -> CreatedView:
-    """Queue a task; the same again under the same id is the same task."""
-    here = site()
+    """Queue a task; idempotent by id."""
+    site = current_site()
     request = request_of(body)
-    check_request(here, request)
-    task = requests.new_task(request, here.clock.now())
-    if not queue.submit(here.files, task):
-        known = queue.find(here.files, task.id, seats=(task.role,))
+    check_request(site, request)
+    task = requests.new_task(request, site.clock.now())
+    if not queue.submit(site.files, task):
+        known = queue.find(site.files, task.id, seats=(task.role,))
         if known is None or any(getattr(known.task, f) != getattr(task, f) for f in _COMPARED):
             raise id_taken(task.id, "task")
     return CreatedView(id=task.id)
@@ -115,37 +122,37 @@ def create(body: TaskInput) -> CreatedView:
 
 @area.route("GET", "/api/tasks/<task_id>", TaskDetail)
 def show(task_id: str) -> TaskDetail:
-    """One task with its result, its events and the tasks it belongs with."""
-    here = site()
-    known = tasks.find_view(here.files, task_id)
+    """A task with its result, its events, and the other tasks of its trace."""
+    site = current_site()
+    known = tasks.find_snapshot(site.files, task_id)
     if known is None:
         raise _no_task(task_id)
-    report = chains.task_report(here.files, known, here.state.consumer().live)
-    result = tasks.result_of(known, here.state.render)
-    usage = here.state.usage.of_task(task_id, known.task.created_at)
+    report = chains.task_report(site.files, known, site.state.consumer().live)
+    result = tasks.result_of(known, site.state.render)
+    usage = site.state.usage.of_task(task_id, known.task.created_at)
     return TaskDetail.of(report, result=result, usage=usage)
 
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
 def output(query: OutputQuery, task_id: str) -> OutputView:
-    """The events of a run (a task's or a turn's), from an offset on."""
-    here = site()
-    known = tasks.find_view(here.files, task_id)
-    if known is None and not here.files.exists(paths.run_output(task_id)):
+    """The events of a task's or turn's run, from an offset on."""
+    site = current_site()
+    known = tasks.find_snapshot(site.files, task_id)
+    if known is None and not site.files.exists(paths.run_output(task_id)):
         raise _no_task(task_id)
-    # Checked before reading: what a run wrote before its end is then read.
-    live = here.state.consumer().live
+    # Checked before reading, so that the last output is not missed.
+    live = site.state.consumer().live
     is_over = known.completed_at is not None if known else task_id not in live
-    events, offset, at_end = tasks.output(here.files, task_id, int(query.offset))
+    events, offset, at_end = tasks.output(site.files, task_id, int(query.offset))
     return OutputView(events=events, offset=str(offset), ended=is_over and at_end)
 
 
 @area.route("GET", "/api/tasks/<task_id>/diff", DiffView)
 def diff(task_id: str) -> DiffView:
-    """What a task changed in the workspace; 404 where it changed nothing."""
-    here = site()
-    changes = diffs.of_task(here.files, task_id)
-    if changes is None and tasks.find_view(here.files, task_id) is None:
+    """The changes of a task in the workspace; 404 without changes."""
+    site = current_site()
+    changes = diffs.of_task(site.files, task_id)
+    if changes is None and tasks.find_snapshot(site.files, task_id) is None:
         raise _no_task(task_id)
     if changes is None:
         message = f"task {task_id} changed no file, or what it changed is no longer kept"
@@ -155,36 +162,36 @@ def diff(task_id: str) -> DiffView:
 
 @area.route("POST", "/api/tasks/<task_id>/cancel", COMMAND_ANSWERS, body=CommandInput)
 def cancel(body: CommandInput, task_id: str) -> Answer:
-    """Stop a task, or the turn that is in progress."""
-    here = site()
-    is_turn = task_id in here.state.consumer().live or here.files.exists(
+    """Cancel a task, or the turn in progress."""
+    site = current_site()
+    is_turn = task_id in site.state.consumer().live or site.files.exists(
         paths.turn_started(task_id, 1)
     )
-    if not is_turn and tasks.find_view(here.files, task_id) is None:
+    if not is_turn and tasks.find_snapshot(site.files, task_id) is None:
         raise _no_task(task_id)
-    return give_command(here, "cancel", task_id, command_id=body.id)
+    return submit_command(site, "cancel", task_id, command_id=body.id)
 
 
 @area.route("POST", "/api/tasks/<task_id>/retry", COMMAND_ANSWERS, body=CommandInput)
 def retry(body: CommandInput, task_id: str) -> Answer:
-    """Do a task again, as a new one."""
-    here = site()
-    if tasks.find_view(here.files, task_id) is None:
+    """Repeat a task, as a new one."""
+    site = current_site()
+    if tasks.find_snapshot(site.files, task_id) is None:
         raise _no_task(task_id)
-    return give_command(here, "retry", task_id, command_id=body.id)
+    return submit_command(site, "retry", task_id, command_id=body.id)
 
 
 @area.route("GET", "/api/traces/<trace_id>", TraceView, query=Input)
 def show_trace(_: Input, trace_id: str) -> TraceView:
     """The tasks and triggers of one trace."""
-    here = site()
-    consumer = here.state.consumer()
-    traced = tasks.in_trace(here.files, trace_id, consumer.live)
-    chain = chains.around(here.files, trace_id, traced, consumer.live)
+    site = current_site()
+    consumer = site.state.consumer()
+    traced = tasks.in_trace(site.files, trace_id, consumer.live)
+    chain = chains.around(site.files, trace_id, traced, consumer.live)
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
-    around = here.state.situation(consumer)
-    shown = [triggers.find(here.files, id_, around) for id_ in chain.triggers]
+    around = site.state.situation(consumer)
+    shown = [triggers.find(site.files, id_, around) for id_ in chain.triggers]
     return TraceView(
         tasks=traced,
         triggers=[trigger for trigger in shown if trigger],
@@ -192,21 +199,13 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     )
 
 
-# ---- for triggers, too
-
-
 def check_request(
-    here: Site, request: TaskRequest, profiles: Iterable[str] = ProfilesSettings.model_fields
+    site: Site, request: TaskRequest, profiles: Iterable[str] = ProfilesSettings.model_fields
 ) -> None:
-    """Only known profiles; commands only where nobody else can reach the page, unless allowed.
-
-    Raises:
-        BadInput: it says nothing, or there is no such profile.
-        Refused: commands are not taken here.
-    """
+    """Raise BadInput for an empty prompt or unknown profile, Refused for a forbidden command."""
     requests.check_request(request, sorted(profiles))
     permission.check_http_profile(
-        request.profile, is_local=here.is_local, allow_commands=here.settings.web.allow_commands
+        request.profile, is_local=site.is_local, allow_commands=site.settings.web.allow_commands
     )
 
 
@@ -214,16 +213,16 @@ def request_of(body: TaskInput) -> TaskRequest:
     return TaskRequest(origin="http", **body.model_dump(include={*TaskInput.model_fields}))
 
 
-def give_command(
-    here: Site,
+def submit_command(
+    site: Site,
     action: Action,
     target: str,
     *,
     command_id: str | None,
     args: dict[str, Any] | None = None,
 ) -> Answer:
-    """Give a command: its result if that comes at once, else its id."""
-    now = here.clock.now()
+    """Submit a command: the answer is its result, or its id if that takes longer."""
+    now = site.clock.now()
     command = Command(
         id=command_id or new_id("cmd", now),
         action=action,
@@ -231,12 +230,12 @@ def give_command(
         args=args or {},
         created_at=now,
         origin="http",
-        remote=here.is_remote,
+        remote=site.is_remote,
     )
-    outcome = queue.give_and_wait(here.files, command, is_served=here.state.consumer().is_there)
-    result = outcome or queue.command_result(here.files, command.id)
+    outcome = queue.give_and_wait(site.files, command, is_served=site.state.consumer().is_up)
+    result = outcome or queue.command_result(site.files, command.id)
     existing = (
-        here.files.peek(paths.command(command.id), Command) if result is None else result.command
+        site.files.peek(paths.command(command.id), Command) if result is None else result.command
     )
     if existing is not None and _meaning(existing) != _meaning(command):
         raise id_taken(command.id, "command")
@@ -246,7 +245,7 @@ def give_command(
 
 
 def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
-    """What makes it the same command; the same words give another schedule later."""
+    """The fields of an identical command; a schedule in words differs by the time."""
     args = {key: key if key == "schedule" else value for key, value in command.args.items()}
     return command.action, command.target, args
 

@@ -1,4 +1,4 @@
-"""Triggers: list, show, preview, create, edit, pause, resume, run now, remove; snooze."""
+"""Triggers: list, show, preview, create, edit, pause, resume, run, remove; snooze."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from mimikit.web.api.routing import (
     Input,
     Site,
     bad_value,
+    current_site,
     id_taken,
-    site,
 )
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
 
@@ -48,13 +48,13 @@ _COMPARED = (
     *("prompt", "title", "profile", "priority", "schedule", "condition", "cooldown", "once"),
     *("overlap", "notify", "timeout", "max_attempts"),
 )
-"""What makes it another trigger under the same id; it may have been paused since."""
+"""Fields that a repeated request must have in common with the first."""
 
 _VIEW_KEYS = frozenset(field.alias for field in views.TriggerView.model_fields.values())
 
 
 class ScheduleInput(Input):
-    """Times: one of interval, cron, runAt. Units: seconds."""
+    """One of interval, cron, runAt. Units: seconds."""
 
     interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
     cron: Annotated[str, StringConstraints(max_length=200)] | None = None
@@ -73,7 +73,7 @@ class TimingInput(Input):
 
 
 class TriggerQuery(Input):
-    """The zone of the times in words; the workspace's unless given."""
+    """The zone of times in words; by default the workspace's."""
 
     timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
 
@@ -84,29 +84,28 @@ class TriggerInput(tasks.TaskInput, TimingInput):
 
 
 class NewTriggerInput(TriggerInput):
-    """A new trigger; what `GET` gives may be posted again."""
+    """A new trigger; the JSON of `GET` is accepted, too."""
 
     enabled: bool = True
     notify_given: bool | None = None
-    """Whether `notify` was chosen, as `GET` gives it; else it was where `notify` is given."""
+    """Whether `notify` was chosen; by default it was if there is one."""
 
     @model_validator(mode="before")
     @classmethod
     def _of_view(cls, given: dict[str, Json]) -> dict[str, Json]:
-        """Without what only a view has: when it ran, why it waits, its origin."""
         asked = {field.alias for field in cls.model_fields.values()}
         return {key: value for key, value in given.items() if key in asked or key not in _VIEW_KEYS}
 
 
 class TriggerChanges(TriggerInput):
-    """The fields to change; the others stay. `id` is the command's."""
+    """The fields to change. `id` is the command's."""
 
     prompt: tasks.Prompt = ""
     profile: tasks.ProfileName = ""
 
 
 class SnoozeInput(Input):
-    """When a reminder comes again, in plain words; `id` is the new trigger's."""
+    """When to repeat a reminder, in words; `id` is the new trigger's."""
 
     may_be_empty = True
     when: Annotated[str, StringConstraints(min_length=1, max_length=500)] = "in 10 minutes"
@@ -127,18 +126,17 @@ class TriggerPreview(View):
 class CreatedTrigger(View):
     id: str
     told: Words | None
-    """Who is told of its runs."""
     notes: list[Words]
-    """Costs, and what keeps it from running."""
+    """Warnings about its costs, and about why it cannot run."""
 
 
-def given_timing(body: TimingInput) -> list[str]:
+def timing_fields(body: TimingInput) -> list[str]:
     return [name for name in WHEN if getattr(body, name) is not None]
 
 
 def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields:
-    """The schedule or the condition a request asks for; BadInput unless it is one of them."""
-    present = given_timing(body)
+    """The schedule or condition of a request; BadInput unless there is exactly one."""
+    present = timing_fields(body)
     if len(present) != 1:
         got = " and ".join(present) or "none"
         raise BadInput(
@@ -185,69 +183,63 @@ def _schedule(body: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Sche
     )
 
 
-# ---- looking
-
-
 @area.route("GET", "/api/triggers", views.TriggerList, query=Input)
 def listed(_: Input) -> views.TriggerList:
     """Every trigger."""
-    here = site()
-    return views.TriggerList(triggers=views.listed(here.files, here.state.situation()))
+    site = current_site()
+    return views.TriggerList(triggers=views.listed(site.files, site.state.situation()))
 
 
 @area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=TriggerQuery)
 def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
-    """One trigger: why it waits, what it did, and its chain; also one that was removed."""
-    here = site()
-    consumer = here.state.consumer()
-    zone = requests.zone_named(query.timezone) if query.timezone else here.settings.zone
+    """A trigger, why it waits, its runs and its chain; also a removed one."""
+    site = current_site()
+    consumer = site.state.consumer()
+    zone = requests.zone_named(query.timezone) if query.timezone else site.settings.zone
     detail = chains.trigger_detail(
-        here.files, trigger_id, here.state.situation(consumer), consumer.live, zone
+        site.files, trigger_id, site.state.situation(consumer), consumer.live, zone
     )
     if detail is None:
         raise NotFound(f"there is no trigger {trigger_id}", field="id")
-    used = here.state.usage.of_trigger(trigger_id, here.clock.now())
+    used = site.state.usage.of_trigger(trigger_id, site.clock.now())
     return detail.model_copy(update={"usage": used})
 
 
 @area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)
 def preview(body: TimingInput) -> TriggerPreview:
-    """A timing in words, its next times, and its costs. Nothing is stored."""
-    here = site()
-    now = here.clock.now()
-    chosen = timing(body, now=now, zone=here.settings.zone)
+    """Describe a timing in words, with its next times and costs; nothing is stored."""
+    site = current_site()
+    now = site.clock.now()
+    chosen = timing(body, now=now, zone=site.settings.zone)
     with bad_value():
         request = TaskRequest(prompt="preview", origin="http")
-        trigger = requests.new_trigger(here.files, request, chosen, now)
-    around, plan = here.state.situation(), trigger.schedule
-    every_s = here.settings.triggers.llm_eval_interval_s
+        trigger = requests.new_trigger(site.files, request, chosen, now)
+    around, plan = site.state.situation(), trigger.schedule
+    every_s = site.settings.triggers.llm_eval_interval_s
     return TriggerPreview(
         type=trigger.type,
         schedule=plan,
         condition=trigger.condition,
         cooldown=views.cooldown_of(trigger),
         words=trigger_words(trigger, around.title_of),
-        next=schedule.upcoming(plan, now=now, zone=here.settings.zone) if plan else [],
+        next=schedule.upcoming(plan, now=now, zone=site.settings.zone) if plan else [],
         notes=views.notes(trigger, around, asked_every_s=every_s),
     )
 
 
-# ---- making
-
-
 @area.route("POST", "/api/triggers", {202: CreatedTrigger}, body=NewTriggerInput)
 def create(body: NewTriggerInput) -> CreatedTrigger:
-    """Make a trigger; the same again under the same id is the same trigger."""
-    here = site()
-    tasks.check_request(here, tasks.request_of(body), requests.TRIGGER_PROFILES)
-    id_ = _repeated(here, body)
+    """Create a trigger; idempotent by id."""
+    site = current_site()
+    tasks.check_request(site, tasks.request_of(body), requests.TRIGGER_PROFILES)
+    id_ = _repeated(site, body)
     if id_ is None:
-        new = _asked_for(here, body, here.clock.now())
+        new = _trigger_of(site, body, site.clock.now())
         id_ = new.id
-        if not registry.create(here.files, new):
-            _repeated(here, body)  # made by another request, at the same time
-    trigger, _ = views.active(here.files, id_)
-    every_s, around = here.settings.triggers.llm_eval_interval_s, here.state.situation()
+        if not registry.create(site.files, new):
+            _repeated(site, body)  # a concurrent request
+    trigger, _ = views.active(site.files, id_)
+    every_s, around = site.settings.triggers.llm_eval_interval_s, site.state.situation()
     notes = views.notes(trigger, around, asked_every_s=every_s) if trigger else []
     told = notify_words(trigger) if trigger else None
     return CreatedTrigger(id=id_, told=told, notes=notes)
@@ -256,41 +248,41 @@ def create(body: NewTriggerInput) -> CreatedTrigger:
 @area.route("POST", "/api/tasks/<task_id>/snooze", {202: CreatedTrigger}, body=SnoozeInput)
 def snooze(body: SnoozeInput, task_id: str) -> CreatedTrigger:
     """Repeat a reminder once, at another time."""
-    here = site()
-    location = queue.find(here.files, task_id, seats=("worker",))
+    site = current_site()
+    location = queue.find(site.files, task_id, seats=("worker",))
     if location is None or location.task.profile != REMINDER:
         raise NotFound(f"there is no reminder {task_id[:128]}", field="id")
     reminder = location.task
     again = NewTriggerInput(
         prompt=reminder.prompt, title=reminder.title, profile=REMINDER, **dict(body)
     )
-    plan = timing(again, now=here.clock.now(), zone=here.settings.zone).get("schedule")
+    plan = timing(again, now=site.clock.now(), zone=site.settings.zone).get("schedule")
     if plan is None or plan.run_at is None:
         raise BadInput(f"when: expected one time, got {body.when[:60]!r}", field="when")
     return create(again)
 
 
-def _asked_for(here: Site, body: NewTriggerInput, now: datetime) -> Trigger:
-    """The trigger that a request asks for, if it comes at `now`."""
-    fields = timing(body, now=now, zone=here.settings.zone)
+def _trigger_of(site: Site, body: NewTriggerInput, now: datetime) -> Trigger:
+    """The trigger of a request at `now`."""
+    fields = timing(body, now=now, zone=site.settings.zone)
     fields.update(overlap=body.overlap, once=body.once, enabled=body.enabled)
     with bad_value():
-        trigger = requests.new_trigger(here.files, tasks.request_of(body), fields, now)
+        trigger = requests.new_trigger(site.files, tasks.request_of(body), fields, now)
     return trigger if body.notify_given is None else trigger.but(notify_given=body.notify_given)
 
 
-def _repeated(here: Site, body: NewTriggerInput) -> str | None:
-    """The id of the trigger that this request made before; None: it is new.
+def _repeated(site: Site, body: NewTriggerInput) -> str | None:
+    """The id of the trigger that this request created before, if any.
 
-    Raises Conflict when the id is another trigger's.
+    Raises Conflict for another trigger with this id.
     """
     if body.id is None:
         return None
-    existing, broken = views.active(here.files, body.id)
+    existing, broken = views.active(site.files, body.id)
     if existing is not None and broken is None:
-        is_same = _meaning(_asked_for(here, body, existing.created_at)) == _meaning(existing)
+        is_same = _meaning(_trigger_of(site, body, existing.created_at)) == _meaning(existing)
     else:
-        run = _last_run_of_removed(here, body.id)
+        run = _last_run_of_removed(site, body.id)
         if run is None and broken is None:
             return None
         asked = (body.prompt, body.title, body.profile)
@@ -301,7 +293,6 @@ def _repeated(here: Site, body: NewTriggerInput) -> str | None:
 
 
 def _meaning(trigger: Trigger) -> dict[str, object]:
-    """What it does and when, with defaults filled in."""
     shown = trigger.but(
         title=plain(views.title(trigger)),
         cooldown=views.cooldown_of(trigger),
@@ -310,47 +301,42 @@ def _meaning(trigger: Trigger) -> dict[str, object]:
     return shown.model_dump(include={*_COMPARED})
 
 
-def _last_run_of_removed(here: Site, trigger_id: str) -> Task | None:
-    """The last run of a trigger that fired and was removed, if known."""
-    lines = ledger.slots_of(here.files, trigger_id, 1)
+def _last_run_of_removed(site: Site, trigger_id: str) -> Task | None:
+    lines = ledger.slots_of(site.files, trigger_id, 1)
     ran = lines[-1].get("taskId") if lines and lines[-1].get("event") == "slot" else None
-    found = queue.find(here.files, ran) if isinstance(ran, str) and is_id(ran) else None
+    found = queue.find(site.files, ran) if isinstance(ran, str) and is_id(ran) else None
     return found.task if found else None
-
-
-# ---- changing
 
 
 @area.route("PATCH", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=TriggerChanges)
 def edit(body: TriggerChanges, trigger_id: str) -> Answer:
-    """Change it. Invalid changes are refused at once; the rest is a command."""
-    here = site()
-    _check_there(here, trigger_id)
-    trigger, broken = views.active(here.files, trigger_id)
+    """Change a trigger by a command; invalid changes are refused first."""
+    site = current_site()
+    _check_exists(site, trigger_id)
+    trigger, broken = views.active(site.files, trigger_id)
     if trigger is None or broken is not None:
         raise Conflict(f"its file is broken: {broken}; fix it there, or remove the trigger")
-    changes = _changes(here, trigger, body)
+    changes = _changes(site, trigger, body)
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
         request = TaskRequest(prompt=new.prompt, origin="http", profile=new.profile)
-        tasks.check_request(here, request, requests.TRIGGER_PROFILES)
-    registry.check_new(here.files, new)
+        tasks.check_request(site, request, requests.TRIGGER_PROFILES)
+    registry.check_new(site.files, new)
     if new.condition is not None and new.condition != trigger.condition:
         with bad_value():
-            requests.check_known(here.files, new.condition)
-    return tasks.give_command(here, "trigger_edit", trigger_id, command_id=body.id, args=changes)
+            requests.check_known(site.files, new.condition)
+    return tasks.submit_command(site, "trigger_edit", trigger_id, command_id=body.id, args=changes)
 
 
-def _changes(here: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, Any]:
-    """The fields to be replaced, by their names on disk."""
+def _changes(site: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, Any]:
     changes = body.model_dump(
         by_alias=True, mode="json", exclude_unset=True, exclude={"id", "timezone", *WHEN}
     )
-    if given_timing(body):
-        chosen = timing(body, now=here.clock.now(), zone=here.settings.zone)
+    if timing_fields(body):
+        chosen = timing(body, now=site.clock.now(), zone=site.settings.zone)
         changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
-            changes.setdefault("once", False)  # it belonged to the condition
+            changes.setdefault("once", False)  # it applies to conditions
     elif body.timezone is not None:
         zone = requests.zone_named(body.timezone).key
         if trigger.schedule is None or trigger.schedule.interval is not None:
@@ -366,34 +352,34 @@ def _changes(here: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, An
 
 @area.route("POST", "/api/triggers/<trigger_id>/pause", COMMAND_ANSWERS, body=CommandInput)
 def pause(body: CommandInput, trigger_id: str) -> Answer:
-    """Pause it."""
+    """Pause a trigger."""
     return _command("trigger_pause", trigger_id, body)
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/resume", COMMAND_ANSWERS, body=CommandInput)
 def resume(body: CommandInput, trigger_id: str) -> Answer:
-    """Resume it."""
+    """Resume a trigger."""
     return _command("trigger_resume", trigger_id, body)
 
 
 @area.route("POST", "/api/triggers/<trigger_id>/run", COMMAND_ANSWERS, body=CommandInput)
 def run(body: CommandInput, trigger_id: str) -> Answer:
-    """Run it once, now."""
+    """Run a trigger now."""
     return _command("trigger_run", trigger_id, body)
 
 
 @area.route("DELETE", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=CommandInput)
 def remove(body: CommandInput, trigger_id: str) -> Answer:
-    """Remove it."""
+    """Remove a trigger."""
     return _command("trigger_remove", trigger_id, body)
 
 
 def _command(action: tasks.Action, trigger_id: str, body: CommandInput) -> Answer:
-    here = site()
-    _check_there(here, trigger_id)
-    return tasks.give_command(here, action, trigger_id, command_id=body.id)
+    site = current_site()
+    _check_exists(site, trigger_id)
+    return tasks.submit_command(site, action, trigger_id, command_id=body.id)
 
 
-def _check_there(here: Site, trigger_id: str) -> None:
-    if not here.files.exists(paths.trigger(trigger_id)):
+def _check_exists(site: Site, trigger_id: str) -> None:
+    if not site.files.exists(paths.trigger(trigger_id)):
         raise NotFound(f"there is no trigger {trigger_id}", field="id")
