@@ -1,4 +1,4 @@
-"""Programs for the tests of the command line: in this process, and as a user starts them."""
+"""Runs commands in this process and as programs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SCRIPT: dict[str, object] = {
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """Ours without what would change the commands."""
+    """Our environment without variables that affect the commands."""
     kept = {
         key: value
         for key, value in os.environ.items()
@@ -64,18 +64,17 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 
 def argv(*arguments: str) -> list[str]:
-    """The command line of a user."""
     return [sys.executable, "-P", "-m", "mimikit", *arguments]
 
 
 @dataclass
 class Place:
-    """A workspace of its own, and mimikit in it as a program."""
+    """A workspace, and mimikit as a program in it."""
 
     workspace: Path
     environment: dict[str, str]
     script: Path | None = None
-    """What the consumer's engine `scripted` plays."""
+    """The script of the consumer's engine `scripted`."""
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
@@ -83,7 +82,6 @@ class Place:
         return self.workspace / ".mimikit"
 
     def run(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
         return subprocess.run(
             argv(*arguments),
             cwd=self.workspace,
@@ -96,7 +94,7 @@ class Place:
         )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start a command that goes on, with its output (both streams) to be read."""
+        """Start a long-running command; both of its streams are read from stdout."""
         return self._start(argv(*arguments))
 
     def _start(self, command: list[str]) -> subprocess.Popen[str]:
@@ -114,7 +112,7 @@ class Place:
         return process
 
     def start_consumer(self) -> subprocess.Popen[str]:
-        """A consumer that has written its first heartbeat."""
+        """Start a consumer and wait for its first heartbeat."""
         command = argv("consumer")
         if self.script is not None:
             module = "tests.support.scripted_consumer"
@@ -124,13 +122,12 @@ class Place:
         return process
 
     def health_of(self, pid: int) -> bool:
-        """Whether the heartbeat is of this process."""
         with contextlib.suppress(OSError, ValueError):
             return json.loads((self.state / paths.HEALTH).read_text())["pid"] == pid
         return False
 
     def until(self, holds: Callable[[], object], complaint: str, folder: str = "") -> None:
-        """Wait for files to make something true."""
+        """Wait for a condition on files."""
         bell = WakeBell()
         self.state.mkdir(mode=0o700, exist_ok=True)
         watch = FolderWatch(self.state)
@@ -144,7 +141,6 @@ class Place:
             watch.close()
 
     def end_all(self) -> None:
-        """End what was started and all it started."""
         for process in self.started:
             with contextlib.suppress(psutil.NoSuchProcess):
                 family = psutil.Process(process.pid).children(recursive=True)
@@ -157,7 +153,7 @@ class Place:
 
 
 def scripted(folder: Path, script: dict[str, object] = SCRIPT) -> Place:
-    """A workspace in which a script stands in for every mind."""
+    """A workspace whose engines play a script."""
     path = folder / "script.json"
     path.write_text(json.dumps(script))
     seats = ("ROLES__TELLER", "ROLES__PLANNER", "PROFILES__STANDARD")
@@ -206,7 +202,6 @@ def wait_to_read(descriptor: int, deadline: float) -> bool:
 
 
 def read_unbuffered(descriptor: int) -> str:
-    """One line, byte by byte."""
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(descriptor, 1)
@@ -217,7 +212,6 @@ def read_unbuffered(descriptor: int) -> str:
 
 
 def all_end(processes: list[psutil.Process], within_s: float) -> bool:
-    """Whether all of them end in time."""
     _, alive = psutil.wait_procs(processes, timeout=within_s)
     return not alive
 
@@ -227,13 +221,11 @@ Cli = Callable[..., Result]
 
 @pytest.fixture
 def on_busy(busy: Place, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run a command in this process, on the workspace that has a consumer."""
     return _runner(monkeypatch, busy.workspace)
 
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run a command in this process, in a workspace of its own."""
     return _runner(monkeypatch, tmp_path)
 
 
@@ -253,7 +245,7 @@ def _runner(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Cli:
 
 @pytest.fixture
 def kept_signals() -> Iterator[None]:
-    """The handlers of this process are as before when the test is over."""
+    """Restore the signal handlers after the test."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
     yield

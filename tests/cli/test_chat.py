@@ -1,4 +1,4 @@
-"""Talking in a terminal: a message and its reply, questions, and a conversation."""
+"""`mimikit chat`: a message and its reply, questions, a conversation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.cli.chat import ReplyPrinter, question_lines
+from mimikit.cli.chat import ReplyPrinter
 from mimikit.cli.client import ReplyPart, TurnStarted, locale_tag, option_of
 from mimikit.clock import SystemClock
 from mimikit.conversation.history import HistoryStore
@@ -49,14 +49,14 @@ QUESTION = Question(
 
 @pytest.fixture
 def played(tmp_path: Path) -> Iterator[Place]:
-    """A workspace with a consumer in which a script stands in for every mind."""
+    """A workspace with a consumer whose engines play a script."""
     found = scripted(tmp_path)
     found.start_consumer()
     yield found
     found.end_all()
 
 
-def test_with_nobody_to_answer_the_message_is_kept_and_the_command_fails(
+def test_without_a_consumer_the_message_is_queued_and_the_command_fails(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli("init")
@@ -73,7 +73,7 @@ def test_with_nobody_to_answer_the_message_is_kept_and_the_command_fails(
 @pytest.mark.parametrize(
     ("text", "said"), [("  ", "got only blanks"), ("x" * 200_001, "at most 200000 characters")]
 )
-def test_what_can_not_be_sent_is_refused(cli: Cli, tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_message_is_refused(cli: Cli, tmp_path: Path, text: str, said: str) -> None:
     cli("init")
     result = cli("chat", "-", text=text)
     assert result.exit_code == 2
@@ -82,7 +82,7 @@ def test_what_can_not_be_sent_is_refused(cli: Cli, tmp_path: Path, text: str, sa
 
 
 class FakeConsumer(threading.Thread):
-    """Answers what comes into the inbox as a consumer on another machine does: by its files."""
+    """Answers the inbox like a consumer on another machine: by files only."""
 
     def __init__(self, state: Path) -> None:
         super().__init__(daemon=True)
@@ -155,7 +155,7 @@ def test_the_reply_is_printed_once(cli: Cli, consumer: FakeConsumer) -> None:
     assert [item.text for item in consumer.items] == ["paint my fence"]
 
 
-def test_words_that_are_read_after_their_message_are_not_printed_again(
+def test_deltas_that_arrive_after_their_message_are_not_printed_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     printer = ReplyPrinter()
@@ -188,7 +188,7 @@ def test_a_question_is_shown_and_its_number_is_the_answer(cli: Cli, consumer: Fa
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("code", [0, 3])
-def test_waiting_tells_what_came_of_work_that_is_over_at_once(busy: Place, code: int) -> None:
+def test_waiting_reports_the_result_of_work_that_ends_immediately(busy: Place, code: int) -> None:
     result = busy.run("chat", f"run: echo over-at-once; exit {code}", "--wait")
     assert result.stdout.splitlines().count("over-at-once") == 1
     assert result.returncode == (1 if code else 0)
@@ -229,19 +229,7 @@ def test_a_conversation_may_come_through_a_pipe(cli: Cli, consumer: FakeConsumer
     assert [item.text for item in consumer.items] == ["paint my fence"]
 
 
-def test_a_conversation_through_a_pipe_fails_with_nobody_to_answer(
-    cli: Cli, tmp_path: Path
-) -> None:
-    cli("init")
-    result = cli("chat", text="first\nsecond\n")
-    assert result.exit_code == 1
-    assert "your message is kept until then" in result.stderr
-    assert len(list((tmp_path / ".mimikit" / "inbox").iterdir())) == 1
-
-
 class Terminal:
-    """A program in a terminal of its own."""
-
     def __init__(self, place: Place, *arguments: str) -> None:
         self._master, slave = pty.openpty()
         environment = place.environment | {"TERM": "xterm", "NO_COLOR": "1"}
@@ -261,7 +249,7 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def wait_for(self, text: str) -> None:
-        """Until it has printed a text since the last call."""
+        """Wait until the text was printed since the last call."""
         deadline = time.monotonic() + PATIENCE_S
         wanted = text.encode()
         while wanted not in self._seen:
@@ -272,7 +260,6 @@ class Terminal:
         self._seen = self._seen.partition(wanted)[2]
 
     def close(self) -> None:
-        """End the program if it has not ended."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(PATIENCE_S)
@@ -280,7 +267,7 @@ class Terminal:
 
 
 @pytest.mark.nightly
-def test_a_conversation_shows_questions_and_what_is_told_later(played: Place) -> None:
+def test_a_conversation_shows_questions_and_later_results(played: Place) -> None:
     terminal = Terminal(played, "chat")
     try:
         terminal.wait_for("› ")
@@ -318,17 +305,6 @@ def test_a_conversation_shows_questions_and_what_is_told_later(played: Place) ->
 def test_a_number_stands_for_its_option(text: str, option: str | None) -> None:
     assert option_of(QUESTION, text) == option
     assert option_of(None, text) is None
-
-
-def test_a_card_tells_what_happens_without_an_answer() -> None:
-    lines = list(question_lines(QUESTION, "", NOW))
-    assert 'in 5 minutes "red" is taken' in lines[-1]
-    assert "Which colour?" in lines[0]
-
-
-def test_a_card_does_not_repeat_what_was_just_said() -> None:
-    lines = list(question_lines(QUESTION, "Hm. Which colour?", NOW))
-    assert not any("Which colour?" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Init, status, token and doctor: what they show, find and mend."""
+"""`mimikit init`, `status`, `token` and `doctor`: what they show, find and repair."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from mimikit import config
-from mimikit.cli import doctor, terminal, up
+from mimikit.cli import doctor, up
 from mimikit.clock import SystemClock
 from mimikit.config import Settings, known_keys
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineStatus, Question
-from mimikit.protocol.runtime import Health, RuntimeState
+from mimikit.protocol.runtime import Health
 from mimikit.sandbox.worker import WorkerSandbox
 from mimikit.state import open_state
 from mimikit.supervisor import consumer_lock
@@ -34,7 +34,7 @@ PLAIN = EngineStatus(engine="builtin", reason="codex: not there")
 
 @pytest.fixture(autouse=True)
 def no_box(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No sandbox is started for a test that is not about it."""
+    """Skip the sandbox check, which starts processes."""
     others = [check for check in doctor.CHECKS if check is not doctor.sandbox]
     monkeypatch.setattr(doctor, "CHECKS", others)
 
@@ -63,7 +63,7 @@ def test_init_makes_a_private_folder_that_git_leaves_alone(cli: Cli, tmp_path: P
     assert stat.S_IMODE((folder / "config.toml").stat().st_mode) == 0o600
 
 
-def test_init_leaves_what_is_there(cli: Cli, state: Path) -> None:
+def test_init_keeps_existing_files(cli: Cli, state: Path) -> None:
     (state / "config.toml").write_text("max_concurrency = 5\n")
     result = cli("init")
     assert result.exit_code == 0
@@ -129,7 +129,7 @@ def test_secrets_among_the_settings_are_not_shown(cli: Cli, state: Path) -> None
         ("on", "expected bubblewrap", [("sandbox", "warning")]),
     ],
 )
-def test_whether_the_box_keeps_what_runs_in_it_is_told(
+def test_the_state_of_the_sandbox_is_reported(
     state: Path,
     monkeypatch: pytest.MonkeyPatch,
     mode: str,
@@ -142,17 +142,6 @@ def test_whether_the_box_keeps_what_runs_in_it_is_told(
     opened = open_state(state, state.parent, create=False)
     found = [(found.area, found.level) for found in doctor.sandbox(opened) if found.level != "note"]
     assert found == told
-
-
-def test_folders_of_path_that_the_box_does_not_show_are_listed(
-    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tools := tmp_path.parent / f"{tmp_path.name}-tools").mkdir()
-    monkeypatch.setenv("PATH", f"/usr/bin:{tools}")
-    monkeypatch.setattr(WorkerSandbox, "unavailable", lambda _box: "expected bubblewrap")
-    opened = open_state(state, state.parent, create=False)
-    (found,) = [found for found in doctor.sandbox(opened) if found.level == "note"]
-    assert found.text == f"Workers do not see these folders of PATH: {tools}"
 
 
 # ---- token ------------------------------------------------------------------------------------
@@ -189,7 +178,7 @@ def test_a_token_of_the_environment_is_not_renewed_here(
 
 
 def write_health(state: Path, *, age_s: float = 0, **facts: Any) -> None:
-    """A heartbeat as of a consumer on another machine: what it says is believed by its age."""
+    """Write a heartbeat of a consumer on another machine, which is judged by its age."""
     now = SystemClock().now()
     health = Health(
         pid=1,
@@ -201,16 +190,7 @@ def write_health(state: Path, *, age_s: float = 0, **facts: Any) -> None:
     (state / paths.HEALTH).write_bytes(health.to_json())
 
 
-def test_how_a_running_consumer_finds_an_engine_is_told(cli: Cli, state: Path) -> None:
-    facts = 'base_url = "http://127.0.0.1:9/v1"\nmodel = "m"'
-    (state / paths.CONFIG).write_text(f"[engines.deep]\n{facts}\n")
-    waits = EngineStatus(engine="deep", state="waiting", want="broken", reason="it answered 500")
-    write_health(state, engines={"teller": waits}, minds={"deep": waits})
-    assert "m at http://127.0.0.1:9/v1  it answered 500" in cli("engine", "list").stdout
-    assert "Teller: deep — waiting: it answered 500" in cli("doctor").stdout
-
-
-def test_status_is_one_screen_with_all_that_matters(cli: Cli, state: Path) -> None:
+def test_status_fits_one_screen(cli: Cli, state: Path) -> None:
     write_health(
         state,
         queued={"planner": 1, "worker": 14},
@@ -241,23 +221,6 @@ def test_status_is_one_screen_with_all_that_matters(cli: Cli, state: Path) -> No
         assert piece in text
     assert "\x1b" not in text
     assert len(text.splitlines()) <= 24
-
-
-def test_a_consumer_that_is_gone_is_said_to_be_down(cli: Cli, state: Path) -> None:
-    write_health(state, age_s=60)
-    assert "down: `mimikit up` starts it" in cli("status").stdout
-    assert json.loads(cli("status", "--json").stdout)["consumer"]["state"] == "down"
-
-
-def test_pause_is_seen_without_a_consumer_too(cli: Cli, state: Path) -> None:
-    (state / paths.RUNTIME).write_bytes(RuntimeState(paused=True).to_json())
-    assert "paused: `mimikit resume`" in cli("status").stdout
-
-
-def test_engines_that_share_a_reason_stand_on_one_line() -> None:
-    a, b = EngineStatus(engine="a"), EngineStatus(engine="b")
-    lines = terminal.engine_lines({"teller": a, "planner": a, "standard": b, "command": a})
-    assert list(lines) == ["Teller, Planner, command: a", "standard: b"]
 
 
 # ---- doctor -----------------------------------------------------------------------------------
@@ -299,7 +262,7 @@ def test_bad_settings_are_a_finding_not_the_end_of_the_examination(cli: Cli, sta
     assert "python" in result.stdout
 
 
-def test_what_was_put_aside_is_shown_with_its_reason(cli: Cli, state: Path) -> None:
+def test_quarantined_files_are_listed_with_their_reason(cli: Cli, state: Path) -> None:
     (state / "corrupt" / "ab-inbox_x.json").write_text("{")
     (state / "corrupt" / "ab-inbox_x.json.reason.txt").write_text("inbox/x.json\nnot JSON\n")
     (found,) = findings(cli, "corrupt")
@@ -314,16 +277,10 @@ def test_a_broken_trigger_is_shown_with_its_reason(cli: Cli, state: Path) -> Non
     assert (state / "triggers" / "mine.json").exists()
 
 
-def test_an_empty_prompt_template_is_broken(cli: Cli, state: Path) -> None:
-    (state / "prompts" / "teller.md").write_text("")
-    (found,) = findings(cli, "prompts")
-    assert (found["level"], "empty file" in found["text"]) == ("broken", True)
-
-
 @pytest.mark.parametrize(
     "make", [Path.mkdir, lambda path: path.write_bytes("You are".encode("utf-16"))]
 )
-def test_what_is_no_template_keeps_no_consumer_from_its_start(
+def test_an_unreadable_template_is_replaced_by_the_shipped_one(
     cli: Cli, state: Path, make: Callable[[Path], object]
 ) -> None:
     make(state / "prompts" / "teller.md")
@@ -334,7 +291,7 @@ def test_what_is_no_template_keeps_no_consumer_from_its_start(
     assert "broken" not in {finding["level"] for finding in findings(cli, "consumer")}
 
 
-def test_an_engine_that_was_named_and_can_not_serve_is_broken(
+def test_a_configured_engine_that_is_unavailable_is_broken(
     cli: Cli, state: Path, tmp_path: Path
 ) -> None:
     (state / "config.toml").write_text(
@@ -361,11 +318,12 @@ def test_a_lock_held_by_a_program_that_is_no_consumer_is_found(
     [
         ("history.json", '{"schemaVersion": 99, "messages": []}', "use the newer mimikit"),
         ("prompts/planner.md", "{{nobody}}", "expected placeholders among"),
+        ("prompts/teller.md", "", "empty file"),
         ("config.toml", "[limits", "config.toml"),
     ],
-    ids=["a newer state", "a template", "the settings"],
+    ids=["a newer state", "a template", "an empty template", "the settings"],
 )
-def test_what_would_end_a_consumer_at_its_start_is_found(
+def test_errors_that_end_a_consumer_at_start_are_found(
     cli: Cli, state: Path, path: str, content: str, said: str
 ) -> None:
     (state / path).write_text(content)
@@ -423,13 +381,13 @@ def test_a_state_that_is_a_link_is_refused(cli: Cli, tmp_path: Path) -> None:
 
 
 def contents(state: Path) -> dict[Path, tuple[int, int]]:
-    """Every file and folder with its time: what came and went leaves its mark on the folder."""
+    """Every file and folder with its time and size."""
     found = [state, *state.rglob("*")]
     return {path: (path.lstat().st_mtime_ns, path.lstat().st_size) for path in found}
 
 
 @pytest.mark.parametrize("lived", [False, True], ids=["fresh", "used"])
-def test_who_only_looks_writes_nothing(cli: Cli, state: Path, *, lived: bool) -> None:
+def test_doctor_writes_nothing(cli: Cli, state: Path, *, lived: bool) -> None:
     if lived:
         assert cli("enqueue", "paint").exit_code == 0
         (state / "huey").rmdir()

@@ -40,10 +40,6 @@ def test_what_is_there_is_shown_and_not_fetched_again(cli: Cli, cache: Path) -> 
     assert "There was nothing" in cli("local", "remove", "--size", "1.5b").stdout
 
 
-def test_without_weights_it_says_how_to_have_them(cli: Cli) -> None:
-    assert "`mimikit local setup` fetches them" in cli("local", "status").stdout
-
-
 def test_a_failed_download_is_said_in_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(url: str, _offset: int) -> Iterator[bytes]:
         raise EngineError(f"{url} cannot be downloaded: no connection")
@@ -54,10 +50,3 @@ def test_a_failed_download_is_said_in_one_line(cli: Cli, monkeypatch: pytest.Mon
     assert result.exit_code == 1
     (line,) = [line for line in result.stderr.splitlines() if line.startswith("mimikit: ")]
     assert "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf cannot be downloaded: no connection" in line
-
-
-def test_the_engines_name_it_as_the_basic_mode(cli: Cli, cache: Path) -> None:
-    put_weights(cache)
-    cli("init")
-    (line,) = [it for it in cli("engine", "list").stdout.splitlines() if it.startswith("local")]
-    assert "a small model here, basic mode" in line

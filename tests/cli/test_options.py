@@ -1,4 +1,4 @@
-"""Spans of time and times of the past are read as people write them."""
+"""Parsing of durations and past times."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHANGHAI = ZoneInfo("Asia/Shanghai")
         (" 10 Minutes ", 600),
     ],
 )
-def test_what_people_write_is_read(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
@@ -53,7 +53,7 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 
 
 @given(st.integers(min_value=1, max_value=10**8))
-def test_what_is_written_is_read_again_to_its_two_greatest_units(seconds: int) -> None:
+def test_a_formatted_duration_is_parsed_again(seconds: int) -> None:
     error = abs(parse_duration(terminal.span(seconds)) - seconds)
     assert error < seconds * 0.05
 
@@ -89,6 +89,6 @@ def test_a_time_of_the_past_is_read(text: str, meant: datetime) -> None:
     ["", "soon", "tomorrow", "7", "2026-13", "2026-02-30", "yesterday 25:00", "0001-01-01",
      "9999-12-31", "99999d", "99999999999d", "1e9", "-7d", "x" * 5000],
 )  # fmt: skip
-def test_what_is_no_time_of_the_past_is_refused(text: str) -> None:
+def test_an_invalid_past_time_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="expected a day or time such as 2026-01-28"):
         parse_past(text, NOW, SHANGHAI)

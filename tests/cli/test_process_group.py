@@ -1,4 +1,4 @@
-"""A group starts its processes, restarts what dies, gives up in the end, and leaves none behind."""
+"""A process group starts, restarts and ends its processes, with all their children."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from mimikit.cli.process_group import (
     MAX_QUICK_DEATHS,
     ProcessEvent,
     ProcessGroup,
-    end_words,
     restart_delay,
 )
 from mimikit.clock import SystemClock
@@ -47,7 +46,7 @@ def pid_of(group: ProcessGroup, name: str) -> int | None:
 
 
 def stubborn(folder: Path) -> tuple[list[str], Path]:
-    """A program that ignores SIGTERM, and the fifo by which it says that it does."""
+    """A program that ignores SIGTERM, and the fifo that it writes to once it does."""
     fifo = folder / "deaf"
     os.mkfifo(fifo)
     return program(STUBBORN, str(fifo)), fifo
@@ -68,7 +67,7 @@ def test_a_signal_ends_every_process() -> None:
     assert said == []
 
 
-def test_what_dies_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_group, "FIRST_DELAY_S", 0.01)
     group = make({"a": program(PATIENT)}, said := [])
     group.start()
@@ -88,7 +87,7 @@ def test_what_dies_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     group.end(grace_s=20)
 
 
-def test_after_five_quick_deaths_it_rests_and_the_others_go_on(
+def test_after_five_quick_deaths_a_restart_is_delayed_and_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_group, "FIRST_DELAY_S", 0.001)
@@ -107,11 +106,11 @@ def test_after_five_quick_deaths_it_rests_and_the_others_go_on(
     group.end(grace_s=5)
 
 
-def test_the_pause_doubles_until_it_has_died_too_often() -> None:
+def test_the_restart_delay_doubles_up_to_a_limit() -> None:
     assert [restart_delay(deaths) for deaths in range(1, 7)] == [1, 2, 4, 8, 60, 60]
 
 
-def test_whoever_ignores_the_polite_way_is_ended_by_force(tmp_path: Path) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     command, fifo = stubborn(tmp_path)
     group = make({"a": command}, said := [])
     group.start()
@@ -122,7 +121,7 @@ def test_whoever_ignores_the_polite_way_is_ended_by_force(tmp_path: Path) -> Non
     assert said[-1:] == ["Ending by force."]
 
 
-def test_a_second_signal_hurries_and_a_third_forces(tmp_path: Path) -> None:
+def test_a_second_signal_hurries_and_a_third_kills(tmp_path: Path) -> None:
     command, fifo = stubborn(tmp_path)
     group = make({"a": command}, said := [], fast_signals={"a": signal.SIGTERM})
     group.start()
@@ -135,8 +134,8 @@ def test_a_second_signal_hurries_and_a_third_forces(tmp_path: Path) -> None:
     assert said == ["Ending at once.", "Ending by force."]
 
 
-def test_by_force_ends_what_a_child_had_started_too(tmp_path: Path) -> None:
-    """Gunicorn's workers: their parent is killed without a word to them."""
+def test_killing_includes_grandchildren(tmp_path: Path) -> None:
+    """As with gunicorn's workers, whose parent is killed first."""
     fifo = tmp_path / "ready"
     os.mkfifo(fifo)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
@@ -152,16 +151,3 @@ def test_by_force_ends_what_a_child_had_started_too(tmp_path: Path) -> None:
     processes = [*living(group, "a"), psutil.Process(int(fifo.read_text()))]
     group.end(grace_s=0.2)
     assert all_end(processes, within_s=5)
-
-
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        (0, "ended by itself (exit code 0)"),
-        (2, "ended by itself (exit code 2)"),
-        (-9, "was ended by SIGKILL"),
-        (-99, "was ended by signal 99"),
-    ],
-)
-def test_an_end_is_told_in_words(code: int, told: str) -> None:
-    assert end_words(code) == told

@@ -1,4 +1,4 @@
-"""Services that systemd keeps: what is written, what is run, and what is said without systemd."""
+"""`mimikit service`: systemd units, and the behaviour without systemd."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ODD = "a b %h $HOME 'c' \"d\" \\n ü 字"
 
 
 class Systemd:
-    """Stands for `systemctl` and `loginctl`; notes what it is asked."""
+    """Fake of `systemctl` and `loginctl`; records the calls."""
 
     def __init__(self) -> None:
         self.code = 0
@@ -42,7 +42,7 @@ def systemd(monkeypatch: pytest.MonkeyPatch) -> Systemd:
 
 @pytest.fixture
 def service(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """`mimikit service` in a workspace with an odd name, and a home of its own."""
+    """`mimikit service` in a workspace with special characters in its name."""
     workspace = tmp_path / ODD
     (workspace / ".mimikit").mkdir(mode=0o700, parents=True)
     monkeypatch.chdir(workspace)
@@ -74,7 +74,7 @@ def test_install_writes_and_enables_two_units_and_starts_nothing(
     assert "NoNewPrivileges" not in text
 
 
-def test_started_it_is_only_when_told_and_removed_it_is_gone(
+def test_a_service_starts_only_with_now_and_can_be_removed(
     service: Cli, systemd: Systemd, tmp_path: Path
 ) -> None:
     assert service("install", "--now").exit_code == 0
@@ -104,7 +104,7 @@ def test_a_dry_run_prints_everything_and_does_nothing(
     assert (systemd.calls, units(tmp_path)) == ([], [])
 
 
-def test_without_a_systemd_of_users_nothing_is_written_and_it_says_what_to_do(
+def test_without_user_systemd_nothing_is_written(
     service: Cli, systemd: Systemd, tmp_path: Path
 ) -> None:
     systemd.code = 1
@@ -115,18 +115,7 @@ def test_without_a_systemd_of_users_nothing_is_written_and_it_says_what_to_do(
     assert units(tmp_path) == []
 
 
-def test_a_machine_without_systemd_is_told_what_to_do(
-    service: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(service_module.shutil, "which", lambda _name: None)
-    failed = service("install")
-    assert (failed.exit_code, "Procfile" in failed.stderr) == (1, True)
-    assert units(tmp_path) == []
-
-
-def test_a_folder_without_state_is_given_no_service(
-    service: Cli, systemd: Systemd, tmp_path: Path
-) -> None:
+def test_a_service_needs_a_state_folder(service: Cli, systemd: Systemd, tmp_path: Path) -> None:
     refused = service("install", "--state", str(tmp_path / "none"))
     assert refused.exit_code == 2
     assert "mimikit init" in refused.stderr
@@ -139,7 +128,7 @@ def unit(*arguments: str, **environment: str) -> UnitFile:
 
 @pytest.mark.nightly
 @pytest.mark.needs_program("systemd-analyze")
-def test_systemd_accepts_the_unit_whatever_the_folder_is_called(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit_for_any_folder_name(tmp_path: Path) -> None:
     made = unit("-P", "--state", f"/home/{ODD}", PATH=f"/bin:/{ODD}")
     path = tmp_path / made.name
     path.write_bytes(made.data)
@@ -149,13 +138,13 @@ def test_systemd_accepts_the_unit_whatever_the_folder_is_called(tmp_path: Path) 
 
 
 def complaints_of_systemd(path: Path) -> list[str]:
-    """Those about this unit; it is read as one of the machine, as a user's takes a session."""
+    """Complaints of systemd about this unit."""
     command = ["systemd-analyze", "verify", "--man=no", path]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     return [line for line in checked.stderr.splitlines() if path.name in line]
 
 
-def test_the_words_of_a_unit_are_what_was_meant() -> None:
+def test_arguments_are_quoted_correctly_in_a_unit() -> None:
     (line,) = [
         line
         for line in unit(f"/home/{ODD}").data.decode().splitlines()

@@ -1,4 +1,4 @@
-"""Help comes at once: nothing heavy is imported for it."""
+"""`--help` is fast and imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ except SystemExit:
 
 
 def cpu_s_of_help() -> float:
-    """Processor time of one call: unlike the clock's, it is the same on a busy machine."""
+    """CPU time of one call, which does not depend on the load of the machine."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-P", "-m", "mimikit", "--help"],

@@ -1,4 +1,4 @@
-"""Text fits its columns, and cannot play tricks on the terminal."""
+"""Text fits its columns, and escape sequences are removed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,8 @@ def test_width_counts_columns(text: str, columns: int) -> None:
 
 
 @given(st.text(max_size=80), st.integers(min_value=1, max_value=80))
-def test_what_is_clipped_fits(text: str, columns: int) -> None:
+def test_clipped_text_fits(text: str, columns: int) -> None:
     assert terminal.width(terminal.clip(text, columns)) <= columns
-
-
-def test_what_fits_is_not_clipped_and_keeps_its_colour() -> None:
-    red = click.style("red", fg="red")
-    assert terminal.clip(red, 3) == red
 
 
 def test_a_colour_is_never_cut_in_half() -> None:
@@ -46,18 +41,6 @@ def test_columns_stand_under_each_other_in_chinese_too() -> None:
 def test_escapes_of_a_program_do_not_reach_the_terminal(show: object) -> None:
     assert callable(show)
     assert not {"\x1b", "\x9b"} & set(str(show("\x1b]0;title\x07\x1b[31mred\x1b[0m\x9b2J")))
-
-
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        ("canceled x", "Canceled x."),
-        ("Done.", "Done."),
-        ("task-1 ended as canceled", "task-1 ended as canceled."),
-    ],
-)
-def test_a_message_becomes_a_sentence(message: str, told: str) -> None:
-    assert terminal.sentence(message) == told
 
 
 # ---- times ----

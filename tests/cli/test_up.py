@@ -1,4 +1,4 @@
-"""`mimikit up`, `web` and `consumer` as a user starts and ends them, in real processes."""
+"""`mimikit up`, `web` and `consumer` as real processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mimikit.protocol import paths
 from tests.cli.conftest import PATIENCE_S, Place, read_line
 
 
-def test_the_banner_says_where_and_how_to_come_in_and_who_serves(place: Place) -> None:
+def test_the_banner_has_address_login_link_and_engines(place: Place) -> None:
     process = place.start("up", "--port", "0")
     assert str(place.workspace) in read_line(process, "is running in")
     link = read_line(process, "Log in")
@@ -31,7 +31,7 @@ def test_the_banner_says_where_and_how_to_come_in_and_who_serves(place: Place) -
     connection.close()
 
 
-def test_a_port_in_use_is_said_before_anything_starts(place: Place) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(place: Place) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -49,7 +49,7 @@ def test_an_address_for_all_is_refused_without_a_token(place: Place) -> None:
     assert "a token of at least 24 characters" in result.stderr
 
 
-def test_the_page_alone_tells_that_nobody_works(place: Place) -> None:
+def test_the_page_alone_reports_a_missing_consumer(place: Place) -> None:
     process = place.start("web", "--port", "0")
     assert "http://127.0.0.1:" in read_line(process, "Page")
     read_line(process, "no consumer is running; `mimikit up` starts one")

@@ -1,4 +1,4 @@
-"""The terminal tells what was used, and sets how much may be."""
+"""`mimikit usage`: token usage and caps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_nothing_was_used_at_first(cli: Cli) -> None:
     assert json.loads(cli("usage", "--json").stdout)["total"]["runs"] == 0
 
 
-def test_a_cap_is_written_beside_what_stands_there_and_taken_away(cli: Cli, tmp_path: Path) -> None:
+def test_a_cap_is_added_to_the_settings_and_removed(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     config = tmp_path / ".mimikit/config.toml"
     config.write_text("# mine\nmax_concurrency = 2\n")
@@ -33,7 +33,7 @@ def test_a_cap_is_written_beside_what_stands_there_and_taken_away(cli: Cli, tmp_
 
 
 @pytest.mark.parametrize("tokens", ["0", "-1", "many", "1.5", "9" * 400])
-def test_what_is_no_number_of_tokens_is_refused(cli: Cli, tokens: str) -> None:
+def test_an_invalid_number_of_tokens_is_refused(cli: Cli, tokens: str) -> None:
     cli("init")
     result = cli("usage", f"--set-daily={tokens}")
     assert result.exit_code != 0

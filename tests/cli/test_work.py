@@ -1,4 +1,4 @@
-"""Tasks, triggers and queues from the terminal, with a consumer at work and with none."""
+"""Tasks, triggers and queues in the terminal, with and without a consumer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task
 from mimikit.protocol.results import DiffHunk, FileDiff, TaskDiff
-from mimikit.protocol.triggers import Trigger
 from tests.cli.conftest import Cli, Place, read_line
 
 
@@ -45,9 +44,7 @@ def test_a_queued_task_is_on_disk_as_it_was_asked_for(cli: Cli, tmp_path: Path) 
     assert "no consumer is running; `mimikit up` starts one" in result.stderr
 
 
-def test_what_a_turn_was_told_is_printed_whole_the_last_ones_without_an_id(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_the_prompt_of_a_turn_is_printed_the_last_one_by_default(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     assert "there is none yet" in cli("prompt").stderr
     now = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -69,9 +66,7 @@ def test_what_a_turn_was_told_is_printed_whole_the_last_ones_without_an_id(
     assert (refused.exit_code, "got 'three'" in refused.stderr) == (2, True)
 
 
-def test_show_tells_what_a_task_changed_and_the_whole_of_it_on_demand(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_show_has_a_summary_of_changes_and_the_diff_on_request(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     task_id = cli("enqueue", "do it").stdout.strip()
     assert "changed no file" in cli("tasks", "show", task_id, "--diff").stdout
@@ -94,18 +89,6 @@ def test_show_tells_what_a_task_changed_and_the_whole_of_it_on_demand(
     assert told["files"][0]["added"] == 200
 
 
-def test_a_command_is_a_task_of_its_own_profile(cli: Cli, tmp_path: Path) -> None:
-    cli("init")
-    task_id = cli("enqueue", "--command", "date").stdout.strip()
-    assert task_file(tmp_path, task_id).profile == "command"
-
-
-def test_a_prompt_may_come_from_the_input(cli: Cli, tmp_path: Path) -> None:
-    cli("init")
-    task_id = cli("enqueue", "-", text="many\nlines\n").stdout.strip()
-    assert task_file(tmp_path, task_id).prompt == "many\nlines\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -117,7 +100,7 @@ def test_a_prompt_may_come_from_the_input(cli: Cli, tmp_path: Path) -> None:
         (["x", "--title", "t" * 201], "title: String should have at most 200 characters"),
     ],
 )
-def test_what_can_not_be_queued_is_refused_and_not_on_disk(
+def test_an_invalid_task_is_refused_and_not_stored(
     cli: Cli, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     cli("init")
@@ -128,21 +111,7 @@ def test_what_can_not_be_queued_is_refused_and_not_on_disk(
     assert not list((tmp_path / ".mimikit" / "triggers").glob("*.json"))
 
 
-def test_an_interval_makes_a_trigger(cli: Cli, tmp_path: Path) -> None:
-    cli("init")
-    result = cli("enqueue", "--command", "date", "--every", "10m", "--title", "the time")
-    assert result.exit_code == 0
-    assert "every 10 minutes, first in 10 minutes" in result.stderr
-    path = tmp_path / ".mimikit" / "triggers" / f"{result.stdout.strip()}.json"
-    trigger = Trigger.model_validate_json(path.read_text())
-    assert trigger.schedule is not None
-    assert (trigger.type, trigger.schedule.interval) == ("recurring", 600)
-    assert (trigger.origin, trigger.notify, trigger.profile) == ("cli", "change", "command")
-    (shown,) = data(cli, "triggers", "list")["triggers"]
-    assert (shown["title"], shown["words"]["en"]) == ("the time", "every 10 minutes")
-
-
-def test_waiting_for_nobody_fails_and_keeps_the_task(cli: Cli, tmp_path: Path) -> None:
+def test_waiting_without_a_consumer_fails_and_keeps_the_task(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     result = cli("enqueue", "x", "--wait")
     assert result.exit_code == 1
@@ -153,7 +122,9 @@ def test_waiting_for_nobody_fails_and_keeps_the_task(cli: Cli, tmp_path: Path) -
 @pytest.mark.parametrize(
     "order", [["pause"], ["tasks", "cancel", "my-task"], ["engine", "try", "codex"]]
 )
-def test_an_order_to_nobody_fails_and_is_kept(cli: Cli, tmp_path: Path, order: list[str]) -> None:
+def test_a_command_without_a_consumer_fails_and_is_kept(
+    cli: Cli, tmp_path: Path, order: list[str]
+) -> None:
     cli("init")
     (tmp_path / ".mimikit" / "worker" / "queue" / "my-task.json").write_text('{"prompt": "x"}')
     result = cli(*order)
@@ -162,7 +133,7 @@ def test_an_order_to_nobody_fails_and_is_kept(cli: Cli, tmp_path: Path, order: l
     assert len(list((tmp_path / ".mimikit" / "commands").glob("*.json"))) == 1
 
 
-def test_a_reader_moves_nothing_it_can_not_read(cli: Cli, tmp_path: Path) -> None:
+def test_reading_commands_quarantine_nothing(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     state = tmp_path / ".mimikit"
     broken = [
@@ -187,7 +158,7 @@ def test_a_reader_moves_nothing_it_can_not_read(cli: Cli, tmp_path: Path) -> Non
 HIDDEN = "\U000e0074\U000e0061\u200b\u200f\u202e\u2066\u2060\x84"
 
 
-def test_what_is_not_seen_does_not_reach_the_terminal(cli: Cli, tmp_path: Path) -> None:
+def test_invisible_characters_do_not_reach_the_terminal(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     name = f"te{HIDDEN}a"
     task_id = cli("enqueue", f"drink {name}", "--title", f"{name} می\u200cخواهم").stdout.strip()
@@ -255,16 +226,6 @@ def test_a_running_task_is_canceled_and_done_again(on_busy: Cli, busy: Place) ->
     assert on_busy("tasks", "cancel", new_id).exit_code == 0
 
 
-def test_what_can_not_be_done_again_is_said(on_busy: Cli, busy: Place) -> None:
-    task_id = on_busy("enqueue", "--command", "sleep 600").stdout.strip()
-    running = busy.state / "worker" / "running" / f"{task_id}.json"
-    busy.until(running.exists, "expected it to run", "worker/running")
-    result = on_busy("tasks", "retry", task_id)
-    assert result.exit_code == 1
-    assert "expected the id of a task that has ended" in result.stderr
-    on_busy("tasks", "cancel", task_id)
-
-
 @pytest.fixture
 def paused(on_busy: Cli) -> Iterator[None]:
     assert on_busy("pause").stdout == "The queues are paused.\n"
@@ -315,14 +276,14 @@ def test_a_trigger_is_run_paused_resumed_and_removed(on_busy: Cli, busy: Place) 
 
 
 @pytest.mark.parametrize("given", ["nosuchtask", "abc", "../../etc/passwd", "x" * 300])
-def test_an_unknown_task_is_named_with_what_would_do(on_busy: Cli, given: str) -> None:
+def test_an_unknown_task_is_reported_in_one_line(on_busy: Cli, given: str) -> None:
     result = on_busy("tasks", "show", given)
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert "expected" in result.stderr
 
 
-def test_an_end_that_fits_several_tasks_is_refused_with_some(cli: Cli, tmp_path: Path) -> None:
+def test_an_ambiguous_id_suffix_is_refused_with_candidates(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     for name in ("one-same", "two-same"):
         path = tmp_path / ".mimikit" / "worker" / "queue" / f"{name}.json"

@@ -1,4 +1,4 @@
-"""The crash tests draw repeating randomness, and tell at the end how much they have seen."""
+"""Repeatable randomness for the crash tests, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ _REPORTS: list[Report] = []
 
 @pytest.fixture(autouse=True)
 def repeating() -> Iterator[None]:
-    """The same randomness in each run."""
     with loaded_dice():
         yield
 
 
 @pytest.fixture
 def tell(record_property: Callable[[str, object], None]) -> Iterator[list[Report]]:
-    """Where a test puts its report: those of this process, for the summary at the end."""
+    """The reports of this process, for the summary at the end."""
     known = len(_REPORTS)
     yield _REPORTS
     for report in _REPORTS[known:]:
@@ -32,7 +31,7 @@ def tell(record_property: Callable[[str, object], None]) -> Iterator[list[Report
 
 @pytest.fixture
 def lines(record_property: Callable[[str, object], None]) -> Iterator[list[str]]:
-    """Where a test puts a line for the summary at the end."""
+    """Lines for the summary at the end."""
     told: list[str] = []
     yield told
     for line in told:

@@ -1,4 +1,4 @@
-"""Randomness that repeats: the same life of a flow gives the same names, so equal disks are equal.
+"""Repeatable randomness: the same life of a flow draws the same names.
 
 Each life (the flow, its recovery, the recovery of that) draws from a sequence of its own, so that
 two lives never give the same name.

@@ -1,4 +1,4 @@
-"""The in-memory disk as the crash driver wants it.
+"""The in-memory disk of the crash driver.
 
 It shows, before every change, what a crash there would leave, without stopping the flow: one run of
 a flow gives all its crash states.
@@ -91,13 +91,13 @@ def _meaning(folders: Contents) -> int:
 
 
 def is_hint(folder: str, name: str) -> bool:
-    """Whether nothing is decided by what it holds: feed, log, heartbeat, output, kept prompts."""
+    """Whether no decision depends on the file: feed, log, heartbeat, output, kept prompts."""
     return folder in ("runs", "side/prompts") or (not folder and name in HINTS)
 
 
 @dataclass
 class WatchedDisk(MemoryDisk):
-    """Tells `watch` of each change before it happens.
+    """Calls `watch` before each change.
 
     hints: watch the changes of files that are hints as well.
     """

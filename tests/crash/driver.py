@@ -74,13 +74,11 @@ class Client:
         return self.product.clock.now()
 
     def say(self, id_: str, text: str, **more: Any) -> None:
-        """Send a message."""
         at = self.oracle.note(f"time of {id_}", self.now)
         inbox.put(self.files, InboxItem(id=id_, text=text, created_at=at, **more))
         self.oracle.ack("message", id_)
 
     def submit(self, id_: str, prompt: str, **more: Any) -> None:
-        """Put a task into its queue."""
         at = self.oracle.note(f"time of {id_}", self.now)
         task = Task(
             id=id_, prompt=prompt, created_at=at, trace_id=f"trace-{id_}", origin="cli", **more
@@ -89,7 +87,6 @@ class Client:
         self.oracle.ack("task", id_)
 
     def order(self, id_: str, action: Any, target: str = "", **args: Any) -> None:
-        """Give a command."""
         at = self.oracle.note(f"time of {id_}", self.now)
         order = Command(id=id_, action=action, target=target, args=args, created_at=at)
         queue.give_command(self.files, order)
@@ -110,7 +107,6 @@ class Client:
         self.make(id_, prompt, type="recurring", schedule={"interval": interval}, **more)
 
     def when(self, id_: str, prompt: str, condition: dict[str, Any], **more: Any) -> None:
-        """Store a conditional trigger."""
         self.make(id_, prompt, type="conditional", condition=condition, **more)
 
     def make(self, id_: str, prompt: str, **fields: Any) -> None:
@@ -248,8 +244,6 @@ class Flow:
 
 
 class Node(NamedTuple):
-    """A crash."""
-
     image: Image
     oracle: Frozen
     now: datetime
@@ -291,7 +285,6 @@ class Report:
             self.histogram[(str(node.site), node.operation)] += 1
 
     def summary(self) -> str:
-        """One line."""
         rate = len(self.triples) / self.seconds * 60 if self.seconds else 0
         return (
             f"{self.flow}: {len(self.triples)} distinct states ({self.nodes} crashes) in "
@@ -332,7 +325,6 @@ class Explorer:
         self._passed: set[tuple[int, Frozen, datetime, int]] = set()
 
     def run(self) -> Report:
-        """Explore it all."""
         started = time.process_time()
         first: list[Node] = []
         base = self.flow.base() if self.flow.base else warm_folder()
@@ -482,7 +474,6 @@ class _Watching:
         self._collect = self._disk.watch = None
 
     def see(self, step: DiskStep, site: Site) -> None:
-        """Before a change."""
         self._explorer.report.sites |= {site, asker(sys._getframe(1))}
         self._steps += 1
         if self._explorer.then_power:

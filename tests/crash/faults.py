@@ -1,4 +1,4 @@
-"""Lets the disk refuse at every operation of a flow in turn, and checks that all goes on after.
+"""Injects a disk error at every operation of a flow in turn; work must go on afterwards.
 
 The client repeats what was refused, as a user presses the button again; nothing else helps.
 """
@@ -81,8 +81,6 @@ def _parent(path: str) -> str:
 
 @dataclass
 class FaultReport:
-    """The result of all faults in a flow."""
-
     flow: str
     runs: int = 0
     slowest_s: float = 0.0

@@ -31,7 +31,6 @@ _LIKE_A_HEAD = "so:\n## 09:30 user <!-- msg-9 2026-12-01T09:30:00.000Z -->\n\nno
 
 
 def _few_tasks(most: int) -> Settings:
-    """Settings that allow `most` tasks per trace."""
     settings = scripted_settings()
     limits = settings.limits.model_copy(update={"tasks_per_trace": most})
     return settings.model_copy(update={"limits": limits})
@@ -125,7 +124,6 @@ def _write_a_message(client: Client) -> None:
 
 
 def _put_into_running(client: Client) -> None:
-    """Put a task into running/ by hand."""
     task = Task(id="t1", prompt="one", created_at=START, trace_id="trace-t1", origin="cli")
     client.put("worker/running/t1.json", json.dumps(task.to_dict()).encode())
     if any(client.files.exists(f"worker/{place}/t1.json") for place in ("running", "queue")):
@@ -198,8 +196,6 @@ class SmallModelFlow(Flow):
 
 
 class FailoverFlow(EngineFlow):
-    """The same with an endpoint as fallback."""
-
     def fallbacks(self, runs: list[tuple[str, int]]) -> tuple[Mind, ...]:
         other = Mind(runs)
         other.name = "deep"

@@ -1,4 +1,4 @@
-"""What must be true once a state folder is idle again, judged from outside of the product.
+"""The invariants of an idle state folder, checked independently of the product.
 
 The oracle keeps what lies outside the crash domain: what the client was told is accepted, and every
 run an engine began. It reads the folder as plain JSON, with none of the product's code.
@@ -23,31 +23,27 @@ Frozen: TypeAlias = tuple[tuple[Any, ...], ...]
 
 @dataclass
 class Oracle:
-    """What the world outside knows."""
-
     acked: list[tuple[str, str]] = field(default_factory=list)
-    """(kind, id) of everything the client was told is accepted: message, task, order, drop."""
+    """(kind, id) of everything that was acknowledged: message, task, order, drop."""
     runs: list[tuple[str, int]] = field(default_factory=list)
     """(id, attempt) of every run an engine began."""
     notes: list[tuple[str, Any]] = field(default_factory=list)
-    """What the client remembers to repeat itself: (name, value)."""
+    """Values the client keeps for its repeats: (name, value)."""
 
     def freeze(self) -> Frozen:
-        """A copy as of a crash."""
         return (tuple(self.acked), tuple(self.runs), tuple(self.notes))
 
     @classmethod
     def thaw(cls, frozen: Frozen) -> Oracle:
-        """Go on from there."""
         return cls(list(frozen[0]), list(frozen[1]), list(frozen[2]))
 
     def ack(self, kind: str, id_: str) -> None:
-        """The client was told; how many runs had begun by then goes with an order."""
+        """Record an acknowledgement."""
         if (kind, id_) not in self.acked:
             self.acked.append((kind, id_))
 
     def note(self, name: str, value: Any) -> Any:
-        """Remember a value the first time; give the remembered one from then on."""
+        """Store a value at the first call; later calls return the stored one."""
         for known, kept in self.notes:
             if known == name:
                 return kept
@@ -55,7 +51,6 @@ class Oracle:
         return value
 
     def renote(self, name: str, value: Any) -> None:
-        """Replace what was remembered."""
         self.notes = [(known, value if known == name else kept) for known, kept in self.notes]
 
     def files(self) -> dict[str, tuple[int, int]]:
@@ -76,8 +71,6 @@ def _parsed(data: bytes) -> Record:
 
 
 class Folder:
-    """A state folder as plain data."""
-
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
         self.transcript = [line for _, line in self._lines("history")]
@@ -89,7 +82,6 @@ class Folder:
         self.ends = [line for line in self.ledger if line.get("event") == "ended"]
 
     def names(self, folder: str) -> list[str]:
-        """Names of a folder's files."""
         return sorted(self.contents.get(folder, {}))
 
     def subfolders(self, folder: str) -> list[str]:
@@ -123,7 +115,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Expected:
-    """What is allowed in some flows only.
+    """Exceptions and expectations of a flow.
 
     limited: some run was turned away by a limit, which is no attempt and may be repeated.
     faulty: the disk refused now and then, so that a task may begin before its cancel is seen.
@@ -147,7 +139,7 @@ class Expected:
 
 
 def kept_as_expected(contents: Contents, expected: Expected) -> list[str]:
-    """What differs from the number of messages that files of memory hold at the end of a flow."""
+    """Differences from the expected number of messages in memory files."""
     folder = Folder(contents)
     found: list[str] = []
     kept = [*_raw(folder).items(), *_summarised(folder).items(), *_left_raw(folder)]
@@ -159,13 +151,12 @@ def kept_as_expected(contents: Contents, expected: Expected) -> list[str]:
 
 
 def planned_as_expected(contents: Contents, expected: Expected) -> list[str]:
-    """Tasks that the flow must not create."""
     asked = [task["prompt"] for task in Folder(contents).tasks["worker"].values()]
     return [f"{prompt!r} was asked for" for prompt in expected.never if prompt in asked]
 
 
 def fired_as_expected(contents: Contents, expected: Expected) -> list[str]:
-    """What differs from the number of firings there must be at the end of a flow."""
+    """Differences from the expected number of firings."""
     folder = Folder(contents)
     found: list[str] = []
     for trigger_id, wanted in expected.fires:
@@ -176,7 +167,7 @@ def fired_as_expected(contents: Contents, expected: Expected) -> list[str]:
 
 
 def judge(contents: Contents, oracle: Oracle, expected: Expected = Expected()) -> list[str]:
-    """Everything that is wrong, in words; empty when nothing is."""
+    """Every violation, as text."""
     folder = Folder(contents)
     found: list[str] = []
     found += _quarantined(folder, expected.quarantined)
@@ -209,7 +200,7 @@ def _coalescing(folder: Folder) -> set[str]:
 
 
 def told_as_expected(contents: Contents) -> list[str]:
-    """Results that are not told at the end of a flow."""
+    """Results that are not reported at the end of a flow."""
     return [f"left in inbox: {id_}" for id_ in sorted(_coalescing(Folder(contents)))]
 
 
@@ -286,7 +277,6 @@ _PART = re.compile(r"^<!-- part (\S+): from (.+) -->$", re.MULTILINE)
 
 
 def _raw(folder: Folder) -> dict[str, list[str]]:
-    """The ids of the messages in each raw file."""
     names = [name for name in folder.names("memory") if name[0] != "."]
     texts = {f"memory/{name}": folder.text(f"memory/{name}") for name in names}
     return {path: [head[1] for head in _HEAD.findall(text)] for path, text in texts.items()}
@@ -455,7 +445,7 @@ def _told(folder: Folder) -> list[str]:
 
 
 def _telling(folder: Folder, task: Record, status: str | None) -> tuple[int, int]:
-    """How often a result is to be told, at least and at most."""
+    """How often a result must be reported, at least and at most."""
     if task["profile"] == "reminder" or _tripped(folder, task["id"]):
         return 1, 1
     if _is_upstream(folder, task["id"]):
@@ -562,7 +552,6 @@ def _canceled(folder: Folder, oracle: Oracle, order: str, target: str) -> list[s
 
 
 def _slots(folder: Folder, trigger_id: str) -> dict[str, str]:
-    """The slots of a trigger that ran, with their tasks."""
     return {
         line["slot"]: line["taskId"]
         for line in folder.ledger

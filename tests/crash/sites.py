@@ -21,8 +21,6 @@ SHARED = frozenset({"amend", "replace"})
 
 
 class Place(NamedTuple):
-    """A call that changes a file."""
-
     module: str
     function: str
     first: int

@@ -1,4 +1,4 @@
-"""Whatever operation the process dies at, nothing accepted is lost, doubled or stuck.
+"""A crash at any operation loses, doubles and blocks nothing that was accepted.
 
 Each flow is crashed before every change of a file, in the middle of every write, and with every
 state a power cut may leave; then its recovery is crashed the same way.

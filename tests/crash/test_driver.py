@@ -1,4 +1,4 @@
-"""The harness itself: its images are what a crash leaves, and its oracle notices every fault."""
+"""The harness itself: its images equal those of a crash, and its oracle finds each violation."""
 
 from __future__ import annotations
 
@@ -347,12 +347,12 @@ def test_expected_violations_are_not_reported() -> None:
 
 
 def _marks_first(archiving: Archiver, group: MessageGroup) -> None:
-    archiving._mark(group.messages)
+    archiving._mark_archived(group.messages)
     WRITE_RAW(archiving, group)
 
 
 def _marks_summarised_first(archiving: Archiver, task: Task, result: TaskResult) -> None:
-    archiving._mark(archiving._waiting_for(task.id))
+    archiving._mark_archived(archiving._waiting_for(task.id))
     TAKE_IN(archiving, task, result)
 
 

@@ -1,4 +1,4 @@
-"""A disk that refuses costs no accepted message, doubles nothing, and all goes on after it."""
+"""A failing disk loses no accepted message, doubles nothing, and work goes on after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The assistant without a model: what it does for each sentence, and how it says so."""
+"""The builtin engine: what it does and replies for each sentence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ BACKUPS = (
 
 
 def tell(*texts: str, desk: Desk | None = None, **fields: Any) -> tuple[str, Desk]:
-    """A Teller's reply to these inputs."""
     desk = desk or Desk()
     turn_input = TurnInput(now=NOW, inputs=inputs(*texts), **fields)
     outcome = ENGINE.run(make_request("teller", turn_input, desk))
@@ -48,7 +47,7 @@ def plan(prompt: str, desk: Desk | None = None, **fields: Any) -> tuple[Outcome,
 
 
 def planned(prompt: str, *tasks: TaskLine, zone: str = "Asia/Shanghai", **fields: Any) -> Any:
-    """The one tool call a plan comes to, without the command's own arguments; else its text."""
+    """The only tool call of a plan, without the command's arguments, or its text."""
     desk = Desk()
     own = task(prompt, role="planner", **fields)
     turn_input = TurnInput(now=NOW + timedelta(hours=3), timezone=zone, tasks=tasks, task=own)

@@ -1,4 +1,4 @@
-"""What a run changed in a workspace, whatever lies there and whoever else works in it."""
+"""Which files a run changed, whatever lies in the workspace and however many runs use it."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def hunks(old: bytes, new: bytes) -> list[DiffHunk]:
 
 
 def patched(old: bytes, parts: list[DiffHunk]) -> bytes:
-    """What `patch` makes of it: a reader of hunks that is not the product's."""
+    """Apply hunks like `patch`, independently of the product."""
     *lines, last = old.split(b"\n")
     lines = [line + b"\n" for line in lines] + ([last] if last else [])
     made, at = list[bytes](), 0

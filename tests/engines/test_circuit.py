@@ -1,4 +1,4 @@
-"""The circuit breaker of one engine: how long it rests, who probes it, and how it closes."""
+"""The circuit breaker of one engine: cases that the registry's tests do not reach."""
 
 from __future__ import annotations
 

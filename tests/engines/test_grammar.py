@@ -1,4 +1,4 @@
-"""The sentences: a corpus with its traps, and what holds for every text."""
+"""The grammar of the builtin engine: a corpus, and properties of every text."""
 
 from __future__ import annotations
 

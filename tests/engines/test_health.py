@@ -1,4 +1,4 @@
-"""One trouble for all runs of an engine: how long it rests, who tries it, and how it ends."""
+"""Failures of an engine: retry delay, probing, recovery."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.twins import FakeClock, ScriptedEngine
 
 
 class PulledAway(ScriptedEngine):
-    """One whose being there can be looked at."""
+    """An engine whose availability can be probed."""
 
     is_there = False
     looks = 0
@@ -30,8 +30,6 @@ class PulledAway(ScriptedEngine):
 
 
 class Bench:
-    """A registry with one mind, and runs of it."""
-
     def __init__(self, known: dict[str, EngineStatus] | None = None) -> None:
         self.clock = FakeClock(START)
         self.mind = PulledAway(name="codex")
@@ -42,7 +40,7 @@ class Bench:
         )  # fmt: skip
 
     def run(self, outcome: Outcome, run_id: str = "t1", role: Role = "worker") -> bool:
-        """Carry a run out; whether it was begun."""
+        """Execute a run; False if the engine refused to start it."""
         if self.registry.begin("codex", role, run_id) is not None:
             return False
         self.registry.record_outcome("codex", role, run_id, outcome)
@@ -152,7 +150,7 @@ def test_only_a_rate_limit_survives_a_restart() -> None:
 
 
 def looked(bench: Bench, times: int) -> None:
-    """Let it be looked at so often, each look to its end."""
+    """Probe the engine so many times."""
     for _ in range(times):
         bench.registry.check_if_back("codex")
         look = bench.registry._health_checks["codex"]

@@ -1,4 +1,4 @@
-"""A kept server: started once, shared, replaced when it has ended or must be another."""
+"""A kept server: started once, shared by runs, replaced when it ended or its key changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAM = Program(["server"], Path("/"), {}, "mark", 1.0)
 
 
 class Server(KeptProcess):
-    """Its program is played by `run`."""
+    """A server whose program is faked by `run`."""
 
     def __init__(self, made: list[Server], *, idle_s: float = 600.0) -> None:
         super().__init__("server", PROGRAM, ready_s=0.2, idle_s=idle_s)
@@ -27,7 +27,7 @@ class Server(KeptProcess):
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
-    """The servers so far; each says a word and lives until it is stopped."""
+    """The servers started so far; each lives until it is stopped."""
 
     def run(
         _program: Program,

@@ -1,4 +1,4 @@
-"""The engine `openai`: what it asks, what it makes of any answer, and how it fails."""
+"""The engine `openai`: requests, handling of any response, failures."""
 
 from __future__ import annotations
 

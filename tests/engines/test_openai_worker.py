@@ -1,4 +1,4 @@
-"""A Worker of the engine `openai`: what its tools do, and what they are kept from."""
+"""A Worker of the engine `openai`: its tools, and their limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EndpointGround:
 
 @pytest.fixture
 def work(here: EndpointGround) -> Callable[..., Outputs]:
-    """Have a Worker call these tools one after the other; gives what each answered."""
+    """Let a Worker call these tools in order; returns their outputs."""
 
     def carry_out(*calls: tuple[str, Any], desk: Desk | None = None, **fields: Any) -> Outputs:
         steps: list[Any] = [{"call": {"name": n, "arguments": a}} for n, a in calls]

@@ -1,4 +1,4 @@
-"""A run is cut where it must be, and whatever it started ends with it."""
+"""A run ends at its limits, with every process it started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 class Heard:
-    """What a program printed; an event is set once `word` was among it."""
+    """Collects output; sets an event once `word` was printed."""
 
     def __init__(self, word: bytes = b"ready") -> None:
         self.stdout = bytearray()
@@ -260,7 +260,7 @@ process.run(program, lambda _, data: print(data.decode(), flush=True), CancelTok
 
 @pytest.fixture
 def consumer(tmp_path: Path) -> Any:
-    """Starts another process that runs a line for a state, and waits until the line says so."""
+    """Starts a process that runs a command line for a state folder, and waits for "ready"."""
     started: list[subprocess.Popen[str]] = []
 
     def start(line: str) -> subprocess.Popen[str]:

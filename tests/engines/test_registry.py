@@ -1,4 +1,4 @@
-"""Which engine serves whom, and what status and doctor say of it."""
+"""Which engine a role gets, and the status of each."""
 
 from __future__ import annotations
 

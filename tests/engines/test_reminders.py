@@ -1,4 +1,4 @@
-"""Sentences that ask for a reminder, and answers to one, in English and Chinese."""
+"""Sentences that create or snooze a reminder, in English and Chinese."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shell line runs as its owner would run it; what it prints is shown and kept within limits."""
+"""Command lines: run as their owner, with output streamed and limited."""
 
 from __future__ import annotations
 

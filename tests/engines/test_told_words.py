@@ -1,4 +1,4 @@
-"""What a sentence says of who is told, and what the answer says of it."""
+"""Notify clauses in sentences ("only tell me if it fails")."""
 
 from __future__ import annotations
 

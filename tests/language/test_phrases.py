@@ -67,7 +67,7 @@ SAYING_WHAT_INSTEAD = [
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("key", SAYING_WHAT_INSTEAD)
-def test_what_to_say_instead_is_understood(key: str, language) -> None:
+def test_suggested_sentences_are_understood(key: str, language) -> None:
     quoted = re.findall(r"`([^`]+)`|「([^」]+)」", phrases.TABLE[language][key])
     sentences = [sentence for pair in quoted for sentence in pair if ":" in sentence]
     sentences += [sentence for pair in quoted for sentence in pair if "：" in sentence]

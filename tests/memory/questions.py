@@ -1,4 +1,4 @@
-"""A small state folder with everything that is searched, and questions with their hits."""
+"""A small state folder with everything that is searched, and questions with their expected hits."""
 
 from __future__ import annotations
 
@@ -27,14 +27,12 @@ NOW = datetime(2026, 2, 1, 9, 0, tzinfo=UTC)
 
 
 def at(day: str, hour: int = 4, minute: int = 0) -> datetime:
-    """A moment of a day, in UTC."""
     return datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC).replace(
         hour=hour, minute=minute
     )
 
 
 def said(number: int, text: str, role: str, day: str, minute: int = 0) -> Message:
-    """A message."""
     when = at(day, minute=minute)
     return Message(id=f"msg-{number}", role=role, text=text, created_at=when)  # pyright: ignore[reportArgumentType]
 
@@ -80,7 +78,6 @@ curl /v1/users
 
 
 def result(task_id: str, text: str, *, internal: bool = False) -> bytes:
-    """How a task ended."""
     when = at("2026-01-21")
     return TaskResult(
         id=task_id,
@@ -94,7 +91,6 @@ def result(task_id: str, text: str, *, internal: bool = False) -> bytes:
 
 
 def plan(task_id: str, summary: str) -> bytes:
-    """A published plan."""
     when = at("2026-01-22")
     return PlanResult(
         id=task_id,
@@ -108,14 +104,12 @@ def plan(task_id: str, summary: str) -> bytes:
 
 
 def lines(messages: Iterable[Message]) -> str:
-    """Messages as the transcript has them."""
     return "".join(
         json.dumps(json.loads(one.to_json()), ensure_ascii=False) + "\n" for one in messages
     )
 
 
 def day_summary(name: str, text: str) -> str:
-    """A summary of one part."""
     return markdown.extended_summary("", name, f"part-{name}", ["msg-0"], text)
 
 
@@ -125,8 +119,6 @@ INDEXES = ("tantivy", None)
 
 @dataclass
 class World:
-    """A workspace with its state folder."""
-
     state: State
 
     @property
@@ -153,7 +145,7 @@ class World:
         words: ChineseDictionary | None = None,
         files: Files | None = None,
     ) -> MemorySearch:
-        """A search of its own, as another process has it; `index` is one of `INDEXES`."""
+        """A separate search, as in another process; `index` is one of `INDEXES`."""
         files = files or self.files
         return MemorySearch(
             files,
@@ -167,7 +159,6 @@ class World:
 
 
 def empty_world(folder: Path, *, state: str = ".mimikit", zone: str = "Asia/Shanghai") -> World:
-    """Nothing remembered yet."""
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / state
     place.mkdir(mode=0o700, parents=True)
@@ -177,7 +168,6 @@ def empty_world(folder: Path, *, state: str = ".mimikit", zone: str = "Asia/Shan
 
 
 def full_world(folder: Path) -> World:
-    """Everything that is searched."""
     world = empty_world(folder)
     world.put("memory.md", MEMORY)
     world.put("memory/2026-01-28-deploy.md", markdown.extended("", date(2026, 1, 28), DEPLOY, ZONE))
@@ -260,12 +250,11 @@ Key = tuple[str, int, str | None]
 
 
 def keys(found: Iterable[Hit]) -> list[Key]:
-    """Which places were found."""
     return [(hit.source, hit.line, hit.message_id) for hit in found]
 
 
 def ask_all(search: MemorySearch) -> dict[str, list[Hit]]:
-    """The hits of each question, the first one checked."""
+    """The hits of each question; asserts the first one."""
     given: dict[str, list[Hit]] = {}
     for query, source, part in QUESTIONS:
         hits = search.find(query)
@@ -276,7 +265,6 @@ def ask_all(search: MemorySearch) -> dict[str, list[Hit]]:
 
 
 def wait_for(holds: Callable[[], bool], *, tries: int = 4000) -> None:
-    """Wait until something is so."""
     import threading
 
     pause = threading.Event()

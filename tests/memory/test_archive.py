@@ -1,4 +1,4 @@
-"""What is archived, when, and where: decided from messages, a time and a zone alone."""
+"""What is archived, when and where: pure functions of messages, time and zone."""
 
 from __future__ import annotations
 
@@ -282,15 +282,6 @@ def test_everything_in_a_raw_file_is_summarised() -> None:
     pieces = archive.pieces_of_raw("memory/2026-01-02-a.md", date(2026, 1, 2), text, UTC)
     assert [piece.source for piece in pieces] == ["msg-1", "note-1", "memory/2026-01-02-a.md"]
     assert pieces[0].line == '{"at": "2026-01-02 09:30", "role": "user", "text": "hello"}'
-
-
-def test_each_part_of_a_daily_summary_is_summarised() -> None:
-    text = markdown.extended_summary("", "2026-01-02", "task-1", ["msg-1"], "- one")
-    text = markdown.extended_summary(text, "2026-01-02", "task-2", ["msg-2"], "- two")
-    pieces = archive.pieces_of_summary("memory/summary/2026-01-02.md", date(2026, 1, 2), text)
-    assert [piece.source for piece in pieces] == ["task-1", "task-2"]
-    (own,) = archive.pieces_of_summary("memory/summary/2026-01-02.md", date(2026, 1, 2), "mine")
-    assert own.source == "memory/summary/2026-01-02.md"
 
 
 # ---- names

@@ -1,4 +1,4 @@
-"""The backlog's list is changed item by item; the rest of its user's file stays as it is."""
+"""The backlog is changed item by item; the rest of the user's file is unchanged."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_change_keeps_every_other_line(text: str, action: Any, item: str) -> N
 
 
 def _without(name: str, text: str) -> list[str]:
-    """The lines of a text that are not the item's; the mark of its encoding is part of none."""
+    """The lines of a text without those of the item, and without a BOM."""
     own = {it.line for it in backlog_items(text) if it.text == name}
     lines = text.removeprefix(BOM).split("\n")
     return [line for number, line in enumerate(lines, 1) if number not in own]

@@ -1,4 +1,4 @@
-"""What goes into a prompt: never more than its budget, and cheap to find however long the text."""
+"""Texts are cut to a token budget, fast for any length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said is stored, found and quoted as it was said: cut where a mark says so, no more."""
+"""Messages are stored, found and quoted verbatim; cuts are marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of memory's files: whatever is said can be read back, and nothing passes for another."""
+"""Memory files: everything written is read back, and no text forges an entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A note never loses to chatter: the gate of the set of our own, through the public search."""
+"""Search quality on our own question set: a note ranks before chatter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long day of the conversation is searched in parts: only its tail is read as it grows."""
+"""A long day of the transcript is indexed in parts; only its tail is read again."""
 
 from __future__ import annotations
 

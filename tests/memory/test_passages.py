@@ -1,4 +1,4 @@
-"""Passages: each at its line, nothing lost, nothing forged."""
+"""Passages have their line, lose nothing and forge nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which matches are hits and in which order; snippets and quotations; the plain scan."""
+"""Ranking, snippets, excerpts, and the plain scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search as a whole, on a real folder: the same hits however they are come by."""
+"""The search on a real folder: equal hits with any index, after edits and damage."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def bare(tmp_path: Path) -> World:
 
 
 def sources(found: list[Hit]) -> list[str]:
-    """The files of the hits: what stands beside a hit is often one too."""
+    """The files of the hits, each once."""
     return list(dict.fromkeys(hit.source for hit in found))
 
 
@@ -424,7 +424,7 @@ def test_edits_among_many_files_are_seen(bare: World, stays: bool) -> None:
 
 
 class Counting(Files):
-    """Files that count who reads how much."""
+    """Files that count reads per thread."""
 
     def __init__(self, fs: disk.FileSystem) -> None:
         super().__init__(fs)
@@ -483,7 +483,7 @@ def test_a_state_folder_among_the_docs_is_no_doc(tmp_path: Path, place: str) -> 
 
 
 def _rm_tree(folder: Path) -> None:
-    """At once, as the program sees it: whoever opens an index makes a lock file in it."""
+    """Remove a folder atomically, as an open index creates lock files in it."""
     gone = folder.with_name(f"{folder.name} gone")
     os.rename(folder, gone)  # noqa: TID251
     shutil.rmtree(gone)
@@ -729,7 +729,7 @@ def test_a_process_that_ends_while_it_indexes_ends_well_and_keeps_what_it_has(
 
 
 def test_deeply_nested_docs_do_not_block_the_search(bare: World) -> None:
-    """Whoever may write the workspace may make a thousand folders, one in another."""
+    """A Worker may create a thousand nested folders."""
     docs = bare.state.workspace / "docs"
     docs.mkdir()
     (docs / "near.md").write_text("Tea is fine.\n")
@@ -739,7 +739,7 @@ def test_deeply_nested_docs_do_not_block_the_search(bare: World) -> None:
 
 @pytest.mark.parametrize("ended", [12, 13])
 def test_the_consumer_indexes_large_changes_ahead(bare: World, ended: int) -> None:
-    """As the consumer does each minute: else the page would index what many runs have left."""
+    """The consumer does it each minute, so that the page has little to index."""
     keeper = bare.search()
     keeper.index_ahead()
     for number in range(ended):

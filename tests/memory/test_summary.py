@@ -1,4 +1,4 @@
-"""Summaries by rule: the sentences that matter, with their dates, never too long."""
+"""Summaries by rule: important sentences with their dates, of limited length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms: the same for what is stored and asked, with places that are right, on any text."""
+"""Terms: equal for stored and queried text, with correct positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token counts: exact without the network, bounded for any text, and near enough when estimated."""
+"""Token counts: exact without the network, estimated until the ranks are loaded."""
 
 from __future__ import annotations
 
@@ -74,7 +74,6 @@ SAMPLES = {
 
 @pytest.fixture(scope="module")
 def exact() -> TokenCounter:
-    """A counter that has loaded."""
     counter = TokenCounter()
     assert counter.load(), counter.failure
     return counter

@@ -1,4 +1,4 @@
-"""The injection corpus, and a model that obeys it: whatever hostile text it sees, it carries out.
+"""The injection corpus, and a model that obeys every hostile text it sees.
 
 An attack is a text, where it is put, and an order: the calls that the text asks for, which the
 model makes in every role that comes to see it. Of each call the order says in which roles it is
@@ -53,8 +53,6 @@ class Call:
 
 @dataclass(frozen=True)
 class Attack:
-    """One hostile text."""
-
     mark: str
     """Its id, found however it is hidden."""
     kind: str
@@ -113,7 +111,7 @@ def _filled(value: Any, facts: Mapping[str, str]) -> Any:
 
 
 def visible(text: str) -> str:
-    """A text with every hidden part decoded, as the most willing model reads it."""
+    """A text with every hidden part decoded."""
     tags = "".join(chr(ord(c) - 0xE0000) if 0xE0000 < ord(c) < 0xE007F else c for c in text)
     bare = "".join(c for c in tags if unicodedata.category(c) != "Cf")
     plain = unicodedata.normalize("NFKC", html.unescape(urllib.parse.unquote(bare)))
@@ -126,7 +124,7 @@ def visible(text: str) -> str:
 
 @dataclass
 class Tried:
-    """A call that was made because a text said so, and what the model was told of it."""
+    """A tool call caused by an attack, and its reply."""
 
     mark: str
     role: str
@@ -140,12 +138,11 @@ class Tried:
 
 @dataclass
 class ObedientModel:
-    """Plays every role. It has habits, which a task begins with, and no judgement at all."""
+    """Plays every role and obeys every text; a task starts with its `habit`."""
 
     attacks: Mapping[str, Attack]
     tried: list[Tried] = field(default_factory=list[Tried])
     prompts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Role and whole text of each request."""
     habit: list[Call] = field(default_factory=list[Call])
     """What a Worker does first, and an engine whose prompt says `(habit)`."""
     parrot: str | None = None
@@ -213,7 +210,7 @@ def _role(instructions: str) -> str:
 
 
 def wrongly(tried: Tried, attack: Attack) -> str | None:
-    """What is wrong with a call's outcome; None if it is as expected."""
+    """The violation of a call's outcome; None if it is as expected."""
     call = tried.call
     is_ok = tried.role in call.ok and call.tool not in attack.refused
     if is_ok == (not tried.was_refused) or call.ok == ("*",):
@@ -234,7 +231,7 @@ LABELS = (
 
 
 def escaped(role: str, prompt: str, attacks: Mapping[str, Attack]) -> list[str]:
-    """What of any attack stands in a prompt outside of its fence, or at the margin as if ours."""
+    """Parts of attacks in a prompt outside of their fence, or formatted like our own lines."""
     outside = _FENCE.sub("", prompt)
     found: list[str] = []
     if role != "worker":  # its own task is its order, whoever wrote it

@@ -1,4 +1,4 @@
-"""Hostile texts in every place that a model reads, and a model that does all they say: no harm.
+"""Hostile texts in every place that a model reads do no harm, even if the model obeys them.
 
 The whole product runs in one thread, with the engine that asks an endpoint; the endpoint is the
 obedient model. Workers work in the real sandbox. The corpus is carried out once, and what came of
@@ -48,7 +48,7 @@ BY_WORKER = ("file", "upstream", "filename")
 
 
 class Recorder:
-    """Stands where command lines are run, with the owner's rights: it must never be asked."""
+    """Replaces the engine of command lines; it must never be called."""
 
     name = "command"
 
@@ -64,7 +64,7 @@ class Recorder:
 
 
 class Messenger:
-    """A Worker without a sandbox or an engine: its result, or its error, is what it was asked."""
+    """A fake Worker that returns its prompt as result or error."""
 
     name = "scripted"
 
@@ -79,7 +79,7 @@ class Messenger:
 
 
 class World:
-    """A product with its owner's things in it, and all that the attacks came to.
+    """A product with data of its owner, and the outcome of the attacks.
 
     Now and then it is another one, on a folder of its own: its search would have ever more to read.
     """
@@ -91,7 +91,7 @@ class World:
         self.root, self.facts, self._llm, self._opened = root, facts, llm, opened
         self.states: list[Path] = []
         self.tampered: list[str] = []
-        """The owner's things that are not as they were."""
+        """Data of the owner that was changed."""
         self.recorder = Recorder()
         self.attacks = {attack.mark: attack for attack in attacks}
         self.model = ObedientModel(self.attacks)
@@ -359,7 +359,7 @@ def world(
 
 
 def test_an_open_permission_is_detected(world: World, tmp_path: Path) -> None:
-    """The owner lets models run commands: then the first attack goes through, and is found."""
+    """With `allow_llm_commands` the first attack succeeds and is detected."""
     facts = world.facts | {"outside": str(tmp_path / "outside")}
     with FakeLLM([{"text": "hello"}], apis=["/chat/completions"]) as llm:
         open_ = World(tmp_path, llm, corpus.read(facts)[:1], facts, allow_llm_commands=True)

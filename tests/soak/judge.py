@@ -1,4 +1,4 @@
-"""What became of every trigger of a world, judged by naive references: each minute is walked."""
+"""Checks the slots of every trigger of a soak run against naive references."""
 
 from __future__ import annotations
 
@@ -16,21 +16,16 @@ Line = dict[str, Any]
 
 
 class Outcome:
-    """The folder at the end as plain data."""
-
     def __init__(self, world: World) -> None:
         self.world = world
         folders = world.disk._folders
         self.slots: dict[str, list[Line]] = {}
+        self.ends: dict[str, list[Line]] = {}
         for name in sorted(folders["tasks"]):
             for raw in folders["tasks"][name].data.splitlines():
                 line = _read(raw)
                 if line.get("event") == "slot":
                     self.slots.setdefault(line["id"], []).append(line)
-        self.ends: dict[str, list[Line]] = {}
-        for name in sorted(folders["tasks"]):
-            for raw in folders["tasks"][name].data.splitlines():
-                line = _read(raw)
                 if line.get("event") == "ended" and line.get("sourceTriggerId"):
                     self.ends.setdefault(line["sourceTriggerId"], []).append(line)
         self.left = {name[:-5] for name in folders["triggers"] if name.endswith(".json")}
@@ -51,7 +46,7 @@ class Outcome:
 
 
 def judge(world: World) -> list[str]:
-    """Everything that is wrong, in words; empty when nothing is."""
+    """Every violation, as text."""
     outcome = Outcome(world)
     found = [f"task {name} is left" for name in outcome.waiting]
     begun = Counter(world.runs)

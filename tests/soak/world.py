@@ -1,4 +1,4 @@
-"""Days of a machine's life in a few seconds: triggers of all kinds, and everything that happens.
+"""Simulates days of a machine in seconds: all kinds of triggers, kills, suspends, clock jumps.
 
 The product is the real one on a disk in memory with a clock that is told. It is killed in the
 middle of its writes, left switched off, suspended; its clock is set, its triggers are paused and
@@ -34,8 +34,6 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A trigger as it was made."""
-
     id: str
     kind: str
     fields: Fields
@@ -53,7 +51,7 @@ class World:
     set_back: bool = False
     made: dict[str, Made] = field(default_factory=dict[str, Made])
     disturbed: set[str] = field(default_factory=set[str])
-    """Triggers that were paused or edited: their times are not judged."""
+    """Triggers that were paused or edited: their times are not checked."""
     touched: dict[str, int] = field(default_factory=dict[str, int])
     """File → how often it changed."""
     happened: dict[str, int] = field(default_factory=dict[str, int])
@@ -71,11 +69,9 @@ class World:
 
     @property
     def files(self) -> Files:
-        """The state folder."""
         return self.product.files
 
     def live(self) -> None:
-        """From the first start to the end."""
         self._switch_on()
         for number in range(self.triggers):
             self._make(number)
@@ -261,7 +257,7 @@ class World:
         return _when("task_done", taskId=f"trig-{number - 5:05}"), "bad anew"
 
     def _failed(self, number: int) -> tuple[Fields, str]:
-        """Hears of the failures of the chain's end made before it."""
+        """Follows the failures of an earlier chain."""
         target = number - 7 if number >= 8 else number - 5
         return _when("task_failed", taskId=f"trig-{target:05}"), "mourn"
 

@@ -1,4 +1,4 @@
-"""What was said goes into memory in time, and is never lost on the way."""
+"""Messages are archived to memory in time and never lost."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ def made(files: Files, **more: Any) -> Client:
 
 
 def real_state(tmp_path: Path) -> tuple[Path, Files]:
-    """A state folder on a real disk."""
     folder = tmp_path / "state"
     folder.mkdir()
     files = Files(RealDisk(folder), durable=False)
@@ -62,7 +61,7 @@ def real_state(tmp_path: Path) -> tuple[Path, Files]:
 
 
 def filled(client: Client, messages: list[Message]) -> None:
-    """Have these messages been said, whatever turns they came from."""
+    """Add messages to the conversation."""
     client.product.store.conversation.add(messages)
 
 
@@ -408,7 +407,6 @@ def test_an_overflow_is_reported_once_and_loses_nothing(
 
 
 def restarted(client: Client) -> Client:
-    """The same folder under a new process."""
     disk = client.files.fs
     assert isinstance(disk, WatchedDisk)
     files = Files(WatchedDisk.of(Image("again", disk.kill_image().folders), start_ns=START_NS))
@@ -441,7 +439,7 @@ def lose_task(files: Files) -> None:
 
 
 def lose_result(files: Files) -> None:
-    """The run has ended, but its outcome is gone."""
+    """The run has ended, but its result is lost."""
     for name in files.names("worker/queue"):
         files.move(f"worker/queue/{name}", f"worker/ended/{name}")
 

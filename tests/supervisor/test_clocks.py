@@ -1,4 +1,4 @@
-"""Clock jumps and suspends: what waits for a time, and what is deleted by time."""
+"""Clock jumps and suspends: waits are recomputed, and deletion pauses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ LONG = timedelta(days=40)
 
 
 def product_at(files: Files, clock: FakeClock) -> Product:
-    """The next process over this folder."""
     product = Product(files, clock, Mind(Oracle().runs))
     product.start()
     return product

@@ -1,4 +1,4 @@
-"""Orders from outside are carried out once, and none holds up another."""
+"""Commands are applied once, and none blocks another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which changes of a state folder end the consumer."""
+"""Changes of the state folder that end the consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door for people: a file `inbox.json`, taken in once, or put aside with the reason."""
+"""A dropped `inbox.json` is accepted once, or quarantined with the reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def texts(client: Client) -> list[str]:
 
 @pytest.fixture
 def reasons(client: Client) -> list[str]:
-    """The reasons of what was put aside."""
     found: list[str] = []
     client.files.on_event(lambda _event, facts: found.append(str(facts["reason"])))
     return found

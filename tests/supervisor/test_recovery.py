@@ -1,4 +1,4 @@
-"""What a start does first, case by case: the faults of rivals and of our own design, by name."""
+"""Recovery at start, case by case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the end of a trigger's run comes to, as a table."""
+"""The end of a trigger's run: circuit breaker, notification, coalescing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings have one writer: commands change them one after another, and none is lost."""
+"""Commands change the settings one after another, and none is lost."""
 
 from __future__ import annotations
 

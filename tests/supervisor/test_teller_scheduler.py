@@ -1,4 +1,4 @@
-"""When the Teller is woken, what waits for what, and how questions are closed."""
+"""When the Teller runs, what it waits for, and how questions close."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_turn_that_fails_twice_is_reported_and_the_next_message_is_answered(
 
 
 class Seat:
-    """Hands out what a test puts in, when it is asked."""
+    """A fake seat that returns the outcomes of the test."""
 
     def __init__(self) -> None:
         self.jobs: list[teller.TurnJob] = []
@@ -234,7 +234,7 @@ def test_a_disk_error_before_a_turn_costs_no_attempt(
 
 
 def ended_runs(client: Client, count: int) -> None:
-    """Runs that have finished and whose ends nobody has written down yet."""
+    """Create finished runs that are not processed yet."""
     for number in range(count):
         task = Task(
             id=f"t{number:03}", prompt="work", created_at=START, trace_id="r", notify="message"

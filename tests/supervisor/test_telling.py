@@ -1,4 +1,4 @@
-"""Who is told of a result, and in how many words."""
+"""Who is notified of a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request leads to so many tasks and no more, whoever plans at the same time."""
+"""The number of tasks per request is limited, also with concurrent plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions as their description tells them, node by node: slow, simple, with state of its own."""
+"""A reference for conditions: slow and simple, node by node."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from mimikit.triggers.patterns import Pattern, Seen
 
 @dataclass
 class World:
-    """What conditions look at."""
-
     ended: defaultdict[tuple[str, str], list[str]] = field(
         default_factory=lambda: defaultdict[tuple[str, str], list[str]](list)
     )
     disk: Seen = field(default_factory=dict[str, list[int]])
     flooded: bool = False
-    """More files than anybody counts, where a glob is asked for."""
+    """Whether a glob matches too many files."""
     answers: dict[str, bool] = field(default_factory=dict[str, bool])
     standings: dict[str, Standing] = field(default_factory=dict[str, Standing])
 
@@ -47,7 +45,7 @@ class World:
 
 
 class Naive:
-    """One node. An event is there until it is used; a state is new until it is used or ends."""
+    """One node. An event holds until it is used; a state is new until it is used or ends."""
 
     def __init__(self, condition: dict[str, Any], path: str, world: World) -> None:
         self.kind, self.params = condition["type"], condition["params"]
@@ -62,7 +60,7 @@ class Naive:
     # -- what is so now
 
     def look(self) -> None:
-        """The first look at files, results and the like; a state that ended begins anew."""
+        """Initialise the memory of files and results; reset states that ended."""
         for node in self.inner:
             node.look()
         if (
@@ -110,7 +108,7 @@ class Naive:
     # -- what a firing uses up
 
     def use(self, *, one: bool) -> dict[str, Any]:
-        """Use up what holds here; `one`: of several events the first alone."""
+        """Consume what holds; `one`: only the first of several events."""
         if self.kind == "and":
             parts = [node for node in self.inner if node.holds()]
             return {k: v for node in parts for k, v in node.use(one=False).items()}

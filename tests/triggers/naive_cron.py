@@ -1,4 +1,4 @@
-"""Cron by brute force: every minute of a stretch of time is asked whether a line means it."""
+"""A reference for cron: checks every minute of a time span."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def rows(start: datetime, end: datetime, zone: ZoneInfo) -> list[Row]:
 
 
 def times(line: str, among: Iterable[Row]) -> list[datetime]:
-    """The instants that a cron line means."""
     naive = _parsed(line)
     return [time for time, day, minute in among if minute in naive.minutes and naive.means(day)]
 

@@ -1,4 +1,4 @@
-"""What a condition may look like, what blocks it, what an edit leaves of its memory."""
+"""Conditions: validation, blocking, and memory after an edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cron lines in time zones, against every minute of the time asked for."""
+"""Cron lines in time zones, compared with a check of every minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a trigger did or did not fire: always told, in both languages, with every gap filled."""
+"""Why a trigger did or did not fire, in both languages."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_a_missing_model_is_reported_for_model_conditions() -> None:
 
 
 def codes_of_conditions() -> set[str]:
-    """Every text that conditions.py may give as the reason of a node, read from its source."""
+    """Every reason of a node in the source of conditions.py."""
     source = ast.parse(inspect.getsource(conditions))
     given: set[str] = set(get_args(Standing))
     for call in ast.walk(source):

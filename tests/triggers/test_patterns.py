@@ -1,4 +1,4 @@
-"""Which files a pattern means: as the standard library's glob finds them on a real disk."""
+"""Which files a pattern matches, compared with the standard library's glob."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def tree() -> Iterator[str]:
 
 
 def found(root: str, pattern: str) -> set[str]:
-    """What `look` finds, as paths below the root."""
     parsed = parse(pattern)
     seen = FolderWorkspace(Path(root), Path(root, ".mimikit")).list_files(parsed)
     assert seen is not None

@@ -1,4 +1,4 @@
-"""Hand-made definitions: what is filled in, what is refused and on which line, circles."""
+"""Trigger files written by hand: defaults, errors with their line, cycles."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_an_edit_that_can_not_fire_is_refused(changes: dict[str, Any], field: st
 
 
 def naive_cycle(start: str, graph: dict[str, list[str]]) -> bool:
-    """Whether any way leads back to where it began: every way is walked."""
+    """Whether a cycle exists, by walking every path."""
 
     def walk(here: str, walked: frozenset[str]) -> bool:
         return any(

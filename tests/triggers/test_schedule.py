@@ -1,4 +1,4 @@
-"""Due times: no drift, nothing made up, never twice for one slot, whatever the clock does."""
+"""Due times: no drift, each slot once, for any behaviour of the clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from mimikit.triggers.schedule import (
     is_far_ahead,
     next_run_at,
     slot_to_wait_for,
-    upcoming,
     zone_of,
 )
 
@@ -82,7 +81,7 @@ def test_beyond_the_end_of_the_calendar_there_is_no_slot() -> None:
 
 
 class Life:
-    """One trigger as the supervisor treats it: a slot whose run exists is not run again."""
+    """One trigger as the supervisor handles it: a slot that has a run is not run again."""
 
     def __init__(self, interval: float, start: float = 0) -> None:
         self.schedule = Schedule(interval=interval)
@@ -102,7 +101,7 @@ class Life:
         return slot
 
     def tick(self, seconds: float) -> bool:
-        """One look at the clock; gives whether it fired."""
+        """One tick; returns whether it fired."""
         now = at(seconds)
         if now < self.slot:
             self.slot = self._next(now, self.slot)
@@ -238,17 +237,6 @@ def test_missed_slots_are_counted_and_a_single_time_misses_none() -> None:
     assert count_slots_after(Schedule(run_at=slot), slot, now=slot + timedelta(days=2)) == 0
 
 
-def test_upcoming_times_are_computed() -> None:
-    assert upcoming(Schedule(interval=10), now=T0) == [at(10), at(20), at(30)]
-    assert [f"{time:%d %H}" for time in upcoming(NINE, now=T0)] == ["22 08", "23 08", "24 08"]
-    assert upcoming(Schedule(run_at=at(5)), now=T0) == [at(5)]
-    assert upcoming(Schedule(run_at=at(-5)), now=T0) == [T0]
-    end = datetime.max.replace(tzinfo=UTC)
-    assert upcoming(Schedule(interval=86400), now=end) == []
-    assert upcoming(Schedule(cron="* * * * *"), now=end, zone=ZoneInfo("Asia/Shanghai")) == []
-    assert upcoming(Schedule(), now=T0) == []
-
-
 def test_only_a_slot_that_no_clock_can_have_planned_is_far_ahead() -> None:
     hourly = Schedule(interval=3600)
     assert not is_far_ahead(hourly, at(3600), now=T0)
@@ -261,7 +249,7 @@ def test_only_a_slot_that_no_clock_can_have_planned_is_far_ahead() -> None:
 
 
 class CronLife:
-    """One cron trigger as the supervisor treats it, with a clock that may do anything."""
+    """One cron trigger as the supervisor handles it, with any clock."""
 
     def __init__(self, line: str, zone: str, start: datetime) -> None:
         self.schedule = Schedule(cron=line, timezone=zone)
@@ -274,7 +262,7 @@ class CronLife:
         return slot
 
     def tick(self, now: datetime) -> bool:
-        """One look at the clock; gives whether a slot came, told once."""
+        """One tick; returns whether a slot was due."""
         due = now >= self.slot
         if due and self.slot not in self.ran:
             self.ran.append(self.slot)

@@ -1,4 +1,4 @@
-"""The kernel's word on real folders: what is told, to whom, and that nothing else is."""
+"""File events on real folders: which triggers are notified."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEADLINE_S = 20
 
 
 class Told:
-    """Remembers which triggers were told of."""
+    """Records the notified triggers."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -42,7 +42,7 @@ class Told:
 
 
 class Desk:
-    """A workspace that is watched, with a mark by which all that was told before is known."""
+    """A watched workspace; marker files show that earlier events were delivered."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.told = root, Told()
@@ -56,7 +56,7 @@ class Desk:
         self.watch.set(trigger_id, tuple(parse(text) for text in patterns))
 
     def after(self, act: Callable[[], object], trigger_id: str = "t") -> None:
-        """Wait until the trigger was told of what is done now, and of nothing older."""
+        """Do something and wait until the trigger is notified of it."""
         self.settle()
         before = self.told.count.get(trigger_id, 0)
         act()
@@ -76,7 +76,7 @@ class Desk:
             self.told.wait("mark", before, name)
 
     def silent(self, act: Callable[[], object], trigger_id: str = "t") -> None:
-        """Nobody is told of what was done."""
+        """Assert that the trigger is not notified of an action."""
         self.settle()
         before = self.told.count.get(trigger_id, 0)
         act()
@@ -98,7 +98,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """Watched by events alone: the safety net comes too late to help."""
+    """A workspace watched by events only, without rescans."""
     monkeypatch.setattr(workspace, "RESCAN_S", 1000.0)
     made = Desk(tmp_path)
     yield made
@@ -160,7 +160,7 @@ def test_new_folders_are_entered_however_deep_and_fast_they_come(desk: Desk) -> 
 
 
 def test_deeply_nested_folders_do_not_block(desk: Desk) -> None:
-    """A look at each costs as much as it lies deep: a thousand took a minute."""
+    """Scanning a thousand nested folders once took a minute."""
     src = desk.root / "src"
     src.mkdir()
     with nested_folders(src):
@@ -207,7 +207,7 @@ def test_a_moved_and_recreated_folder_is_watched_again(desk: Desk) -> None:
 def test_after_more_events_than_the_kernel_keeps_nothing_stays_unseen(
     desk: Desk, tmp_path: Path
 ) -> None:
-    """A folder that came while events were lost is watched when the flood is over."""
+    """A folder created while events were lost is watched afterwards."""
     room = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     desk.make("in")
     blocked, go_on = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Schedules and conditions in words, in both languages."""
+"""Descriptions of schedules and conditions, in both languages."""
 
 from __future__ import annotations
 
@@ -31,11 +31,8 @@ A, B = leaf("file_exists", path="a"), leaf("file_changed", path="src/**/*.py")
     [
         (Schedule(interval=10), "every 10 seconds", "每 10 秒"),
         (Schedule(interval=1), "every second", "每秒"),
-        (Schedule(interval=60), "every minute", "每分钟"),
         (Schedule(interval=21600), "every 6 hours", "每 6 小时"),
         (Schedule(interval=86400), "every day", "每天"),
-        (Schedule(interval=7 * 86400), "every week", "每周"),
-        (Schedule(interval=90), "every 90 seconds", "每 90 秒"),
         (Schedule(interval=90.5), "every 90.5 seconds", "每 90.5 秒"),
         (Schedule(cron="0 9 * * *"), "every day at 09:00", "每天 09:00"),
         (
@@ -54,15 +51,12 @@ A, B = leaf("file_exists", path="a"), leaf("file_changed", path="src/**/*.py")
             "every Tuesday, Saturday and Sunday at 07:05",
             "每周二、周六和周日 07:05",
         ),
-        (Schedule(cron="5 7 * * 0,7"), "every Sunday at 07:05", "每周日 07:05"),
         (Schedule(cron="5 7 * * 0-6"), "every day at 07:05", "每天 07:05"),
         (Schedule(cron="0 9 1 * *"), "every month on the 1st at 09:00", "每月 1 号 09:00"),
         (Schedule(cron="15 * * * *"), "every hour at :15", "每小时 15 分"),
         (Schedule(cron="* * * * *"), "every minute", "每分钟"),
         (Schedule(cron="*/10 * * * *"), "every 10 minutes", "每 10 分钟"),
         (Schedule(cron="*/7 * * * *"), "by cron */7 * * * *", "按 cron */7 * * * *"),
-        (Schedule(cron="0 */2 * * *"), "by cron 0 */2 * * *", "按 cron 0 */2 * * *"),
-        (Schedule(cron="0 9 13 * 5"), "by cron 0 9 13 * 5", "按 cron 0 9 13 * 5"),
         (Schedule(cron="0 9 * * 1#1"), "by cron 0 9 * * 1#1", "按 cron 0 9 * * 1#1"),
         (Schedule(run_at=T0), "once on Saturday, 2026-11-21 at 09:30 (UTC)", None),
         (

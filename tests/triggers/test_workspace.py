@@ -1,4 +1,4 @@
-"""Looking at real folders: links, loops, what is closed, what can not be read, what is too much."""
+"""Scanning real folders: links, loops, the state folder, unreadable and too many files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """Where also another user may look: the run may be the superuser's, who reads everything."""
+    """A folder that other users can read, as root ignores permissions."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder, "ws")

@@ -1,4 +1,4 @@
-"""A web app over a disk in memory, with a clock that stands still; and a real one in a process."""
+"""A web app over an in-memory disk with a fixed clock, and a real web process."""
 
 from __future__ import annotations
 
@@ -46,8 +46,6 @@ SECRET = "the secret of this test"
 
 @dataclass(repr=False)
 class Web:
-    """One app and the things around it."""
-
     disk: MemoryDisk
     files: Files
     clock: FakeClock
@@ -75,7 +73,7 @@ class Web:
         type_: str | None = "application/json",
         address: str = "127.0.0.1",
     ) -> Response:
-        """One request as the page would make it, unless told otherwise."""
+        """One request, by default as the page makes it."""
         self.requests += 1
         sent = dict(headers or {})
         if login and "Authorization" not in sent and KEY_HEADER not in sent:
@@ -95,34 +93,29 @@ class Web:
         return Response(*run_wsgi_app(self.app, environ, buffered=True))
 
     def get(self, path: str, **query: str) -> Any:
-        """The JSON of a GET that must succeed."""
         response = self.ask("GET", path, query=query)
         assert response.status_code == 200, response.get_data(as_text=True)
         return response.get_json()
 
     def log_in(self) -> dict[str, str]:
-        """The header of a new session."""
         response = self.ask("POST", "/api/login", {"token": TOKEN}, login=False)
         assert response.status_code == 200
         return {KEY_HEADER: response.get_json()["key"]}
 
     def contents(self) -> dict[str, bytes]:
-        """Every file but the log."""
         return {p: data for p, data in self.disk.contents().items() if p not in HARMLESS}
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """Lines of the log."""
         return [line for _, line in self.files.lines(paths.LOG)]
 
     def beat(self, **facts: Any) -> None:
-        """Write the consumer's heartbeat as of now."""
         now = self.clock.now()
         health = Health(pid=1, version="0", started_at=now, beat_at=now, worker_seats=3)
         self.files.save(paths.HEALTH, health.but(**facts))
 
 
 def error_of(response: Response) -> dict[str, Any]:
-    """The error of an answer, checked for its shape."""
+    """The error object of a response; asserts its shape."""
     told = response.get_json()["error"]
     assert set(told) == {"message", "field"}
     assert told["message"]
@@ -134,7 +127,7 @@ MakeWeb = Callable[..., Web]
 
 @pytest.fixture
 def make_web(tmp_path: Path) -> MakeWeb:
-    """Makes apps; keyword arguments are settings, or parts of an app, as `disk` and `clock`."""
+    """Creates apps; keyword arguments are settings, or parts such as `disk` and `clock`."""
     page = tmp_path / "page"
     (page / "js").mkdir(parents=True)
     (page / "index.html").write_text('<script src="{{assets}}/js/main.js"></script>')
@@ -175,7 +168,7 @@ def make_web(tmp_path: Path) -> MakeWeb:
 
 @pytest.fixture
 def web(make_web: MakeWeb) -> Iterator[Web]:
-    """An app, checked at the end: no request may have met a fault of ours."""
+    """An app; fails at the end if a request caused a server error."""
     made = make_web()
     yield made
     assert [line for line in made.log_lines() if line["event"] == "web_failed"] == []
@@ -192,7 +185,7 @@ def docs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def on_disk(make_web: MakeWeb, tmp_path: Path) -> Web:
-    """An app over a real state folder in its workspace, with things around it to be let out."""
+    """An app over a real state folder, with secrets around it."""
     state = tmp_path / ".mimikit"
     state.mkdir()
     disk: Any = RealDisk(state)
@@ -212,14 +205,11 @@ def on_disk(make_web: MakeWeb, tmp_path: Path) -> Web:
 
 
 def live_run(run_id: str, role: Any, **facts: Any) -> LiveRun:
-    """A live run as the heartbeat shows it."""
     return LiveRun(id=run_id, role=role, started_at=START, **facts)
 
 
 @dataclass
 class Server:
-    """A real web process."""
-
     process: subprocess.Popen[str]
     base: str
     state: Path
@@ -235,7 +225,7 @@ class Server:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Starts web processes on free loopback ports; they are ended afterwards."""
+    """Starts web processes on free loopback ports and ends them afterwards."""
     with servers(tmp_path) as start:
         yield start
 

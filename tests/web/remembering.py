@@ -1,4 +1,4 @@
-"""Files of memory to be shown, and how a test writes them: on the disk, and over HTTP."""
+"""Sample memory files, and helpers that write them to disk and over HTTP."""
 
 from __future__ import annotations
 

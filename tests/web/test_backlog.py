@@ -1,4 +1,4 @@
-"""The backlog over HTTP: listed, and changed one item at a time."""
+"""The backlog over HTTP: listing, and changing one item at a time."""
 
 from __future__ import annotations
 

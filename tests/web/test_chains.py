@@ -1,4 +1,4 @@
-"""A chain is listed as it is: each step below what leads to it, and no more than can be read."""
+"""Chains of tasks and triggers: each step below its upstream, with a limited number of steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def done(*ids: str) -> dict[str, Any]:
 
 
 def after(web: Web, trigger_id: str, *ids: str, **facts: Any) -> None:
-    """A trigger that waits for these."""
     shape: dict[str, Any] = {"type": "conditional", "schedule": None, "condition": done(*ids)}
     more = {"trace_id": "t-1", "title": trigger_id.upper(), "created_at": web.clock.now()}
     registry.create(web.files, trigger(id=trigger_id, **shape, **{**more, **facts}))

@@ -1,4 +1,4 @@
-"""What a task changed, over HTTP, in the terminal's form, and where there is nothing of it."""
+"""The diff of a task, over HTTP and as a patch."""
 
 from __future__ import annotations
 

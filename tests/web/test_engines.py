@@ -1,4 +1,4 @@
-"""Engines over HTTP: shown without their keys, tried apart, set up and ordered by commands."""
+"""Engines over HTTP: listing without keys, trials, and setup and order by commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ engines = ["codex", "mine"]
 
 @pytest.fixture
 def mine(web: Web) -> Web:
-    """With an endpoint that is set up."""
+    """An app with a configured endpoint."""
     web.files.write(paths.CONFIG, MINE.encode())
     web.files.write(f"{paths.SECRETS}/engine-mine.key", f"{KEY}\n".encode())
     return web
@@ -43,7 +43,7 @@ def mine(web: Web) -> Web:
 
 @pytest.fixture
 def real(make_web: MakeWeb, tmp_path: Path) -> Web:
-    """On a real disk, as files of it are looked at by others."""
+    """An app on a real disk."""
     disk: Any = RealDisk(tmp_path)
     return make_web(disk=disk)
 
@@ -212,7 +212,7 @@ def test_a_trial_lists_models_and_reports_the_result_of_a_test_turn(
 
 
 def test_a_trial_that_never_ends_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is given an address that takes a connection and says nothing."""
+    """The address accepts a connection and never answers."""
     monkeypatch.setattr(setup, "TEST_TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"

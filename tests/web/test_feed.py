@@ -1,4 +1,4 @@
-"""Every change reaches every page once, in order, however often its stream breaks."""
+"""Every change reaches every page once and in order, also after reconnects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Stream:
                     yield fields["event"], json.loads(fields["data"])
 
     def take(self, count: int, *, status: bool = False) -> list[dict[str, Any]]:
-        """The next changes; the status that each stream begins with is left out."""
+        """The next changes, without the status at the start of each stream."""
         found: list[dict[str, Any]] = []
         while len(found) < count:
             name, data = next(self.frames)

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a plain one and no fault of ours."""
+"""No request, however malformed, causes a server error."""
 
 from __future__ import annotations
 
@@ -76,7 +76,6 @@ hard = settings(
 
 
 def fill(web: Web) -> Web:
-    """A folder with one of each thing."""
     message = Message(id="msg-0", role="agent", text="**x**", created_at=START)
     HistoryStore(web.files).add([message])
     question = Question(question_id="q-1", question="?", created_at=START, expires_at=START)
@@ -147,7 +146,7 @@ def test_any_timing_is_answered_plainly_and_shown_afterwards(
 
 
 class Mutator:
-    """Makes odd requests out of good ones, the same for the same seed."""
+    """Turns valid requests into malformed ones, repeatable by seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

@@ -1,4 +1,4 @@
-"""The door refuses what it must, on every route there is."""
+"""Host, origin, method, content type and login are checked on every route."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_paths_outside_the_routes_are_404(web, path: str) -> None:
 
 @pytest.mark.parametrize("own", [{"Sec-Fetch-Site": "same-origin"}, {"Origin": ORIGIN}], ids=str)
 def test_the_page_itself_may_do_everything(web, own: dict[str, str]) -> None:
-    """On plain http beyond loopback a browser says where it comes from by Origin alone."""
+    """On plain http beyond loopback, browsers send Origin but no Sec-Fetch-Site."""
     body = {"id": "msg-1", "text": "hello"}
     assert web.ask("POST", "/api/input", body, headers=web.log_in() | own).status_code == 202
 
@@ -261,7 +261,7 @@ def test_loopback_names_are_answered(web, host: str) -> None:
 
 @pytest.mark.parametrize("host", ["LocalHost:8787", "[::1]:8787", "localhost"])
 def test_the_page_redirects_to_127_0_0_1(web, host: str) -> None:
-    """A browser takes `[::1]` for `localhost` first, and whoever listens there for our page."""
+    """Browsers try `[::1]` for `localhost` first, where another program may listen."""
     port = host.lower().removeprefix("[::1]").removeprefix("localhost")
     page = web.ask("GET", "/", host=host, login=False)
     assert (page.status_code, page.headers["Location"]) == (307, f"http://127.0.0.1{port}/")

@@ -1,4 +1,4 @@
-"""docs/http.md and the types of the page say what the API is; the page names types that are."""
+"""docs/http.md and the types of the page match the API."""
 
 from __future__ import annotations
 

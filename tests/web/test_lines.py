@@ -1,4 +1,4 @@
-"""What tells runs of one trigger is one line of the conversation; the transcript keeps each."""
+"""Results of one trigger are grouped in the conversation; the transcript has each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coming in by token or by a link, and how often one may fail."""
+"""Login by token or link, and its rate limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown becomes HTML that can do nothing but be read."""
+"""Markdown is rendered to HTML without active content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALLOWED_ATTRIBUTES = {"href", "title", "start", "data-lang", "class", "align", "
 
 
 class Seen(HTMLParser):
-    """What a browser would make of it: tags and their attributes."""
+    """The tags and attributes that a browser would parse."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -159,7 +159,7 @@ def test_no_text_of_the_corpus_renders_active_html() -> None:
 
 
 def test_the_sanitiser_alone_is_sufficient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the parser letting HTML through, the last step still stops it."""
+    """Also with a parser that lets HTML through."""
 
     class Careless:
         def render(self, text: str) -> str:
@@ -179,14 +179,6 @@ def test_the_sanitiser_alone_is_sufficient(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_picture_is_a_link_and_is_not_loaded(text: str) -> None:
     seen = check_harmless(render(text))
     assert [tag for tag, _ in seen.tags if tag != "span"] == ["p", "a"]
-
-
-def test_a_picture_in_a_link_is_its_text() -> None:
-    seen = check_harmless(render("[![alt](https://a.example/p.png)](https://b.example)"))
-    assert [attributes["href"] for tag, attributes in seen.tags if tag == "a"] == [
-        "https://b.example"
-    ]
-    assert seen.text == "alt (b.example)\n"
 
 
 @pytest.mark.parametrize(
@@ -241,13 +233,6 @@ def test_every_language_of_the_list_has_a_lexer(language: str) -> None:
 
     assert get_lexer_by_name(language)
     check_harmless(render(f"```{language}\n<a onclick=x> 'y' # z\n```"))
-
-
-def test_tables_keep_their_alignment_without_styles() -> None:
-    html = render("| a | b |\n|:-:|--:|\n| 1 | 2 |")
-    assert '<th align="center">a</th>' in html
-    assert '<td align="right">2</td>' in html
-    assert "style" not in html
 
 
 def test_rendering_keeps_the_words() -> None:

@@ -1,4 +1,4 @@
-"""Memory files are listed, read and saved over HTTP: these alone, and never over another's edit."""
+"""Memory files are listed, read and saved over HTTP; a concurrent edit is a conflict."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def test_a_held_lock_is_reported(web: Web, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def at_once(*jobs: Callable[[], Any]) -> list[Any]:
-    """What each job gives, all begun at the same time."""
+    """Run the jobs concurrently; returns their results."""
     start, given_ = threading.Barrier(len(jobs)), dict[int, Any]()
 
     def run(number: int, job: Callable[[], Any]) -> None:

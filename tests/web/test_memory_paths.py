@@ -1,4 +1,4 @@
-"""Nothing but memory's own files and plain documents is read over HTTP, whatever is asked for."""
+"""Only memory files and plain documents can be read over HTTP."""
 
 from __future__ import annotations
 

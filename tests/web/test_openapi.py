@@ -1,4 +1,4 @@
-"""What the API says of itself: every route is in it, with models of what it takes and answers."""
+"""The OpenAPI document has every route with its models."""
 
 from __future__ import annotations
 

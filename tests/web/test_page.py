@@ -1,4 +1,4 @@
-"""The page and its files: kept for ever by browsers, never stale, nothing else reachable."""
+"""The page and its assets: cached by content, and nothing else reachable."""
 
 from __future__ import annotations
 

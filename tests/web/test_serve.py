@@ -1,4 +1,4 @@
-"""The real web process: where it listens, how it streams, how it ends."""
+"""The real web process: address, streams, signals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ask(server: Server, method: str, path: str, body: object = None, **headers: 
 
 
 class EventSource:
-    """What a browser does with a stream: reads frames, keeps the last id."""
+    """A client of an event stream, as a browser reads it: frames and the last id."""
 
     opened: ClassVar[list[EventSource]] = []
 

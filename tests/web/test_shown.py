@@ -1,4 +1,4 @@
-"""The page is shown what the state files say, quickly, and never moves one of them."""
+"""Views of the state files: complete, and without changing a file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def put(web, task_id: str, **facts: Any) -> Task:
 
 
 def end(web, task: Task, status: Any = "done", text: str = "**well**", **facts: Any) -> None:
-    """Bring a Worker's task to its end, as the consumer does."""
+    """Finish a Worker's task, as the consumer does."""
     web.clock.advance(5)
     result = TaskResult(
         id=task.id,
@@ -394,7 +394,7 @@ def test_a_plan_waiting_for_an_answer_is_asking(web) -> None:
 
 
 class MovingFiles(ReadOnlyFiles):
-    """In which a task goes on its way whenever somebody has looked at a folder."""
+    """Files that move a task right after a folder was listed."""
 
     moves: dict[str, Callable[[], None]]
 
@@ -488,14 +488,6 @@ def test_long_output_is_paged_and_a_huge_line_is_skipped(
         seen += [len(event["text"]) for event in part["events"]]
         offset = part["offset"]
     assert seen == [10, 10, 300, 5, 7]
-
-
-def test_a_turns_output_can_be_followed(web) -> None:
-    web.files.append(paths.run_output("turn-1"), {"at": "x", "type": "delta", "text": "he"})
-    web.beat(live=[live_run("turn-1", "teller")])
-    assert web.get("/api/tasks/turn-1/output")["ended"] is False
-    web.beat()
-    assert web.get("/api/tasks/turn-1/output")["ended"] is True
 
 
 # ---- triggers -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which memory a reply was given is counted beside it and shown on demand."""
+"""The memory hits of a reply are counted and shown on request."""
 
 from __future__ import annotations
 

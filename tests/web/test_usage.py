@@ -1,4 +1,4 @@
-"""What was used, over HTTP: by day and by what, with costs, within the budget."""
+"""Token usage over HTTP: by day and group, with costs and budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's files: its own unit tests, and what must hold for every file of it."""
+"""The page's own unit tests, and rules for all of its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODULE = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
 
 
 def own_files(*suffixes: str) -> list[Path]:
-    """The page's files that were written here."""
+    """The page's own files, without vendored ones."""
     found = [
         path
         for path in sorted(WEBUI.rglob("*"))
@@ -28,7 +28,6 @@ def own_files(*suffixes: str) -> list[Path]:
 
 
 def lines_with(pattern: str, *suffixes: str) -> list[str]:
-    """Where a pattern stands in the page's own files."""
     return [
         f"{path.relative_to(REPO)}:{number}: {line.strip()}"
         for path in own_files(*suffixes)
@@ -106,7 +105,7 @@ def test_index_loads_every_module_early_and_names_no_file_that_is_missing() -> N
 
 
 def reached_from(start: Path) -> set[str]:
-    """The modules that a module needs, itself among them."""
+    """The modules that a module imports, directly or not, with itself."""
     found: set[Path] = set()
     waiting = [start.resolve()]
     while waiting:
