@@ -147,8 +147,8 @@ def settle(pid: int) -> None:
 def wait_indexed(files: Files) -> None:
     """Wait until the consumer has indexed what has ended: it looks each minute."""
     for _ in range(180):
-        head, _, _ = (files.read("cache/search/manifest.json") or b"[0]").partition(b"\n")
-        if json.loads(head)[-1] >= len(files.names("worker/results")):
+        manifest = json.loads(files.read("cache/search/manifest.json") or b'{"files": []}')
+        if len(manifest["files"]) >= len(files.names("worker/results")):
             return
         time.sleep(0.5)
 

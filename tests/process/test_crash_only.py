@@ -106,17 +106,6 @@ def test_a_folder_or_lock_that_goes_ends_the_consumer_and_another_starts(
     assert world_answers(world, "msg-1", "hello") <= 30
 
 
-def test_without_the_lock_file_a_second_consumer_is_still_kept_out(world: World) -> None:
-    consumer = world.start_consumer()
-    consumer.send_signal(signal.SIGSTOP)  # it cannot notice
-    (world.state / "consumer.lock").unlink()
-    second = world.run("consumer")
-    assert second.returncode == 1
-    assert f"is in use: process {consumer.pid}" in second.stderr
-    consumer.send_signal(signal.SIGCONT)
-    assert consumer.wait(20) == 70
-
-
 def test_up_starts_both_again_over_a_restored_backup(world: World) -> None:
     up = start_up(world)
     world_answers(world, "msg-1", "hello")
