@@ -81,7 +81,11 @@ class Web:
         if body is not None:
             data = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
         builder = EnvironBuilder(
-            path=path, method=method, headers=Headers(sent), data=data, query_string=query
+            path=path,
+            method=method,
+            headers=Headers(sent),
+            data=data,
+            query_string=None if "?" in path else query,
         )
         if method not in ("GET", "HEAD") and type_ is not None:
             builder.headers["Content-Type"] = type_
