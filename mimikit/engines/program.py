@@ -7,8 +7,11 @@ import functools
 import time
 from pathlib import Path
 
+from mimikit.clock import Clock, SystemClock
+from mimikit.config import Settings
 from mimikit.engines.base import Failed, Outcome, RunSpec
 from mimikit.protocol.models import EngineProblem, Role
+from mimikit.sandbox.worker import WorkerSandbox
 
 _REMEMBER_S = 5.0
 
@@ -16,7 +19,9 @@ _REMEMBER_S = 5.0
 class ProgramEngine:
     """Checks whether the program is installed, and whether its login has changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
+        self._limits, self._state, self._clock = settings.limits, state, clock or SystemClock()
+        self._sandbox = WorkerSandbox(settings.sandbox, state)
         self._logged_out: object = None
         """The login that the program rejected."""
         self.recheck()
@@ -32,7 +37,10 @@ class ProgramEngine:
         raise NotImplementedError
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        return self._check()
+        """Includes, for a Worker, why there is no sandbox."""
+        if (reason := self._check()) or role != "worker":
+            return reason
+        return self._sandbox.unavailable()
 
     def recheck(self) -> None:
         @functools.lru_cache(maxsize=1)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
-from mimikit.engines.codex.failures import failure_of_message
+from mimikit.engines.codex.failures import failure_of
 from mimikit.engines.limits import retry_at
 from mimikit.protocol.models import Usage
 from tests.support.engine_requests import Desk
@@ -145,7 +145,7 @@ def test_the_last_count_in_a_rollout_is_what_was_used() -> None:
     ],
 )
 def test_the_kind_of_failure_is_read_from_its_words(said: str, want: str | None) -> None:
-    assert failure_of_message(said, NOW).want == want
+    assert failure_of(said, NOW).want == want
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from mimikit.clock import SystemClock
 from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply, ToolSpec
 from mimikit.engines.codex.engine import CodexEngine
-from mimikit.engines.codex.failures import exhausted_until, failure_of_type
+from mimikit.engines.codex.failures import exhausted_until, failure_of
 from mimikit.engines.codex.server_turn import calls_once
 from mimikit.sandbox import programs
 from tests.support.codex_ground import Here, codex_ground
@@ -308,7 +308,7 @@ class TestItsLife:
     ],
 )
 def test_a_typed_failure_says_what_is_wrong(info: Any, want: str | None) -> None:
-    assert failure_of_type("it failed", info, [], NOW).want == want
+    assert failure_of("it failed", NOW, info).want == want
 
 
 def test_of_used_up_windows_the_last_end_counts() -> None:
@@ -317,11 +317,9 @@ def test_of_used_up_windows_the_last_end_counts() -> None:
 
     soon, later = NOW.replace(hour=11), NOW.replace(hour=12)
     limits: Any = {"primary": window(100, soon), "secondary": window(100, later)}
-    assert (
-        failure_of_type("x", "usageLimitExceeded", exhausted_until(limits), NOW).retry_at == later
-    )
+    assert failure_of("x", NOW, "usageLimitExceeded", exhausted_until(limits)).retry_at == later
     limits = {"primary": window(100, soon), "secondary": window(40, later)}
-    assert failure_of_type("x", "usageLimitExceeded", exhausted_until(limits), NOW).retry_at == soon
+    assert failure_of("x", NOW, "usageLimitExceeded", exhausted_until(limits)).retry_at == soon
     assert exhausted_until({"primary": {"usedPercent": "all"}, "secondary": None}) == []
 
 

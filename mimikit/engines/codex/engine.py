@@ -15,7 +15,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
-from mimikit.clock import Clock, SystemClock
+from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.engines import process, process_marks
 from mimikit.engines.base import (
@@ -30,14 +30,14 @@ from mimikit.engines.base import (
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
-from mimikit.engines.codex.failures import failure_of_message, is_context_overflow
+from mimikit.engines.codex.failures import failure_of, is_context_overflow
 from mimikit.engines.codex.talk import TalkServer
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol.models import Role, Usage
-from mimikit.sandbox.worker import BoxSpec, WorkerSandbox
+from mimikit.sandbox.worker import BoxSpec
 
 _LINE_BYTES = 16 * 2**20
 _STDERR_CHARACTERS = 8000
@@ -56,12 +56,8 @@ class CodexEngine(ProgramEngine):
     name = "codex"
 
     def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
-        super().__init__()
+        super().__init__(settings, state, clock)
         self._codex = settings.codex
-        self._limits = settings.limits
-        self._state = state
-        self._clock = clock or SystemClock()
-        self._sandbox = WorkerSandbox(settings.sandbox, state)
         self._talk = TalkServer(settings, state, self._clock)
         self._lock = threading.Lock()
         self._workers = 0
@@ -69,10 +65,8 @@ class CodexEngine(ProgramEngine):
         """The _ARTIFACTS that existed before the first of the running Workers."""
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        """Includes, for a Worker, why there is no box."""
-        if reason := super().unavailable(role):
-            return reason
-        return self._sandbox.unavailable() if role == "worker" else self._talk.unavailable()
+        reason = super().unavailable(role)
+        return reason if reason or role == "worker" else self._talk.unavailable()
 
     def check_program(self) -> str | None:
         return codex_cli.unavailable(self._codex)
@@ -205,10 +199,10 @@ class CodexEngine(ProgramEngine):
         reason = (
             turn.failed or output.errors() or turn.trouble or "codex ended without an error message"
         )
-        failure = failure_of_message(reason, self._clock.now())
         if reason.rpartition("\n")[2].startswith("bwrap: ") and not turn.session_id:
-            failure = replace(failure, want="unready")  # a path to mount was gone
-        return failure.outcome(text, acted=turn.acted, code=code)
+            return Failed.unavailable("unready", reason, text=text)  # a path to mount was gone
+        failed = failure_of(reason, self._clock.now())
+        return replace(failed, text=text, acted=turn.acted, exit_code=code)
 
 
 class _Output:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from mimikit.engines.base import Failed, Outcome
+from mimikit.engines.base import Failed
 from mimikit.engines.limits import retry_at
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import EngineProblem
@@ -49,56 +48,27 @@ _KINDS: dict[str, EngineProblem] = {
 _STATUSES: dict[int, EngineProblem] = {401: "logged_out", 403: "logged_out", 429: "limited"}
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFailure:
-    """Why a turn failed."""
-
-    message: str
-    want: EngineProblem | None = None
-    """Why codex is unavailable; None: the run itself failed."""
-    too_long: bool = False
-    retry_at: datetime | None = None
-
-    def outcome(self, text: str, *, acted: bool, code: int | None) -> Outcome:
-        """`acted`: tools were called, so the run is not retried with a shorter prompt."""
-        if self.want is not None:
-            return Failed.unavailable(self.want, self.message, text=text, retry_at=self.retry_at)
-        too_long = self.too_long and not acted
-        return Failed("error", self.message, text, exit_code=code, too_long=too_long)
-
-
 def is_context_overflow(message: str) -> bool:
     return _TOO_LONG.search(message) is not None
 
 
-def failure_of_message(message: str, now: datetime) -> EngineFailure:
-    """Classify a failure by its message alone."""
-    if is_context_overflow(message):
-        return EngineFailure(message, too_long=True)
-    wants: list[EngineProblem] = [
-        want for want, pattern in _PATTERNS.items() if pattern.search(message)
-    ]
-    want = wants[0] if wants else None
-    return EngineFailure(
-        message, want, retry_at=retry_at(message, now) if want == "limited" else None
-    )
-
-
-def failure_of_type(
-    message: str, info: Json, resets: Iterable[datetime], now: datetime
-) -> EngineFailure:
-    """Classify a failure by its `codexErrorInfo`; `resets`: when exhausted rate limits reset."""
+def failure_of(
+    message: str, now: datetime, info: Json = None, resets: Iterable[datetime] = ()
+) -> Failed:
+    """The failure that codex reported; `resets`: when its exhausted rate limits reset."""
     kind, status = _kind_of(info)
-    by_message = failure_of_message(message, now)
-    if by_message.too_long or kind == "contextWindowExceeded":
-        return EngineFailure(message, too_long=True)
-    want = _STATUSES.get(status or 0) or _KINDS.get(kind) or by_message.want
+    if is_context_overflow(message) or kind == "contextWindowExceeded":
+        return Failed("error", message, too_long=True)
+    by_words = next((want for want, words in _PATTERNS.items() if words.search(message)), None)
+    want: EngineProblem | None = _STATUSES.get(status or 0) or _KINDS.get(kind) or by_words
     if want == "unreachable" and status is not None:  # the server did answer
         want = "broken" if status >= 500 else None
-    resets_at = None
+    if want is None:
+        return Failed("error", message)
+    again = None
     if want == "limited":  # the last of several windows counts; a message is less exact
-        resets_at = max((at for at in resets if at > now), default=None) or retry_at(message, now)
-    return EngineFailure(message, want, retry_at=resets_at)
+        again = max((at for at in resets if at > now), default=None) or retry_at(message, now)
+    return Failed.unavailable(want, message, retry_at=again)
 
 
 def exhausted_until(limits: Json) -> list[datetime]:

@@ -20,7 +20,7 @@ from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.app_server import AppServer
 from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import text_of, value_of
-from mimikit.engines.codex.failures import exhausted_until, failure_of_type
+from mimikit.engines.codex.failures import exhausted_until, failure_of
 from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.process import Program
@@ -158,5 +158,5 @@ class TalkServer:
         message = text_of(end.failed, "message") or "the turn failed"
         request.callbacks.on_event("error", message, {})
         info, resets = value_of(end.failed, "codexErrorInfo"), exhausted_until(server.limits)
-        failure = failure_of_type(message, info, resets, self._clock.now())
-        return failure.outcome(turn.text, acted=end.acted, code=1)
+        failed = failure_of(message, self._clock.now(), info, resets)
+        return replace(failed, text=turn.text, acted=end.acted, exit_code=1)

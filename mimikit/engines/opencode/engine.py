@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import queue
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from mimikit.clock import Clock, SystemClock
+from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.engines import process
 from mimikit.engines.base import (
@@ -25,7 +25,7 @@ from mimikit.engines.base import (
     Outcome,
     RunSpec,
     ToolReply,
-    ToolSpec,
+    Tools,
     ends_turn,
     fault_outcome,
     stop_outcome,
@@ -35,21 +35,17 @@ from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
-from mimikit.engines.opencode.reader import SessionFailure, SessionReader, failed_outcome
+from mimikit.engines.opencode.reader import SessionReader, failed_outcome
 from mimikit.engines.opencode.server import OpencodeProcess, RunPlace, ServerGone
 from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import as_json, plain
-from mimikit.protocol.models import Role
-from mimikit.sandbox.worker import WorkerSandbox
 
 MAX_CALL_S = 270.0
 """Below opencode's own timeout of a tool call, five minutes."""
 _POLL_S = 0.5
 _END_S = 5.0
 _SHOWN_CHARACTERS = 4000
-
-Call = Callable[[str, dict[str, object]], ToolReply]
 
 
 class OpencodeEngine(ProgramEngine):
@@ -58,18 +54,9 @@ class OpencodeEngine(ProgramEngine):
     name = "opencode"
 
     def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
-        super().__init__()
-        self._opencode, self._limits, self._state = settings.opencode, settings.limits, state
-        self._clock = clock or SystemClock()
+        super().__init__(settings, state, clock)
+        self._opencode = settings.opencode
         self._server = KeptServer[OpencodeProcess]()
-        self._sandbox = WorkerSandbox(settings.sandbox, state)
-
-    def unavailable(self, role: Role | None = None) -> str | None:
-        """Includes, for a Worker, why there is no box."""
-        reason = super().unavailable(role)
-        if reason or role != "worker":
-            return reason
-        return self._sandbox.unavailable()
 
     def check_program(self) -> str | None:
         return cli.unavailable(self._opencode)
@@ -113,25 +100,21 @@ class OpencodeEngine(ProgramEngine):
             return OpencodeProcess(self._opencode, self._limits, place, self._state)
 
         with contextlib.ExitStack() as stack:
-            is_worker = request.role == "worker"
-            tools = self._work(request, until) if is_worker else request.tools
+            tools: Tools | WorkTools = request.tools
+            if request.role == "worker":
+                tools = WorkTools(
+                    request,
+                    self._sandbox,
+                    self._limits,
+                    network=self._opencode.network and not request.read_only,
+                    left_s=lambda: max(0.0, until - time.monotonic()),
+                    max_call_s=MAX_CALL_S,
+                )
             server = stack.enter_context(self._server.use(None, start, request.cancel))
-            run = _Run(request, server, model, until, self._clock)
-            outcome = run.carry_out(stack, tools.specs, tools.call)
+            run = _Run(request, server, tools, until, self._clock)
+            outcome = run.carry_out(stack, model)
         text = outcome.text[: self._limits.result_bytes]
         return replace(outcome, text=text, usage=run.reader.usage)
-
-    def _work(self, request: RunSpec, until: float) -> WorkTools:
-        """The tools of a Worker, run in the box; EngineError when its canary fails."""
-        network = self._opencode.network and not request.read_only
-        return WorkTools(
-            request,
-            self._sandbox,
-            self._limits,
-            network=network,
-            left_s=lambda: max(0.0, until - time.monotonic()),
-            max_call_s=MAX_CALL_S,
-        )
 
 
 class _Run:
@@ -141,22 +124,19 @@ class _Run:
         self,
         request: RunSpec,
         server: OpencodeProcess,
-        model: dict[str, str] | None,
+        tools: Tools | WorkTools,
         until: float,
         clock: Clock,
     ) -> None:
-        self._request, self._server, self._model = request, server, model
+        self._request, self._server, self._tools = request, server, tools
         self._until = until
-        self._call: Call = lambda _name, _pending: ToolReply(False, "there are no tools")
         self._replies: dict[str, list[ToolReply]] = {}
         """Replies of calls that were made before they arrived over `/mcp`."""
         self.reader = SessionReader(
             "", request.callbacks.on_event, clock.now, shows_tools=request.role != "worker"
         )
 
-    def carry_out(
-        self, stack: contextlib.ExitStack, specs: Sequence[ToolSpec], call: Call
-    ) -> Outcome:
+    def carry_out(self, stack: contextlib.ExitStack, model: dict[str, str] | None) -> Outcome:
         """Send the prompt, and follow the session until it ends.
 
         Raises:
@@ -164,10 +144,10 @@ class _Run:
         """
         request, reader = self._request, self.reader
         place = stack.enter_context(self._server.place_for(request.role))
-        if specs:
+        if specs := self._tools.specs:
             if request.tools.serve is None:
                 raise EngineError("no tools can be served to opencode here")
-            url, token = stack.enter_context(request.tools.serve(specs, self._caller(call)))
+            url, token = stack.enter_context(request.tools.serve(specs, self._call_over_mcp))
             place.connect(url, token, request.timeout_s)
         events = stack.enter_context(self._server.events(place.folder))
         asks = [{"permission": f"{cli.AGENT}_*", "pattern": "*", "action": "ask"}]
@@ -179,7 +159,7 @@ class _Run:
             "agent": cli.AGENT,
             "system": request.instructions,
             "parts": [{"type": "text", "text": request.prompt or "Begin."}],
-            **({"model": self._model} if self._model else {}),
+            **({"model": model} if model else {}),
             **({"variant": request.effort} if request.effort else {}),
         }
         request.cancel.has_begun = True
@@ -189,17 +169,11 @@ class _Run:
             place.ask("DELETE", f"/session/{reader.session}")
         return outcome
 
-    def _caller(self, call: Call) -> Call:
-        """The handler of calls over `/mcp`, until the run is over."""
-        self._call = call
-
-        def made(name: str, given: dict[str, object]) -> ToolReply:
-            if self._request.cancel.reason is not None:
-                return ToolReply(False, "the run is over")
-            known = self._replies.get(_key(name, given))
-            return known.pop(0) if known else call(name, given)
-
-        return made
+    def _call_over_mcp(self, name: str, given: dict[str, Any]) -> ToolReply:
+        if self._request.cancel.reason is not None:
+            return ToolReply(False, "the run is over")
+        known = self._replies.get(_key(name, given))
+        return known.pop(0) if known else self._tools.call(name, given)
 
     def _answer(self, place: RunPlace) -> None:
         """Make the calls that wait for permission, before they arrive over `/mcp`, and permit them.
@@ -207,7 +181,7 @@ class _Run:
         The one that ends the turn is rejected: else the model would be asked once more.
         """
         request, reader = self._request, self.reader
-        made = [(due, self._call(due.name, due.arguments)) for due in reader.due()]
+        made = [(due, self._tools.call(due.name, due.arguments)) for due in reader.due()]
         for due, reply in made:
             reader.replies.append(reply)
             reader.reported.add(due.id)
@@ -263,13 +237,9 @@ class _Run:
             if events.empty():  # else there may be more calls of the same answer
                 self._answer(place)
         place.is_clean = True
-        return self._ended(reader.failure)
-
-    def _ended(self, failure: SessionFailure | None) -> Outcome:
-        reader = self.reader
-        if failure is not None:
-            return failed_outcome(reader, failure)
-        if reader.text or (reader.acted and self._request.role != "worker"):
+        if reader.failure is not None:
+            return failed_outcome(reader, reader.failure)
+        if reader.text or (reader.acted and request.role != "worker"):
             return Done(reader.text)
         return Failed("error", "opencode ended the turn without an answer; try again")
 
