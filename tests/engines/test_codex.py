@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +37,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
     made = codex_ground(tmp_path, monkeypatch)
     yield made
     made.close()
-
-
-def test_the_program_is_the_one_of_the_package() -> None:
-    place = codex_cli.find(CodexSettings())
-    assert place
-    version = codex_cli.version_of(place.program)
-    assert version
-    assert ".".join(map(str, version)) == metadata.version("openai-codex-cli-bin")
-    assert version >= codex_cli.MIN_VERSION
 
 
 # ---- the Worker --------------------------------------------------------------------------------
@@ -131,25 +121,6 @@ def test_a_read_only_run_reads_the_workspace_and_writes_nowhere(
     assert not list(here.root.rglob("made"))
 
 
-def test_a_read_only_run_writes_nothing_though_codexs_own_sandbox_is_open(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The outer one alone holds it too; a login kept in the workspace stays writable."""
-    home = here.workspace / "home" / ".codex"
-    home.mkdir(parents=True)
-    monkeypatch.setattr(codex_cli, "is_confined", lambda *_: False)
-    line = f"cat .mimikit/secret; echo x > made; echo x > .mimikit/made; echo x > {home}/kept"
-    with FakeLLM([{"shell": line}, {"text": "done"}]) as llm:
-        engine = here.engine(llm, home=str(home))
-        outcome = engine.run(here.ask("is it so?", read_only=True))
-        seen = json.dumps(llm.requests[-1]["input"][-1])
-    assert outcome.status == "done"
-    assert seen.count("Read-only file system") == 2
-    assert "canary" not in seen
-    assert not list(here.root.rglob("made"))
-    assert (home / "kept").exists()
-
-
 # ---- no sandbox --------------------------------------------------------------------------------
 
 
@@ -185,28 +156,11 @@ def test_the_owner_may_do_without_the_box_and_is_told_so(
 # ---- what goes wrong ---------------------------------------------------------------------------
 
 
-def test_no_server_and_no_key_are_no_engine(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody = here.engine(None).run(here.ask("hello"))
-    assert nobody.reason == "engine_unavailable"
-    monkeypatch.delenv("FAKE_KEY")
-    keyless = here.engine(None).run(here.ask("hello"))
-    assert (keyless.reason, keyless.error) == (
-        "engine_unavailable",
-        "Missing environment variable: `FAKE_KEY`.",
-    )
-
-
 def test_a_setting_codex_does_not_know_fails_loudly(here: Here) -> None:
     engine = here.engine(None, config={"nonsense": "1"})
     outcome = engine.run(here.ask("hello"))
     assert outcome.status == "failed"
     assert "unknown configuration field `nonsense`" in (outcome.error or "")
-
-
-def test_a_command_may_be_silent_longer_than_a_model(here: Here) -> None:
-    with FakeLLM([{"shell": "sleep 6"}, {"text": "done"}]) as llm:
-        outcome = here.engine(llm).run(here.ask("do it", idle_timeout_s=4))
-    assert outcome.status == "done"
 
 
 @pytest.mark.parametrize("how", ["cancel", "deadline", "kill"])
@@ -254,18 +208,6 @@ def kill_codex() -> None:
         with contextlib.suppress(psutil.NoSuchProcess):  # the first one takes the others with it
             if process.name() == "codex":
                 process.kill()
-
-
-def test_a_folder_that_was_there_is_no_litter(here: Here) -> None:
-    (here.workspace / ".codex").mkdir()
-    cancel, running = CancelToken(), threading.Event()
-    desk = Desk()
-    desk.event = lambda kind, *_: running.set() if kind == "command" else None  # type: ignore[method-assign]
-    threading.Thread(target=lambda: running.wait(30) and cancel.cancel("canceled")).start()
-    with FakeLLM([{"shell": "sleep 60"}]) as llm:
-        outcome = here.engine(llm).run(here.ask("do it", desk, cancel=cancel))
-    assert outcome.status == "canceled"
-    assert (here.workspace / ".codex").is_dir()
 
 
 # ---- whether it can serve ----------------------------------------------------------------------

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply, ToolSpec
+from mimikit.engines.base import Failed, Outcome, ToolReply, ToolSpec
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.codex.failures import exhausted_until, failure_of
 from mimikit.engines.codex.server_turn import calls_once
@@ -149,20 +149,6 @@ class TestServed:
         outcome = warm.turn(step, {"text": "not asked for"}, desk=desk, model="gpt-6-luna")
         assert (outcome.status, len(warm.llm.requests), len(desk.calls)) == ("done", 1, 1)
 
-    def test_after_a_refused_call_the_model_is_asked_again(self, warm: Warm) -> None:
-        desk = Desk(lambda name, _: ToolReply(name == "reply", "no such thing", final=True))
-        outcome = warm.turn({"call": [HI, NOTE]}, {"text": "sorry"}, desk=desk)
-        assert (outcome.status, outcome.text, len(warm.llm.requests)) == ("done", "sorry", 2)
-        assert "no such thing" in str(warm.llm.requests[1])
-        assert [data["status"] for kind, _, data in desk.events if kind == "tool"].count(
-            "failed"
-        ) == 1
-
-    def test_a_tool_that_is_not_final_lets_it_go_on(self, warm: Warm) -> None:
-        outcome = warm.turn({"call": NOTE}, {"text": "kept"})
-        assert (outcome.text, len(warm.llm.requests)) == ("kept", 2)
-        assert outcome.usage.input_tokens == 200
-
 
 @pytest.mark.codex
 @pytest.mark.needs_platform("linux")
@@ -181,20 +167,6 @@ class TestFailures:
         assert outcome.reason == "rate_limited"
         assert isinstance(outcome, Failed)
         assert outcome.retry_at == datetime.fromtimestamp(at, UTC)
-
-    def test_silence_and_cancel_end_the_turn_and_not_the_server(self, warm: Warm) -> None:
-        server = warm.processes()
-        silent = warm.turn({"hang": 30}, idle_timeout_s=0.5)
-        late = warm.turn({"hang": 30}, timeout_s=0.5)
-        cancel = CancelToken()
-        warm.llm.asked.clear()
-        threading.Thread(target=lambda: warm.llm.asked.wait() and cancel.cancel("canceled")).start()
-        canceled = warm.turn({"hang": 30}, cancel=cancel)
-        assert (silent.reason, late.reason) == ("timeout", "timeout")
-        assert "silent for 0.5 s" in (silent.error or "")
-        assert canceled.status == "canceled"
-        assert warm.turn({"text": "well"}).text == "well"
-        assert warm.processes() == server
 
     def test_a_server_that_is_killed_is_replaced_and_the_turn_begun_anew(self, warm: Warm) -> None:
         desk = Desk()

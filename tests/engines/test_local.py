@@ -34,7 +34,6 @@ from mimikit.protocol.models import Role
 from tests.support import local_model
 from tests.support.engine_requests import NOW, Desk, inputs, make_request, task
 from tests.support.local_model import model_file
-from tests.support.runs import open_files, zombies
 
 PROGRAM = Path(local_model.__file__)
 RULES = (
@@ -274,18 +273,6 @@ def test_it_ends_with_whoever_started_it_even_when_that_is_killed(tmp_path: Path
             os.close(handle)
             with contextlib.suppress(ChildProcessError):  # it may have become this process's
                 os.waitpid(pid, 0)
-
-
-def test_runs_leave_no_open_file_and_no_zombie(make: Make) -> None:
-    engine = make()
-    told(engine, "hello", Desk())
-    engine.server.close()
-    before = open_files()
-    for _ in range(3):
-        told(engine, "hello", Desk())
-        engine.server.close()
-    assert open_files() == before
-    assert not zombies()
 
 
 # ---- what is wrong

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 
 from mimikit.clock import SystemClock
 from mimikit.engines import process_marks
-from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply
+from mimikit.engines.base import Failed, Outcome, ToolReply
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM, tool_names
 from tests.support.opencode_ground import KEY, OpencodeGround, opencode_ground
@@ -152,44 +151,6 @@ def test_a_model_that_is_none_is_told(turn: Turn, model: str) -> None:
     outcome, _ = turn({"text": "x"}, model=model)
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.want) == ("engine_unavailable", "unready")
-
-
-def test_a_cancel_ends_the_turn_and_not_the_server(
-    turn: Turn, llm: FakeLLM, here: OpencodeGround
-) -> None:
-    before = [one.pid for one in servers(here.state)]
-    cancel = CancelToken()
-
-    def stop() -> None:
-        llm.asked.wait(60)
-        cancel.cancel("canceled")
-
-    llm.asked.clear()
-    threading.Thread(target=stop).start()
-    outcome, _ = turn({"hang": 60}, cancel=cancel)
-    assert (outcome.status, outcome.reason) == ("canceled", "canceled")
-    assert turn({"text": "hello"})[0].text == "hello"
-    assert before
-    assert [one.pid for one in servers(here.state)] == before
-
-
-@pytest.mark.nightly
-def test_a_server_error_is_given_up_after_a_few_times(turn: Turn, llm: FakeLLM) -> None:
-    outcome, desk = turn({"status": 500})
-    assert isinstance(outcome, Failed)
-    assert (outcome.reason, outcome.want) == ("engine_unavailable", "broken")
-    assert len(llm.requests) == 3
-    notes = [text for kind, text, _ in desk.events if kind == "note"]
-    assert notes[0] == "opencode retries: scripted error"
-
-
-@pytest.mark.nightly
-def test_a_server_that_was_killed_is_started_again(turn: Turn, here: OpencodeGround) -> None:
-    turn({"text": "hello"})
-    for one in servers(here.state):
-        one.kill()
-    outcome, _ = turn({"text": "again"})
-    assert (outcome.status, outcome.text) == ("done", "again")
 
 
 CONSUMER = """

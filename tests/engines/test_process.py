@@ -103,13 +103,6 @@ def test_a_run_canceled_before_its_start_starts_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
-def test_a_cancel_after_the_end_touches_nothing(tmp_path: Path) -> None:
-    cancel = CancelToken()
-    ended = run(shell("true", tmp_path), cancel=cancel)
-    assert cancel.cancel("canceled")
-    assert ended.stopped is None
-
-
 def test_silence_ends_a_run_unless_it_is_busy(tmp_path: Path) -> None:
     silent = shell("sleep 5", tmp_path, idle_timeout_s=0.2)
     assert run(silent).stopped == "idle"
@@ -136,10 +129,6 @@ def test_input_is_delivered_whole_and_closed(tmp_path: Path) -> None:
 
 def test_a_program_that_does_not_read_its_input_is_not_waited_for(tmp_path: Path) -> None:
     assert run(shell("exit 4", tmp_path, stdin=b"x" * 1_000_000)).exit_code == 4
-
-
-def test_without_input_a_reader_gets_the_end_at_once(tmp_path: Path) -> None:
-    assert run(shell("cat", tmp_path, timeout_s=20)).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -172,58 +161,6 @@ def test_a_listener_that_fails_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(LookupError):
         process.run(program, listener, CancelToken())
     assert alive(name) == []
-
-
-def test_runs_side_by_side_do_not_end_each_other(tmp_path: Path) -> None:
-    name, other = tag(), tag()
-    heard, cancel = Heard(), CancelToken()
-    long = shell(f"sleep {name} & echo ready; sleep {name}", tmp_path)
-    result: list[ProgramOutcome] = []
-    thread = threading.Thread(target=lambda: result.append(run(long, heard, cancel=cancel)))
-    thread.start()
-    assert heard.ready.wait(20)
-    for _ in range(3):
-        assert run(shell(f"sleep {other} & echo x", tmp_path)).exit_code == 0
-    assert alive(other) == []
-    assert alive(name)
-    cancel.cancel("canceled")
-    thread.join()
-    assert result[0].stopped == "canceled"
-    assert alive(name) == []
-    assert zombies() == []
-
-
-def test_the_exit_codes_of_others_children_are_left_alone(tmp_path: Path) -> None:
-    plain = subprocess.Popen(["/bin/sh", "-c", "exit 5"])
-    kept = process.start(
-        ("/bin/sh", "-c", "exit 6"), cwd=tmp_path, env=process.environment(), mark="m"
-    )
-    for _ in range(3):
-        assert run(shell("(setsid true &)", tmp_path)).exit_code == 0
-    assert plain.wait() == 5
-    assert kept.wait() == 6
-    for pipe in (kept.stdout, kept.stderr):
-        assert pipe
-        pipe.close()
-
-
-def test_nothing_is_leaked(tmp_path: Path) -> None:
-    run(shell("true", tmp_path))
-    files, threads = open_files(), threading.active_count()
-    for _ in range(20):
-        run(shell("echo x; (setsid sleep 1 &)", tmp_path, stdin=b"x"))
-    assert not open_files() - files
-    assert threading.active_count() <= threads
-
-
-def test_without_pidfd_a_thread_waits_for_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr("os.pidfd_open")
-    heard = Heard()
-    ended = run(shell("echo out; exit 3", tmp_path), heard)
-    assert (ended.exit_code, bytes(heard.stdout)) == (3, b"out\n")
-    assert run(shell("sleep 60", tmp_path, timeout_s=0.2)).stopped == "timeout"
 
 
 # ---- the environment -------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """One odd thing never stops the rest: every folder of records × every oddity × {start, running}.
 
 A real disk, as a user who is not root; the product is in this process. What lies in the queues is
-judged by Huey's storage, which is not here: tests/process/test_odd_files.py has that.
+judged by Huey's storage, which is not here: tests/runner/test_queues.py has that.
 """
 
 from __future__ import annotations

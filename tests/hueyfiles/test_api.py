@@ -96,21 +96,6 @@ def test_an_interrupted_task_goes_back_to_the_queue(huey: Any, tmp_path: Path) -
     assert len(huey) == 0
 
 
-def test_a_task_told_interrupted_by_another_thread_keeps_its_claim(
-    huey: Any, tmp_path: Path
-) -> None:
-    @huey.task()
-    def task() -> None:
-        teller = threading.Thread(target=huey.notify_interrupted_tasks)
-        teller.start()
-        teller.join()
-
-    task()
-    huey.execute(huey.dequeue())
-    assert len(huey) == 0
-    assert running(tmp_path) == []
-
-
 def test_a_task_that_ends_its_thread_is_not_done(huey: Any, tmp_path: Path) -> None:
     huey.task(name="leave")(sys.exit)()
 

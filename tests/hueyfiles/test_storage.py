@@ -142,27 +142,6 @@ def test_of_many_threads_each_message_goes_to_one(files: Files) -> None:
     assert names(files, "running") == names(files, "queue") == []
 
 
-def test_a_storage_that_nobody_holds_any_more_lets_go(tmp_path: Path) -> None:
-    storage = ClaimStorage("test", tmp_path, read_timeout=0)
-    storage.enqueue(b"a")
-    claims: list[ClaimStorage] = [storage]
-
-    def claim_and_end() -> None:
-        held = claims.pop()
-        assert held.dequeue() == b"a"
-        owned = held.owned()
-        assert owned is not None
-        owned.detach_current()
-
-    thread = threading.Thread(target=claim_and_end)
-    thread.start()
-    thread.join()
-    assert len(names(real_files(tmp_path), "running")) == 1
-    del storage, thread, claim_and_end
-    gc.collect()
-    assert plain(real_files(tmp_path)).dequeue() == b"a"
-
-
 # ---- waiting --------------------------------------------------------------------------------
 
 
@@ -255,31 +234,6 @@ def test_a_text_and_its_bytes_are_the_same_key_and_any_bytes_are_one(files: File
     storage.put_data(b"\xff/../x", b"\x00\xff")
     assert storage.pop_data(b"\xff/../x") == b"\x00\xff"
     assert storage.result_items() == {"ключ": b"1"}
-
-
-def test_of_many_takers_one_gets_the_value(files: Files) -> None:
-    storages = [plain(files) for _ in range(4)]
-    won: list[bytes] = []
-    for i in range(20):
-        key = f"k{i}"
-        storages[0].put_data(key, key.encode())
-        barrier = threading.Barrier(4)
-
-        def take(
-            storage: ClaimStorage, key: str = key, barrier: threading.Barrier = barrier
-        ) -> None:
-            barrier.wait()
-            value = storage.pop_data(key)
-            if isinstance(value, bytes):
-                won.append(value)
-
-        threads = [threading.Thread(target=take, args=(storage,)) for storage in storages]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert sorted(won) == sorted(f"k{i}".encode() for i in range(20))
-    assert names(files, "values") == []
 
 
 def test_a_value_put_in_after_many_misses_is_seen_at_once(tmp_path: Path) -> None:

@@ -101,15 +101,3 @@ def test_nothing_is_left_after_a_killed_consumer_is_started_again(
         assert (result["status"], result["failureReason"]) == ("failed", "killed")
         until(lambda n=n: world.told(f"job-{n}"), "the killed run is told")
     assert list(world.scratch.iterdir()) == []
-
-
-def test_a_page_killed_meanwhile_leaves_the_runs_alone(world: World) -> None:
-    world.start_consumer()
-    web = world.start_web()
-    number = begin(world, "job", ESCAPES["own session"])
-    os.killpg(web.pid, signal.SIGKILL)
-    web.wait()
-    world.start_web()
-    assert len(alive(number)) >= 2
-    world.order("cancel", "job")
-    gone_soon(number)

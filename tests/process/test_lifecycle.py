@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import subprocess
-import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeAlias
 
 import psutil
@@ -183,21 +179,6 @@ def test_three_crashes_make_tasks_rest_while_messages_are_answered(world: World)
     until(lambda: world.result("job"), "the task is done")
 
 
-def test_a_message_is_taken_without_a_consumer_and_answered_once_there_is_one(world: World) -> None:
-    world.start_web()
-    body = {"id": "msg-1", "text": "hello"}
-    assert [world.post("/api/input", body).status for _ in range(3)] == [202, 202, 202]
-    health = world.ask("GET", "/healthz")
-    assert (health.status, health.body["consumer"]) == (503, "down")
-    world.start_consumer()
-    until(lambda: world.replies("msg-1"), "the message is answered")
-    assert world.post("/api/input", body).status == 202
-    assert world.post("/api/input", {"id": "msg-2", "text": "hello"}).status == 202
-    until(lambda: world.replies("msg-2"), "the next one is answered")
-    said = [message["id"] for message in world.transcript() if message["role"] == "user"]
-    assert said == ["msg-1", "msg-2"]
-
-
 # ---- what is not ours stays as it is --------------------------------------------------------
 
 
@@ -236,85 +217,3 @@ def test_a_state_folder_of_another_boot_ends_no_process(world: World) -> None:
     finally:
         foreign.kill()
         foreign.wait()
-
-
-def test_temp_files_of_dead_writers_are_swept_and_a_living_ones_are_kept(world: World) -> None:
-    first = world.start_consumer()
-    first.kill()
-    first.wait()
-    boot = ids.boot_id()[:8]
-    writer = stranger(world)
-    started = ids.start_time(writer.pid)
-    folders = ["", "inbox", "worker/queue", "turns/new", "history"]
-
-    def temps(owner: str) -> list[Path]:
-        made = [world.state / f / f".tmp-{owner}-{secrets.token_hex(6)}" for f in folders]
-        for path in made:
-            path.write_text('{"half')
-        return made
-
-    dead = temps(f"{first.pid}-1-{boot}") + temps(f"{writer.pid}-{started}-00000000")
-    dead += temps(f"{writer.pid}-1-{boot}")
-    living = temps(f"{writer.pid}-{started}-{boot}")
-    try:
-        world.start_consumer()
-        assert [path for path in dead if path.exists()] == []
-        assert [path for path in living if not path.exists()] == []
-        assert world.names("corrupt", "") == []
-    finally:
-        writer.kill()
-        writer.wait()
-
-
-def test_the_page_is_not_taken_for_dead_by_a_consumer_that_starts(world: World) -> None:
-    """The worker that writes is a fork: its temp files must bear its own start time."""
-    world.start_web()
-    worker = children(world.web.pid)[0] if world.web else None
-    assert worker is not None
-    seen: set[str] = set()
-    for number in range(200):
-        body = {"id": f"msg-{number}", "text": "hello"}
-        world.post("/api/input", body, sent=lambda: seen.update(_temps(world)))
-        if seen:
-            break
-    assert seen, "no write was seen under way"
-    pid, started, *_ = seen.pop().removeprefix(".tmp-").split("-")
-    assert (int(pid), started) == (worker.pid, ids.start_time(worker.pid))
-
-
-def _temps(world: World) -> list[str]:
-    begun = time.monotonic()
-    while time.monotonic() - begun < 0.05:
-        if found := [path.name for path in (world.state / "inbox").glob(".tmp-*")]:
-            return found
-    return []
-
-
-def test_a_consumer_starts_at_once_while_doctor_looks_again_and_again(world: World) -> None:
-    """Doctor puts a consumer together, which takes its time: it holds no lock meanwhile."""
-    world.start_consumer().terminate()
-    assert world.consumer is not None
-    assert world.consumer.wait(30) == 0
-    ended = {"at": "2026-01-01T00:00:00.000Z", "event": "ended", "status": "done", "traceId": "r"}
-    lines = (json.dumps({**ended, "id": f"t{number}"}) for number in range(40_000))
-    (world.state / "tasks/2026-01.jsonl").write_text("\n".join(lines) + "\n")
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.is_set():
-            world.run("doctor")
-
-    doctors = [threading.Thread(target=look) for _ in range(2)]
-    for doctor in doctors:
-        doctor.start()
-    try:
-        for _ in range(3):
-            (world.state / "task_status.json").unlink(missing_ok=True)  # all is to be read again
-            consumer = world.start_consumer()
-            consumer.terminate()
-            assert consumer.wait(30) == 0
-    finally:
-        over.set()
-        for doctor in doctors:
-            doctor.join()
-    assert "locked by a program" not in world.output("consumer")

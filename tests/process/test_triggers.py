@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 from typing import Any
 
 from tests.process.world import World, until
@@ -15,10 +14,6 @@ def command(prompt: str, **fields: Any) -> dict[str, Any]:
 
 def when(kind: str, **params: Any) -> dict[str, Any]:
     return {"condition": {"type": kind, "params": params}}
-
-
-def slots(world: World, trigger_id: str) -> list[dict[str, Any]]:
-    return [e for e in world.ledger() if e["event"] == "slot" and e["id"] == trigger_id]
 
 
 def looked_at(world: World, trigger_id: str) -> None:
@@ -62,26 +57,3 @@ def test_files_written_appended_moved_and_removed_start_the_command(world: World
     source.mkdir()
     (source / "again.txt").write_text("a folder of the same name")
     ran(5)
-    assert all(slot["state"] == "ran" for slot in slots(world, "build"))
-
-
-def test_a_trigger_fires_once_for_what_happened_while_nobody_lived(world: World) -> None:
-    world.start_consumer()
-    world.put(
-        "triggers/build.json",
-        command("true", notify="none", **when("file_changed", path="notes.txt")),
-    )
-    world.put("triggers/often.json", command("true", schedule={"interval": 1}))
-    looked_at(world, "build")
-    until(lambda: slots(world, "often"), "the clock fires")
-    assert world.consumer is not None
-    world.consumer.send_signal(signal.SIGKILL)
-    world.consumer.wait(90)
-    (world.workspace / "notes.txt").write_text("while it was dead")
-    before = len(slots(world, "often"))
-    world.start_consumer()
-    until(lambda: slots(world, "build"), "the change is seen", facts=world.facts)
-    until(lambda: len(slots(world, "often")) > before + 1, "the clock goes on")
-    assert len(slots(world, "build")) == 1
-    names = [slot["slot"] for slot in slots(world, "often")]
-    assert len(names) == len(set(names))

@@ -120,16 +120,6 @@ def test_order_is_the_product_s_and_the_pool_s_size_is_the_limit(start: Any) -> 
     assert "t2" in bench.ids()[-2:]  # claimed last; the one beside it may be entered after it
 
 
-def test_a_planner_s_task_never_waits_behind_workers(start: Any) -> None:
-    bench = start()
-    bench.gate.clear()
-    for i in range(10):
-        bench.submit(f"w{i}")
-    until(lambda: len(bench.ran) == 3)
-    bench.submit("p", queue="planner")
-    until(lambda: "p" in bench.ids())
-
-
 def test_a_used_id_and_a_wrong_file_are_quarantined_with_their_reasons(start: Any) -> None:
     bench = start(is_known_id=lambda task_id: task_id == "used")
     bench.gate.clear()
@@ -238,19 +228,6 @@ def test_a_periodic_job_rings_and_writes_nothing(start: Any) -> None:
     assert after == before
 
 
-def test_a_bell_that_fails_stops_no_other(start: Any) -> None:
-    rung: list[int] = []
-    bench = start(
-        run=False,
-        periodic={
-            "a": ("* * * * *", lambda: rung.remove(2)),
-            "b": ("* * * * *", lambda: rung.append(1)),
-        },
-    )
-    bench.consumer._create_scheduler().enqueue_periodic_tasks(START.replace(tzinfo=None))
-    assert rung == [1]
-
-
 @pytest.mark.parametrize("cron", ["* * * *", "61 * * * *", "often"])
 def test_a_wrong_cron_expression_is_refused_at_once(start: Any, cron: str) -> None:
     with pytest.raises(BadSettings, match="cron"):
@@ -275,14 +252,6 @@ def test_a_stop_lets_runs_end_and_the_supervisor_see_them(start: Any) -> None:
     bench.thread.join(20)
     assert bench.steps == ["supervising", "stopping", "ran a", "supervised"]
     assert names(bench.files, "worker/queue") == ["too-late.json"]
-
-
-def test_one_that_was_stopped_before_it_ran_does_nothing(start: Any) -> None:
-    bench = start(run=False)
-    bench.submit("a")
-    bench.consumer.stop()
-    bench.consumer.run()
-    assert bench.ran == []
 
 
 def test_a_run_that_does_not_end_does_not_hold_the_stop_for_ever(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Callable
@@ -220,44 +219,6 @@ def test_a_summary_that_cannot_be_read_holds_up_only_its_own_group(
     assert markdown.covered(summary.read_text()) == {"msg-1"}
 
 
-class LockedFileDisk(RealDisk):
-    """A disk on which one file may not be read."""
-
-    locked = ""
-
-    def read(self, path: str, **options: Any) -> bytes:
-        if path == self.locked:
-            raise PermissionError(errno.EACCES, "permission denied")
-        return super().read(path, **options)
-
-
-@pytest.mark.parametrize(
-    "locked",
-    ["memory/2026-11-20-a.md", "memory/2026-09-20-a.md", "memory/summary/2026-09-21.md"],
-)
-def test_a_file_that_may_not_be_read_stops_no_other_of_its_summary(
-    tmp_path: Path, locked: str
-) -> None:
-    _, files = real_state(tmp_path)
-    disk = files.fs = LockedFileDisk(tmp_path / "state")
-    for path in (locked, "memory/2026-11-20-b.md", "memory/2026-09-20-b.md"):
-        files.write(path, b"the words of a day\n")
-    disk.locked = locked
-    client = made(
-        files, mind=BuiltinEngine(summarise=summarise_prompt), settings=Settings(timezone="UTC")
-    )
-    filled(client, [*OLD_DAYS, said(4, START - timedelta(days=71))])
-    after(client, 7 * HOUR)
-    assert set(archived(client).values()) == {True}
-    for name, sources in (
-        ("2026-11-20", {"msg-1", "memory/2026-11-20-b.md"}),
-        ("2026-09", {"msg-4", "memory/2026-09-20-b.md"}),
-    ):
-        assert markdown.covered(text_of(files, f"memory/summary/{name}.md")) == sources
-    errors = {str(line["error"]) for line in events(client, "archive_failed")}
-    assert errors == {f"{locked}: expected a file of yours, got permission denied"}
-
-
 # ---- summaries
 
 
@@ -319,32 +280,6 @@ def test_a_removed_summary_is_recreated(builtin: Client) -> None:
     builtin.files.remove("memory/summary/2026-11-20.md")
     after(builtin, 6 * HOUR + 1)
     assert builtin.files.names(paths.SUMMARIES, suffix=".md") == ["2026-11-20.md"]
-
-
-def test_only_some_runs_age_memory_at_once_and_in_the_end_all_is_old(files: Files) -> None:
-    client = made(files, mind=BuiltinEngine(summarise=summarise_prompt), settings=Settings())
-    client.order("o1", "pause")
-    for day in range(1, 26):
-        files.write(f"memory/2026-11-{day:02}-x.md", f"On day {day} it rained.\n".encode())
-    client.product.archiver.summaries.ring()
-    client.product.idle()
-    assert len(files.names("worker/queue")) == 10
-    client.order("o2", "resume")
-    client.product.idle()
-    assert len(files.names(paths.SUMMARIES, suffix=".md")) == 25
-
-
-def test_messages_copied_before_a_crash_are_not_summarised_twice(judged: Client) -> None:
-    judged.say("m1", "a day")
-    after(judged, 6 * HOUR + 1)
-    (name,) = raw_files(judged.files)
-    before = text_of(judged.files, f"memory/{name}")
-    conversation = judged.product.store.conversation
-    conversation.change({m.id: {"archived": False} for m in conversation.messages})
-    after(judged, 8 * DAY)
-    assert set(archived(judged).values()) == {True}
-    assert text_of(judged.files, f"memory/{name}") == before
-    assert len(markdown.parts(text_of(judged.files, DAY_FILE))) == 1, "the file's, when it was old"
 
 
 def test_messages_are_passed_to_the_model_as_data_and_nobody_is_notified(judged: Client) -> None:
@@ -413,24 +348,6 @@ def restarted(client: Client) -> Client:
     product = Product(files, FakeClock(client.now), Mind(client.oracle.runs))
     product.start()
     return Client(product, client.oracle)
-
-
-@pytest.mark.parametrize("paused", [True, False])
-def test_messages_pending_for_a_live_run_stay_pending(client: Client, *, paused: bool) -> None:
-    if paused:
-        client.order("o1", "pause")
-    client.say("m1", "a day")
-    filled(client, [said(1)])
-    client.at(7 * DAY)
-    client.product.tick()
-    assert archived(client)["msg-1"] == "pending"
-    again = restarted(client)
-    assert archived(again)["msg-1"] == "pending"
-    if paused:
-        again.order("o2", "resume")
-    again.product.idle()
-    assert archived(again)["msg-1"] is True
-    assert "msg-1" in markdown.covered(text_of(again.files, DAY_FILE))
 
 
 def lose_task(files: Files) -> None:

@@ -61,15 +61,6 @@ def test_a_task_that_is_over_can_not_be_canceled(judged: Client) -> None:
     assert results(judged.files) == {"t1": "done"}
 
 
-def test_canceling_twice_is_no_error(judged: Client) -> None:
-    judged.submit("t1", "one")
-    judged.order("o1", "cancel", "t1")
-    judged.order("o2", "cancel", "t1")
-    judged.product.idle()
-    assert outcome(judged, "o1")[0]
-    assert outcome(judged, "o2") == (True, "task t1 ended as canceled")
-
-
 def test_a_plan_that_asks_is_canceled_with_its_question(judged: Client) -> None:
     judged.say("m1", "ask: colour?")
     judged.product.idle()
@@ -162,25 +153,6 @@ def test_a_trigger_file_that_is_a_link_blocks_no_command(
     judged.product.idle()
     assert outcome(judged, "o1")[1].startswith("expected a plain file")
     assert results(judged.files) == {"t1": "canceled"}
-
-
-def test_a_repeated_command_is_applied_once(judged: Client) -> None:
-    judged.submit("t1", "bad")
-    judged.product.idle()
-    for _ in range(3):
-        judged.order("o1", "retry", "t1")
-        judged.product.idle()
-    assert len(results(judged.files)) == 2
-
-
-def test_a_canceled_task_is_reported_without_a_turn(judged: Client) -> None:
-    judged.submit("t1", "one", notify="teller", title="the job")
-    judged.order("o1", "cancel", "t1")
-    judged.product.idle()
-    ((role, text),) = transcript(judged.files)
-    assert role == "system"
-    assert "the job" in text
-    assert judged.oracle.runs == []
 
 
 def test_a_canceled_turn_keeps_its_message(judged: Client) -> None:

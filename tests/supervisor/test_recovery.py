@@ -10,7 +10,7 @@ import pytest
 from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Command, InboxItem, QueueName, Task, TurnRecord
+from mimikit.protocol.models import Command, InboxItem, QueueName, Task
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import recovery
@@ -87,30 +87,6 @@ def test_a_release_that_was_cut_short_counts_no_attempt(files: Files) -> None:
     assert runs == [("t1", 2)]
 
 
-def test_an_attempt_that_began_after_a_release_counts(files: Files) -> None:
-    """A mark of release left in the file must not hide that its next attempt began."""
-    files.save(paths.queued("worker", "t1"), TASK.but(attempts=1, max_attempts=2, released=True))
-    product, runs = start(files)
-
-    class Died(BaseException):
-        pass
-
-    def die(_request: object) -> None:
-        raise Died
-
-    product.mind.hook = die
-    product.files.save(
-        paths.queued("worker", "t1"),
-        TASK.but(attempts=1, max_attempts=2, released=True, prompt="one ~"),
-    )
-    with pytest.raises(Died):
-        product.pool("worker")
-    again, more = start(files)
-    again.idle()
-    assert (runs, more) == ([("t1", 2)], [])
-    assert result(files, "t1").attempts == 2
-
-
 def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -> None:
     running(files, max_attempts=5)
     queue.give_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
@@ -118,34 +94,6 @@ def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -
     product.idle()
     assert result(files, "t1").status == "canceled"
     assert loaded(files, paths.command_done("o1"))["ok"] is True
-    assert runs == []
-
-
-def test_a_finished_run_is_not_canceled_by_a_late_order(files: Files) -> None:
-    running(files)
-    files.save(paths.result("worker", "t1"), RESULT)
-    queue.give_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
-    product, _ = start(files)
-    product.idle()
-    assert result(files, "t1") == RESULT
-    assert loaded(files, paths.command_done("o1"))["ok"] is False
-
-
-def test_a_committed_turn_is_applied_before_anything_else_looks(files: Files) -> None:
-    item = InboxItem(id="m1", text="hello", created_at=START)
-    files.save_new(paths.inbox("m1"), item)
-    record = TurnRecord(
-        id=turns.turn_id(["m1"]), author="teller", started_at=START, completed_at=START,
-        consumed=["m1"], tasks=[TASK.but(id="p1", role="planner", prompt="plan: one")],
-        messages=[],
-    )  # fmt: skip
-    turns.start(files, record.id, 1, ["m1"], START)
-    turns.commit(files, record)
-    _, runs = start(files)
-    assert files.names("inbox") == []
-    assert files.names("turns/new") == []
-    assert files.names("turns", suffix=".started") == []
-    assert files.names("planner/queue") == ["p1.json"]
     assert runs == []
 
 
@@ -173,22 +121,6 @@ def test_an_attempt_cut_short_is_followed_by_the_second_with_the_same_inputs(
     assert runs == [(turns.turn_id(["m1"]), 2), (turns.turn_id(["m2"]), 1)]
 
 
-@pytest.mark.parametrize("status", ["done", "failed", "canceled"])
-def test_a_plan_that_was_not_published_is(files: Files, status: Any) -> None:
-    files.save(paths.running("planner", "p1"), TASK.but(id="p1", role="planner"))
-    plan = PlanResult(
-        id="p1", status=status, turn_id="p1", trace_id="r", started_at=START, completed_at=START,
-        tasks=[TASK] if status == "done" else [],
-    )  # fmt: skip
-    files.save(paths.result("planner", "p1"), plan)
-    product, _ = start(files)
-    assert files.names("planner/running") == []
-    assert files.names("planner/results") == []
-    assert loaded(files, paths.plan_done("p1"))["status"] == status
-    product.idle()
-    assert files.exists(paths.result("worker", "t1")) == (status == "done")
-
-
 def test_a_plan_that_asks_keeps_waiting_and_frees_its_seat(files: Files) -> None:
     files.save(paths.running("planner", "p1"), TASK.but(id="p1", role="planner"))
     plan = PlanResult(
@@ -212,25 +144,6 @@ def test_an_invalid_file_in_running_is_quarantined(
     assert files.names("worker/running") == []
     assert files.names("corrupt", suffix="bad.json")
     assert result(files, "t1").status == "failed"
-
-
-def test_a_task_with_the_longest_id_is_finished(files: Files) -> None:
-    long = "t" * 128
-    files.save(paths.running("worker", long), TASK.but(id=long))
-    product, _ = start(files)
-    product.idle()
-    assert result(files, long).status == "failed"
-    assert len(transcript(files)) == 1
-
-
-def test_recovering_twice_changes_nothing_more(files: Files) -> None:
-    running(files)
-    product, _ = start(files)
-    recovery.recover(product.store, product.applier, START)
-    recovery.recover(product.store, product.applier, START)
-    product.idle()
-    assert len([e for e in ledger.events_of(files, "t1") if e["event"] == "ended"]) == 1
-    assert len(transcript(files)) == 1
 
 
 @pytest.mark.parametrize(

@@ -159,31 +159,6 @@ def test_an_unanswered_question_without_default_lapses(judged: Client) -> None:
     assert said(judged)[-1][0] == "system"
 
 
-def test_an_answer_in_time_wins_over_the_default(
-    judged: Client,
-) -> None:
-    judged.say("m1", "ask: colour? | default")
-    judged.product.idle()
-    judged.answer("a1", "blue")
-    judged.at(10_000)
-    judged.product.idle()
-    assert [result(judged.files, id_).text for id_ in results(judged.files)] == ["did paint blue"]
-
-
-def test_further_questions_wait_for_the_first(judged: Client) -> None:
-    judged.say("m1", "ask: colour?")
-    judged.say("m2", "ask: size?")
-    judged.product.idle()
-    first = loaded(judged.files, paths.PENDING_QUESTION)["question"]
-    judged.answer("a1", "blue")
-    judged.product.idle()
-    second = loaded(judged.files, paths.PENDING_QUESTION)["question"]
-    assert {first, second} == {"colour?", "size?"}
-    judged.answer("a2", "small")
-    judged.product.idle()
-    assert len(results(judged.files)) == 2
-
-
 def test_an_answer_to_a_closed_question_is_a_message(judged: Client) -> None:
     judged.say("a1", "blue", kind="answer", question_id="q-gone")
     judged.product.idle()
@@ -199,17 +174,6 @@ def test_the_tellers_own_question_is_closed_by_its_answer(judged: Client) -> Non
     judged.product.idle()
     assert loaded(judged.files, paths.PENDING_QUESTION) is None
     assert said(judged)[-1] == ("agent", "heard because")
-
-
-def test_a_teller_may_ask_again_in_the_turn_with_the_answer(judged: Client) -> None:
-    judged.say("m1", "wonder why")
-    judged.product.idle()
-    judged.answer("a1", "wonder how")
-    judged.product.idle()
-    assert loaded(judged.files, paths.PENDING_QUESTION)["question"] == "how"
-    judged.answer("a2", "so")
-    judged.product.idle()
-    assert loaded(judged.files, paths.PENDING_QUESTION) is None
 
 
 def test_a_disk_error_before_a_turn_costs_no_attempt(

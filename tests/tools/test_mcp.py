@@ -353,12 +353,3 @@ def test_a_token_is_worth_nothing_after_its_turn(server: ToolServer) -> None:
 def test_nothing_makes_it_fail(served: Served, value: Any) -> None:
     status, _, _ = served.ask(json.dumps(value).encode())
     assert status in (200, 202, 400)
-
-
-def test_after_stop_the_port_is_free() -> None:
-    server = ToolServer()
-    server.start()
-    port = server.port
-    server.stop()
-    with ToolServer(port=port) as again:
-        assert again.url == f"http://127.0.0.1:{port}/mcp"
