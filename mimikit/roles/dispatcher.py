@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,7 +18,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import (
     REMINDER,
-    EndStatus,
     EngineSession,
     FailureReason,
     QueueName,
@@ -117,30 +116,28 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         if outcome.status == "done" and not acts and not answers:
             outcome = Failed("error", "the planner gave no plan")
 
-    def plan_fields(status: EndStatus) -> dict[str, object]:
-        fields: dict[str, object] = {
-            "summary": truncate_to_file(context, task.id, outcome.text.strip()) or None,
-            "usage": outcome.usage,
-            "engine": choice.engine.name,
+    engine, retry_delay_s = choice.engine.name, min(context.settings.limits.retry_delay_s, 5)
+    end = end_or_release(context, task, outcome, engine=engine, retry_delay_s=retry_delay_s)
+    if end is None:
+        return False
+    fields: dict[str, object] = {
+        "summary": truncate_to_file(context, task.id, outcome.text.strip()) or None,
+        "usage": outcome.usage,
+        "engine": engine,
+    }
+    if end.status == "done" and (question := effects.question) is not None:
+        fields |= {
+            "status": "needs_input",
+            "question": question.question,
+            "options": question.options,
+            "default": question.default,
+            "question_timeout": question.timeout,
         }
-        if status != "done":
-            return fields
-        if (question := effects.question) is not None:
-            return fields | {
-                "status": "needs_input",
-                "question": question.question,
-                "options": question.options,
-                "default": question.default,
-                "question_timeout": question.timeout,
-            }
+    elif end.status == "done":
         planned = ("tasks", "triggers", "cancels", "commands")
-        return fields | {name: getattr(effects, name) for name in planned}
-
-    retry_delay_s = min(context.settings.limits.retry_delay_s, 5)
-    engine = choice.engine.name
-    return end_or_retry(
-        context, task, outcome, started, plan_fields, engine=engine, retry_delay_s=retry_delay_s
-    )
+        fields |= {name: getattr(effects, name) for name in planned}
+    _finish(context, task, end, outcome, started, fields)
+    return True
 
 
 # ---- Worker
@@ -177,33 +174,28 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     started = context.clock.now()
     run = _worker_run(context, task, started, cancel)
     outcome, task = run.outcome, task.but(engine_session=run.session)
-
-    def result_fields(status: EndStatus) -> dict[str, object]:
-        short = truncate_to_file(context, task.id, outcome.text, note=False)
-        text: dict[str, object] = {"text": short}
-        if short != outcome.text:
-            text |= {"truncated": True, "whole": paths.side(task.id)}
-        type_, more = typed_result(task, status, outcome.text, run.diff, used_tools=run.used_tools)
-        return {
-            "result_type": type_,
-            "result": {**text, **outcome.data, **more},
-            "diff": paths.diff(task.id) if run.diff else None,
-            "exit_code": outcome.exit_code,
-            "usage": outcome.usage,
-            "engine": run.engine,
-            "session_id": outcome.session_id,
-        }
-
-    return end_or_retry(
-        context,
-        task,
-        outcome,
-        started,
-        result_fields,
-        engine=run.engine,
-        retry_delay_s=context.settings.limits.retry_delay_s,
-        final=run.final,
+    retry_delay_s = context.settings.limits.retry_delay_s
+    end = end_or_release(
+        context, task, outcome, engine=run.engine, retry_delay_s=retry_delay_s, final=run.final
     )
+    if end is None:
+        return False
+    short = truncate_to_file(context, task.id, outcome.text, note=False)
+    text: dict[str, object] = {"text": short}
+    if short != outcome.text:
+        text |= {"truncated": True, "whole": paths.side(task.id)}
+    type_, more = typed_result(task, end.status, outcome.text, run.diff, used_tools=run.used_tools)
+    fields: dict[str, object] = {
+        "result_type": type_,
+        "result": {**text, **outcome.data, **more},
+        "diff": paths.diff(task.id) if run.diff else None,
+        "exit_code": outcome.exit_code,
+        "usage": outcome.usage,
+        "engine": run.engine,
+        "session_id": outcome.session_id,
+    }
+    _finish(context, task, end, outcome, started, fields)
+    return True
 
 
 def _save_diff(context: RunContext, task: Task, recording: RunRecording) -> TaskDiff | None:
@@ -329,21 +321,30 @@ def _recorded(
 # ---- after the run
 
 
-def end_or_retry(
+def _finish(
+    context: RunContext,
+    task: Task,
+    end: TaskEnd,
+    outcome: Outcome,
+    started: datetime,
+    fields: Mapping[str, object],
+) -> None:
+    """Write the result, with the fields of the role."""
+    error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
+    result = result_of(task, end, started, context.clock.now(), error=error).but(**fields)
+    context.retry_on_storage_error(lambda: queue.finish(context.files, result))
+
+
+def end_or_release(
     context: RunContext,
     task: Task,
     outcome: Outcome,
-    started: datetime,
-    result_fields: Callable[[EndStatus], Mapping[str, object]],
     *,
     engine: str,
     retry_delay_s: float,
     final: bool = False,
-) -> bool:
-    """Write the result, or release the task for another attempt (False).
-
-    `result_fields`: those of the role; `final`: do not retry.
-    """
+) -> TaskEnd | None:
+    """How the task ends; None: it was released for another attempt. `final`: do not retry."""
     now = context.clock.now()
     failed = outcome if isinstance(outcome, Failed) else None
     retry_at = failed and failed.retry_at
@@ -357,12 +358,7 @@ def end_or_retry(
     engine_retry_s = context.settings.limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
         case TaskEnd() as end:
-            error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
-            result = result_of(task, end, started, now, error=error)
-            context.retry_on_storage_error(
-                lambda: queue.finish(context.files, result.but(**result_fields(end.status)))
-            )
-            return True
+            return end
         case release:
             if for_tokens:
                 release = release.but(waits_for=context.usage.waits_for(task.id))
@@ -379,4 +375,4 @@ def end_or_retry(
             if waits is not None and release.waits_for == engine:
                 # After the release: a task that is not queued counts as removed.
                 context.engines.set_waiting(task.role, task.id, engine, task.profile)
-            return False
+            return None

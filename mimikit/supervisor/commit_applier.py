@@ -1,12 +1,11 @@
 """Applies commit records: turns, plans, and results of Workers.
 
-Every step is idempotent, as ids are derived from the record. The last one moves the record away.
+Every step is idempotent, as ids are derived from the record; the last one moves the record away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
@@ -40,18 +39,6 @@ from mimikit.triggers import registry
 _MOST_STEPS = 20
 
 
-@dataclass
-class FinishedRun:
-    """A run with a result, while its end is applied."""
-
-    seat: QueueName
-    task: Task | None
-    """None: its file is gone."""
-    end: EndIntent = field(default_factory=EndIntent)
-    lost_steps: Sequence[str] = ()
-    """Titles of the steps that waited for it and will not run."""
-
-
 class CommitApplier:
     def __init__(
         self,
@@ -65,36 +52,6 @@ class CommitApplier:
         self._triggers, self._llm_eval, self._archiver = triggers, llm_eval, archiver
         self._to_end: dict[tuple[QueueName, str], None] = {}
         """Runs that have finished, oldest first."""
-        # The steps of each kind of record, in order.
-        self._turn_steps: tuple[Callable[[TurnRecord], None], ...] = (
-            self._check_turn,
-            self._add_messages,
-            self._publish_tasks,
-            self._remember,
-            self._close_question,
-            self._route_answers,
-            self._ask_question,  # after the old one is closed: only one is open
-            self._consume,
-            self._mark_applied,
-        )
-        self._plan_steps: tuple[Callable[[PlanResult, FinishedRun], None], ...] = (
-            self._publish_plan,
-            self._settle_plan_end,
-            self._write_end,
-            self._break_circuit,
-            self._report,
-            self._leave_running,
-            self._move_to_done,
-        )
-        self._worker_steps: tuple[Callable[[TaskResult, FinishedRun], None], ...] = (
-            self._settle_worker_end,
-            self._write_end,
-            self._break_circuit,
-            self._report,
-            self._apply_answers,
-            self._apply_summary,
-            self._leave_running,
-        )
 
     def apply(self, record: TurnRecord | PlanResult | TaskResult) -> bool:
         """Apply a committed record; False: it is invalid, and was quarantined.
@@ -104,28 +61,26 @@ class CommitApplier:
         match record:
             case TurnRecord():
                 with self._files.carried_out(paths.turn_new(record.id)):
-                    for step in self._turn_steps:
-                        step(record)
+                    self._apply_turn(record)
                     return True
                 return False
             case PlanResult():
                 return self._apply_plan(record)
             case TaskResult():
-                task = queue.read(self._files, "worker", paths.running("worker", record.id))
-                run = FinishedRun("worker", task)
-                for step in self._worker_steps:
-                    step(record, run)
-                self._feed.tell("task", id=record.id, seat="worker")
+                self._apply_result(record)
                 return True
 
     def _apply_plan(self, plan: PlanResult) -> bool:
         """Apply a plan; one with a question stays until it is answered."""
         found = queue.find(self._files, plan.id, seats=("planner",))
-        run = FinishedRun("planner", found.task if found else None)
-        asks = plan.status == "needs_input"
+        task = found.task if found else None
         with self._files.carried_out(paths.result("planner", plan.id)):
-            for step in (self._leave_running,) if asks else self._plan_steps:
-                step(plan, run)
+            if plan.status != "needs_input":
+                self._publish_plan(plan, remote=bool(task and task.remote))
+                self._end_of_run(plan, task, plan_end(self._store, task, plan))
+            queue.leave_running(self._files, "planner", plan.id)
+            if plan.status != "needs_input":
+                self._files.move(paths.result("planner", plan.id), paths.plan_done(plan.id))
             self._feed.tell("task", id=plan.id, seat="planner")
             return True
         if found and found.where == "running":  # its failure is reported
@@ -133,6 +88,20 @@ class CommitApplier:
             error = f"its plan cannot be carried out, and is kept in {paths.CORRUPT}/"
             self.end_without_engine(found.task, end, plan.completed_at, error=error)
         return False
+
+    def _apply_result(self, result: TaskResult) -> None:
+        task = queue.read(self._files, "worker", paths.running("worker", result.id))
+        end, steps = EndIntent(), list[str]()
+        if task is not None:
+            steps = self._triggers.steps_after(task) if not task.internal else []
+            end = settled_end(self._store, task, result, is_inner_step=bool(steps))
+        self._end_of_run(result, task, end, steps if result.status != "done" else ())
+        if task is not None and task.source_trigger_ids:
+            self._llm_eval.apply_answers(task, result)
+        if task is not None and task.covers is not None:
+            self._archiver.apply_summary(task, result)
+        queue.leave_running(self._files, "worker", result.id)
+        self._feed.tell("task", id=result.id, seat="worker")
 
     def end_runs(self, now: datetime) -> bool:
         """Apply the ends of finished runs, for at most SLICE_S; returns whether there are more."""
@@ -168,18 +137,30 @@ class CommitApplier:
 
     # ---- a turn
 
-    def _check_turn(self, record: TurnRecord) -> None:
+    def _apply_turn(self, record: TurnRecord) -> None:
         for part in (*record.tasks, *filter(None, [record.question])):
             encode(part)  # all of it can be written, or none of it is
-
-    def _add_messages(self, record: TurnRecord) -> None:
         for message in self._store.conversation.add(record.messages):
             self._feed.tell("message", id=message.id)
-
-    def _publish_tasks(self, record: TurnRecord) -> None:
         for task in record.tasks:
             self._publish(task, record.completed_at)
         self._give_cancels(record.id, record.cancels, record.completed_at)
+        self._remember(record)
+        if record.closes_question is not None:
+            inbox.close_question(self._files, record.closes_question)
+            self._feed.tell("question")
+        for answer in record.answers:
+            self._route_answer(answer, record.completed_at)
+        if record.question is not None:  # after the old one is closed: only one is open
+            inbox.ask(self._files, record.question)
+            self._feed.tell("question")
+        if record.settles_plan is not None:
+            self._settle_plan(record.settles_plan)
+        for item_id in record.consumed:
+            inbox.remove(self._files, item_id)
+            self._feed.tell("inbox", id=item_id, gone=True)
+        turns.mark_applied(self._files, record.id)
+        self._store.log.write("task", "turn_applied", turnId=record.id, author=record.author)
 
     def _remember(self, record: TurnRecord) -> None:
         """Write notes and backlog; an unsafe file stops only what goes into it."""
@@ -200,34 +181,9 @@ class CommitApplier:
             return False
         return True
 
-    def _close_question(self, record: TurnRecord) -> None:
-        if record.closes_question is not None:
-            inbox.close_question(self._files, record.closes_question)
-            self._feed.tell("question")
-
-    def _route_answers(self, record: TurnRecord) -> None:
-        for answer in record.answers:
-            self._route_answer(answer, record.completed_at)
-
-    def _ask_question(self, record: TurnRecord) -> None:
-        if record.question is not None:
-            inbox.ask(self._files, record.question)
-            self._feed.tell("question")
-
-    def _consume(self, record: TurnRecord) -> None:
-        if record.settles_plan is not None:
-            self._settle_plan(record.settles_plan)
-        for item_id in record.consumed:
-            inbox.remove(self._files, item_id)
-            self._feed.tell("inbox", id=item_id, gone=True)
-
-    def _mark_applied(self, record: TurnRecord) -> None:
-        turns.mark_applied(self._files, record.id)
-        self._store.log.write("task", "turn_applied", turnId=record.id, author=record.author)
-
     # ---- the end of a run
 
-    def _publish_plan(self, plan: PlanResult, run: FinishedRun) -> None:
+    def _publish_plan(self, plan: PlanResult, *, remote: bool) -> None:
         commands = [
             Command(
                 # All have the same time: their names give the order.
@@ -237,7 +193,7 @@ class CommitApplier:
                 args=planned.args,
                 created_at=plan.completed_at,
                 origin="planner",
-                remote=bool(run.task and run.task.remote),
+                remote=remote,
             )
             for number, planned in enumerate(plan.commands)
         ]
@@ -252,24 +208,20 @@ class CommitApplier:
         for command in commands:
             queue.give_command(self._files, command)
 
-    def _settle_plan_end(self, plan: PlanResult, run: FinishedRun) -> None:
-        # A plan that only starts tasks reports through their results.
-        works = plan.tasks or plan.triggers or plan.cancels or plan.commands
-        reports = plan.status == "failed" or (plan.status == "done" and not works)
-        end = EndIntent(told="teller" if reports else None)
-        run.end = plan_end(self._store, run.task, plan, end) if run.task else end
+    def _end_of_run(
+        self,
+        outcome: PlanResult | TaskResult,
+        task: Task | None,
+        end: EndIntent,
+        lost_steps: Sequence[str] = (),
+    ) -> None:
+        """Write the end to the ledger, pause a trigger that always fails, and report.
 
-    def _settle_worker_end(self, result: TaskResult, run: FinishedRun) -> None:
-        if (task := run.task) is not None:
-            steps = self._triggers.steps_after(task) if not task.internal else []
-            run.end = settled_end(self._store, task, result, is_inner_step=bool(steps))
-            run.lost_steps = steps if result.status != "done" else []
-
-    def _write_end(self, outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
-        task = run.task
+        task: None if its file is gone. lost_steps: titles of steps that will not run.
+        """
         if self._ledger.end_of(outcome.id) is None:
             facts: dict[str, object] = {
-                "seat": run.seat,
+                "seat": "planner" if isinstance(outcome, PlanResult) else "worker",
                 "status": outcome.status,
                 "attempts": outcome.attempts,
                 "failureReason": outcome.failure_reason,
@@ -283,13 +235,8 @@ class CommitApplier:
             self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
         if task is None or not task.internal:
             self._triggers.task_ended(outcome.id)  # also on a replay, which may need only this
-
-    def _break_circuit(self, _outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
-        if run.task is not None and run.end.trips:
-            break_circuit(self._store, run.task)
-
-    def _report(self, outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
-        task, end = run.task, run.end
+        if task is not None and end.trips:
+            break_circuit(self._store, task)
         if task is None or end.told is None:
             return
         item = InboxItem(
@@ -303,26 +250,12 @@ class CommitApplier:
             trigger_id=task.source_trigger_id if task.role == "worker" else None,
             not_before=end.not_before,
             tripped=BREAKS_AT if end.trips else 0,
-            steps=list(run.lost_steps)[:_MOST_STEPS],
+            steps=list(lost_steps)[:_MOST_STEPS],
             remote=task.remote,
             timezone=task.timezone,
             locale=task.locale,
         )
         inbox.put(self._files, item)
-
-    def _apply_answers(self, result: TaskResult, run: FinishedRun) -> None:
-        if run.task is not None and run.task.source_trigger_ids:
-            self._llm_eval.apply_answers(run.task, result)
-
-    def _apply_summary(self, result: TaskResult, run: FinishedRun) -> None:
-        if run.task is not None and run.task.covers is not None:
-            self._archiver.apply_summary(run.task, result)
-
-    def _leave_running(self, outcome: PlanResult | TaskResult, run: FinishedRun) -> None:
-        queue.leave_running(self._files, run.seat, outcome.id)
-
-    def _move_to_done(self, plan: PlanResult, _run: FinishedRun) -> None:
-        self._files.move(paths.result("planner", plan.id), paths.plan_done(plan.id))
 
     # ---- tasks
 

@@ -144,13 +144,13 @@ def settled_end(store: Store, task: Task, result: TaskResult, *, is_inner_step: 
     return state.ends[task.id]
 
 
-def plan_end(store: Store, task: Task, plan: PlanResult, end: EndIntent) -> EndIntent:
-    """`settled_end` for the plan of a trigger's run; one that made tasks reports through those.
-
-    end: what follows unless the trigger is to be paused.
-    """
+def plan_end(store: Store, task: Task | None, plan: PlanResult) -> EndIntent:
+    """What follows from the end of a plan; one that started something reports through that."""
+    works = plan.tasks or plan.triggers or plan.cancels or plan.commands
+    reports = plan.status == "failed" or (plan.status == "done" and not works)
+    end = EndIntent(told="teller" if reports else None)
     made = plan.tasks or plan.triggers
-    if task.source_trigger_id is None or plan.status == "needs_input" or made:
+    if task is None or task.source_trigger_id is None or plan.status == "needs_input" or made:
         return end
     result = TaskResult.of(
         task,

@@ -205,7 +205,6 @@ class FailoverFlow(EngineFlow):
 FLOWS = (
     # a task by itself, and what may become of it
     Flow("task", (lambda c: c.submit("t1", "one"),)),
-    Flow("tasks", (lambda c: [c.submit(f"t{n}", f"part {n}", priority=n) for n in (1, 2, 3)],)),
     Flow("next attempt", (lambda c: c.submit("t1", "flaky", max_attempts=2),)),
     Flow("a session", (lambda c: c.submit("t1", "flaky session", max_attempts=2),)),
     Flow("no attempt left", (lambda c: c.submit("t1", "bad", max_attempts=2, notify="failure"),)),
@@ -228,10 +227,6 @@ FLOWS = (
             lambda c: c.say("m1", "ask: shall it run? | run: date; no"),
             lambda c: c.answer("m2", "run: date"),
         ),
-    ),
-    EngineFlow(
-        "a command while an engine is waited for",
-        (lambda c: c.say("m1", "hello"), lambda c: (c.at(40), c.say("m2", "run: date"))),
     ),
     EngineFlow(
         "a task waits for an engine",
@@ -312,10 +307,6 @@ FLOWS = (
         ),
     ),
     Flow(
-        "a chain that breaks in its middle",
-        (lambda c: c.say("m1", "chain: one > bad > three"),),
-    ),
-    Flow(
         "a chain that is canceled",
         (
             lambda c: c.order("o1", "pause"),
@@ -344,7 +335,6 @@ FLOWS = (
             lambda c: (c.touch("b.txt"), c.product.idle(), c.at(61), c.product.idle(), c.at(200)),
         ),
     ),
-    Flow("told to nobody", (lambda c: c.submit("t1", "one", notify="none"),)),
     Flow(
         "cancel queued",
         (lambda c: (c.submit("t1", "one"), c.order("o1", "cancel", "t1")),),
@@ -359,11 +349,6 @@ FLOWS = (
         ),
     ),
     Flow("cancel running", (lambda c: c.submit("t1", "long ~"),), hook=_cancel_meanwhile),
-    Flow(
-        "cancel the second attempt",
-        (lambda c: c.submit("t1", "flaky ~", max_attempts=3),),
-        hook=lambda c, r: _cancel_meanwhile(c, r) if r.attempt == 2 else None,
-    ),
     Flow(
         "retry",
         (
@@ -515,21 +500,6 @@ FLOWS = (
         expected=Expected(memory=(("memory/summary/2026-12.md", 2),), forgets=True),
     ),
     Flow(
-        "archive old and young",
-        (
-            lambda c: c.order("o1", "pause"),
-            lambda c: c.say("m1", "an old day"),
-            lambda c: c.at(_DAYS * 7),
-            lambda c: c.say("m2", "a young day"),
-            lambda c: c.at(_DAYS * 7 + _HOURS * 7),
-            lambda c: c.order("o2", "resume"),
-            lambda c: c.at(_DAYS * 7 + _HOURS * 7 + _RETRY_S),
-        ),
-        expected=Expected(
-            memory=(("memory/summary/2026-12-01.md", 2), ("memory/2026-12-08-*.md", 2))
-        ),
-    ),
-    Flow(
         "a summary that fails",
         (
             lambda c: c.say("m1", "a difficult day"),
@@ -666,13 +636,6 @@ FLOWS = (
     ),
     Flow("reminder told once", (_remind_once, lambda c: c.say("m1", "hello"), lambda c: c.at(90))),
     Flow(
-        "reminder in the queue",
-        (
-            lambda c: c.submit("t1", "drink water", profile="reminder"),
-            lambda c: c.order("o1", "retry", "t1"),
-        ),
-    ),
-    Flow(
         "what is used is counted",
         (lambda c: c.submit("t1", "flaky", max_attempts=2),),
         expected=Expected(counts=True),
@@ -740,17 +703,6 @@ FLOWS = (
         expected=Expected(fires=(("g1", 1),)),
     ),
     Flow(
-        "paused over a slot",
-        (
-            lambda c: c.trigger("g1", 60, "tick"),
-            lambda c: c.order("o1", "trigger_pause", "g1"),
-            lambda c: c.at(150),
-            lambda c: c.order("o2", "trigger_resume", "g1"),
-            lambda c: c.at(220),
-        ),
-        expected=Expected(fires=(("g1", 1),)),
-    ),
-    Flow(
         "planned change",
         (
             lambda c: c.trigger("g1", 60, "tick"),
@@ -771,18 +723,6 @@ FLOWS = (
             lambda c: c.when("g2", "three", _done("g1")),
         ),
         expected=Expected(fires=(("g1", 1), ("g2", 1))),
-    ),
-    Flow(
-        "each run of a trigger",
-        (
-            lambda c: (
-                c.trigger("g1", 60, "tick", maxAttempts=4),
-                c.when("g2", "tock", _done("g1")),
-            ),
-            lambda c: c.at(60),
-            lambda c: c.at(120),
-        ),
-        expected=Expected(fires=(("g1", 2), ("g2", 2))),
     ),
     Flow(
         "a step that fails, and is repeated",
@@ -819,17 +759,6 @@ FLOWS = (
         expected=Expected(quarantined=1),
     ),
     Flow(
-        "both, and a cooldown",
-        (
-            lambda c: c.when("g1", "go", _both(_changed("a"), _exists("b")), cooldown=100),
-            lambda c: c.touch("a"),
-            lambda c: c.touch("b"),
-            lambda c: c.touch("a"),
-            lambda c: c.at(150),
-        ),
-        expected=Expected(fires=(("g1", 2),)),
-    ),
-    Flow(
         "a model is asked",
         (
             lambda c: (
@@ -853,14 +782,6 @@ def _done(task_id: str) -> dict[str, Any]:
 
 def _changed(path: str) -> dict[str, Any]:
     return {"type": "file_changed", "params": {"path": path}}
-
-
-def _exists(path: str) -> dict[str, Any]:
-    return {"type": "file_exists", "params": {"path": path}}
-
-
-def _both(*parts: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "and", "params": {"conditions": list(parts)}}
 
 
 def _summary_task(client: Client) -> str:
