@@ -22,7 +22,6 @@ from mimikit.hueyfiles.folder import QueueFolder, WaitingFile
 from mimikit.hueyfiles.serializer import unwrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.records import MAX_RECORD_BYTES
-from mimikit.protocol.watch import CriticalThread
 
 _logger = logging.getLogger(__name__)
 
@@ -30,7 +29,6 @@ _MARK = "~"
 _GUARD = "guard"
 _LOCK_WAIT_S = 10
 _REQUEUE_EVERY_S = 5.0
-_PRUNE_AFTER_S = 0.2
 _PRUNE_LIMIT = 50_000
 _PRUNE_AT_ONCE = 5_000
 
@@ -161,8 +159,6 @@ class OwnedClaims(Claims):
         self._requeued_at = time.monotonic()
         self._local = threading.local()
         self._unpruned = 1  # a previous process may have left some
-        self._prune = threading.Event()
-        self._pruner = CriticalThread("pruner")
 
     def claim(self, waiting: WaitingFile) -> bytes | None:
         """Rename, then read.
@@ -205,7 +201,7 @@ class OwnedClaims(Claims):
             return
         self._unpruned += 1
         if self._unpruned > _PRUNE_LIMIT:
-            self._start_pruning()
+            self.prune()
 
     def current(self) -> str | None:
         """The file name of the calling thread's claim, without its owner."""
@@ -231,7 +227,7 @@ class OwnedClaims(Claims):
     def idle(self) -> None:
         """Remove acknowledged files, and requeue orphans every few seconds."""
         if self._unpruned:
-            self._start_pruning()
+            self.prune()
         if time.monotonic() - self._requeued_at > _REQUEUE_EVERY_S:
             self._requeued_at = time.monotonic()
             with contextlib.suppress(StorageError):  # tried again next time
@@ -239,7 +235,11 @@ class OwnedClaims(Claims):
 
     def prune(self) -> None:
         """Remove acknowledged files until work is ready; beyond a limit, some even then."""
-        names = self._files.names(self._done)
+        try:
+            names = self._files.names(self._done)
+        except StorageError as error:
+            _logger.warning("acknowledged messages could not be removed: %s", error)
+            return
         surplus = len(names) - _PRUNE_LIMIT + _PRUNE_AT_ONCE if len(names) > _PRUNE_LIMIT else 0
         for number, name in enumerate(names):
             if self._folder.closed.is_set() or (number >= surplus and self._folder.has_ready()):
@@ -251,7 +251,6 @@ class OwnedClaims(Claims):
 
     def close(self) -> None:
         self.acknowledge_current()
-        self._prune.set()
         self._owner.close()
 
     def _hold(self) -> _Hold:
@@ -260,21 +259,6 @@ class OwnedClaims(Claims):
         except AttributeError:
             self._local.hold = _Hold(self)
             return self._local.hold
-
-    def _start_pruning(self) -> None:
-        self._pruner.begin(self._pruning)
-        self._prune.set()
-
-    def _pruning(self) -> None:
-        while not self._folder.closed.is_set():
-            self._prune.wait()
-            if self._folder.closed.wait(_PRUNE_AFTER_S):
-                return
-            self._prune.clear()
-            try:
-                self.prune()
-            except StorageError as error:
-                _logger.warning("acknowledged messages could not be removed: %s", error)
 
 
 @contextlib.contextmanager

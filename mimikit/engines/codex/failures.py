@@ -59,8 +59,11 @@ def failure_of(
     kind, status = _kind_of(info)
     if is_context_overflow(message) or kind == "contextWindowExceeded":
         return Failed("error", message, too_long=True)
-    by_words = next((want for want, words in _PATTERNS.items() if words.search(message)), None)
-    want: EngineProblem | None = _STATUSES.get(status or 0) or _KINDS.get(kind) or by_words
+    found: list[EngineProblem] = [
+        problem for problem, words in _PATTERNS.items() if words.search(message)
+    ]
+    by_words = found[0] if found else None
+    want = _STATUSES.get(status or 0) or _KINDS.get(kind) or by_words
     if want == "unreachable" and status is not None:  # the server did answer
         want = "broken" if status >= 500 else None
     if want is None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 import queue
 import re
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from pydantic.alias_generators import to_camel
 
 from mimikit.engines.base import Done, Failed, Outcome, RunSpec, ToolReply, ends_turn, stop_outcome
 from mimikit.engines.codex.app_server import AppServer, AppServerError, Message, ToolRequest
 from mimikit.engines.codex.exec_events import text_of, value_of
+from mimikit.engines.codex.failures import exhausted_until, failure_of
 from mimikit.engines.process import timeout_outcome
 from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json
@@ -48,19 +51,17 @@ class _Answer:
         return self.calls == len(self.replies) and ends_turn(self.replies)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
-    outcome: Outcome | None = None
-    failed: Json = None
-    """The error that the app-server reported."""
-    acted: bool = False
-    hung: bool = False
-    """The turn did not end after an interrupt."""
-
-
 class ServerTurn:
-    def __init__(self, server: AppServer, request: RunSpec, *, kill_after_s: float) -> None:
-        self._server, self._request, self._kill_after_s = server, request, kill_after_s
+    def __init__(
+        self,
+        server: AppServer,
+        request: RunSpec,
+        now: Callable[[], datetime],
+        *,
+        kill_after_s: float,
+    ) -> None:
+        self._server, self._request, self._now = server, request, now
+        self._kill_after_s = kill_after_s
         self._thread = self._turn = ""
         self._stop: str | None = None
         self._answer, self._is_done = _Answer(), False
@@ -69,8 +70,10 @@ class ServerTurn:
         self._message = ""
         self.usage = Usage()
         self.acted = False
+        self.hung = False
+        """The turn did not end after an interrupt."""
 
-    def run(self, folder: str, effort: str | None) -> TurnEnd:
+    def run(self, folder: str, effort: str | None) -> Outcome:
         """Open a thread in `folder` and follow its turn to the end.
 
         Raises:
@@ -88,7 +91,7 @@ class ServerTurn:
             if effort:
                 asked["effort"] = effort
             if request.cancel.reason is not None:
-                return TurnEnd(stop_outcome(request.cancel.reason))
+                return stop_outcome(request.cancel.reason)
             request.cancel.has_begun = True
             started = server.request("turn/start", asked)
             self._turn = text_of(started.get("turn"), "id")
@@ -120,7 +123,7 @@ class ServerTurn:
             "experimentalRawEvents": True,  # reports when an answer is complete, and its calls
         }
 
-    def _follow(self, messages: queue.SimpleQueue[Message | None]) -> TurnEnd:
+    def _follow(self, messages: queue.SimpleQueue[Message | None]) -> Outcome:
         request = self._request
         active_at = time.monotonic()
         until = active_at + request.timeout_s
@@ -140,8 +143,8 @@ class ServerTurn:
             if message is None:
                 raise AppServerError(self._server.ended or "the process ended")
             if message:
-                if (end := self._take(message)) is not None:
-                    return end
+                if (outcome := self._take(message)) is not None:
+                    return outcome
                 active_at = time.monotonic()  # after a tool call, which may take its time
             now = time.monotonic()
             if self._stop is None and not self._is_done:
@@ -154,15 +157,16 @@ class ServerTurn:
                 give_up_at = now + self._kill_after_s
                 self._interrupt()
             if give_up_at is not None and now >= give_up_at:
-                return self._ended("interrupted", None, hung=True)
+                self.hung = True
+                return self._ended("interrupted")
 
     def _interrupt(self) -> None:
         place: Message = {"threadId": self._thread}
         self._server.notify("turn/interrupt", {**place, "turnId": self._turn})
         self._server.notify("thread/backgroundTerminals/clean", place)
 
-    def _take(self, message: Message) -> TurnEnd | None:
-        """Handle one message; returns the end of the turn, if this was it."""
+    def _take(self, message: Message) -> Outcome | None:
+        """Handle one message; returns the outcome if the turn has ended."""
         params = message.get("params")
         on_event = self._request.callbacks.on_event
         match message.get("method"):
@@ -247,25 +251,24 @@ class ServerTurn:
         elif self._answer.is_complete:
             self._is_done = True
 
-    def _ended(self, status: str, error: Json, *, hung: bool = False) -> TurnEnd:
+    def _ended(self, status: str, error: Json = None) -> Outcome:
         request, text = self._request, self._message
-        if self._is_done:
-            outcome: Outcome | None = Done(text, exit_code=0)
-        elif self._stop in ("canceled", "killed"):
-            outcome = stop_outcome(self._stop, text)
-        elif status == "completed":
-            outcome = Done(text, exit_code=0)
-            if not text and not self.acted:
-                said = "codex ended the turn without an answer; try again"
-                outcome = Failed("error", said, exit_code=0)
-        elif self._stop is not None:
+        if self._is_done or (status == "completed" and (text or self.acted)):
+            return Done(text, exit_code=0)
+        if self._stop in ("canceled", "killed"):
+            return stop_outcome(self._stop, text)
+        if status == "completed":
+            said = "codex ended the turn without an answer; try again"
+            return Failed("error", said, exit_code=0)
+        if self._stop is not None:
             silent = self._stop == "idle"
             limit_s = request.idle_timeout_s if silent else request.timeout_s
-            outcome = timeout_outcome(limit_s, text, silent=silent)
-        else:
-            outcome = None
-            error = error or {"message": f"the turn ended as {status or 'nothing'}"}
-        return TurnEnd(outcome, error, self.acted, hung)
+            return timeout_outcome(limit_s, text, silent=silent)
+        message = text_of(error, "message") or f"the turn ended as {status or 'nothing'}"
+        request.callbacks.on_event("error", message, {})
+        info, resets = value_of(error, "codexErrorInfo"), exhausted_until(self._server.limits)
+        failed = failure_of(message, self._now(), info, resets)
+        return replace(failed, text=text, acted=self.acted, exit_code=1)
 
     @property
     def text(self) -> str:

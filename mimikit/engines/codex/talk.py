@@ -19,9 +19,7 @@ from mimikit.engines.base import CancelToken, Failed, Outcome, RunSpec, stop_out
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.app_server import AppServer
 from mimikit.engines.codex.cli import CodexLocation
-from mimikit.engines.codex.exec_events import text_of, value_of
-from mimikit.engines.codex.failures import exhausted_until, failure_of
-from mimikit.engines.codex.server_turn import ServerTurn, TurnEnd
+from mimikit.engines.codex.server_turn import ServerTurn
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.process import Program
 from mimikit.engines.program import file_stamp
@@ -56,19 +54,22 @@ class TalkServer:
     def run(self, request: RunSpec, place: CodexLocation) -> Outcome:
         """Run a turn; retried once if the server fails before a tool was called."""
         failed = Failed.unavailable("unready", "codex app-server was not tried")
+        effort = None if "model_reasoning_effort" in self._codex.config else request.effort
         for _ in range(_ATTEMPTS):
             turn: ServerTurn | None = None
             try:
                 with self._use_server(place, request.cancel) as server:
-                    turn = ServerTurn(server, request, kill_after_s=self._limits.kill_after_s)
+                    now, kill_after_s = self._clock.now, self._limits.kill_after_s
+                    turn = ServerTurn(server, request, now, kill_after_s=kill_after_s)
                     try:
-                        end = turn.run(str(self._work_folder() / _EMPTY), self._effort(request))
+                        outcome = turn.run(str(self._work_folder() / _EMPTY), effort)
                     except EngineError:
                         server.retire()
                         raise
-                    if end.hung:
+                    if turn.hung:
                         server.stop()
-                    return replace(self._outcome(request, turn, end, server), usage=turn.usage)
+                    text = outcome.text[: self._limits.result_bytes]
+                    return replace(outcome, text=text, usage=turn.usage)
             except EngineError as error:
                 if request.cancel.reason is not None:
                     return stop_outcome(request.cancel.reason)
@@ -146,17 +147,3 @@ class TalkServer:
             except OSError as error:
                 raise EngineError(f"it has no folder to work in: {error}") from error
             return self._folder
-
-    def _effort(self, request: RunSpec) -> str | None:
-        return None if "model_reasoning_effort" in self._codex.config else request.effort
-
-    def _outcome(
-        self, request: RunSpec, turn: ServerTurn, end: TurnEnd, server: AppServer
-    ) -> Outcome:
-        if end.outcome is not None:
-            return replace(end.outcome, text=end.outcome.text[: self._limits.result_bytes])
-        message = text_of(end.failed, "message") or "the turn failed"
-        request.callbacks.on_event("error", message, {})
-        info, resets = value_of(end.failed, "codexErrorInfo"), exhausted_until(server.limits)
-        failed = failure_of(message, self._clock.now(), info, resets)
-        return replace(failed, text=turn.text, acted=end.acted, exit_code=1)

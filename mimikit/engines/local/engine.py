@@ -27,7 +27,7 @@ from mimikit.engines.base import (
 )
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.local import model_server, weights
-from mimikit.engines.local.server import PROGRAM, ModelProcess, ServedModel
+from mimikit.engines.local.server import PROGRAM, ModelProcess
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.dialogue import PATHS, AnswerReader
 from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
@@ -117,15 +117,20 @@ class LocalEngine:
         """The model's answer and usage; EndpointError or EngineError when it fails."""
         settings, now = self._settings, self._clock.now
         threads = settings.threads or min(os.cpu_count() or 1, _MAX_THREADS)
-        model = ServedModel(str(self._model_path()), threads, settings.context_tokens)
+        model = str(self._model_path())
+        options = {
+            "modelPath": model,
+            "threads": threads,
+            "contextTokens": settings.context_tokens,
+        }
         idle_s = request.idle_timeout_s
 
         def start() -> ModelProcess:
             keep_s = 60 * settings.idle_minutes
-            return ModelProcess(model, self._state, idle_s=keep_s, program=self._program)
+            return ModelProcess(options, self._state, idle_s=keep_s, program=self._program)
 
         with (
-            self.server.use(model, start, request.cancel) as server,
+            self.server.use(options, start, request.cancel) as server,
             EndpointClient(server.url, server.key, idle_s=idle_s, now=now) as client,
             client.deadline(request.cancel, request.timeout_s, stop),
         ):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
-
-from pydantic.alias_generators import to_camel
 
 from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
@@ -24,24 +22,20 @@ _LOAD_S = 300.0
 _END_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """The options of the model server."""
-
-    model_path: str
-    threads: int
-    context_tokens: int
-
-
 class ModelProcess(KeptProcess):
     """Sends the options and reads the port, each as a line of JSON."""
 
     def __init__(
-        self, model: ServedModel, state: Path, *, idle_s: float, program: Path = PROGRAM
+        self,
+        options: Mapping[str, object],
+        state: Path,
+        *,
+        idle_s: float,
+        program: Path = PROGRAM,
     ) -> None:
-        """`program`: the script to start; tests use one without a model."""
+        """`options`: see `model_server`; `program`: the script to start."""
         self.key, self.url = secrets.token_urlsafe(24), ""
-        self._model, self._line, self._error = model, b"", ""
+        self._options, self._line, self._error = options, b"", ""
         self._feed = ProgramFeed()
         started = Program(
             argv=[sys.executable, "-P", str(program)],
@@ -57,8 +51,7 @@ class ModelProcess(KeptProcess):
 
     def start(self) -> None:
         super().start()
-        options = {to_camel(name): value for name, value in asdict(self._model).items()}
-        self._feed.write(json.dumps({**options, "key": self.key}).encode() + b"\n")
+        self._feed.write(json.dumps({**self._options, "key": self.key}).encode() + b"\n")
 
     def wait_ready(self, cancel: CancelToken) -> None:
         try:
@@ -68,7 +61,7 @@ class ModelProcess(KeptProcess):
                 raise
         if self._error:
             self.stop()
-            raise EngineError(f"{self._model.model_path} cannot be served: {self._error}")
+            raise EngineError(f"{self._options['modelPath']} cannot be served: {self._error}")
 
     def take(self, stream: Stream, data: bytes) -> None:
         if stream == "stderr" or self.is_ready.is_set():
