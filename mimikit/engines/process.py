@@ -32,6 +32,10 @@ Tick: TypeAlias = Callable[[], float]
 OUTPUT_FACTOR = 10
 """A program may print so many times `output_bytes` before it is ended."""
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
+_NETWORK_VARIABLES = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+)
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _CHUNK_BYTES = 65536
 _POLL_S = 1.0
@@ -98,6 +102,14 @@ def environment(
     }
     named = {name: os.environ[name] for name in names if name in os.environ}
     return {"PATH": os.defpath, **chosen, **named, **(more or {})}
+
+
+def network_environment(names: Iterable[str]) -> dict[str, str]:
+    """`environment` for a program that reaches its server, there or on this machine."""
+    env = environment(names=(*_NETWORK_VARIABLES, *names))
+    for name in ("NO_PROXY", "no_proxy"):
+        env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
+    return env
 
 
 def owners_environment(keys: Iterable[str], more: Mapping[str, str]) -> dict[str, str]:

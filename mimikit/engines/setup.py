@@ -276,7 +276,8 @@ class EndpointTrial:
             ) as client:
                 yield settings, client
         except endpoint.EndpointError as error:
-            raise BadInput(self._with_remedy(error), field=_FIELDS.get(error.trouble)) from None
+            field, _ = _REMEDIES.get(error.trouble, (None, ""))
+            raise BadInput(self._with_remedy(error), field=field) from None
         except EngineError as error:
             raise BadInput(str(error)) from None
 
@@ -285,22 +286,17 @@ class EndpointTrial:
             with contextlib.suppress(BadInput):
                 models = ", ".join(self.models()[:20])
                 return f"{error}; it has {models or 'no listed models'}"
-        remedies = {
-            "logged_out": "check the key",
-            "unreachable": "check the address, and whether it runs",
-            "absent": "check the address; it often ends in /v1",
-        }
-        remedy = remedies.get(error.trouble)
+        _, remedy = _REMEDIES.get(error.trouble, (None, ""))
         return f"{error}; {remedy}" if remedy else str(error)
 
 
-_FIELDS = {
-    "logged_out": "key",
-    "unreachable": "baseUrl",
-    "absent": "baseUrl",
-    "unknown_model": "model",
+_REMEDIES: dict[str, tuple[str | None, str]] = {
+    "logged_out": ("key", "check the key"),
+    "unreachable": ("baseUrl", "check the address, and whether it runs"),
+    "absent": ("baseUrl", "check the address; it often ends in /v1"),
+    "unknown_model": ("model", ""),
 }
-"""The form field that is likely wrong."""
+"""The form field that is likely wrong, and what to do."""
 
 
 class _SayArguments(BaseModel):

@@ -72,7 +72,6 @@ class FolderStorage(BaseStorage):
         self._scheduled, self._due = prefix + "schedule", prefix + "due"
         self._namer = MessageNamer(clock)
         self._reader = _Reader()
-        self._schedule_seen: tuple[int, list[str]] | None = None
         self._no_values_at: int | None = None
         self._check_values_at = 0.0
 
@@ -195,7 +194,7 @@ class FolderStorage(BaseStorage):
         self._reader.due.clear()
         last = _time_key(ts)
         messages: list[bytes] = []
-        for name in list(self._schedule_names()):
+        for name in self._files.names(self._scheduled):
             if name[: len(last)] > last:
                 break
             taken = f"{self._due}/{claim_name(owner, name)}"
@@ -223,23 +222,13 @@ class FolderStorage(BaseStorage):
         return True
 
     def schedule_size(self) -> int:
-        return len(self._schedule_names())
+        return len(self._files.names(self._scheduled))
 
     def scheduled_items(self, limit: int | None = None) -> list[bytes]:
-        return self._messages(self._scheduled, self._schedule_names()[:limit])
+        return self._messages(self._scheduled, self._files.names(self._scheduled)[:limit])
 
     def flush_schedule(self) -> None:
         self._empty(self._scheduled)
-
-    def _schedule_names(self) -> list[str]:
-        """The file names, soonest first; cached until the folder's mtime changes."""
-        found = self._files.stat(self._scheduled)
-        mtime_ns = found.mtime_ns if found else 0
-        if self._schedule_seen is not None and self._schedule_seen[0] == mtime_ns:
-            return self._schedule_seen[1]
-        names = self._files.names(self._scheduled)
-        self._schedule_seen = (mtime_ns, names) if self._is_settled(mtime_ns) else None
-        return names
 
     # ---- any folder -----------------------------------------------------------------------
 

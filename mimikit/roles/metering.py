@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from mimikit.engines.base import CancelToken, EventKind, Failed, Outcome
+from mimikit.engines.base import EventKind, Failed, Outcome
 from mimikit.errors import StorageError
 from mimikit.memory import tokens
 from mimikit.protocol.models import FailureReason, Usage
@@ -48,7 +48,13 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
         settled = outcome = run_engine(context, replace(attempt, on_event=on_event))
     finally:
         if meter is not None:
-            _settle(context, meter, settled, cancel)
+            usage, estimated = used_by(meter, settled, has_begun=cancel.has_begun)
+            if usage is not None:
+                with contextlib.suppress(StorageError):
+                    context.retry_on_storage_error(
+                        lambda: book.settle(meter, usage, estimated=estimated)
+                    )
+            context.feed.tell("usage")
     if meter is not None and outcome.status != "done":
         outcome = replace(outcome, usage=outcome.usage if outcome.usage.tokens else meter.reported)
         if cancel.reason == "budget":
@@ -67,19 +73,6 @@ def hold_message(hold: BudgetHold) -> str:
         "task": f"the task has used its {hold.cap:,} tokens (`per_task_tokens` in [budget])",
     }
     return messages[hold.held_for]
-
-
-def _settle(
-    context: RunContext, meter: RunMeter, outcome: Outcome | None, cancel: CancelToken
-) -> None:
-    """Write the usage line, estimated where the engine reports none."""
-    usage, estimated = used_by(meter, outcome, has_begun=cancel.has_begun)
-    if usage is not None:
-        with contextlib.suppress(StorageError):
-            context.retry_on_storage_error(
-                lambda: context.usage.settle(meter, usage, estimated=estimated)
-            )
-    context.feed.tell("usage")
 
 
 def used_by(

@@ -111,7 +111,11 @@ class WorkerSandbox:
         pinned += [] if git.writable is None else [git.writable]
         writable = [real(path) for path in spec.writable]
         # An engine needs the login in its own home, and hides it from its shells itself.
-        keys = [path for path in self.hidden() if not any(map(path.is_relative_to, writable))]
+        keys = [
+            path
+            for path in hidden_paths(self._settings)
+            if not any(map(path.is_relative_to, writable))
+        ]
         box = Box(
             cwd=workspace,
             home=real(Path.home()),
@@ -130,9 +134,6 @@ class WorkerSandbox:
         folder = git_access(real(workspace), self._settings.git).writable
         return [] if folder is None else [folder]
 
-    def hidden(self) -> list[Path]:
-        return hidden_paths(self._settings)
-
     def why_unsafe(
         self, spec: BoxSpec, *, inner: Sequence[str] = (), env: Mapping[str, str] | None = None
     ) -> str | None:
@@ -146,7 +147,8 @@ class WorkerSandbox:
                 return None
             tag = secrets.token_hex(8)
             bait, forged = f"{paths.CACHE}/canary-{tag}", f"{paths.CACHE}/forged-{tag}"
-            words = [str(self._state), bait, forged, _own_namespace(), tag]
+            namespace = str(Path("/proc/self/ns/pid").readlink())
+            words = [str(self._state), bait, forged, namespace, tag]
             network = "yes" if spec.network else "no"
             line = self.argv([*inner, "/bin/sh", "-c", _ATTACK, "sh", *words, network], spec)
             reason = self._run_canary(line, env, tag, bait, forged)
@@ -224,20 +226,14 @@ def _probe(*flags: str) -> str | None:
         if time.monotonic() >= until:
             line = namespace_argv(bwrap, ["/bin/echo", _DONE])
             output = _output([bwrap, *flags, *line[1:]])
-            reason = None if _DONE in output else _setup_error(output)
+            reason = None
+            if _DONE not in output:
+                reason = (
+                    f"bubblewrap cannot create a box here: {output.strip()[-300:] or 'no output'}; "
+                    "allow user namespaces (in a container: run it with them)"
+                )
             _probed[bwrap, *flags] = time.monotonic() + _CACHE_S, reason
         return reason
-
-
-def _own_namespace() -> str:
-    return str(Path("/proc/self/ns/pid").readlink())
-
-
-def _setup_error(output: str) -> str:
-    return (
-        f"bubblewrap cannot create a box here: {output.strip()[-300:] or 'no output'}; "
-        "allow user namespaces (in a container: run it with them)"
-    )
 
 
 def _output(line: Sequence[str], env: Mapping[str, str] | None = None) -> str:

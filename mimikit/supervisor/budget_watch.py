@@ -7,16 +7,15 @@ from datetime import date, datetime
 from pathlib import Path
 
 from mimikit import config
-from mimikit.conversation import turns
 from mimikit.conversation.inbox import InboxIndex
 from mimikit.errors import BadSettings, StorageError
 from mimikit.language import phrases
 from mimikit.language.phrases import local_time
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import Task, TurnRecord
+from mimikit.protocol.models import Task
 from mimikit.protocol.runtime import BudgetNote, BudgetStatus
-from mimikit.supervisor.code_turns import text_turn, waiting_counts
+from mimikit.supervisor.code_turns import waiting_counts
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.usage import BudgetHold, UsageBook, day_end, day_of, roll_up
@@ -31,9 +30,9 @@ class BudgetWatch:
         store: Store,
         book: UsageBook,
         inputs: InboxIndex,
-        commit: Callable[[TurnRecord], None],
+        notify: Callable[[str, str, datetime], None],
     ) -> None:
-        self._store, self._book, self._inputs, self._commit = store, book, inputs, commit
+        self._store, self._book, self._inputs, self._notify = store, book, inputs, notify
         self._config: tuple[int, int] | None = self._config_mark()
         self._note: BudgetNote | None = None
 
@@ -98,7 +97,7 @@ class BudgetWatch:
             what=waiting_counts(status.messages, status.tasks, language),
             until=self._until(now),
         )
-        self._notify_once(words, now, str(status.daily_tokens or 0))
+        self._notify_today(words, now, str(status.daily_tokens or 0))
 
     def _notify_trigger_cap(self, hold: BudgetHold, task: Task, now: datetime) -> None:
         trigger_id = task.source_trigger_id or ""
@@ -110,17 +109,15 @@ class BudgetWatch:
             cap=f"{hold.cap:,}",
             until=self._until(now),
         )
-        self._notify_once(words, now, trigger_id, str(hold.cap))
+        self._notify_today(words, now, trigger_id, str(hold.cap))
 
     def _until(self, now: datetime) -> str:
         zone = self._store.settings.zone
         return f"{local_time(day_end(now, zone), zone):%Y-%m-%d %H:%M} ({zone.key})"
 
-    def _notify_once(self, text: str, now: datetime, *what: str) -> None:
+    def _notify_today(self, text: str, now: datetime, *what: str) -> None:
         day = day_of(now, self._store.settings.zone).isoformat()
-        turn_id = derived_id("turn", "budget", day, *what)
-        if not turns.is_committed(self._store.files, turn_id):
-            self._commit(text_turn(turn_id, text, now))
+        self._notify(derived_id("turn", "budget", day, *what), text, now)
 
     def _config_mark(self) -> tuple[int, int] | None:
         try:

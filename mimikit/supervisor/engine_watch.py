@@ -14,8 +14,8 @@ from mimikit.engines.registry import EngineRegistry, TaskWait, problem_words
 from mimikit.language import phrases
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import EngineStatus, QueueName, TurnRecord, time_text
-from mimikit.supervisor.code_turns import engine_waits, text_turn
+from mimikit.protocol.models import EngineStatus, QueueName, time_text
+from mimikit.supervisor.code_turns import engine_waits
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 
@@ -32,9 +32,10 @@ class EngineWatch:
         store: Store,
         engines: EngineRegistry,
         inputs: InboxIndex,
-        commit: Callable[[TurnRecord], None],
+        notify: Callable[[str, str, datetime], None],
     ) -> None:
-        self._store, self._engines, self._inputs, self._commit = store, engines, inputs, commit
+        """`notify(turn_id, text, now)` tells the user something, once for each turn id."""
+        self._store, self._engines, self._inputs, self._notify = store, engines, inputs, notify
         self.shown: dict[str, EngineStatus] = {}
         """Engine → its state, with how much waits for it."""
         self._is_first_step = True
@@ -144,14 +145,14 @@ class EngineWatch:
             return
         if status.state == "waiting":
             language, zone = self._inputs.language(), self._store.settings.zone
-            self._notify_once(_turn_id(status), engine_waits(status, language, now, zone), now)
+            self._notify(_turn_id(status), engine_waits(status, language, now, zone), now)
 
     def _notify_end(self, status: EngineStatus, before: EngineStatus, now: datetime) -> None:
         if not turns.is_committed(self._store.files, _turn_id(before)):
             return
         if status.engine in (role.engine for role in self._engines.status().values()):
             said = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
-            self._notify_once(_turn_id(before, "over"), said, now)
+            self._notify(_turn_id(before, "over"), said, now)
 
     def _notify_fallback(
         self, status: EngineStatus, before: EngineStatus | None, now: datetime
@@ -161,16 +162,12 @@ class EngineWatch:
         if status.stand_in is not None:
             why = problem_words(status, now, self._store.settings.zone)
             words = phrases.say_both("engine_stand_in", why=why, other=status.stand_in)
-            self._notify_once(_turn_id(status, "stand-in", status.stand_in), words[language], now)
+            self._notify(_turn_id(status, "stand-in", status.stand_in), words[language], now)
         elif before is not None and before.stand_in is not None:
             was_told = _turn_id(before, "stand-in", before.stand_in)
             if turns.is_committed(self._store.files, was_told):
                 said = phrases.say("engine_back", language, engine=status.engine)
-                self._notify_once(_turn_id(before, "stand-in over", before.stand_in), said, now)
-
-    def _notify_once(self, turn_id: str, text: str, now: datetime) -> None:
-        if not turns.is_committed(self._store.files, turn_id):
-            self._commit(text_turn(turn_id, text, now))
+                self._notify(_turn_id(before, "stand-in over", before.stand_in), said, now)
 
     def _load_waiting_tasks(self) -> None:
         """Register the tasks that waited for an engine when the last consumer ended."""

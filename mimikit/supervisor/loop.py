@@ -124,15 +124,12 @@ class Supervisor:
             again = [self._try(name, operation, now) for name, operation in self._operations]
             if self._heartbeat is not None:
                 age_s = self.store.clock.monotonic() - self.last_tick
-                self._heartbeat.beat(now, age_s, self._rest.reason or self._degraded())
+                failing = [f"{name}: {one.text}" for name, one in self.failures.items()][-1:]
+                self._heartbeat.beat(now, age_s, self._rest.reason or "".join(failing) or None)
             worked = worked or any(again)
             if not any(again) or (stop is not None and stop.is_set()):
                 break
         return worked
-
-    def _degraded(self) -> str | None:
-        name = next(reversed(self.failures), None)
-        return f"{name}: {self.failures[name].text}" if name is not None else None
 
     def _watch_clock(self, now: datetime) -> bool:
         if by := self._clock_watch.jump():

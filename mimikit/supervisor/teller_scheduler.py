@@ -27,7 +27,13 @@ from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
 from mimikit.roles.turn_context import detect_locale
 from mimikit.supervisor.budget_watch import BudgetWatch
-from mimikit.supervisor.code_turns import code_record, message_turn, result_notice, system_message
+from mimikit.supervisor.code_turns import (
+    code_record,
+    message_turn,
+    result_notice,
+    system_message,
+    text_turn,
+)
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.engine_watch import EngineWatch
 from mimikit.supervisor.question_scheduler import QuestionScheduler
@@ -126,8 +132,8 @@ class TellerScheduler:
         self._context, self._seat, self._facts = context, seat, facts
         self.inputs = InboxIndex(store.files, store.conversation, store.feed)
         self.questions = QuestionScheduler(store, self.inputs, self.commit)
-        self.engines = EngineWatch(store, context.engines, self.inputs, self.commit)
-        self.budget = BudgetWatch(store, context.usage, self.inputs, self.commit)
+        self.engines = EngineWatch(store, context.engines, self.inputs, self.notify)
+        self.budget = BudgetWatch(store, context.usage, self.inputs, self.notify)
         self._state: State = Idle()
         self._outcomes: list[TurnOutcome] = []
         self._newest_seen: str | None = None
@@ -142,10 +148,6 @@ class TellerScheduler:
     def waiting(self) -> EngineStatus | None:
         """The engine that inputs wait for, and why."""
         return self._wait.status if self._wait else None
-
-    @property
-    def not_before(self) -> datetime | None:
-        return self._wait.not_before if self._wait else None
 
     def step(self, now: datetime) -> bool:
         # Committed turns first: until they are applied, their inputs must not get into another.
@@ -443,6 +445,11 @@ class TellerScheduler:
             failure_reason=None,
             task_id=task_id,
         )
+
+    def notify(self, turn_id: str, text: str, now: datetime) -> None:
+        """Tell the user something, once for each turn id."""
+        if not turns.is_committed(self._store.files, turn_id):
+            self.commit(text_turn(turn_id, text, now))
 
     def commit(self, record: TurnRecord) -> None:
         """Commit and apply a turn; if it was committed before, only remove its inputs."""

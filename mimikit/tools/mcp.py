@@ -64,10 +64,6 @@ class ToolServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.port = int(self.server_address[1])
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}{PATH}"
-
     def start(self) -> None:
         self._thread.begin(lambda: self.serve_forever(0.5))
 
@@ -94,7 +90,7 @@ class ToolServer(ThreadingHTTPServer):
         token = secrets.token_urlsafe(32)
         self.offers[token] = _Offer(specs, call)
         try:
-            yield self.url, token
+            yield f"http://127.0.0.1:{self.port}{PATH}", token
         finally:
             del self.offers[token]
 

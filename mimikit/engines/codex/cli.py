@@ -25,12 +25,6 @@ PROFILE = "mimikit"
 """The permission profile of a Worker's shell."""
 _API_KEY = "CODEX_API_KEY"
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CODEX_CA_CERTIFICATE")
-_NETWORK = (
-    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
-    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
-    *_CERTIFICATES,
-)
-"""Variables codex may need to reach its server; its shells do not get them."""
 _LOGINS = ("auth.json", ".credentials.json")
 _LOCKED = ("installation_id", "thread-writer-locks")
 _NO_SEARCH = '"disabled"'
@@ -152,9 +146,7 @@ def _temporary_around(home: Path) -> str | None:
 
 def environment(settings: CodexSettings, place: CodexLocation, *, is_talk: bool) -> dict[str, str]:
     """The environment of codex; with `is_talk` it cannot run commands."""
-    env = process.environment(names=(*_NETWORK, _API_KEY, *settings.env))
-    for name in ("NO_PROXY", "no_proxy"):  # a model may be served on this machine
-        env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
+    env = process.network_environment((*_CERTIFICATES, _API_KEY, *settings.env))
     if place.own_home:
         env["CODEX_HOME"] = str(place.home)
     if is_talk:

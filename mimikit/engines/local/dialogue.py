@@ -27,17 +27,13 @@ _MESSAGES = 6
 _COMMAND = 180
 
 _LOOP = re.compile(r"(.{2,60}?)\1{3,}", re.DOTALL)
-
-
-def _without_loop(text: str) -> str:
-    """Remove the endless repetitions of a small model."""
-    return _LOOP.sub(r"\1", text)
+"""The endless repetitions of a small model; they are removed."""
 
 
 Text = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1),
-    AfterValidator(_without_loop),
+    AfterValidator(lambda text: _LOOP.sub(r"\1", text)),
 ]
 
 

@@ -24,11 +24,6 @@ from mimikit.sandbox import programs
 AGENT = "mimikit"
 HOME = f"{paths.CACHE}/opencode"
 """Its folder in the state folder."""
-_NETWORK = (
-    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
-    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
-)
 _FILES = ("config.json", "opencode.json", "opencode.jsonc")
 """The user's settings files; later ones override earlier ones."""
 _USED_KEYS = ("provider", "model", "enabled_providers", "disabled_providers")
@@ -159,9 +154,7 @@ def content(settings: OpencodeSettings, place: OpencodeLocation) -> str:
 def environment(
     settings: OpencodeSettings, place: OpencodeLocation, state: Path, password: str
 ) -> dict[str, str]:
-    env = process.environment(names=(*_NETWORK, *settings.env))
-    for name in ("NO_PROXY", "no_proxy"):  # tools are served on this machine
-        env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
+    env = process.network_environment(("NODE_EXTRA_CA_CERTS", *settings.env))
     home = state / HOME
     env |= {f"XDG_{name.upper()}_HOME": str(home / name) for name in ("config", "data", "state")}
     env["XDG_CACHE_HOME"] = str(place.cache.parent if place.cache.is_dir() else home / "cache")
