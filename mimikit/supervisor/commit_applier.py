@@ -206,7 +206,7 @@ class CommitApplier:
             self._store.trigger_changed(trigger.id)
         self._give_cancels(plan.id, plan.cancels, plan.completed_at)
         for command in commands:
-            queue.give_command(self._files, command)
+            queue.submit_command(self._files, command)
 
     def _end_of_run(
         self,
@@ -322,7 +322,7 @@ class CommitApplier:
             command = Command(
                 id=id_, action="cancel", target=target, created_at=now, origin="supervisor"
             )
-            queue.give_command(self._files, command)
+            queue.submit_command(self._files, command)
 
     def _route_answer(self, answer: RoutedAnswer, now: datetime) -> None:
         """Queue a Planner task with the answer to a plan's question; close the question.

@@ -89,7 +89,7 @@ def test_a_release_that_was_cut_short_counts_no_attempt(files: Files) -> None:
 
 def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -> None:
     running(files, max_attempts=5)
-    queue.give_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
+    queue.submit_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
     product, runs = start(files)
     product.idle()
     assert result(files, "t1").status == "canceled"
