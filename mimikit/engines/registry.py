@@ -40,7 +40,7 @@ WITH_LOGIN = frozenset({CODEX})
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
     engine: Engine
-    seat: ProfileSettings
+    profile: ProfileSettings
     waiting: str | None = None
     """Why it is unavailable now."""
     skipped: tuple[str, ...] = ()
@@ -51,8 +51,8 @@ class EngineChoice:
     @property
     def model(self) -> str | None:
         """The model set for the role; ignored by an endpoint in a list of several engines."""
-        is_meant = self.engine.name in WITH_LOGIN or self.seat.order == [self.engine.name]
-        return self.seat.model if is_meant else None
+        is_meant = self.engine.name in WITH_LOGIN or self.profile.order == [self.engine.name]
+        return self.profile.model if is_meant else None
 
 
 class TaskWait(NamedTuple):
@@ -234,11 +234,11 @@ class EngineRegistry:
     def _auto_order(self) -> list[str]:
         return [CODEX, OPENCODE, *self._settings.engines, LOCAL]
 
-    def _choose(self, seat: ProfileSettings, role: Role, by_code: bool) -> EngineChoice:
-        order = _expand_auto(seat.order, self._settings.engine_order)
+    def _choose(self, profile: ProfileSettings, role: Role, by_code: bool) -> EngineChoice:
+        order = _expand_auto(profile.order, self._settings.engine_order)
         code, has_code = self._engines.get(CODE), not {"auto", LOCAL}.isdisjoint(order)
         if by_code and has_code and code is not None:
-            return EngineChoice(code, seat)
+            return EngineChoice(code, profile)
         names = _expand_auto(order, self._auto_order())
         if role == "worker" or (role == "planner" and self._has_other(names, order)):
             names = [name for name in names if name != LOCAL]
@@ -256,19 +256,19 @@ class EngineRegistry:
                     self._used.add(name)
                 skipped = tuple(reasons[one] for one in (reasons if name == LOCAL else preferred))
                 instead_of = preferred[0] if preferred else None
-                return EngineChoice(engine, seat, None, skipped, instead_of)
+                return EngineChoice(engine, profile, None, skipped, instead_of)
             reasons[name] = f"{name}: {reason}"
             if is_awaited := self._is_awaited(name, order, reason):
                 preferred.append(name)
             if unavailable is None:
-                resting = resting or EngineChoice(engine, seat, reason)
+                resting = resting or EngineChoice(engine, profile, reason)
             elif is_awaited:
-                missing = missing or EngineChoice(engine, seat, reason)
+                missing = missing or EngineChoice(engine, profile, reason)
         if (choice := resting or missing) is not None:
             return choice
         if code is None or not has_code:
             raise BadSettings(f"none of the engines {', '.join(order)} is available; set another")
-        return EngineChoice(code, seat, None, tuple(reasons.values()))
+        return EngineChoice(code, profile, None, tuple(reasons.values()))
 
     def _has_other(self, names: list[str], order: list[str]) -> bool:
         """Whether an engine besides the small local model is set up."""

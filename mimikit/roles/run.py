@@ -276,7 +276,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             timeout_s=timeout_s,
             idle_timeout_s=idle_timeout_s,
             model=attempt.choice.model,
-            effort=attempt.choice.seat.effort,
+            effort=attempt.choice.profile.effort,
             resume=attempt.resume,
             # Internal tasks, such as summaries, change nothing.
             read_only=turn_input.task is not None and turn_input.task.internal,
@@ -380,7 +380,7 @@ def _timeouts(attempt: Attempt, limits: LimitSettings) -> tuple[float, float]:
     """Deadline and idle timeout, in seconds."""
     role, task, choice = attempt.role, attempt.input.task, attempt.choice
     default_s = {"teller": 180, "planner": 600, "worker": limits.worker_timeout_s}[role]
-    timeout_s = (task and task.timeout) or choice.seat.timeout_s or default_s
+    timeout_s = (task and task.timeout) or choice.profile.timeout_s or default_s
     if role == "teller":
         return timeout_s, limits.teller_idle_timeout_s
     if choice.engine.name == "command":  # may be silent

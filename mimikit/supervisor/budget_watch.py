@@ -68,7 +68,7 @@ class BudgetWatch:
         if self._note is None or note.day != self._note.day:
             roll_up(self._store.files, day)
         if self._store.runtime.budget is not None:
-            queue.end_waits(self._store.files, self._store.held)
+            queue.end_waits(self._store.files, self._store.unreleased)
             self._book.held.clear()
             self._store.save_runtime(budget=None)
             self._store.log.write("audit", "budget_goes_on")

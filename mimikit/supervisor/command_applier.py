@@ -178,7 +178,7 @@ class CommandApplier:
         change = settings_writer.apply(self._files, command)
         self._engines.reload(change.settings)
         self._engines.try_now()
-        queue.end_waits(self._files, self._store.held)
+        queue.end_waits(self._files, self._store.unreleased)
         self._feed.tell("status")
         return _Outcome(change.message)
 

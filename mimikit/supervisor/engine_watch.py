@@ -122,8 +122,8 @@ class EngineWatch:
                     continue
                 tried.add((name, key[0]))
             over.append(key)
-        if over or self._store.held:
-            queue.end_waits(self._store.files, self._store.held, over)
+        if over or self._store.unreleased:
+            queue.end_waits(self._store.files, self._store.unreleased, over)
         self._released |= {key: waits[key] for key in over}  # a storage error is retried
 
     def _save(self, status: EngineStatus, before: EngineStatus | None, now: datetime) -> None:

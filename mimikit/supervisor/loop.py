@@ -146,7 +146,7 @@ class Supervisor:
         self.store.save_runtime(clock_jumped_at=now)
         self.triggers.replan(now)
         if by < timedelta():
-            queue.shorten_waits(self.store.files, -by, self.store.held)
+            queue.shorten_waits(self.store.files, -by, self.store.unreleased)
         self._teller.clock_jumped(by)  # last: it moves a question once
 
     def _wait_s(self) -> float:

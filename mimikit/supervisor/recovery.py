@@ -86,7 +86,7 @@ class StrayTasks:
 
     def _unclaimed(self, seat: QueueName) -> list[str]:
         names, store = self._store.files.names(f"{seat}/running"), self._store
-        known = {*store.canceling, *store.held, *(run.id for run in store.live.list())}
+        known = {*store.canceling, *store.unreleased, *(run.id for run in store.live.list())}
         return [
             name
             for name in names  # listed first: one that comes meanwhile is claimed

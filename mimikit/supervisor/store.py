@@ -74,7 +74,7 @@ class Store:
     conversation: HistoryStore
     runtime: RuntimeState
     events: SupervisorEvents = field(default_factory=SupervisorEvents)
-    held: dict[str, Task] = field(default_factory=dict[str, Task])
+    unreleased: dict[str, Task] = field(default_factory=dict[str, Task])
     """Tasks claimed to change their wait, not released yet because of a storage error."""
     canceling: set[str] = field(default_factory=set[str])
     """Tasks whose cancel was interrupted by a storage error, to be repeated."""

@@ -124,12 +124,12 @@ class TellerScheduler:
         store: Store,
         applier: CommitApplier,
         context: RunContext,
-        seat: TurnRunner,
+        runner: TurnRunner,
         facts: Callable[[], tuple[Words, ...]] = tuple,
     ) -> None:
         """`facts` gives the status lines for a turn's input."""
         self._store, self._applier = store, applier
-        self._context, self._seat, self._facts = context, seat, facts
+        self._context, self._runner, self._facts = context, runner, facts
         self.inputs = InboxIndex(store.files, store.conversation, store.feed)
         self.questions = QuestionScheduler(store, self.inputs, self.commit)
         self.engines = EngineWatch(store, context.engines, self.inputs, self.notify)
@@ -148,6 +148,10 @@ class TellerScheduler:
     def waiting(self) -> EngineStatus | None:
         """The engine that inputs wait for, and why."""
         return self._wait.status if self._wait else None
+
+    @property
+    def not_before(self) -> datetime | None:
+        return self._wait.not_before if self._wait else None
 
     def step(self, now: datetime) -> bool:
         # Committed turns first: until they are applied, their inputs must not get into another.
@@ -229,7 +233,7 @@ class TellerScheduler:
         question = inbox.pending_question(self._store.files)
         answers = [code.answers(item.text, tasks, question) for item in items]
         alike = list(takewhile(lambda number: answers[number] == answers[0], range(len(items))))
-        by_code = EngineChoice(code, choice.seat, None, choice.skipped)
+        by_code = EngineChoice(code, choice.profile, None, choice.skipped)
         return items[: len(alike)], by_code if answers[0] else choice
 
     def _answer_commands(self, now: datetime) -> bool:
@@ -245,7 +249,7 @@ class TellerScheduler:
         turn_id = turns.turn_id([item.id for item in items])
         cut_short = (turn for turn in turns.open_turns(self._store.files) if turn.id == turn_id)
         attempt, excused = _attempt(next(cut_short, None))
-        choice = EngineChoice(code, self._context.engines.for_role("teller").seat)
+        choice = EngineChoice(code, self._context.engines.for_role("teller").profile)
         return self._begin_turn(items, attempt, excused, choice, now) or has_more
 
     def _begin_turn(
@@ -286,7 +290,7 @@ class TellerScheduler:
         trace = next((i.trace_id for i in of if i.trace_id), None) or new_id("trace", now)
         is_last = attempt - excused >= turns.MAX_ATTEMPTS
         job = TurnJob(turn_id, attempt, tuple(items), turn_input, choice, cancel, trace, is_last)
-        self._seat.start(job)
+        self._runner.start(job)
         return True
 
     def _next_inputs(self, now: datetime) -> tuple[list[InboxItem], int, int]:
@@ -349,7 +353,7 @@ class TellerScheduler:
         return min(MOST_INPUTS, max(1, self._context.settings.limits.tasks_per_trace // 2))
 
     def _apply_outcomes(self, now: datetime) -> bool:
-        self._outcomes += self._seat.outcomes()
+        self._outcomes += self._runner.outcomes()
         had_some = bool(self._outcomes)
         while self._outcomes:
             outcome, replying = self._outcomes.pop(0), self._state

@@ -120,7 +120,7 @@ def finish_release(files: Files, task: Task) -> None:
     files.move(paths.running(task.role, task.id), paths.queued(task.role, task.id))
 
 
-def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
+def shorten_waits(files: Files, by: timedelta, unreleased: dict[str, Task]) -> None:
     """After the clock was set back: shorten the waits of retries; times that a user set stay."""
 
     def shorter(task: Task) -> Task | None:
@@ -128,11 +128,11 @@ def shorten_waits(files: Files, by: timedelta, held: dict[str, Task]) -> None:
             return None
         return task.but(not_before=max(task.not_before - by, FIRST_TIME))
 
-    _change_waits(files, shorter, held)
+    _change_waits(files, shorter, unreleased)
 
 
 def end_waits(
-    files: Files, held: dict[str, Task], tasks: Iterable[tuple[QueueName, str]] | None = None
+    files: Files, unreleased: dict[str, Task], tasks: Iterable[tuple[QueueName, str]] | None = None
 ) -> None:
     """End the waits of tasks for an engine or for tokens: of these, or of all."""
 
@@ -140,31 +140,31 @@ def end_waits(
         is_over = task.not_before is None or not (task.released and task.waits_for)
         return None if is_over else task.but(not_before=None)
 
-    _change_waits(files, ended, held, tasks)
+    _change_waits(files, ended, unreleased, tasks)
 
 
 def _change_waits(
     files: Files,
     change: Callable[[Task], Task | None],
-    held: dict[str, Task],
+    unreleased: dict[str, Task],
     tasks: Iterable[tuple[QueueName, str]] | None = None,
 ) -> None:
     """Change how long tasks wait. Each is claimed first, so that no pool runs it meanwhile.
 
-    held: tasks claimed before and not released, because of a storage error; released first.
+    unreleased: tasks claimed before and not released, because of a storage error; released first.
     """
-    for task in list(held.values()):
+    for task in list(unreleased.values()):
         release(files, task)
-        del held[task.id]
+        del unreleased[task.id]
     for seat, task_id in tasks if tasks is not None else _queued(files):
         task = read(files, seat, queued := paths.queued(seat, task_id))
         if task is None or (new := change(task)) is None:
             continue
         if files.move(queued, paths.running(seat, task.id)):
             with files.carried_out(paths.running(seat, task.id)):
-                held[task.id] = new
+                unreleased[task.id] = new
                 release(files, new)
-            held.pop(task.id, None)
+            unreleased.pop(task.id, None)
 
 
 def _queued(files: Files) -> Iterator[tuple[QueueName, str]]:

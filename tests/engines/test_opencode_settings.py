@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mimikit.engine_settings import OpencodeSettings
-from mimikit.engines.base import EngineOutage, Failed
+from mimikit.engines.base import EngineOutage
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
-from mimikit.engines.opencode.reader import SessionReader, failed_outcome
+from mimikit.engines.opencode.reader import SessionReader
 from mimikit.errors import EngineError
 from tests.support.engine_requests import NOW, Desk
 
@@ -132,18 +132,14 @@ def test_its_troubles_are_told_apart(event: dict[str, object], want: str | None)
         assert reader.failure is None
     else:
         assert reader.failure is not None
-        outcome = failed_outcome(reader, reader.failure)
-        assert isinstance(outcome, Failed)
-        assert outcome.want == want
+        assert reader.failure.want == want
 
 
 def test_what_the_work_itself_did_wrong_is_no_trouble_of_the_engine() -> None:
     reader = SessionReader("s", Desk().event, lambda: NOW)
     reader.take(error("APIError", message="bad request", statusCode=400))
     assert reader.failure is not None
-    outcome = failed_outcome(reader, reader.failure)
-    assert isinstance(outcome, Failed)
-    assert (outcome.reason, outcome.want) == ("error", None)
+    assert (reader.failure.reason, reader.failure.want) == ("error", None)
 
 
 def test_events_of_others_are_passed_over() -> None:

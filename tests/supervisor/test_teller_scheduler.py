@@ -64,7 +64,7 @@ class Seat:
 
 def test_a_late_outcome_of_the_first_attempt_does_not_end_the_second(judged: Client) -> None:
     product, seat = judged.product, Seat()
-    product.teller._seat = seat
+    product.teller._runner = seat
     judged.say("m1", "hello")
     product.tick()
     (first,) = seat.jobs

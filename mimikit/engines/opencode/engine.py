@@ -35,7 +35,7 @@ from mimikit.engines.openai.dialogue import Body, table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
-from mimikit.engines.opencode.reader import SessionReader, failed_outcome
+from mimikit.engines.opencode.reader import SessionReader
 from mimikit.engines.opencode.server import OpencodeProcess, RunPlace, ServerGone
 from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
@@ -233,12 +233,12 @@ class _Run:
                 active_at = time.monotonic()
             if reader.failure is not None and not reader.is_idle:
                 self._abort(place, events)
-                return failed_outcome(reader, reader.failure)
+                return replace(reader.failure, text=reader.text, acted=reader.acted)
             if events.empty():  # else there may be more calls of the same answer
                 self._answer(place)
         place.is_clean = True
         if reader.failure is not None:
-            return failed_outcome(reader, reader.failure)
+            return replace(reader.failure, text=reader.text, acted=reader.acted)
         if reader.text or (reader.acted and request.role != "worker"):
             return Done(reader.text)
         return Failed("error", "opencode ended the turn without an answer; try again")

@@ -42,18 +42,6 @@ _UNKNOWN_MODEL = re.compile(r"model.?not.?found|no such model|unknown model", re
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFailure:
-    """Why a session failed, as reported by opencode."""
-
-    message: str
-    name: str = ""
-    status: int | None = None
-    again_at: datetime | None = None
-    is_transient: bool = False
-    """Not retried by opencode, and may succeed if retried."""
-
-
-@dataclass(frozen=True, slots=True)
 class SessionCall:
     """A tool call of the model."""
 
@@ -75,7 +63,7 @@ class SessionReader:
     usage: Usage = field(default_factory=Usage)
     acted: bool = False
     is_idle: bool = False
-    failure: SessionFailure | None = None
+    failure: Failed | None = None
     """Why it failed, or must be ended."""
     working: set[str] = field(default_factory=set[str])
     replies: list[ToolReply] = field(default_factory=list[ToolReply])
@@ -172,7 +160,8 @@ class SessionReader:
         """An answer of the model has ended. After a broken one opencode would retry forever."""
         is_cut = part.get("reason") in ("unknown", "other", "error") and not self._has_called
         if is_cut and self.failure is None:
-            self.failure = SessionFailure("the model's answer broke off", is_transient=True)
+            message = "the model's answer broke off"
+            self.failure = Failed.unavailable("broken", message, retry_now=not self.acted)
         self._has_called = False
         self.replies.clear()
         tokens = table_of(part.get("tokens"))
@@ -198,7 +187,8 @@ class SessionReader:
             _LIMITED.search(message) or _LOGGED_OUT.search(message) or _UNREACHABLE.search(message)
         )
         if is_long or is_final or attempt >= MAX_RETRIES:
-            self.failure = SessionFailure(message, again_at=self.now() + wait if is_long else None)
+            again_at = self.now() + wait if is_long else None
+            self.failure = failure_of(message, self.now(), again_at=again_at)
 
     def _take_error(self, error: Body) -> None:
         name, data = _text(error, "name"), table_of(error.get("data"))
@@ -206,34 +196,38 @@ class SessionReader:
             return
         status = data.get("statusCode")
         message = plain(_text(data, "message")) or name or "opencode gave no reason"
-        again = _retry_after(table_of(data.get("responseHeaders")), self.now())
         code = status if isinstance(status, int) else None
-        self.failure = SessionFailure(message, name, code, again)
+        again_at = _retry_after(table_of(data.get("responseHeaders")), self.now())
+        self.failure = failure_of(message, self.now(), name, code, again_at)
 
 
-def failed_outcome(reader: SessionReader, failure: SessionFailure) -> Failed:
-    """The outcome of a failed session."""
-    message, status, text = failure.message, failure.status, reader.text
-    if failure.name == "ContextOverflowError" or _TOO_LONG.search(message):
-        return Failed("error", message, text, too_long=not reader.acted)
-    want: EngineProblem | None = None
-    if failure.again_at or status in (402, 429) or _LIMITED.search(message):
+def failure_of(
+    message: str,
+    now: datetime,
+    name: str = "",
+    status: int | None = None,
+    again_at: datetime | None = None,
+) -> Failed:
+    """The failure that opencode reported; without a `name` its own retries did not help."""
+    if name == "ContextOverflowError" or _TOO_LONG.search(message):
+        return Failed("error", message, too_long=True)
+    want: EngineProblem
+    if again_at or status in (402, 429) or _LIMITED.search(message):
         want = "limited"
-    elif (
-        failure.name == "ProviderAuthError" or status in (401, 403) or _LOGGED_OUT.search(message)
-    ) and (status is None or status < 500):
+    elif (name == "ProviderAuthError" or status in (401, 403) or _LOGGED_OUT.search(message)) and (
+        status is None or status < 500
+    ):
         want = "logged_out"
     elif _UNREACHABLE.search(message):
         want = "unreachable"
-    elif _UNKNOWN_MODEL.search(f"{failure.name} {message}") or status == 404:
+    elif _UNKNOWN_MODEL.search(f"{name} {message}") or status == 404:
         want = "unready"
-    elif not failure.name or (status or 0) >= 500:  # retried without success
+    elif not name or (status or 0) >= 500:
         want = "broken"
-    if want is None:
-        return Failed("error", message, text)
-    again = failure.again_at or (retry_at(message, reader.now()) if want == "limited" else None)
-    may_pass = failure.is_transient and not reader.acted
-    return Failed.unavailable(want, message, text=text, retry_at=again, retry_now=may_pass)
+    else:
+        return Failed("error", message)
+    again_at = again_at or (retry_at(message, now) if want == "limited" else None)
+    return Failed.unavailable(want, message, retry_at=again_at)
 
 
 def _retry_after(headers: Body, now: datetime) -> datetime | None:
