@@ -174,19 +174,15 @@ class _Snapshot:
     """Paths are relative to the workspace, the workspace itself is the empty path."""
 
     files: dict[str, _File] = field(default_factory=dict[str, _File])
-    folders: set[str] = field(default_factory=set[str])
     skipped: set[str] = field(default_factory=set[str])
     """Folders that were not read, or not to their end."""
 
     def covers(self, path: str) -> bool:
         """Whether the file would be here if it existed."""
-        if path in self.files:
-            return True
-        while path:
-            path = path.rpartition("/")[0]
-            if path in self.skipped or path in self.folders:
-                return path not in self.skipped
-        return False
+        folder = path.rpartition("/")[0]
+        while folder and folder not in self.skipped:
+            folder = folder.rpartition("/")[0]
+        return path in self.files or folder not in self.skipped
 
 
 def _changed(before: _Snapshot, after: _Snapshot) -> set[str]:
@@ -213,13 +209,20 @@ class _Reader:
                 folder = top[len(self._root) :].lstrip("/")
                 prefix = f"{folder}/" if folder else ""
                 pending.discard(folder)
-                entries = sorted(n for n in (*names, *folders) if not self._is_excluded(prefix + n))
+                entries = sorted(
+                    name
+                    for name in (*names, *folders)
+                    if name not in _SKIPPED_NAMES
+                    and f"{self._root}/{prefix}{name}" not in self._excluded
+                )
                 folders[:] = sorted({*folders}.intersection(entries))
-                if _is_generated(folder, entries) or len(found.files) >= MAX_WORKSPACE_FILES:
+                is_generated = folder.rpartition("/")[2] == "node_modules" or (
+                    folder and not _GENERATED_MARKERS.isdisjoint(entries)
+                )
+                if is_generated or len(found.files) >= MAX_WORKSPACE_FILES:
                     found.skipped.add(folder)
                     folders.clear()
                     continue
-                found.folders.add(folder)
                 for name in entries:
                     if len(found.files) >= MAX_WORKSPACE_FILES:
                         found.skipped.add(folder)
@@ -230,10 +233,6 @@ class _Reader:
                 pending |= {prefix + name for name in folders} - found.files.keys()
         found.skipped |= pending  # no permission, or beyond the limit
         return found
-
-    def _is_excluded(self, path: str) -> bool:
-        name = path.rpartition("/")[2]
-        return name in _SKIPPED_NAMES or f"{self._root}/{path}" in self._excluded
 
     def _read_file(self, name: str, folder_fd: int) -> _File | None:
         """None for what is neither a file nor a link."""
@@ -265,11 +264,6 @@ class _Reader:
         if file is None or file.digest is None or file.digest not in self._offsets:
             return None
         return os.pread(self._store, file.size, self._offsets[file.digest])
-
-
-def _is_generated(folder: str, names: Collection[str]) -> bool:
-    is_named = folder.rpartition("/")[2] == "node_modules"
-    return bool(folder) and (is_named or not _GENERATED_MARKERS.isdisjoint(names))
 
 
 # ---- hunks

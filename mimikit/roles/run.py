@@ -183,21 +183,20 @@ class RunEvent(Record):
 class RunOutput:
     """Writes a run's events to `runs/{id}.jsonl`; storage errors do not fail the run."""
 
-    def __init__(
-        self, context: RunContext, run_id: str, on_event: OnEvent, *, is_turn: bool
-    ) -> None:
-        """`is_turn`: also stream deltas to the page."""
-        self._context, self._run_id, self._on_event = context, run_id, on_event
+    def __init__(self, context: RunContext, attempt: Attempt) -> None:
+        self._context, self._attempt = context, attempt
         self._bytes_left = context.settings.limits.output_bytes
-        self._is_turn = is_turn
         self._lock = threading.Lock()
 
     def event(self, kind: EventKind, text: str, data: Mapping[str, object]) -> None:
-        self._on_event(kind, text, dict(data))
-        if kind == "delta" and self._is_turn:
-            self._context.feed.tell("delta", turnId=self._run_id, text=text)
+        context, run_id = self._context, self._attempt.run_id
+        if kind in _ANSWER_EVENTS:
+            context.engines.circuits.answered(self._attempt.choice.engine.name, run_id)
+        self._attempt.on_event(kind, text, dict(data))
+        if kind == "delta" and self._attempt.role == "teller":
+            context.feed.tell("delta", turnId=run_id, text=text)
         if kind in ("command", "tool", "note", "file"):
-            self._context.live.headline(self._run_id, plain(text))
+            context.live.headline(run_id, plain(text))
         self.write(kind, text, data)
 
     def write(self, kind: str, text: str, data: Mapping[str, object]) -> None:
@@ -219,9 +218,8 @@ class RunOutput:
             if self._bytes_left <= 0:
                 record = record.but(type="note", text="more output is not shown here", data={})
             try:
-                self._context.files.append(
-                    paths.run_output(self._run_id), record.to_dict(), sync=False
-                )
+                path = paths.run_output(self._attempt.run_id)
+                self._context.files.append(path, record.to_dict(), sync=False)
             except StorageError:
                 self._bytes_left = 0
 
@@ -245,7 +243,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     """Run an engine. Raises only on a shortage of memory, threads or descriptors."""
     role, run_id, turn_input, cancel = attempt.role, attempt.run_id, attempt.input, attempt.cancel
     engine, session, server = attempt.choice.engine, attempt.session, context.tool_server
-    output = RunOutput(context, run_id, attempt.on_event, is_turn=role == "teller")
+    output = RunOutput(context, attempt)
     output.write("started", engine.name, {"attempt": attempt.number})
     specs = session.specs() if session else ()
     trail = RunTrail(engine.name, session.call if session else _no_tools)
@@ -308,21 +306,10 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
 def _run_guarded(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outcome:
     """Run an engine through its circuit breaker."""
     engines, name, run_id = context.engines, choice.engine.name, request.run_id
-    rejected = engines.begin(name, request.role, run_id)
-    if rejected is not None:
+    if (rejected := engines.begin(name, request.role, run_id)) is not None:
         return rejected
-
-    def on_event(kind: EventKind, text: str, data: dict[str, Any]) -> None:
-        if kind in _ANSWER_EVENTS:
-            engines.circuits.answered(name, run_id)
-        request.callbacks.on_event(kind, text, data)
-
     try:
-        outcome = _run_with_retries(
-            context,
-            choice.engine,
-            replace(request, callbacks=replace(request.callbacks, on_event=on_event)),
-        )
+        outcome = _run_with_retries(context, choice.engine, request)
         request.cancel.has_begun = True
         engines.record_outcome(name, request.role, run_id, outcome, choice.instead_of)
     finally:

@@ -49,7 +49,7 @@ class RunTrail:
         """Does nothing if no prompt was sent."""
         if request is None or self._engine in CODE_ENGINES or outcome.reason in WAITING:
             return
-        made = TurnPrompt(
+        trail = TurnPrompt(
             id=request.run_id,
             role=request.role,
             engine=self._engine,
@@ -65,7 +65,7 @@ class RunTrail:
             requests=outcome.requests,
             usage=outcome.usage,
         )
-        turn_prompts.keep(files, made)
+        turn_prompts.keep(files, trail)
 
 
 def _truncated(text: str, most: int) -> str:

@@ -340,13 +340,13 @@ class CommitApplier:
                 is_own = permission.is_confirmed(
                     engine, question.options, answer.text, by_user=answer.by_user
                 )
-                said = f"\n\nYou asked: {question.question}\nThe user answered: {answer.text}"
+                addition = f"\n\nYou asked: {question.question}\nThe user answered: {answer.text}"
                 task = Task(
                     id=id_,
                     role="planner",
                     prompt=question.options[0]
                     if is_own
-                    else self._prompt_with(id_, asker.prompt, said),
+                    else self._prompt_with(id_, asker.prompt, addition),
                     title=asker.title,
                     priority=asker.priority,
                     created_at=now,

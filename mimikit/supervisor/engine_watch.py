@@ -131,8 +131,8 @@ class EngineWatch:
             self.shown[status.engine] = status.but(since=before.since)
             return
         self.shown[status.engine] = status = status.but(since=status.since or now)
-        kept = status.but(messages=0, tasks=0)
-        self._store.save_runtime(engines=self._store.runtime.engines | {status.engine: kept})
+        saved = status.but(messages=0, tasks=0)
+        self._store.save_runtime(engines=self._store.runtime.engines | {status.engine: saved})
         event = "engine_serves" if status.state == "ready" else "engine_waits"
         facts = {"engine": status.engine, "want": status.want, "reason": status.reason}
         self._store.log.write("audit", event, **facts)
@@ -151,8 +151,8 @@ class EngineWatch:
         if not turns.is_committed(self._store.files, _turn_id(before)):
             return
         if status.engine in (role.engine for role in self._engines.status().values()):
-            said = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
-            self._notify(_turn_id(before, "over"), said, now)
+            text = phrases.say("engine_serves", self._inputs.language(), engine=status.engine)
+            self._notify(_turn_id(before, "over"), text, now)
 
     def _notify_fallback(
         self, status: EngineStatus, before: EngineStatus | None, now: datetime
@@ -166,8 +166,8 @@ class EngineWatch:
         elif before is not None and before.stand_in is not None:
             was_told = _turn_id(before, "stand-in", before.stand_in)
             if turns.is_committed(self._store.files, was_told):
-                said = phrases.say("engine_back", language, engine=status.engine)
-                self._notify(_turn_id(before, "stand-in over", before.stand_in), said, now)
+                text = phrases.say("engine_back", language, engine=status.engine)
+                self._notify(_turn_id(before, "stand-in over", before.stand_in), text, now)
 
     def _load_waiting_tasks(self) -> None:
         """Register the tasks that waited for an engine when the last consumer ended."""

@@ -138,8 +138,8 @@ class LlmEvalBatch:
         return now - state.last_eval_at >= timedelta(seconds=pause)
 
 
-def parse_answers(text: str, asked: str) -> dict[str, bool] | None:
-    """The answers in a model's text: its first JSON array that answers an id in `asked`.
+def parse_answers(text: str, prompt: str) -> dict[str, bool] | None:
+    """The answers in a model's text: its first JSON array that answers an id in `prompt`.
 
     Other entries are skipped; None: there is no such array.
     """
@@ -151,7 +151,7 @@ def parse_answers(text: str, asked: str) -> dict[str, bool] | None:
         found: dict[str, bool] = {}
         for entry in cast("list[object]", value):
             match entry:
-                case {"id": str(id_), "result": bool(result)} if f'"{id_}"' in asked:
+                case {"id": str(id_), "result": bool(result)} if f'"{id_}"' in prompt:
                     found[id_] = result
                 case _:
                     pass

@@ -64,8 +64,8 @@ class Supervisor:
         retention: Retention,
         guard: StateGuard,
         rest: CrashRest,
-        heartbeat: HeartbeatWriter | None = None,
-        is_claimed: Callable[[QueueName, str], bool] = lambda _seat, _name: False,
+        heartbeat: HeartbeatWriter | None,
+        is_claimed: Callable[[QueueName, str], bool],
     ) -> None:
         """`is_claimed(seat, name)`: whether a thread has that file in `running/`."""
         self.store = store

@@ -57,8 +57,8 @@ def after_end(
         state = state.but(paused_by="breaker")
     elif reporter and is_standing(trigger):
         ended, state = _coalesced(ended, state, task, result)
-    kept = {id_: end for id_, end in state.ends.items() if id_ in under_way}
-    return state.but(ends={**kept, task.id: ended}, last_end=last_run(result))
+    ends = {id_: end for id_, end in state.ends.items() if id_ in under_way}
+    return state.but(ends={**ends, task.id: ended}, last_end=last_run(result))
 
 
 def reporter_of(
@@ -149,8 +149,8 @@ def plan_end(store: Store, task: Task | None, plan: PlanResult) -> EndIntent:
     works = plan.tasks or plan.triggers or plan.cancels or plan.commands
     reports = plan.status == "failed" or (plan.status == "done" and not works)
     end = EndIntent(told="teller" if reports else None)
-    made = plan.tasks or plan.triggers
-    if task is None or task.source_trigger_id is None or plan.status == "needs_input" or made:
+    started = plan.tasks or plan.triggers
+    if task is None or task.source_trigger_id is None or plan.status == "needs_input" or started:
         return end
     result = TaskResult.of(
         task,

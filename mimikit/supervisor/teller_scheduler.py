@@ -196,14 +196,14 @@ class TellerScheduler:
             return False
         if is_backing_off(self._state, now):
             return self._answer_commands(now)
-        items, attempt, excused = self._next_inputs(now)
+        items, interrupted = self._next_inputs(now)
         step = next_step(self._state, self._choose_engine() if items else None, now)
         if not isinstance(step, EngineChoice):
             self._set_state(step)
             return self._answer_commands(now)
         self._state = Idle()
         items, choice = self._try_builtin_first(items, step)
-        return self._begin_turn(items, attempt, excused, choice, now)
+        return self._begin_turn(items, interrupted, choice, now)
 
     def _choose_engine(self) -> EngineChoice:
         """The Teller's engine; its back-off ends when the user has written since."""
@@ -247,26 +247,26 @@ class TellerScheduler:
             return has_more
         items = items[: self._most_inputs(code.name)]
         turn_id = turns.turn_id([item.id for item in items])
-        cut_short = (turn for turn in turns.open_turns(self._store.files) if turn.id == turn_id)
-        attempt, excused = _attempt(next(cut_short, None))
+        open_turns = (turn for turn in turns.open_turns(self._store.files) if turn.id == turn_id)
         choice = EngineChoice(code, self._context.engines.for_role("teller").profile)
-        return self._begin_turn(items, attempt, excused, choice, now) or has_more
+        return self._begin_turn(items, next(open_turns, None), choice, now) or has_more
 
     def _begin_turn(
         self,
         items: list[InboxItem],
-        attempt: int,
-        excused: int,
+        interrupted: turns.OpenTurn | None,
         choice: EngineChoice,
         now: datetime,
     ) -> bool:
         """Begin a turn, unless it is committed or has no attempts left."""
+        attempt = interrupted.attempts + 1 if interrupted else 1
+        counted = attempt - (interrupted.excused if interrupted else 0)
         ids = [item.id for item in items]
         turn_id = turns.turn_id(ids)
         if turns.is_committed(self._store.files, turn_id):
             self.inputs.remove(ids)
             return True
-        if attempt - excused > turns.MAX_ATTEMPTS:
+        if counted > turns.MAX_ATTEMPTS:
             self._end_by_code(turn_id, items, now, error="both attempts were cut short")
             return True
         inputs = tuple(item for item in items if item.kind != "task_result")
@@ -288,19 +288,16 @@ class TellerScheduler:
         # Without a model a command has its own trace, not that of the results beside it.
         of = inputs if inputs and permission.is_by_user(choice.engine.name) else items
         trace = next((i.trace_id for i in of if i.trace_id), None) or new_id("trace", now)
-        is_last = attempt - excused >= turns.MAX_ATTEMPTS
+        is_last = counted >= turns.MAX_ATTEMPTS
         job = TurnJob(turn_id, attempt, tuple(items), turn_input, choice, cancel, trace, is_last)
         self._runner.start(job)
         return True
 
-    def _next_inputs(self, now: datetime) -> tuple[list[InboxItem], int, int]:
-        """The inputs of the next turn, oldest first: of an interrupted one, or new ones.
-
-        With the number of its attempt, and how many earlier ones do not count.
-        """
+    def _next_inputs(self, now: datetime) -> tuple[list[InboxItem], turns.OpenTurn | None]:
+        """The inputs of the next turn, oldest first: of an interrupted one, or new ones."""
         for turn in turns.open_turns(self._store.files):
             if items := self.inputs.of(turn.inputs):
-                return items, *_attempt(turn)
+                return items, turn
             turns.drop_marks(self._store.files, turn.id)
         found: list[InboxItem] = []
         left, most = MOST_CHARACTERS, self._most_inputs()
@@ -310,10 +307,8 @@ class TellerScheduler:
                 break
             found.append(item)
         if found and all(self._waits_for_others(item, now) for item in found):
-            return [], 1, 0
-        return [*found, *self._results_of_same_traces(found, most - len(found), now)], *_attempt(
-            None
-        )
+            return [], None
+        return [*found, *self._results_of_same_traces(found, most - len(found), now)], None
 
     def _waits_for_others(self, item: InboxItem, now: datetime) -> bool:
         """Whether a result is to be reported with others of its request, which may end soon."""
@@ -462,8 +457,3 @@ class TellerScheduler:
         if is_new and not self._applier.apply(record):
             raise BadRecord(f"{record.id} cannot be carried out")  # what it answers waits on
         self.inputs.remove(record.consumed)
-
-
-def _attempt(before: turns.OpenTurn | None) -> tuple[int, int]:
-    """The number of a turn's next attempt, and how many earlier ones do not count."""
-    return (before.attempts + 1, before.excused) if before else (1, 0)

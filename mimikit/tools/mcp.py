@@ -211,9 +211,9 @@ def _answer(offer: _Offer, method: str, number: str | int, params: _Object) -> _
     result: _Object = {}
     match method:
         case "initialize":
-            asked = params.get("protocolVersion")
+            version = params.get("protocolVersion")
             result = {
-                "protocolVersion": asked if asked in PROTOCOLS else PROTOCOLS[0],
+                "protocolVersion": version if version in PROTOCOLS else PROTOCOLS[0],
                 "capabilities": {"tools": {"listChanged": False}},
                 "serverInfo": {"name": "mimikit", "version": __version__},
                 "instructions": "The tools of this turn: " + ", ".join(offer.specs),

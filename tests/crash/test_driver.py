@@ -5,16 +5,10 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from datetime import date, tzinfo
 
 import pytest
 
-from mimikit.memory import markdown
-from mimikit.memory.archive import MessageGroup
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Message, Task
-from mimikit.protocol.results import TaskResult
-from mimikit.supervisor.archiver import Archiver
 from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Image, Site, WatchedDisk, is_hint
 from tests.crash.driver import START_NS, Client, Explorer, Flow, warm_folder
@@ -344,60 +338,6 @@ def test_expected_violations_are_not_reported() -> None:
     assert judge(contents, oracle, Expected(quarantined=1)) == []
     oracle.runs.append(oracle.runs[0])
     assert judge(contents, oracle, Expected(quarantined=1, limited=True)) == []
-
-
-def _marks_first(archiving: Archiver, group: MessageGroup) -> None:
-    archiving._mark_archived(group.messages)
-    WRITE_RAW(archiving, group)
-
-
-def _marks_summarised_first(archiving: Archiver, task: Task, result: TaskResult) -> None:
-    archiving._mark_archived(archiving._waiting_for(task.id))
-    TAKE_IN(archiving, task, result)
-
-
-def _writes_twice(text: str, day: date, messages: list[Message], zone: tzinfo) -> str:
-    blocks = [markdown.block(message, zone) for message in messages]
-    return "\n".join([text or f"# {day}\n", *blocks])
-
-
-WRITE_RAW, TAKE_IN = Archiver._write_raw, Archiver.apply_summary
-
-
-@pytest.mark.parametrize(
-    ("name", "place", "broken", "complaint"),
-    [
-        ("archive, young", (Archiver, "_write_raw"), _marks_first, "is not in memory"),
-        ("caps", (Archiver, "_write_raw"), _marks_first, "neither in history.json nor in memory"),
-        ("flush", (Archiver, "_write_raw"), _marks_first, "is not in memory"),
-        (
-            "archive a day",
-            (Archiver, "apply_summary"),
-            _marks_summarised_first,
-            "not in memory",
-        ),
-        ("archive, young", (Archiver, "recover"), lambda *_: None, "is pending for nobody"),
-        ("archive a day", (Archiver, "recover"), lambda *_: None, "is pending for nobody"),
-        ("archive, many", (markdown, "extended"), _writes_twice, "times"),
-        ("archive a day", (markdown, "part_ids"), lambda _text: frozenset(), None),
-    ],
-)
-def test_an_archive_in_a_wrong_order_is_noticed(
-    name: str,
-    place: tuple[object, str],
-    broken: object,
-    complaint: str | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(*place, broken)
-    if complaint is None:  # a second guard stands behind this one: what is covered is known too
-        assert Explorer(flow_of(name), crashes=1).run().violations == []
-        monkeypatch.setattr(markdown, "covered", lambda _text: frozenset())
-        complaint = "holds"
-    if place[1] == "extended":
-        monkeypatch.setattr(Archiver, "_raw_of", lambda *_: ({}, set()))
-    report = Explorer(flow_of(name), crashes=1).run()
-    assert any(complaint in violation for violation in report.violations), report.violations[:3]
 
 
 def test_the_report_says_where_a_violation_was_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -497,24 +497,6 @@ def test_a_task_that_needs_a_model_fails_as_unavailable() -> None:
 # ---- all roles
 
 
-@pytest.mark.parametrize("role", ["teller", "planner", "worker"])
-@pytest.mark.parametrize(
-    ("reason", "status", "failure"),
-    [
-        ("canceled", "canceled", "canceled"),
-        ("killed", "failed", "killed"),
-        ("timeout", "failed", "timeout"),
-    ],
-)
-def test_a_stopped_run_does_nothing_more(role, reason: str, status: str, failure: str) -> None:
-    cancel, desk = CancelToken(), Desk()
-    cancel.cancel(reason)
-    turn_input = TurnInput(now=NOW, inputs=inputs("run: ls"), task=task("run: ls"))
-    outcome = ENGINE.run(make_request(role, turn_input, desk, cancel=cancel))
-    assert (outcome.status, outcome.reason) == (status, failure)
-    assert desk.calls == []
-
-
 def test_a_cancel_between_two_inputs_stops_before_the_second() -> None:
     cancel = CancelToken()
 

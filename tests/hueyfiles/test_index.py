@@ -19,15 +19,6 @@ def drain(index: QueueIndex, now: float = 0.0) -> list[str]:
     return found
 
 
-def test_a_clock_set_back_holds_again_what_had_come_up() -> None:
-    index = QueueIndex()
-    add(index, "x", (1,), 50.0)
-    assert index.first(60.0) is not None
-    assert index.pop(40.0) is None
-    assert index.next_due() == 50.0
-    assert drain(index, 50.0) == ["x"]
-
-
 def test_a_discarded_name_is_gone_unless_it_has_another_ticket_by_now() -> None:
     index = QueueIndex()
     add(index, "x", (1,))

@@ -119,16 +119,3 @@ def test_up_starts_both_again_over_a_restored_backup(world: World) -> None:
     until(lambda: part_of(up, "consumer").pid != old, "a new consumer")
     assert world_answers(world, "msg-2", "hello") <= 60
     assert [m["id"] for m in world.transcript() if m["role"] == "user"] == ["msg-1", "msg-2"]
-
-
-def test_a_file_in_the_place_of_a_folder_is_waited_for(world: World) -> None:
-    up, folder, away = start_up(world), world.state / "history", world.root / "away"
-    folder.rename(away)
-    folder.write_text("x")
-    until(
-        lambda: "history: expected a folder" in world.output("up"), "the consumer ends and says why"
-    )
-    folder.unlink()
-    away.rename(folder)
-    assert world_answers(world, "msg-1", "hello") <= 30
-    assert up.poll() is None

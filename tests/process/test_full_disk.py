@@ -109,28 +109,3 @@ def test_a_full_disk_is_said_and_nothing_accepted_is_lost(
     assert sorted(said) == sorted([*accepted, "msg-late"])
     assert small.names("corrupt", "") == []
     assert "Traceback" not in small.output("consumer") + small.output("web")
-
-
-def test_a_kill_while_the_disk_is_full_loses_nothing(small: World) -> None:
-    consumer = small.start_consumer()
-    small.start_web()
-    consumer.send_signal(signal.SIGSTOP)
-    accepted = [f"msg-{number}" for number in range(3)]
-    for id_ in accepted:
-        assert small.post("/api/input", {"id": id_, "text": "hello"}).status == 202
-    small.drop("job", {"prompt": "echo fine", "profile": "command"})
-    ballast = fill(small)
-    consumer.send_signal(signal.SIGCONT)
-    until(lambda: small.post("/api/input", {"id": "x", "text": "y"}).status != 202, "it is full")
-    consumer.kill()
-    consumer.wait()
-    failed = small.run("consumer")
-    assert failed.returncode == 1
-    assert "the disk is full" in failed.stderr
-    assert "Traceback" not in failed.stderr
-    ballast.unlink()
-    small.start_consumer()
-    until(lambda: all(small.replies(id_) for id_ in accepted), "all are answered")
-    until(lambda: small.told("job"), "the task is done")
-    assert all(len(small.replies(id_)) == 1 for id_ in accepted)
-    assert len(small.told("job")) == 1

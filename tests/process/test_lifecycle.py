@@ -11,8 +11,7 @@ from typing import TypeAlias
 import psutil
 import pytest
 
-from mimikit.protocol import ids
-from tests.process.world import World, children, is_alive, stretched, until, wait_ended
+from tests.process.world import World, children, stretched, until, wait_ended
 from tests.support.runs import alive, tag
 
 pytestmark = pytest.mark.needs_platform("linux")
@@ -156,64 +155,4 @@ def world_answers(world: World, id_: str, text: str) -> float:
     return time.monotonic() - begun
 
 
-def test_three_crashes_make_tasks_rest_while_messages_are_answered(world: World) -> None:
-    world.start_web()
-    for _ in range(3):
-        consumer = world.start_consumer()
-        consumer.kill()
-        consumer.wait()
-    resting = world.start_consumer()
-    world.drop("job", {"prompt": "echo rested", "profile": "command"})
-    assert world_answers(world, "msg-1", "hello") <= stretched(3)
-    why = "asks wait for 30 s after 3 crashes within 5 minutes; messages are answered"
-    assert why in world.ask("GET", "/api/status").body["degraded"]
-    assert why in " ".join(world.run("status").stdout.split())
-    assert why in world.output("consumer")
-    assert world.result("job") is None
-    begun = time.monotonic()
-    resting.terminate()
-    assert resting.wait(30) == 0
-    assert time.monotonic() - begun <= stretched(2)
-    assert world.result("job") is None
-    world.start_consumer()
-    until(lambda: world.result("job"), "the task is done")
-
-
 # ---- what is not ours stays as it is --------------------------------------------------------
-
-
-def stranger(world: World, **environment: str) -> subprocess.Popen[bytes]:
-    """A process that has nothing to do with the consumer that will start."""
-    return subprocess.Popen(
-        ["sleep", tag()], env={**os.environ, **environment}, start_new_session=True
-    )
-
-
-def test_a_state_folder_of_another_boot_ends_no_process(world: World) -> None:
-    """As after a restore on another machine: a pid in it may be anybody's here."""
-    first = world.start_consumer()
-    first.terminate()
-    assert first.wait(30) == 0
-    foreign = stranger(world)
-    other_boot = "00000000-0000-4000-8000-000000000000"
-    who = {
-        "pid": foreign.pid,
-        "processStarted": ids.start_time(foreign.pid),
-        "bootId": other_boot,
-        "startedAt": "2026-01-01T00:00:00.000Z",
-    }
-    world.put("consumer.json", {**who, "host": "elsewhere"})
-    mark = {**who, "turnId": "turn-old", "attempt": 1, "inputs": ["msg-old"]}
-    world.put("turns/turn-old.1.started", mark)
-    old = {"id": "msg-old", "text": "hello", "createdAt": "2026-01-01T00:00:00.000Z"}
-    world.put("inbox/msg-old.json", old)
-    world.put("worker/running/job.json", {"prompt": "true", "profile": "command"})
-    try:
-        world.start_consumer()
-        until(lambda: world.told("job"), "the interrupted run is told", facts=world.facts)
-        until(lambda: world.replies("msg-old"), "the message is answered")
-        assert (world.result("job") or {})["failureReason"] == "killed"
-        assert is_alive(foreign.pid)
-    finally:
-        foreign.kill()
-        foreign.wait()

@@ -6,8 +6,7 @@ import errno
 from dataclasses import replace
 from pathlib import Path
 
-from mimikit.conversation import turn_prompts
-from mimikit.conversation.turn_prompts import MOST_KEPT, TurnPrompt
+from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.engines.base import Done, Outcome, RunSpec, ToolReply, TurnInput
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
@@ -65,20 +64,6 @@ def test_each_role_leaves_what_it_was_told_and_what_it_called() -> None:
         assert [use.name for use in made.calls] == calls
         assert all(use.ok and "which tea" in use.arguments and use.reply for use in made.calls)
         assert [hit.source for hit in made.hits] == ["memory.md"] * (role != "worker")
-
-
-def test_the_last_200_are_kept() -> None:
-    files = Files(MemoryDisk())
-    files.make_folders()
-    for number in range(MOST_KEPT + 5):
-        made = TurnPrompt(
-            id=f"turn-{number}", role="teller", engine="x", status="done", at=START,
-            instructions="i", prompt="p",
-        )  # fmt: skip
-        turn_prompts.keep(files, made)
-    names = turn_prompts.newest(files)
-    assert len(names) == MOST_KEPT
-    assert set(names) == {f"turn-{number}" for number in range(5, MOST_KEPT + 5)}
 
 
 class FullFor(MemoryDisk):

@@ -324,10 +324,6 @@ def test_a_disk_that_fails_once_delays_a_task_and_loses_nothing(operation: str) 
 # ---- as a Huey ------------------------------------------------------------------------------
 
 
-def task_huey(ran: list[tuple[QueueName, Task]]) -> TaskHuey:
-    return TaskHuey("worker", task_storage(memory_files()), lambda at, task: ran.append((at, task)))
-
-
 def test_running_a_task_leaves_nothing_of_huey_s_behind() -> None:
     ran: list[tuple[QueueName, Task]] = []
     files = memory_files()

@@ -13,10 +13,9 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Question, Task
 from mimikit.protocol.runtime import Health
 from mimikit.supervisor import recovery
-from mimikit.supervisor.retention import BATCH
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
-from tests.supervisor.test_retention import DAY, left, tidied
+from tests.supervisor.test_retention import DAY, tidied
 from tests.support.mind import Mind
 from tests.support.product import START, Product
 from tests.support.reading import loaded, transcript
@@ -93,18 +92,6 @@ def test_nothing_is_deleted_until_a_day_after_a_jump(client: Client) -> None:
     assert tidied(product, 0) == []
 
 
-def test_a_jump_stops_a_removal_that_is_under_way(client: Client) -> None:
-    for number in range(2 * BATCH):
-        client.files.write(f"worker/results/t{number:03}.json", b"{}")
-    client.product.clock.advance(31 * DAY)
-    client.product.retention.ring()
-    client.product.tick()
-    before = left(client)
-    assert before
-    client.product.clock.jump(START)
-    assert tidied(client.product, DAY + 60) == before  # they are a day old by now
-
-
 def test_a_jump_while_no_consumer_ran_pauses_deletion_over_restarts(client: Client) -> None:
     client.files.write("worker/results/t1.json", b"{}")
     client.trigger("g1", 3600, "tick")
@@ -157,20 +144,6 @@ def test_an_engine_is_asked_again_after_the_same_time(client: Client, hours: int
     client.product.clock.advance(5)
     client.product.tick()
     assert transcript(client.files)[-1] == ("agent", "heard limited")
-
-
-def test_a_model_is_asked_soon_after_the_clock_went_back(client: Client) -> None:
-    def asked() -> int:
-        return sum(line["event"] == "llm_eval_asked" for line in client.product.log.audits)
-
-    client.product.clock.jump(START + LONG)
-    client.when("g1", "go", {"type": "llm_eval", "params": {"prompt": "not now"}})
-    client.product.idle()
-    assert asked() == 1
-    client.product.clock.jump(START)
-    client.when("g2", "go", {"type": "llm_eval", "params": {"prompt": "not now"}})
-    client.product.idle()
-    assert asked() == 2
 
 
 def test_start_times_in_the_future_cause_no_back_off() -> None:

@@ -241,12 +241,12 @@ def work_argv(
     config |= _FAIL_FAST
     if request.effort:
         config["model_reasoning_effort"] = _toml(request.effort)
-    given = {**config, **settings.config, **last}
+    config = {**config, **settings.config, **last}
     if request.read_only:
-        given["web_search"] = _NO_SEARCH
-    given.pop("sandbox_mode", None)  # the flag or the profile holds
+        config["web_search"] = _NO_SEARCH
+    config.pop("sandbox_mode", None)  # the flag or the profile holds
     model = ["-m", request.model] if request.model else []
-    return [place.program, *_EXEC, *head, *model, *_keys(given), *tail]
+    return [place.program, *_EXEC, *head, *model, *_keys(config), *tail]
 
 
 def _instructions(request: RunSpec) -> dict[str, str]:

@@ -126,8 +126,8 @@ class CodexEngine(ProgramEngine):
         finally:
             with self._lock:
                 self._workers -= 1
-                made = set(_ARTIFACTS) - self._artifacts_before if not self._workers else ()
-                for path in (workspace / name for name in made):
+                created = set(_ARTIFACTS) - self._artifacts_before if not self._workers else ()
+                for path in (workspace / name for name in created):
                     if path.is_dir() and not path.is_symlink():
                         with contextlib.suppress(OSError):  # not empty
                             path.rmdir()

@@ -84,16 +84,16 @@ class ServerTurn:
         self._thread = text_of(opened.get("thread"), "id")
         messages = server.subscribe(self._thread)
         try:
-            asked: Message = {
+            params: Message = {
                 "threadId": self._thread,
                 "input": [{"type": "text", "text": _clean(request.prompt)}],
             }
             if effort:
-                asked["effort"] = effort
+                params["effort"] = effort
             if request.cancel.reason is not None:
                 return stop_outcome(request.cancel.reason)
             request.cancel.has_begun = True
-            started = server.request("turn/start", asked)
+            started = server.request("turn/start", params)
             self._turn = text_of(started.get("turn"), "id")
             request.cancel.on_cancel(lambda reason: messages.put({"method": "stop", "params": {}}))
             return self._follow(messages)
@@ -191,8 +191,8 @@ class ServerTurn:
                 self.usage = _usage(total)
                 on_event("usage", "", self.usage.to_dict())
             case "error" if value_of(params, "willRetry") is True:
-                said = text_of(value_of(params, "error"), "message")
-                on_event("note", plain(said)[:_SHOWN_CHARACTERS], {})
+                trouble = text_of(value_of(params, "error"), "message")
+                on_event("note", plain(trouble)[:_SHOWN_CHARACTERS], {})
             case "turn/completed":
                 turn = value_of(params, "turn")
                 return self._ended(text_of(turn, "status"), value_of(turn, "error"))
@@ -213,9 +213,9 @@ class ServerTurn:
                 if isinstance(summary, list)
                 else []
             )
-            if said := plain("\n".join(texts)).strip():
+            if message := plain("\n".join(texts)).strip():
                 facts = {"reasoning": True}
-                self._request.callbacks.on_event("note", said[:_SHOWN_CHARACTERS], facts)
+                self._request.callbacks.on_event("note", message[:_SHOWN_CHARACTERS], facts)
 
     def _call(self, message: Message) -> None:
         """Make a tool call, unless the turn is ending."""
@@ -258,8 +258,8 @@ class ServerTurn:
         if self._stop in ("canceled", "killed"):
             return stop_outcome(self._stop, text)
         if status == "completed":
-            said = "codex ended the turn without an answer; try again"
-            return Failed("error", said, exit_code=0)
+            message = "codex ended the turn without an answer; try again"
+            return Failed("error", message, exit_code=0)
         if self._stop is not None:
             silent = self._stop == "idle"
             limit_s = request.idle_timeout_s if silent else request.timeout_s

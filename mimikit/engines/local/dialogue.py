@@ -145,8 +145,8 @@ def teller_body(turn: TurnInput, text: str, language: Language) -> Body:
     """The request body for one message of the user."""
     shown = [("user", f"[{language}] {text}") for language, text, _, _ in _TELLER_EXAMPLES]
     answers = [_json(action=action, text=text) for _, _, action, text in _TELLER_EXAMPLES]
-    asked = f"{_known(turn)}[{language}] {_cut(text, _INPUT_BYTES)}"
-    return _body(_TELLER, shown, answers, _talk(turn.conversation), asked, _TELLER_SCHEMA)
+    prompt = f"{_known(turn)}[{language}] {_cut(text, _INPUT_BYTES)}"
+    return _body(_TELLER, shown, answers, _talk(turn.conversation), prompt, _TELLER_SCHEMA)
 
 
 def planner_body(prompt: str) -> Body:

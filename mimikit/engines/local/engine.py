@@ -151,8 +151,8 @@ class LocalEngine:
             with path.open("rb") as file:
                 head = file.read(len(_GGUF))
         except OSError as error:
-            said = f"expected a GGUF file at {path}, got none ({error.strerror})"
-            raise EngineError(f"{said}; set local.model_path to another") from None
+            message = f"expected a GGUF file at {path}, got none ({error.strerror})"
+            raise EngineError(f"{message}; set local.model_path to another") from None
         if head != _GGUF:
             raise EngineError(f"expected a GGUF file at {path}, got something else")
         return path

@@ -152,8 +152,8 @@ class _Run:
         events = stack.enter_context(self._server.events(place.folder))
         asks = [{"permission": f"{cli.AGENT}_*", "pattern": "*", "action": "ask"}]
         rules: Body = {} if request.role == "worker" else {"permission": asks}
-        made = table_of(place.ask("POST", "/session", {"title": request.run_id[:100]} | rules))
-        reader.session = str(made.get("id"))
+        session = table_of(place.ask("POST", "/session", {"title": request.run_id[:100]} | rules))
+        reader.session = str(session.get("id"))
         request.cancel.on_cancel(lambda _reason: events.put({}))
         body: Body = {
             "agent": cli.AGENT,
@@ -169,11 +169,11 @@ class _Run:
             place.ask("DELETE", f"/session/{reader.session}")
         return outcome
 
-    def _call_over_mcp(self, name: str, given: dict[str, Any]) -> ToolReply:
+    def _call_over_mcp(self, name: str, arguments: dict[str, Any]) -> ToolReply:
         if self._request.cancel.reason is not None:
             return ToolReply(False, "the run is over")
-        known = self._replies.get(_key(name, given))
-        return known.pop(0) if known else self._tools.call(name, given)
+        known = self._replies.get(_key(name, arguments))
+        return known.pop(0) if known else self._tools.call(name, arguments)
 
     def _answer(self, place: RunPlace) -> None:
         """Make the calls that wait for permission, before they arrive over `/mcp`, and permit them.
@@ -181,8 +181,8 @@ class _Run:
         The one that ends the turn is rejected: else the model would be asked once more.
         """
         request, reader = self._request, self.reader
-        made = [(due, self._tools.call(due.name, due.arguments)) for due in reader.due()]
-        for due, reply in made:
+        calls = [(due, self._tools.call(due.name, due.arguments)) for due in reader.due()]
+        for due, reply in calls:
             reader.replies.append(reply)
             reader.reported.add(due.id)
             facts: Body = {"tool": due.name[:100], "id": due.id}
@@ -191,8 +191,8 @@ class _Run:
             request.callbacks.on_event("tool", due.name[:100], facts)
             self._replies.setdefault(_key(due.name, due.arguments), []).append(reply)
         is_over = ends_turn(reader.replies)
-        for number, (due, _) in enumerate(made, 1):
-            answer: Body = {"reply": "reject" if is_over and number == len(made) else "once"}
+        for number, (due, _) in enumerate(calls, 1):
+            answer: Body = {"reply": "reject" if is_over and number == len(calls) else "once"}
             try:
                 place.ask("POST", f"/permission/{due.question}/reply", answer)
             except ServerGone:
@@ -257,5 +257,5 @@ class _Run:
         place.is_clean = reader.is_idle and not reader.working
 
 
-def _key(name: str, given: dict[str, object]) -> str:
-    return f"{name} {as_json(given)}"
+def _key(name: str, arguments: dict[str, object]) -> str:
+    return f"{name} {as_json(arguments)}"
