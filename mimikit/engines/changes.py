@@ -388,11 +388,7 @@ def _with_hunks(files: list[FileDiff], differences: Iterable[Difference]) -> lis
         left -= sum(len(line) for hunk in hunks for line in hunk.lines)
         signs = Counter(line[0] for hunk in one.hunks for line in hunk.lines)
         files[one.new] = file.but(
-            added=signs["+"],
-            removed=signs["-"],
-            hunks=hunks,
-            cut_lines=cut_lines,
-            unshown=unshown,
+            added=signs["+"], removed=signs["-"], hunks=hunks, cut_lines=cut_lines, unshown=unshown
         )
     return [
         file.but(old_mode=None, new_mode=None)

@@ -16,13 +16,7 @@ from mimikit.engines.circuit import MAX_REST_S
 from mimikit.errors import BadSettings, StorageError, shortage_of
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import (
-    REMINDER,
-    EngineSession,
-    FailureReason,
-    QueueName,
-    Task,
-)
+from mimikit.protocol.models import REMINDER, EngineSession, FailureReason, QueueName, Task
 from mimikit.protocol.results import TaskDiff, TaskResult
 from mimikit.protocol.runtime import PageAddress
 from mimikit.roles.metering import run_metered

@@ -67,8 +67,7 @@ def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
     )
     session = context.open_session(TellerSession, caller)
     outcome = run_metered(
-        context,
-        Attempt(job.id, job.attempt, "teller", turn_input, job.choice, job.cancel, session),
+        context, Attempt(job.id, job.attempt, "teller", turn_input, job.choice, job.cancel, session)
     )
     effects = session.close()
     text = truncate_to_file(context, derived_id("msg", job.id, "0"), outcome.text.strip())

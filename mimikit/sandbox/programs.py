@@ -9,7 +9,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 _workspaces = set[Path]()
-_found = dict[tuple[str, str], str]()
 
 
 def exclude(workspace: Path) -> None:
@@ -18,18 +17,12 @@ def exclude(workspace: Path) -> None:
 
 
 def find(name: str) -> str | None:
-    """The absolute path; cached."""
-    key = name, os.environ.get("PATH", os.defpath)
-    if (known := _found.get(key)) is None or not os.access(known, os.X_OK):
-        known = next((path for path in _candidates(*key) if not _is_in_workspace(path)), None)
-        if known is not None:
-            _found[key] = known
-    return known
+    """The absolute path."""
+    return next((path for path in _candidates(name) if not _is_in_workspace(path)), None)
 
 
 def why_missing(name: str) -> str:
-    path = os.environ.get("PATH", os.defpath)
-    if (refused := next(_candidates(name, path), None)) is not None:
+    if (refused := next(_candidates(name), None)) is not None:
         return f"{refused} lies in the workspace, where Workers write; install it elsewhere"
     return f"expected {name}, got no such program"
 
@@ -69,7 +62,8 @@ def folders_of(program: str) -> list[Path]:
     return [Path(program), real]
 
 
-def _candidates(name: str, path: str) -> Iterator[str]:
+def _candidates(name: str) -> Iterator[str]:
+    path = os.environ.get("PATH", os.defpath)
     folders = [""] if "/" in name else path.split(os.pathsep)
     for folder in folders:
         program = Path(folder, name).absolute()

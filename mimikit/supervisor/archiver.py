@@ -17,7 +17,6 @@ from mimikit.errors import StorageError, UnsafeFile
 from mimikit.memory import archive, markdown, notes
 from mimikit.memory.archive import ArchiveRules, Kind, MessageGroup, SummaryInput, SummaryTarget
 from mimikit.protocol import paths
-from mimikit.protocol.disk import FileStat
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import Message, SummaryScope, Task
 from mimikit.protocol.records import MAX_RECORD_BYTES
@@ -46,8 +45,6 @@ class Archiver:
         self._is_flush = False
         """Whether the pass copies all messages, regardless of age."""
         self._is_over_limit = False
-        self._known: dict[str, tuple[FileStat, frozenset[str]]] = {}
-        """Cache: the raw files of the last day written, with the ids in them."""
 
     def recover(self, now: datetime) -> None:
         """Reset pending messages after a crash, unless a live or ended run covers them."""
@@ -153,25 +150,20 @@ class Archiver:
 
     def _raw_of(self, day: date, messages: Sequence[Message]) -> tuple[dict[str, int], set[str]]:
         """The raw files of a day with their sizes (-1: no messages), and the ids they contain."""
-        files, before = self._store.files, self._known
-        self._known = {}
+        files, ids = self._store.files, set[str]()
         sizes: dict[str, int] = {}
         for name in files.names(paths.MEMORY_FOLDER, suffix=".md"):
             path = paths.memory_file(name)
             stat = files.stat(path) if name.startswith(day.isoformat()) else None
             if stat is None:
                 continue
-            known = before.get(name)
-            if known is None or known[0] != stat:
-                try:
-                    data = files.read(path, most=MAX_RECORD_BYTES) or b""
-                except UnsafeFile:
-                    data = b""  # links are not followed
-                known = stat, markdown.ids(data.decode("utf-8", "replace"))
-            self._known[name] = known
-            sizes[name] = stat.size if known[1] else -1
-        found = set[str]().union(*(ids for _, ids in self._known.values()))
-        return sizes, found & {message.id for message in messages}
+            data = b""
+            with contextlib.suppress(UnsafeFile):  # links are not followed
+                data = files.read(path, most=MAX_RECORD_BYTES) or b""
+            own = markdown.ids(data.decode("utf-8", "replace"))
+            sizes[name] = stat.size if own else -1
+            ids |= own
+        return sizes, ids & {message.id for message in messages}
 
     def _mark_archived(self, messages: Sequence[Message]) -> None:
         self._change(messages, archived=True, archive_task=None)

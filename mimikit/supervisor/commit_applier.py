@@ -41,11 +41,7 @@ _MOST_STEPS = 20
 
 class CommitApplier:
     def __init__(
-        self,
-        store: Store,
-        triggers: TriggerScheduler,
-        llm_eval: LlmEvalBatch,
-        archiver: Archiver,
+        self, store: Store, triggers: TriggerScheduler, llm_eval: LlmEvalBatch, archiver: Archiver
     ) -> None:
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger

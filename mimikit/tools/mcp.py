@@ -194,11 +194,9 @@ def respond(offer: _Offer, body: bytes) -> _Object | None:
             return None
         case {"jsonrpc": "2.0", "result": _} | {"jsonrpc": "2.0", "error": _}:
             return None
-        case {
-            "jsonrpc": "2.0",
-            "method": str(method),
-            "id": (str() | int()) as number,
-        } if not isinstance(number, bool):
+        case {"jsonrpc": "2.0", "method": str(method), "id": (str() | int()) as number} if (
+            not isinstance(number, bool)
+        ):
             params = message.get("params", {})
             if isinstance(params, dict):
                 return _answer(offer, method, number, params)

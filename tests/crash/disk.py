@@ -137,10 +137,7 @@ class WatchedDisk(MemoryDisk):
             inodes = itertools.count(max(files, default=0) + 1)
             groups = image.open.linked
         disk = cls(
-            _folders=folders,
-            _durable=durable,
-            _inodes=inodes,
-            _time=itertools.count(start_ns + 1),
+            _folders=folders, _durable=durable, _inodes=inodes, _time=itertools.count(start_ns + 1)
         )
         for group in groups:
             disk._pending.append(_Unsynced(group, _restore(group, folders)))

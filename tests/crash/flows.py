@@ -42,11 +42,7 @@ def _few_tokens(**caps: int) -> Settings:
 
 
 _KEY = f"{paths.SECRETS}/engine-mine.key"
-_ENDPOINT = {
-    "base_url": "http://127.0.0.1:9/v1",
-    "model": "m",
-    "api_key_file": "engine-mine.key",
-}
+_ENDPOINT = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "api_key_file": "engine-mine.key"}
 
 
 def _nothing_is_left_of_the_endpoint(client: Client) -> None:
@@ -230,10 +226,7 @@ FLOWS = (
     ),
     EngineFlow(
         "a task waits for an engine",
-        (
-            lambda c: c.say("m1", "hello"),
-            lambda c: (c.at(40), c.submit("t1", "one")),
-        ),
+        (lambda c: c.say("m1", "hello"), lambda c: (c.at(40), c.submit("t1", "one"))),
         waits_s=_LOGGED_OUT_S,
     ),
     EngineFlow(
@@ -244,12 +237,7 @@ FLOWS = (
         ),
     ),
     EngineFlow(
-        "tried now",
-        (
-            lambda c: c.say("m1", "hello"),
-            _try_now,
-        ),
-        expected=Expected(limited=True),
+        "tried now", (lambda c: c.say("m1", "hello"), _try_now), expected=Expected(limited=True)
     ),
     FailoverFlow(
         "another engine as fallback",
@@ -300,11 +288,7 @@ FLOWS = (
         expected=Expected(forgets=True),
     ),
     Flow(
-        "a chain that breaks",
-        (
-            lambda c: (_chain(c, "bad", "two", "three"),),
-            lambda c: c.at(100),
-        ),
+        "a chain that breaks", (lambda c: (_chain(c, "bad", "two", "three"),), lambda c: c.at(100))
     ),
     Flow(
         "a chain that is canceled",
@@ -335,10 +319,7 @@ FLOWS = (
             lambda c: (c.touch("b.txt"), c.product.idle(), c.at(61), c.product.idle(), c.at(200)),
         ),
     ),
-    Flow(
-        "cancel queued",
-        (lambda c: (c.submit("t1", "one"), c.order("o1", "cancel", "t1")),),
-    ),
+    Flow("cancel queued", (lambda c: (c.submit("t1", "one"), c.order("o1", "cancel", "t1")),)),
     Flow(
         "cancel a waiting plan",
         (
@@ -385,12 +366,7 @@ FLOWS = (
     ),
     Flow(
         "more tasks than one request may have",
-        (
-            lambda c: (
-                c.say("m1", "plan: one ~; two"),
-                c.say("m2", "plan: three ~"),
-            ),
-        ),
+        (lambda c: (c.say("m1", "plan: one ~; two"), c.say("m2", "plan: three ~")),),
         hook=_plan_the_other,
         settings=_few_tasks(4),
     ),
@@ -450,10 +426,7 @@ FLOWS = (
     ),
     Flow(
         "a folder for a list",
-        (
-            lambda c: c.put_folder("inbox.json"),
-            lambda c: c.drop(b'["hello"]'),
-        ),
+        (lambda c: c.put_folder("inbox.json"), lambda c: c.drop(b'["hello"]')),
         expected=Expected(quarantined=1),
     ),
     # memory
@@ -621,8 +594,7 @@ FLOWS = (
     ),
     # triggers
     Flow(
-        "trigger",
-        (lambda c: c.trigger("g1", 60, "tick"), lambda c: c.at(60), lambda c: c.at(125)),
+        "trigger", (lambda c: c.trigger("g1", 60, "tick"), lambda c: c.at(60), lambda c: c.at(125))
     ),
     Flow(
         "reminder",
@@ -711,10 +683,7 @@ FLOWS = (
         ),
     ),
     # conditions
-    Flow(
-        "chain",
-        (lambda c: c.say("m1", "chain: one > two > three"),),
-    ),
+    Flow("chain", (lambda c: c.say("m1", "chain: one > two > three"),)),
     Flow(
         "after a task that is done",
         (

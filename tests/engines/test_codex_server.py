@@ -29,10 +29,7 @@ TEXT: dict[str, Any] = {
     "required": ["text"],
     "additionalProperties": False,
 }
-TOOLS = (
-    ToolSpec("reply", "Reply to the user.", TEXT),
-    ToolSpec("remember", "Keep it.", TEXT),
-)
+TOOLS = (ToolSpec("reply", "Reply to the user.", TEXT), ToolSpec("remember", "Keep it.", TEXT))
 
 
 class Said(Desk):

@@ -92,9 +92,7 @@ def test_an_idle_server_is_ended(made: list[Server]) -> None:
     assert server.ended == "it was stopped"
 
 
-def test_a_server_that_is_not_ready_in_time_is_an_error(
-    made: list[Server],
-) -> None:
+def test_a_server_that_is_not_ready_in_time_is_an_error(made: list[Server]) -> None:
     kept = KeptServer[Server]()
     for _ in range(2):
         use = kept.use(1, lambda: Server(made), CancelToken())

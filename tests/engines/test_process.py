@@ -18,10 +18,7 @@ from mimikit.engines.process import Program, ProgramOutcome
 from mimikit.errors import EngineError
 from tests.support.runs import alive, open_files, tag, zombies
 
-pytestmark = [
-    pytest.mark.needs_platform("linux"),
-    pytest.mark.needs_program("pgrep", "setsid"),
-]
+pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.needs_program("pgrep", "setsid")]
 
 
 class Heard:
@@ -161,6 +158,16 @@ def test_a_listener_that_fails_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(LookupError):
         process.run(program, listener, CancelToken())
     assert alive(name) == []
+
+
+def test_without_pidfd_a_thread_waits_for_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("os.pidfd_open")
+    heard = Heard()
+    ended = run(shell("echo out; exit 3", tmp_path), heard)
+    assert (ended.exit_code, bytes(heard.stdout)) == (3, b"out\n")
+    assert run(shell("sleep 60", tmp_path, timeout_s=0.2)).stopped == "timeout"
 
 
 # ---- the environment -------------------------------------------------------------------------

@@ -175,14 +175,6 @@ def test_a_program_below_the_workspace_is_passed_over(path: Path) -> None:
     assert programs.find("tool") == str(good)
 
 
-def test_a_program_is_found_once(path: Path) -> None:
-    last = program(path / "bin")
-    assert programs.find("tool") == str(last)
-    programs._workspaces.clear()
-    program(path / "ws/bin")  # it comes first on PATH, and later in time
-    assert programs.find("tool") == str(last)
-
-
 def test_neither_a_path_nor_a_link_leads_below_the_workspace(path: Path) -> None:
     inner = program(path / "ws/bin")
     assert programs.find(str(inner)) is None

@@ -173,9 +173,7 @@ def test_a_foreign_file_does_not_block_the_archive(tmp_path: Path, odd: str) -> 
     assert events(client, "archive_failed") == []
 
 
-def test_a_note_goes_to_the_day_file_if_memory_md_is_a_link(
-    tmp_path: Path,
-) -> None:
+def test_a_note_goes_to_the_day_file_if_memory_md_is_a_link(tmp_path: Path) -> None:
     folder, files = real_state(tmp_path)
     (folder / "memory.md").symlink_to(tmp_path / "elsewhere")
     client = made(files, mind=BuiltinEngine(), settings=Settings(timezone="UTC"))

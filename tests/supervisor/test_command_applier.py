@@ -169,9 +169,7 @@ def test_a_canceled_turn_keeps_its_message(judged: Client) -> None:
     assert len(judged.oracle.runs) == 1
 
 
-def test_many_commands_are_applied_in_batches(
-    judged: Client,
-) -> None:
+def test_many_commands_are_applied_in_batches(judged: Client) -> None:
     for number in range(3 * MOST_AT_ONCE):
         judged.order(f"o{number:03}", "cancel", "nothing")
     judged.product.supervisor.tick(passes=1)

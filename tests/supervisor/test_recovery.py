@@ -97,9 +97,7 @@ def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -
     assert runs == []
 
 
-def test_a_turn_interrupted_twice_is_reported_and_not_retried(
-    files: Files,
-) -> None:
+def test_a_turn_interrupted_twice_is_reported_and_not_retried(files: Files) -> None:
     files.save_new(paths.inbox("m1"), InboxItem(id="m1", text="hello", created_at=START))
     for attempt in (1, 2):
         turns.start(files, turns.turn_id(["m1"]), attempt, ["m1"], START)
@@ -110,9 +108,7 @@ def test_a_turn_interrupted_twice_is_reported_and_not_retried(
     assert files.names("turns", suffix=".started") == []
 
 
-def test_an_attempt_cut_short_is_followed_by_the_second_with_the_same_inputs(
-    files: Files,
-) -> None:
+def test_an_attempt_cut_short_is_followed_by_the_second_with_the_same_inputs(files: Files) -> None:
     for name in ("m1", "m2"):
         files.save_new(paths.inbox(name), InboxItem(id=name, text=name, created_at=START))
     turns.start(files, turns.turn_id(["m1"]), 1, ["m1"], START)
@@ -134,9 +130,7 @@ def test_a_plan_that_asks_keeps_waiting_and_frees_its_seat(files: Files) -> None
     assert loaded(files, paths.PENDING_QUESTION)["plannerTaskId"] == "p1"
 
 
-def test_an_invalid_file_in_running_is_quarantined(
-    files: Files,
-) -> None:
+def test_an_invalid_file_in_running_is_quarantined(files: Files) -> None:
     running(files)
     files.write("worker/running/bad.json", b"{")
     product, _ = start(files)

@@ -23,9 +23,7 @@ def tidied(product: Product, seconds: float) -> list[str]:
     return left(product)
 
 
-def test_expired_files_are_removed_in_batches_and_logged(
-    client: Client,
-) -> None:
+def test_expired_files_are_removed_in_batches_and_logged(client: Client) -> None:
     expired = {f"worker/results/t{number:03}.json" for number in range(BATCH + 10)}
     for path in expired:
         client.files.write(path, b"{}")

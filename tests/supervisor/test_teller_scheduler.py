@@ -7,12 +7,7 @@ import pytest
 from mimikit.engines.base import RunSpec, TurnInput
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
-from mimikit.protocol.models import (
-    InboxItem,
-    QueueName,
-    Task,
-    TurnRecord,
-)
+from mimikit.protocol.models import InboxItem, QueueName, Task, TurnRecord
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.roles import teller

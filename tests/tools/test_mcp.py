@@ -120,11 +120,7 @@ def test_a_client_is_met_in_its_version_of_the_protocol(
 def test_the_tools_of_the_turn_are_listed(served: Served) -> None:
     tools = served.say("tools/list")["result"]["tools"]
     assert [tool["name"] for tool in tools] == ["reply", "fail"]
-    assert tools[0] == {
-        "name": "reply",
-        "description": "Reply to the user.",
-        "inputSchema": SCHEMA,
-    }
+    assert tools[0] == {"name": "reply", "description": "Reply to the user.", "inputSchema": SCHEMA}
 
 
 def test_a_call_is_made_and_answered(served: Served) -> None:

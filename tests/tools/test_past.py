@@ -51,11 +51,7 @@ class Library(RoleReader):
         return inside[-reader.MAX_MESSAGES :]
 
     def search(
-        self,
-        query: str,
-        limit: int,
-        after: datetime | None = None,
-        before: datetime | None = None,
+        self, query: str, limit: int, after: datetime | None = None, before: datetime | None = None
     ) -> list[Hit]:
         self.asked.append((query, limit, after, before))
         return self.hits[:limit]

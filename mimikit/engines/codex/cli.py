@@ -166,10 +166,7 @@ def is_confined(settings: CodexSettings, request: RunSpec) -> bool:
 
 
 def confinement(
-    settings: CodexSettings,
-    place: CodexLocation,
-    request: RunSpec,
-    writable: Sequence[Path] = (),
+    settings: CodexSettings, place: CodexLocation, request: RunSpec, writable: Sequence[Path] = ()
 ) -> dict[str, str]:
     """The config of codex's own sandbox: what its shells may read and write.
 

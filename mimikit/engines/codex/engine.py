@@ -18,15 +18,7 @@ from pathlib import Path
 from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.engines import process, process_marks
-from mimikit.engines.base import (
-    FAULTS,
-    UPSTREAM,
-    Done,
-    Failed,
-    Outcome,
-    RunSpec,
-    fault_outcome,
-)
+from mimikit.engines.base import FAULTS, UPSTREAM, Done, Failed, Outcome, RunSpec, fault_outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout

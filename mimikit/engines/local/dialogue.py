@@ -133,11 +133,7 @@ _TELLER_SCHEMA = _schema(
     {"action": {"enum": ["reply", "delegate", "remember", "ask"]}, "text": _text(800, 1)}
 )
 _PLANNER_SCHEMA = _schema(
-    {
-        "action": {"enum": ["command", "cannot"]},
-        "command": _text(_COMMAND),
-        "when": _text(60),
-    }
+    {"action": {"enum": ["command", "cannot"]}, "command": _text(_COMMAND), "when": _text(60)}
 )
 
 

@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.engines.base import (
-    CancelToken,
-    EngineOutage,
-    Failed,
-    Outcome,
-    RunSpec,
-    stop_outcome,
-)
+from mimikit.engines.base import CancelToken, EngineOutage, Failed, Outcome, RunSpec, stop_outcome
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.local import model_server, weights
 from mimikit.engines.local.server import PROGRAM, ModelProcess
@@ -118,11 +111,7 @@ class LocalEngine:
         settings, now = self._settings, self._clock.now
         threads = settings.threads or min(os.cpu_count() or 1, _MAX_THREADS)
         model = str(self._model_path())
-        options = {
-            "modelPath": model,
-            "threads": threads,
-            "contextTokens": settings.context_tokens,
-        }
+        options = {"modelPath": model, "threads": threads, "contextTokens": settings.context_tokens}
         idle_s = request.idle_timeout_s
 
         def start() -> ModelProcess:

@@ -26,12 +26,7 @@ class ModelProcess(KeptProcess):
     """Sends the options and reads the port, each as a line of JSON."""
 
     def __init__(
-        self,
-        options: Mapping[str, object],
-        state: Path,
-        *,
-        idle_s: float,
-        program: Path = PROGRAM,
+        self, options: Mapping[str, object], state: Path, *, idle_s: float, program: Path = PROGRAM
     ) -> None:
         """`options`: see `model_server`; `program`: the script to start."""
         self.key, self.url = secrets.token_urlsafe(24), ""

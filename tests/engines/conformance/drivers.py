@@ -134,9 +134,7 @@ class EngineDriver:
             request,
             instructions="You are the role.",
             tools=Tools(
-                request.tools.call,
-                session.specs() if session else (),
-                serve=self.door.offered,
+                request.tools.call, session.specs() if session else (), serve=self.door.offered
             ),
         )
         outcome = (engine or self.engine()).run(request)
