@@ -161,8 +161,7 @@ class QueueFolder:
     """The waiting files of a folder, in order. Thread-safe.
 
     by_name: names give the order, so files need not be read.
-    settle_s: a bad file may be half written: a janitor thread quarantines it once it was unchanged
-        for so long.
+    settle_s: a bad file may be half written: it is quarantined once it was unchanged for so long.
     """
 
     def __init__(
@@ -193,9 +192,8 @@ class QueueFolder:
         self._suspects: dict[str, _Suspect] = {}
         self._reported: dict[str, None] = {}
         self._needs_scan = False
-        self._intake = CriticalThread(f"intake {path}")
         self.closed = threading.Event()
-        self._janitor = CriticalThread(f"janitor {path}")
+        self._background = CriticalThread(f"queue {path}")
 
     def __len__(self) -> int:
         return len(self._index)
@@ -217,7 +215,7 @@ class QueueFolder:
         """Wait until a file is due, `timeout_s` is over, or `self.wakes` differs from `wakes`."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            self._start_threads()
+            self._start_background()
             while self.wakes == wakes and not self.has_ready():
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -249,42 +247,41 @@ class QueueFolder:
     def on_change(self, names: list[str] | None) -> None:
         """FolderWatch listener: read these names, or (None) scan the folder.
 
-        Large changes are read in batches by the intake thread, so that the watch thread is not
-        blocked.
+        Large changes are read in batches by the background thread, so that the watch thread is
+        not blocked.
         """
         with self._changed:
             is_small = names is not None and len(names) <= _BATCH
             if not is_small:
                 self._reported.update(dict.fromkeys(names or ()))
                 self._needs_scan |= names is None
-                self._start_threads()
+                self._start_background()
         if is_small:
             self.refresh(names)
 
-    def _start_threads(self) -> None:
-        """Start the threads that are needed. The caller holds the lock."""
-        if self.closed.is_set():
-            return
-        if self._reported or self._needs_scan:
-            self._intake.begin(self._read_reported)
-        if self._suspects:
-            self._janitor.begin(self._recheck_suspects)
+    def _start_background(self) -> None:
+        """Start the background thread if it has work. The caller holds the lock."""
+        if not self.closed.is_set() and (self._reported or self._needs_scan or self._suspects):
+            self._background.begin(self._run_background)
 
-    def _read_reported(self) -> None:
-        """The intake thread: reads reported names until none is left."""
+    def _run_background(self) -> None:
+        """Read reported names, scan, and recheck suspects, until nothing is left to do."""
         rest_until = 0.0
-        while not self.closed.is_set():
+        while True:
             with self._changed:
+                has_work = self._reported or self._needs_scan or self._suspects
+                if self.closed.is_set() or not has_work:
+                    self._background.thread = None
+                    return
                 names = list(itertools.islice(self._reported, _BATCH))
                 for name in names:
                     del self._reported[name]
-                is_scan = self._needs_scan and not names
-                if not names and not is_scan:
-                    self._intake.thread = None
-                    return
                 began = time.monotonic()
-                is_scan = is_scan and began >= rest_until
+                is_scan = self._needs_scan and not names and began >= rest_until
                 self._needs_scan &= not is_scan
+                due = [
+                    (n, s) for n, s in self._suspects.items() if began >= s.since + self._settle_s
+                ]
             try:
                 if names or is_scan:
                     self.refresh(names or None, pause_s=_PAUSE_S)
@@ -292,7 +289,9 @@ class QueueFolder:
                 _logger.warning("%s: could not be read: %s", self.path, error)
             if is_scan:
                 rest_until = began + (time.monotonic() - began) * _SCAN_SHARE
-            self.closed.wait(_PAUSE_S if names else 20 * _PAUSE_S)
+            for name, suspect in due[:_BATCH]:
+                self._recheck(name, suspect)
+            self.closed.wait(_PAUSE_S if names or len(due) > _BATCH else 20 * _PAUSE_S)
 
     def refresh(self, names: list[str] | None, *, pause_s: float = 0.0) -> None:
         """Read these names, or (None) scan the folder; `pause_s`: pause after each batch."""
@@ -336,7 +335,7 @@ class QueueFolder:
         with self._changed:
             self._index.discard(name)
             self._suspects[name] = _Suspect(str(error), bad, seen, time.monotonic())
-            self._start_threads()
+            self._start_background()
 
     def _read(self, name: str, *, glance: bool = False) -> WaitingFile | None:
         """Read and inspect a file; None when there is none or it became a suspect."""
@@ -377,21 +376,6 @@ class QueueFolder:
         return 0.0 if self._by_name else self._clock.now().timestamp()
 
     # ---- bad files ----------------------------------------------------------------------
-
-    def _recheck_suspects(self) -> None:
-        """The janitor thread: rechecks suspects until none is left."""
-        while True:
-            with self._changed:
-                if not self._suspects or self.closed.is_set():
-                    self._janitor.thread = None
-                    return
-                suspects = list(self._suspects.items())
-            recheck_at = min(suspect.since for _, suspect in suspects) + self._settle_s
-            if self.closed.wait(max(0.0, min(recheck_at - time.monotonic(), self._settle_s))):
-                continue
-            for name, suspect in suspects:
-                if time.monotonic() >= suspect.since + self._settle_s:
-                    self._recheck(name, suspect)
 
     def _recheck(self, name: str, suspect: _Suspect) -> None:
         """Recheck a suspect: it is valid, changed or gone, or it is quarantined."""
