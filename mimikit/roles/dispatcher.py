@@ -110,9 +110,8 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         if outcome.status == "done" and not acts and not answers:
             outcome = Failed("error", "the planner gave no plan")
 
-    engine, retry_delay_s = choice.engine.name, min(context.settings.limits.retry_delay_s, 5)
-    end = end_or_release(context, task, outcome, engine=engine, retry_delay_s=retry_delay_s)
-    if end is None:
+    engine = choice.engine.name
+    if (end := end_or_release(context, task, outcome, engine)) is None:
         return False
     fields: dict[str, object] = {
         "summary": truncate_to_file(context, task.id, outcome.text.strip()) or None,
@@ -168,11 +167,7 @@ def run_worker(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     started = context.clock.now()
     run = _worker_run(context, task, started, cancel)
     outcome, task = run.outcome, task.but(engine_session=run.session)
-    retry_delay_s = context.settings.limits.retry_delay_s
-    end = end_or_release(
-        context, task, outcome, engine=run.engine, retry_delay_s=retry_delay_s, final=run.final
-    )
-    if end is None:
+    if (end := end_or_release(context, task, outcome, run.engine)) is None:
         return False
     short = truncate_to_file(context, task.id, outcome.text, note=False)
     text: dict[str, object] = {"text": short}
@@ -233,7 +228,6 @@ def task_refusal(task: Task, settings: Settings, files: Files) -> str | None:
 class _WorkerRun:
     outcome: Outcome
     engine: str = ""
-    final: bool = False
     diff: TaskDiff | None = None
     used_tools: bool = False
     session: EngineSession | None = None
@@ -246,20 +240,18 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
     )
     if refusal is not None:
         context.log.write("audit", "command_refused", taskId=task.id, reason=refusal)
-        return _WorkerRun(Failed("refused", refusal), final=True)
+        return _WorkerRun(Failed("refused", refusal))
     if task.profile == REMINDER:  # only if queued by hand
         return _WorkerRun(Done(task.prompt, data=queue.lateness(task.not_before, now)))
     try:
         by_code = task.profile == "deferred" and task.covers is not None
         choice = context.engines.for_role("worker", task.profile, by_code=by_code)
     except BadSettings as error:
-        return _WorkerRun(Failed("refused", str(error)), final=True)
+        return _WorkerRun(Failed("refused", str(error)))
     engine = choice.engine.name
     if choice.waiting:
-        is_permanent = engine == "command"  # only the owner can fix it
-        reason: FailureReason = "refused" if is_permanent else "engine_unavailable"
-        failed = Failed(reason, choice.waiting)
-        return _WorkerRun(failed, engine, is_permanent, session=task.engine_session)
+        reason: FailureReason = "refused" if engine == "command" else "engine_unavailable"
+        return _WorkerRun(Failed(reason, choice.waiting), engine, session=task.engine_session)
     timezone, locale = task.timezone or context.settings.zone.key, task.locale or "en"
     turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream)
     earlier = session = task.engine_session
@@ -292,14 +284,8 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
             attempt = replace(attempt, on_event=recording.event)
         outcome = run_metered(context, attempt)
         diff = recording and _save_diff(context, task, recording)
-    final = (
-        engine == "builtin"
-        and isinstance(outcome, Failed)
-        and outcome.reason == "engine_unavailable"
-        and outcome.retry_at is None
-    )
     used_tools = engine != "command" and recording is not None and recording.used_tools
-    return _WorkerRun(outcome, engine, final, diff, used_tools, session)
+    return _WorkerRun(outcome, engine, diff, used_tools, session)
 
 
 def _recorded(
@@ -330,26 +316,24 @@ def _finish(
 
 
 def end_or_release(
-    context: RunContext,
-    task: Task,
-    outcome: Outcome,
-    *,
-    engine: str,
-    retry_delay_s: float,
-    final: bool = False,
+    context: RunContext, task: Task, outcome: Outcome, engine: str
 ) -> TaskEnd | None:
-    """How the task ends; None: it was released for another attempt. `final`: do not retry."""
-    now = context.clock.now()
+    """How the task ends; None: it was released for another attempt."""
+    now, limits = context.clock.now(), context.settings.limits
     failed = outcome if isinstance(outcome, Failed) else None
     retry_at = failed and failed.retry_at
     for_tokens = outcome.reason == "budget"
-    final = final or (for_tokens and retry_at is None)
+    final, is_planner = for_tokens and retry_at is None, task.role == "planner"
+    if not is_planner:  # a retry cannot help until the user changes something
+        lacks_model = engine == "builtin" and outcome.reason == "engine_unavailable"
+        final = final or outcome.reason == "refused" or (lacks_model and retry_at is None)
     is_waiting = outcome.reason in WAITING and not for_tokens
     waits = context.engines.wait_reason(engine, task.role) if is_waiting else None
     if waits is not None:  # a fallback: normally the supervisor ends the wait
         retry_at = max(waits.until or now, now) + timedelta(seconds=MAX_REST_S)
     ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final)
-    engine_retry_s = context.settings.limits.engine_retry_s
+    retry_delay_s = min(limits.retry_delay_s, 5) if is_planner else limits.retry_delay_s
+    engine_retry_s = limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):
         case TaskEnd() as end:
             return end
