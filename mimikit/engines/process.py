@@ -104,18 +104,18 @@ def environment(
     return {"PATH": os.defpath, **chosen, **named, **(more or {})}
 
 
+def owners_environment(keys: Iterable[str], more: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment without `keys` and MIMIKIT_*, for the owner's commands."""
+    hidden = {*keys, *(name for name in os.environ if name.startswith("MIMIKIT_"))}
+    return {name: value for name, value in os.environ.items() if name not in hidden} | dict(more)
+
+
 def network_environment(names: Iterable[str]) -> dict[str, str]:
     """`environment` for a program that reaches its server, there or on this machine."""
     env = environment(names=(*_NETWORK_VARIABLES, *names))
     for name in ("NO_PROXY", "no_proxy"):
         env[name] = ",".join(filter(None, (env.get(name), "127.0.0.1", "localhost")))
     return env
-
-
-def owners_environment(keys: Iterable[str], more: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment without `keys` and MIMIKIT_*, for the owner's commands."""
-    hidden = {*keys, *(name for name in os.environ if name.startswith("MIMIKIT_"))}
-    return {name: value for name, value in os.environ.items() if name not in hidden} | dict(more)
 
 
 def run(
