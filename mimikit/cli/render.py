@@ -14,10 +14,12 @@ from mimikit import __version__
 from mimikit.cli import task_lines, terminal
 from mimikit.cli.terminal import RenderContext, bold, dim, facts, one_line, plural, short_id
 from mimikit.clock import SystemClock
+from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.models import CommandResult, LiveRun, Question
+from mimikit.protocol.runtime import BudgetStatus
 from mimikit.state import State
 from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
@@ -25,11 +27,10 @@ from mimikit.views import memory
 from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
-from mimikit.views.messages import TurnPromptView
 from mimikit.views.status import Consumer, StateOverview
 from mimikit.views.tasks import TaskList
 from mimikit.views.triggers import TriggerList, TriggerView
-from mimikit.views.usage import BudgetView, TokenCounts, UsageReport, UsageTodayView
+from mimikit.views.usage import TokenCounts, UsageReport, UsageTodayView
 
 
 def show(view: BaseModel, state: State | None, *, as_json: bool, **context: Any) -> None:
@@ -188,7 +189,7 @@ def usage_words(counts: UsageTodayView) -> str:
     return f"{tokens:,}{of} tokens today in {plural(counts.runs, 'run')}{cost}"
 
 
-def budget_wait_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
+def budget_wait_words(budget: BudgetStatus, zone: ZoneInfo) -> str | None:
     what = terminal.waiting_words(budget.messages, budget.tasks)
     if budget.until is None or not what:
         return None
@@ -355,7 +356,7 @@ def without_answer(question: Question, now: datetime) -> str:
 
 
 @render.register
-def _(view: TurnPromptView, context: RenderContext) -> Iterable[str]:
+def _(view: TurnPrompt, context: RenderContext) -> Iterable[str]:
     used, asked = view.usage, view.requests
     tokens = f"{used.input_tokens:,} in ({used.cached_input_tokens:,} cached)"
     times = "" if asked is None else f" · {plural(asked, 'request')}"

@@ -17,7 +17,7 @@ class BudgetNote(Record):
 
 
 class BudgetStatus(Record):
-    """Tokens used today, and the work that waits for the budget."""
+    """The caps, today's usage, and the work that waits for the budget. Units: tokens."""
 
     daily_tokens: int | None = None
     per_task_tokens: int | None = None

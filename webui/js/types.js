@@ -21,12 +21,12 @@
  * @property {BacklogItem[]} items
  * @property {string} hash
  *
- * @typedef {object} Budget The caps, and today's usage; null: no cap. Units: tokens.
+ * @typedef {object} BudgetStatus The caps, today's usage, and the work that waits for the budget. Units: tokens.
  * @property {number | null} dailyTokens
  * @property {number | null} perTaskTokens
  * @property {number | null} perTriggerDailyTokens
  * @property {number} used
- * @property {string | null} until While something waits for tokens: when the next day begins.
+ * @property {string | null} until When the budget resets, while work waits.
  * @property {number} messages
  * @property {number} tasks
  *
@@ -69,10 +69,17 @@
  * @property {string} turnId
  * @property {string} text
  *
+ * @typedef {object} DiffHunk Changed lines with context. Numbers are 1-based; 0 where a side has none.
+ * @property {number} oldStart
+ * @property {number} oldLines
+ * @property {number} newStart
+ * @property {number} newLines
+ * @property {string[]} lines Each begins with a space, `-`, `+`, or `\` (no newline at the end of the line before). Bytes that are not UTF-8 are written as `\xe9`.
+ *
  * @typedef {object} Diff The changes of a task in the workspace, by attempt.
  * @property {FileDiff[]} files
  * @property {number} moreFiles Changed files that are not listed.
- * @property {string[]} unseen
+ * @property {string[]} unseen Folders that were not compared.
  * @property {number} interrupted Number of interrupted attempts, whose changes may be missing.
  *
  * @typedef {object} EngineList The programs, the endpoints in the order of the settings, then local and builtin.
@@ -127,21 +134,21 @@
  * @property {string} path
  * @property {boolean} fireOnInit
  *
- * @typedef {object} FileDiff The change of one file. Units: bytes; null for a file that does not exist.
- * @property {string} path
+ * @typedef {object} FileDiff The change of one file. Sizes in bytes; None where the file did not, or does not, exist.
+ * @property {string} path Relative to the workspace.
  * @property {"added" | "modified" | "deleted" | "renamed"} action
  * @property {string | null} fromPath
  * @property {number} added
- * @property {number} removed Lines, including those that are not shown.
+ * @property {number} removed
  * @property {number | null} oldSize
  * @property {number | null} newSize
  * @property {string | null} oldMode
- * @property {string | null} newMode
- * @property {"binary" | "big" | "unknown" | null} unshown
- * @property {number} cutLines Number of lines that are not shown.
- * @property {boolean} shared Other work ran at the same time and may have made some of the changes.
+ * @property {string | null} newMode Permissions (`644`), where they changed.
+ * @property {"binary" | "big" | "unknown" | null} unshown Why its content is not shown; unknown: the old content was not recorded.
+ * @property {number} cutLines
+ * @property {boolean} shared Other tasks ran at the same time and may have made this change.
  * @property {number} attempt
- * @property {Hunk[]} hunks
+ * @property {DiffHunk[]} hunks
  *
  * @typedef {object} FileExists
  * @property {"file_exists"} type
@@ -154,6 +161,13 @@
  * @property {boolean} ok
  * @property {"ok" | "hung" | "down"} consumer
  *
+ * @typedef {object} Hit A search result; in a turn's record, a passage in its prompt.
+ * @property {string} source `memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …
+ * @property {string} text The whole passage; in a turn's record, an excerpt.
+ * @property {number} line 1-based; 0 where there are no lines.
+ * @property {string} kind `memory`, `summary`, `docs`, `transcript` or `result`.
+ * @property {string | null} day
+ *
  * @typedef {object} Hit A search hit with its snippet.
  * @property {string} source
  * @property {string} kind
@@ -165,13 +179,6 @@
  * @property {string | null} messageId
  * @property {string | null} role
  * @property {string | null} taskId
- *
- * @typedef {object} Hunk Changed lines with their context. Numbers are 1-based; 0 where a side has none.
- * @property {number} oldStart
- * @property {number} oldLines
- * @property {number} newStart
- * @property {number} newLines
- * @property {string[]} lines Each begins with a space, `-`, `+` or a backslash, as in `diff -u`; invisible characters are written as `‹U+202E›`.
  *
  * @typedef {object} InboxChange
  * @property {"inbox"} kind
@@ -465,10 +472,10 @@
  * @property {number} reasoningOutputTokens Included in the output.
  * @property {Record<string, number>} cost By currency, for engines with a price.
  *
- * @typedef {object} ToolUse A tool call; long arguments and replies are cut.
+ * @typedef {object} ToolUse
  * @property {string} name
  * @property {boolean} ok
- * @property {string} arguments
+ * @property {string} arguments As JSON, cut.
  * @property {string} reply
  *
  * @typedef {object} Trace
@@ -560,7 +567,7 @@
  * @typedef {object} TurnHitList
  * @property {TurnHit[]} hits
  *
- * @typedef {object} TurnPrompt
+ * @typedef {object} TurnPrompt `side/prompts/{turn or task}.json`: the last attempt of a run.
  * @property {string} id
  * @property {"teller" | "planner" | "worker"} role
  * @property {string} engine
@@ -572,8 +579,8 @@
  * @property {string} prompt
  * @property {string[]} tools
  * @property {ToolUse[]} calls
- * @property {TurnHit[]} hits
- * @property {number | null} requests Number of model requests, if the engine counts them.
+ * @property {Hit[]} hits Passages of memory in the prompt.
+ * @property {number | null} requests Requests to a model, if the engine counts them.
  * @property {Usage} usage
  *
  * @typedef {object} Usage
@@ -588,7 +595,7 @@
  * @property {TokenCounts} today
  * @property {TokenCounts} total
  * @property {UsageRow[]} rows By day in order, else by tokens, most first.
- * @property {Budget} budget
+ * @property {BudgetStatus} budget
  *
  * @typedef {object} UsageRow
  * @property {number} runs
@@ -609,7 +616,7 @@
  * @property {number} outputTokens
  * @property {number} reasoningOutputTokens Included in the output.
  * @property {Record<string, number>} cost By currency, for engines with a price.
- * @property {Budget} budget
+ * @property {BudgetStatus} budget
  *
  * @typedef {object} WorkersStatus
  * @property {number} busy
