@@ -192,7 +192,7 @@ def change_settings(
         command = _command(state, action, target, args)
         try:
             with consumer_lock.in_place_of_consumer(state):
-                queue.give_command(state.files, command)
+                queue.submit_command(state.files, command)
                 settings_writer.apply_waiting(state.files, state.clock.now())
         except AlreadyRunning:  # one has just started
             return submit_command(state, action, target, args)
@@ -210,7 +210,7 @@ def submit_command(
     """
     command = _command(state, action, target, args)
     is_served = read_consumer(state).is_up
-    result = queue.give_and_wait(state.files, command, is_served=is_served)
+    result = queue.submit_and_wait(state.files, command, is_served=is_served)
     if not is_served:
         raise RequestFailed(f"{NO_CONSUMER}, which carries out this command: it is kept until then")
     if result is None:

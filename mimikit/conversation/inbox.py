@@ -208,7 +208,7 @@ class InboxIndex:
         self._keep(item)
         self._locale = item.locale or self._locale
         if not is_result:
-            self._feed.tell("inbox", id=item_id)
+            self._feed.publish("inbox", id=item_id)
 
     def _keep(self, item: InboxItem) -> None:
         if item.id not in self._items:

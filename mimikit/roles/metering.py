@@ -79,7 +79,7 @@ def _settle(
             context.retry_on_storage_error(
                 lambda: context.usage.settle(meter, usage, estimated=estimated)
             )
-    context.feed.tell("usage")
+    context.feed.publish("usage")
 
 
 def used_by(

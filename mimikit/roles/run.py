@@ -195,7 +195,7 @@ class RunOutput:
     def event(self, kind: EventKind, text: str, data: Mapping[str, object]) -> None:
         self._on_event(kind, text, dict(data))
         if kind == "delta" and self._is_turn:
-            self._context.feed.tell("delta", turnId=self._run_id, text=text)
+            self._context.feed.publish("delta", turnId=self._run_id, text=text)
         if kind in ("command", "tool", "note", "file"):
             self._context.live.headline(self._run_id, plain(text))
         self.write(kind, text, data)

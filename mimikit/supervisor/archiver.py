@@ -148,7 +148,7 @@ class Archiver:
                 sizes[path.rpartition("/")[2]] = -1
                 path = paths.memory_file(markdown.raw_name(day, missing, sizes))
             notes.amend(files, path, lambda text: markdown.extended(text, day, missing, zone))
-            self._store.feed.tell("memory", path=path)
+            self._store.feed.publish("memory", path=path)
         self._mark_archived(group.messages)
 
     def _raw_of(self, day: date, messages: Sequence[Message]) -> tuple[dict[str, int], set[str]]:
@@ -257,7 +257,7 @@ class Archiver:
             self._failed(waiting, result.completed_at, str(error))
             return
         self._mark_archived(waiting)
-        self._store.feed.tell("memory", path=path)
+        self._store.feed.publish("memory", path=path)
         self._store.log.write(
             "audit", "summary", taskId=task.id, summary=covers.name, sources=len(covers.sources)
         )
@@ -339,7 +339,7 @@ class SummaryScheduler:
             ),
         )
         queue.submit(self._store.files, task)
-        self._store.feed.tell("task", id=task_id, seat="worker")
+        self._store.feed.publish("task", id=task_id, seat="worker")
         return task_id
 
     def step(self, now: datetime) -> bool:

@@ -115,7 +115,7 @@ class CommitApplier:
                 run = FinishedRun("worker", task)
                 for step in self._worker_steps:
                     step(record, run)
-                self._feed.tell("task", id=record.id, seat="worker")
+                self._feed.publish("task", id=record.id, seat="worker")
                 return True
 
     def _apply_plan(self, plan: PlanResult) -> bool:
@@ -126,7 +126,7 @@ class CommitApplier:
         with self._files.carried_out(paths.result("planner", plan.id)):
             for step in (self._leave_running,) if asks else self._plan_steps:
                 step(plan, run)
-            self._feed.tell("task", id=plan.id, seat="planner")
+            self._feed.publish("task", id=plan.id, seat="planner")
             return True
         if found and found.where == "running":  # its failure is reported
             end = TaskEnd("failed", "error", plan.attempts)
@@ -143,7 +143,7 @@ class CommitApplier:
             del self._to_end[(seat, task_id)]
             try:
                 self.end_run(seat, task_id)
-                self._feed.tell("task", id=task_id, seat=seat)
+                self._feed.publish("task", id=task_id, seat=seat)
             except Exception as error:  # noqa: BLE001 - raised again below
                 self._to_end[(seat, task_id)] = None  # retried after the others
                 failed = error
@@ -174,7 +174,7 @@ class CommitApplier:
 
     def _add_messages(self, record: TurnRecord) -> None:
         for message in self._store.conversation.add(record.messages):
-            self._feed.tell("message", id=message.id)
+            self._feed.publish("message", id=message.id)
 
     def _publish_tasks(self, record: TurnRecord) -> None:
         for task in record.tasks:
@@ -203,7 +203,7 @@ class CommitApplier:
     def _close_question(self, record: TurnRecord) -> None:
         if record.closes_question is not None:
             inbox.close_question(self._files, record.closes_question)
-            self._feed.tell("question")
+            self._feed.publish("question")
 
     def _route_answers(self, record: TurnRecord) -> None:
         for answer in record.answers:
@@ -212,14 +212,14 @@ class CommitApplier:
     def _ask_question(self, record: TurnRecord) -> None:
         if record.question is not None:
             inbox.ask(self._files, record.question)
-            self._feed.tell("question")
+            self._feed.publish("question")
 
     def _consume(self, record: TurnRecord) -> None:
         if record.settles_plan is not None:
             self._settle_plan(record.settles_plan)
         for item_id in record.consumed:
             inbox.remove(self._files, item_id)
-            self._feed.tell("inbox", id=item_id, gone=True)
+            self._feed.publish("inbox", id=item_id, gone=True)
 
     def _mark_applied(self, record: TurnRecord) -> None:
         turns.mark_applied(self._files, record.id)
@@ -250,7 +250,7 @@ class CommitApplier:
             self._store.trigger_changed(trigger.id)
         self._give_cancels(plan.id, plan.cancels, plan.completed_at)
         for command in commands:
-            queue.give_command(self._files, command)
+            queue.submit_command(self._files, command)
 
     def _settle_plan_end(self, plan: PlanResult, run: FinishedRun) -> None:
         # A plan that only starts tasks reports through their results.
@@ -389,7 +389,7 @@ class CommitApplier:
             command = Command(
                 id=id_, action="cancel", target=target, created_at=now, origin="supervisor"
             )
-            queue.give_command(self._files, command)
+            queue.submit_command(self._files, command)
 
     def _route_answer(self, answer: RoutedAnswer, now: datetime) -> None:
         """Queue a Planner task with the answer to a plan's question; close the question.
@@ -429,7 +429,7 @@ class CommitApplier:
                 self.submit(task)
             self._settle_plan(question.planner_task_id)
         inbox.close_question(self._files, question.question_id)
-        self._feed.tell("question")
+        self._feed.publish("question")
 
     def _prompt_with(self, task_id: str, prompt: str, more: str) -> str:
         """The prompt and more text, shortened to MAX_TEXT; then the full text is in `side/`."""
@@ -443,4 +443,4 @@ class CommitApplier:
     def _settle_plan(self, plan_id: str) -> None:
         """Move a plan whose question was closed to done."""
         if self._files.move(paths.result("planner", plan_id), paths.plan_done(plan_id)):
-            self._feed.tell("task", id=plan_id, seat="planner")
+            self._feed.publish("task", id=plan_id, seat="planner")

@@ -97,7 +97,7 @@ class EngineWatch:
         left = {name: one for name, one in before.items() if name in known or name in OWN_ENGINES}
         if len(left) < len(before):
             self._store.save_runtime(engines=left)
-            self._store.feed.tell("status")
+            self._store.feed.publish("status")
 
     def _end_waits(self, awaited: str | None) -> None:
         """End the waits of tasks whose engine is available; of a half-open one, one task at a time.
@@ -135,7 +135,7 @@ class EngineWatch:
         event = "engine_serves" if status.state == "ready" else "engine_waits"
         facts = {"engine": status.engine, "want": status.want, "reason": status.reason}
         self._store.log.write("audit", event, **facts)
-        self._store.feed.tell("status")
+        self._store.feed.publish("status")
 
     def _notify_wait(self, status: EngineStatus, now: datetime) -> None:
         """Notify of an unavailable engine, if something waits for it."""

@@ -264,4 +264,4 @@ class HeartbeatWriter:
                 raise
             return
         if changed:
-            store.feed.tell("status")
+            store.feed.publish("status")

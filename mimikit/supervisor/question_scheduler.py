@@ -71,7 +71,7 @@ class QuestionScheduler:
                 trace_id=plan.trace_id,
             )
             inbox.ask(self._store.files, question)
-        self._store.feed.tell("question")
+        self._store.feed.publish("question")
         return True
 
     def _route(self, question: Question, answer: InboxItem, now: datetime) -> None:
@@ -102,4 +102,4 @@ class QuestionScheduler:
         if question is not None:
             moved = question.but(expires_at=max(question.expires_at + by, FIRST_TIME))
             self._store.files.save(paths.PENDING_QUESTION, moved)
-            self._store.feed.tell("question")
+            self._store.feed.publish("question")

@@ -346,12 +346,12 @@ def glance(name: str, data: bytes) -> tuple[tuple[int, bool, str, str], float | 
 # ---- commands (cancel, retry, pause …): a file each, applied once by the supervisor
 
 
-def give_command(files: Files, command: Command) -> bool:
+def submit_command(files: Files, command: Command) -> bool:
     is_done = files.exists(paths.command_done(command.id))
     return not is_done and files.save_new(paths.command(command.id), command)
 
 
-def give_and_wait(
+def submit_and_wait(
     files: Files,
     command: Command,
     *,
@@ -363,7 +363,7 @@ def give_and_wait(
     is_served: whether a consumer is running; else it does not wait.
     pause: may return early when something has changed.
     """
-    give_command(files, command)
+    submit_command(files, command)
     deadline = time.monotonic() + (COMMAND_WAIT_S if is_served else 0)
     while (found := command_result(files, command.id)) is None:
         if (left_s := deadline - time.monotonic()) <= 0:

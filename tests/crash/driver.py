@@ -89,7 +89,7 @@ class Client:
     def order(self, id_: str, action: Any, target: str = "", **args: Any) -> None:
         at = self.oracle.note(f"time of {id_}", self.now)
         order = Command(id=id_, action=action, target=target, args=args, created_at=at)
-        queue.give_command(self.files, order)
+        queue.submit_command(self.files, order)
         over = self.product.store.ledger.end_of(target) is not None
         self.oracle.note(f"runs at {id_}", len(self.oracle.runs))
         self.oracle.note(f"over at {id_}", over)

@@ -140,7 +140,7 @@ def _edit_from_afar(client: Client) -> None:
     order = Command(
         id="o1", action="trigger_edit", target="g1", args=args, created_at=at, remote=True
     )
-    queue.give_command(client.files, order)
+    queue.submit_command(client.files, order)
     client.oracle.ack("order", "o1")
 
 

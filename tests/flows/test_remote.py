@@ -155,7 +155,7 @@ def test_a_command_that_the_page_wrote_anew_has_the_rights_of_the_page(
     edit = Command(
         id="o1", action="trigger_edit", target="g1", args=change, created_at=here.now, origin="http"
     )
-    queue.give_command(here.files, edit)
+    queue.submit_command(here.files, edit)
     here.product.idle()
     here.order("o2", "trigger_run", "g1")
     here.product.idle()
@@ -168,7 +168,7 @@ def test_what_came_from_afar_changes_no_command_that_became_one_meanwhile(*, rem
     here.trigger("g1", 6000, "paint", origin="cli")
     edit = Command(id="o2", action="trigger_edit", target="g1", created_at=here.now, origin="http")
     here.order("o1", "trigger_edit", "g1", profile="command")
-    queue.give_command(here.files, edit.but(args={"prompt": "rm -r x"}, remote=remote))
+    queue.submit_command(here.files, edit.but(args={"prompt": "rm -r x"}, remote=remote))
     here.product.idle()
     done = here.files.load(paths.command_done("o2"), CommandResult)
     assert done is not None

@@ -261,7 +261,7 @@ class World:
         run = Command(
             id=f"c-{attack.mark}", action="trigger_run", target=f"g-{attack.mark}", created_at=now
         )
-        queue.give_command(self.files, run)
+        queue.submit_command(self.files, run)
 
     def _task_title(self, attack: Attack) -> None:
         later = self.product.clock.now() + FAR

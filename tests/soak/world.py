@@ -183,7 +183,7 @@ class World:
         )
         while True:
             try:
-                queue.give_command(self.files, order)
+                queue.submit_command(self.files, order)
             except Crash:
                 self._bury()
                 self._switch_on()

@@ -113,7 +113,7 @@ def test_an_attempt_that_began_after_a_release_counts(files: Files) -> None:
 
 def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -> None:
     running(files, max_attempts=5)
-    queue.give_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
+    queue.submit_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
     product, runs = start(files)
     product.idle()
     assert result(files, "t1").status == "canceled"
@@ -124,7 +124,7 @@ def test_a_task_whose_cancel_was_accepted_is_canceled_not_killed(files: Files) -
 def test_a_finished_run_is_not_canceled_by_a_late_order(files: Files) -> None:
     running(files)
     files.save(paths.result("worker", "t1"), RESULT)
-    queue.give_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
+    queue.submit_command(files, Command(id="o1", action="cancel", target="t1", created_at=START))
     product, _ = start(files)
     product.idle()
     assert result(files, "t1") == RESULT

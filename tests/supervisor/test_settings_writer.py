@@ -119,7 +119,7 @@ def test_waiting_commands_are_settled_in_their_order_and_a_bad_one_stops_no_othe
         command("engine_use", "deep", 1).but(created_at=later(2)),
     ]
     for one in given:
-        queue.give_command(files, one)
+        queue.submit_command(files, one)
     settings_writer.apply_waiting(files, later(3))
     assert written(files)["engine"] == "deep"
     outcomes = {number: queue.command_result(files, f"cmd-{number}") for number in (1, 2, 3, 4)}

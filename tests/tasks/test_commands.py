@@ -18,32 +18,32 @@ OUTCOME = CommandResult(command=ORDER, ok=True, message="canceled t1", applied_a
 
 
 def test_an_order_is_given_once(files: Files) -> None:
-    assert queue.give_command(files, ORDER)
-    assert not queue.give_command(files, ORDER)
+    assert queue.submit_command(files, ORDER)
+    assert not queue.submit_command(files, ORDER)
     assert queue.waiting_commands(files) == [ORDER]
     assert queue.command_result(files, "o1") is None
 
 
 def test_an_order_that_was_settled_is_not_given_again(files: Files) -> None:
-    queue.give_command(files, ORDER)
+    queue.submit_command(files, ORDER)
     queue.settle_command(files, OUTCOME)
     assert queue.waiting_commands(files) == []
     assert queue.command_result(files, "o1") == OUTCOME
-    assert not queue.give_command(files, ORDER)
+    assert not queue.submit_command(files, ORDER)
     assert queue.waiting_commands(files) == []
 
 
 def test_the_first_outcome_stays(files: Files) -> None:
-    queue.give_command(files, ORDER)
+    queue.submit_command(files, ORDER)
     queue.settle_command(files, OUTCOME)
     queue.settle_command(files, OUTCOME.but(ok=False, message="too late"))
     assert queue.command_result(files, "o1") == OUTCOME
 
 
 def test_orders_wait_oldest_first(files: Files) -> None:
-    queue.give_command(files, ORDER.but(id="b", created_at=NOW + timedelta(seconds=1)))
-    queue.give_command(files, ORDER.but(id="c"))
-    queue.give_command(files, ORDER.but(id="a"))
+    queue.submit_command(files, ORDER.but(id="b", created_at=NOW + timedelta(seconds=1)))
+    queue.submit_command(files, ORDER.but(id="c"))
+    queue.submit_command(files, ORDER.but(id="a"))
     assert [order.id for order in queue.waiting_commands(files)] == ["a", "c", "b"]
 
 
@@ -52,7 +52,7 @@ def test_an_order_never_vanishes_without_an_outcome() -> None:
         disk = MemoryDisk()
         files = Files(disk)
         files.make_folders()
-        queue.give_command(files, ORDER)
+        queue.submit_command(files, ORDER)
         disk.crash_at = len(disk.log) + at
         try:
             queue.settle_command(files, OUTCOME)
@@ -67,7 +67,7 @@ def test_an_order_never_vanishes_without_an_outcome() -> None:
 
 def test_a_file_that_is_no_order_holds_up_no_other(files: Files) -> None:
     files.write("commands/bad.json", b'{"id": "bad", "action": "explode", "createdAt": "x"}')
-    queue.give_command(files, ORDER)
+    queue.submit_command(files, ORDER)
     assert queue.waiting_commands(files) == [ORDER]
     assert files.names(paths.CORRUPT, suffix="bad.json")
 
@@ -79,7 +79,7 @@ def test_an_outcome_that_comes_while_it_is_waited_for_is_given(files: Files) -> 
         pauses.append(most_s)
         queue.settle_command(files, OUTCOME)
 
-    found = queue.give_and_wait(files, ORDER, is_served=True, pause=pause)
+    found = queue.submit_and_wait(files, ORDER, is_served=True, pause=pause)
     assert found == OUTCOME
     assert len(pauses) == 1
     assert 0 < pauses[0] <= queue.COMMAND_WAIT_S
@@ -89,7 +89,7 @@ def test_where_nobody_applies_commands_one_is_kept_and_nothing_is_waited_for(fil
     def pause(most_s: float) -> None:
         raise AssertionError(f"expected no wait, got one of {most_s}")
 
-    found = queue.give_and_wait(files, ORDER, is_served=False, pause=pause)
+    found = queue.submit_and_wait(files, ORDER, is_served=False, pause=pause)
     assert found is None
     assert queue.waiting_commands(files) == [ORDER]
 
@@ -98,6 +98,6 @@ def test_a_command_without_an_outcome_in_time_is_kept(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "COMMAND_WAIT_S", 0.03)
-    found = queue.give_and_wait(files, ORDER, is_served=True)
+    found = queue.submit_and_wait(files, ORDER, is_served=True)
     assert found is None
     assert queue.waiting_commands(files) == [ORDER]

@@ -83,7 +83,7 @@ def fill(web: Web) -> Web:
     queue.submit(web.files, Task(id="task-0", prompt="x", created_at=START, trace_id="t"))
     registry.create(web.files, trigger(id="trig-0"))
     web.files.write(paths.MEMORY, b"- tea <!-- note-0 -->\n")
-    web.feed.tell("message", id="msg-0")
+    web.feed.publish("message", id="msg-0")
     return web
 
 

@@ -153,7 +153,7 @@ def test_the_open_question_is_shown(web) -> None:
 
 
 def test_the_cursor_is_older_than_what_is_shown(web) -> None:
-    ChangeFeed(web.files, web.clock).tell("status")
+    ChangeFeed(web.files, web.clock).publish("status")
     at = web.get("/api/changes")["cursor"]
     assert web.get("/api/snapshot")["cursor"] == at
 

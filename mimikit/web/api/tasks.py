@@ -232,7 +232,7 @@ def submit_command(
         origin="http",
         remote=site.is_remote,
     )
-    outcome = queue.give_and_wait(site.files, command, is_served=site.state.consumer().is_up)
+    outcome = queue.submit_and_wait(site.files, command, is_served=site.state.consumer().is_up)
     result = outcome or queue.command_result(site.files, command.id)
     existing = (
         site.files.peek(paths.command(command.id), Command) if result is None else result.command
