@@ -25,7 +25,7 @@ from mimikit.protocol.records import (
     check_name,
     decode,
     encode,
-    most_bytes,
+    max_record_bytes,
     whole_lines,
 )
 
@@ -126,15 +126,15 @@ class Files:
             self._sync_folders(path)
             return True
 
-    def read(self, path: str, *, most: int | None = None) -> bytes | None:
+    def read(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
         """Read a file; None when there is none.
 
         Raises:
-            UnsafeFile: not a plain file, not readable, or larger than `most` bytes.
+            UnsafeFile: not a plain file, not readable, or larger than `max_bytes`.
         """
         with DiskErrors(path):
             try:
-                return self.fs.read(path, most=most)
+                return self.fs.read(path, max_bytes=max_bytes)
             except FileNotFoundError:
                 return None
             except PermissionError:
@@ -224,7 +224,7 @@ class Files:
             UnsafeFile: it is bad and cannot be moved.
         """
         try:
-            if (data := self.read(path, most=most_bytes(model))) is None:
+            if (data := self.read(path, max_bytes=max_record_bytes(model))) is None:
                 return None
             record = decode(data, model)
             check_name(record, path)
@@ -339,22 +339,27 @@ class Files:
         return None
 
     def lines_back(
-        self, path: str, *, upto: int = sys.maxsize, holding: bytes = b"\n", most: int = sys.maxsize
+        self,
+        path: str,
+        *,
+        upto: int = sys.maxsize,
+        holding: bytes = b"\n",
+        max_bytes: int = sys.maxsize,
     ) -> Iterator[tuple[int, dict[str, Json]]]:
         """Iterate over the offset and object of each line, newest first; skips as `lines` does.
 
         The first blocks are small, as most callers need a few lines.
 
         upto: lines that end after this offset are skipped. holding: lines without it are skipped
-            unparsed. most: maximum number of bytes to read.
+            unparsed. max_bytes: how many to read.
         """
         stat, sizes = self.stat(path), iter(_BLOCK_BYTES)
         start, size, rest = min(stat.size if stat else 0, upto), 0, b""
         is_too_long = False
-        while start > 0 and most > 0:
-            size = min(next(sizes, size), start, most)
+        while start > 0 and max_bytes > 0:
+            size = min(next(sizes, size), start, max_bytes)
             start -= size
-            most -= size
+            max_bytes -= size
             block = self._block(path, start, size)
             if block is None:
                 return

@@ -164,7 +164,7 @@ class Archiver:
             known = before.get(name)
             if known is None or known[0] != stat:
                 try:
-                    data = files.read(path, most=MAX_RECORD_BYTES) or b""
+                    data = files.read(path, max_bytes=MAX_RECORD_BYTES) or b""
                 except UnsafeFile:
                     data = b""  # links are not followed
                 known = stat, markdown.ids(data.decode("utf-8", "replace"))

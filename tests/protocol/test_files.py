@@ -450,7 +450,7 @@ def test_lines_are_read_from_the_end_as_from_the_beginning(
         )
     even = files.lines_back(paths.LOG, holding=b'"even":true')
     assert [line["n"] for _, line in even] == [8, 6, 4, 2, 0]
-    assert len(list(files.lines_back(paths.LOG, most=100))) in range(1, 4)
+    assert len(list(files.lines_back(paths.LOG, max_bytes=100))) in range(1, 4)
     assert list(files.lines_back("none.jsonl")) == []
 
 
