@@ -301,7 +301,7 @@ def engine_lines(engines: Mapping[str, EngineStatus]) -> dict[str, bool]:
 def waiting_reason(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
     from mimikit.engines.registry import problem_words
 
-    is_plain = engine.want in ("limited", "unreachable", "broken")  # the reason is for the log
+    is_plain = engine.problem in ("limited", "unreachable", "broken")  # the reason is for the log
     if is_plain or not engine.reason:
         return one_line(problem_words(engine, now, zone)["en"])
     return one_line(engine.reason)

@@ -104,7 +104,7 @@ def waiting_for(state: State, engine: str, reason: str, now: datetime) -> Waitin
         EngineStatus(
             engine=engine,
             state="waiting",
-            want=problem_of(reason),
+            problem=problem_of(reason),
             reason=reason,
             since=since,
             until=getattr(reason, "until", None),

@@ -126,6 +126,6 @@ def _texts(model: type[BaseModel]) -> dict[str, str]:
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
             info = model.model_fields.get(field.target.id)
-            name = (info and info.alias) or field.target.id
+            name = (info and info.serialization_alias) or field.target.id
             texts[name] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
     return texts

@@ -225,7 +225,7 @@ def test_a_waiting_engine_is_shown_and_another_can_be_chosen(web) -> None:
     mind = EngineStatus(
         engine="codex",
         state="waiting",
-        want="limited",
+        problem="limited",
         reason="usage limit",
         since=START,
         until=START + timedelta(hours=1),

@@ -96,7 +96,7 @@
  * @property {string | null} nextTryAt When it is tried again; a message or a command tries it earlier.
  * @property {number} messages
  * @property {number} tasks
- * @property {string | null} standIn The fallback engine used meanwhile.
+ * @property {string | null} standIn The engine used meanwhile.
  *
  * @typedef {object} Engine
  * @property {string} name

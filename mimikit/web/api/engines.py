@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from mimikit import config, permission
 from mimikit.config import EndpointSettings, Settings
@@ -110,7 +110,7 @@ class EngineView(View):
     key_env: str
     state: Literal["ready", "waiting", "unknown"]
     """Unknown without a consumer, and for an engine that was never used."""
-    want: EngineProblem | None
+    problem: EngineProblem | None = Field(serialization_alias="want")
     reason: str | None
     until: Instant | None
     tasks: int
@@ -267,7 +267,7 @@ def _view(
         key=key,
         key_env=(endpoint.api_key_env if endpoint else None) or "",
         state="ready" if name == "builtin" and seats else state,
-        want=status.want if status else None,
+        problem=status.problem if status else None,
         reason=status.reason if status else None,
         until=status.until if status else None,
         tasks=status.tasks if status else 0,
