@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 
 import click
@@ -132,7 +132,7 @@ class ChatSession:
             if not replies:
                 terminal.note("The answer is passed on.")
             if question is not None:
-                self._show_card(question, replies[-1].text if replies else "")
+                terminal.out(self._card(question, replies[-1].text if replies else ""))
             if started and not wait:
                 number = "A task is" if len(started) == 1 else f"{len(started)} tasks are"
                 terminal.note(f"{number} started; `mimikit tasks list` shows how it goes.")
@@ -202,7 +202,7 @@ class ChatSession:
             terminal.note("\nIt goes on; the reply is shown when it is there.")
             return
         if question := self._new_question():
-            self._show_card(question, self._last_text)
+            terminal.out(self._card(question, self._last_text))
         if self._is_terminal:
             terminal.out()
 
@@ -237,8 +237,7 @@ class ChatSession:
                         if isinstance(event, Message):
                             self._show_above(event)
                     if question := self._new_question():
-                        lines = question_lines(question, self._last_text, self._state.clock.now())
-                        self._print_above("\n".join(lines))
+                        self._print_above(self._card(question, self._last_text))
                 except StorageError as error:
                     terminal.note(f"Cannot read the conversation: {error}")
                     is_over.wait(1)
@@ -266,9 +265,8 @@ class ChatSession:
         self._shown_question_text = question.question
         return question
 
-    def _show_card(self, question: Question, shown: str) -> None:
-        for line in question_lines(question, shown, self._state.clock.now()):
-            terminal.out(line)
+    def _card(self, question: Question, shown: str) -> str:
+        return question_card(question, shown, self._state.clock.now())
 
 
 class ReplyPrinter(terminal.StreamPrinter):
@@ -319,11 +317,11 @@ class ReplyPrinter(terminal.StreamPrinter):
         return f"{terminal.dim(f'({times} times)')} {line}"
 
 
-def question_lines(question: Question, shown: str, now: datetime) -> Iterator[str]:
+def question_card(question: Question, shown: str, now: datetime) -> str:
     """A question's text, unless it is in `shown`, its options, and how to answer."""
-    if question.question.strip() not in shown:
-        yield terminal.bold(terminal.block(question.question))
+    text = terminal.bold(terminal.block(question.question))
+    lines = [] if question.question.strip() in shown else [text]
     for number, option in enumerate(question.options, 1):
-        yield f"  {terminal.bold(str(number))}  {terminal.one_line(option)}"
+        lines.append(f"  {terminal.bold(str(number))}  {terminal.one_line(option)}")
     how = "Answer with its number or your own words" if question.options else "Answer in your words"
-    yield terminal.dim(f"{how}; {without_answer(question, now)}.")
+    return "\n".join([*lines, terminal.dim(f"{how}; {without_answer(question, now)}.")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator
@@ -190,13 +191,10 @@ def change_settings(
     """
     if not read_consumer(state).is_up:
         command = _command(state, action, target, args)
-        try:
-            with consumer_lock.in_place_of_consumer(state):
-                queue.submit_command(state.files, command)
-                settings_writer.apply_waiting(state.files, state.clock.now())
-        except AlreadyRunning:  # one has just started
-            return submit_command(state, action, target, args)
-        return _succeeded(queue.command_result(state.files, command.id))
+        with contextlib.suppress(AlreadyRunning), consumer_lock.in_place_of_consumer(state):
+            queue.submit_command(state.files, command)
+            settings_writer.apply_waiting(state.files, state.clock.now())
+            return _succeeded(queue.command_result(state.files, command.id))
     return submit_command(state, action, target, args)
 
 

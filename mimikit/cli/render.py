@@ -24,7 +24,6 @@ from mimikit.state import State
 from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
 from mimikit.views import memory
-from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
 from mimikit.views.status import Consumer, StateOverview
@@ -90,8 +89,7 @@ def _index_size(index: memory.IndexReport) -> str:
 @render.register
 def _(view: memory.MemoryReport, context: RenderContext) -> Iterable[str]:
     if view.took_ms is None:
-        facts_ = _memory_facts(view, context)
-        return (f"{terminal.heading(head)}{text}" for head, text in facts_)
+        return [f"{terminal.heading(head)}{text}" for head, text in _memory_facts(view, context)]
     if why := view.index.fallback:
         return [f"No index: {why}. Searches scan the files."]
     return [f"Indexed {_index_size(view.index)}, in {terminal.span(view.took_ms / 1000)}."]
@@ -170,7 +168,7 @@ def _flat(text: str) -> str:
 
 
 @render.register
-def _(view: BacklogView, context: RenderContext) -> Iterable[str]:
+def _(view: memory.BacklogView, context: RenderContext) -> Iterable[str]:
     rows = [
         (str(item.number), terminal.state("done" if item.done else "open"), one_line(item.text))
         for item in view.items

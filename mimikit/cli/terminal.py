@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import click
 
@@ -37,6 +37,8 @@ _COLUMN_GAP = 2
 _ANY_WIDTH = 10_000
 _GENERATED_ID = re.compile(r"[a-z]+-[0-9a-z]{26}")
 SHORT_ID = 8
+Fact: TypeAlias = "tuple[str, str | None]"
+"""A heading and a text; without a text it is not shown."""
 
 
 def short_id(id_: str) -> str:
@@ -87,8 +89,8 @@ def heading(text: str) -> str:
     return dim(f"{text} ".ljust(_HEADING_WIDTH))
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    return (f"  {heading(head)}{one_line(text)}" for head, text in pairs)
+def facts(pairs: Iterable[Fact]) -> Iterator[str]:
+    return (f"  {heading(head)}{one_line(text)}" for head, text in pairs if text)
 
 
 def section(title: str, lines: str | Iterable[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Memory files and documents, the search index, and search hits."""
+"""Memory files and documents, the search index, search hits, and the backlog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from mimikit.errors import UnsafeFile
 from mimikit.memory import markdown
-from mimikit.memory.notes import Note, content_hash
+from mimikit.memory.notes import BacklogList, Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Hit, Instant, to_utc
@@ -375,3 +375,27 @@ class NoteReport(View):
     id: str
     path: str
     text: str
+
+
+# ---- the backlog
+
+
+class BacklogItem(View):
+    number: int = Field(exclude=True)
+    """Its position in the file, from 1."""
+    text: str
+    done: bool
+
+
+class BacklogView(View):
+    items: list[BacklogItem]
+    hash: str
+
+
+def backlog_view(backlog: BacklogList, *, only_open: bool = False) -> BacklogView:
+    items = [
+        BacklogItem(number=number, text=item.text, done=item.done)
+        for number, item in enumerate(backlog.items, 1)
+        if not (only_open and item.done)
+    ]
+    return BacklogView(items=items, hash=backlog.hash)

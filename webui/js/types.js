@@ -46,7 +46,7 @@
  * @typedef {object} ChangeList Changes since a cursor; `reset`: too many, load a new snapshot.
  * @property {string} cursor
  * @property {boolean} reset
- * @property {(MessageChange | InboxChange | InboxGone | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]} events
+ * @property {(MessageChange | InboxChange | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]} events
  *
  * @typedef {object} CommandOutcome
  * @property {boolean} ok
@@ -183,13 +183,8 @@
  * @typedef {object} InboxChange
  * @property {"inbox"} kind
  * @property {string} id
- * @property {InboxItem} item
- *
- * @typedef {object} InboxGone
- * @property {"inbox"} kind
- * @property {string} id
- * @property {null} item
- * @property {true} gone
+ * @property {InboxItem | null} item
+ * @property {boolean} gone Whether it has left the inbox.
  *
  * @typedef {object} InboxItem A user's message that is not in the conversation yet.
  * @property {string} id

@@ -12,7 +12,6 @@ from pydantic import Field, StringConstraints
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import notes
 from mimikit.views import memory as views
-from mimikit.views.backlog import BacklogView, backlog_view
 from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api import routing
 from mimikit.web.api.routing import (
@@ -68,7 +67,7 @@ class BacklogInput(Input):
 
 
 class BacklogConflict(routing.ErrorView):
-    current: BacklogView
+    current: views.BacklogView
 
 
 # ---- files
@@ -198,13 +197,15 @@ def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
 # ---- backlog
 
 
-@backlog.route("GET", "/api/backlog", BacklogView, query=Input)
-def items(_: Input) -> BacklogView:
+@backlog.route("GET", "/api/backlog", views.BacklogView, query=Input)
+def items(_: Input) -> views.BacklogView:
     """Every item, in the file's order."""
-    return backlog_view(notes.load_backlog(current_site().files))
+    return views.backlog_view(notes.load_backlog(current_site().files))
 
 
-@backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
+@backlog.route(
+    "POST", "/api/backlog", {200: views.BacklogView, 409: BacklogConflict}, body=BacklogInput
+)
 def change(body: BacklogInput) -> Answer:
     """Add, tick, reopen or remove an item."""
     files = current_site().files
@@ -212,8 +213,10 @@ def change(body: BacklogInput) -> Answer:
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:
         with bad_value():
-            return backlog_view(notes.change_backlog(files, body.action, body.item, body.hash))
+            return views.backlog_view(
+                notes.change_backlog(files, body.action, body.item, body.hash)
+            )
     except Conflict as error:
-        current = backlog_view(notes.load_backlog(files))
+        current = views.backlog_view(notes.load_backlog(files))
         detail = ErrorDetail.of(error, message=str(error))
         return BacklogConflict(error=detail, current=current), 409
