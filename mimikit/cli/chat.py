@@ -74,7 +74,7 @@ class ChatSession:
 
                 self._typed_text = readline.get_line_buffer
 
-    def _follow(self, seat: str, awaited: str | None, is_over: Callable[[], bool]) -> list[Message]:
+    def _follow(self, role: str, awaited: str | None, is_over: Callable[[], bool]) -> list[Message]:
         """Print events until `is_over`; returns the new messages.
 
         awaited: the input whose reply is streamed; None: wait for the queues.
@@ -86,7 +86,7 @@ class ChatSession:
         while True:
             # Both checked before reading, so that nothing written before them is missed.
             has_ended = is_over()
-            failure = None if has_ended else self._guard.check(seat, queued=awaited is None)
+            failure = None if has_ended else self._guard.check(role, queued=awaited is None)
             for event in self._client.events():
                 if isinstance(event, Message):
                     messages.append(event)

@@ -80,8 +80,8 @@ def find_task_or_trigger(files: Files, suffix: str) -> str:
 
 
 def _task_ids(files: Files) -> Iterator[str]:
-    for seat, part in itertools.product(paths.QUEUES, ("running", "queue", "ended")):
-        for name in files.names(f"{seat}/{part}"):
+    for queue_name, part in itertools.product(paths.QUEUES, ("running", "queue", "ended")):
+        for name in files.names(f"{queue_name}/{part}"):
             yield name.removesuffix(".json")
 
 
@@ -151,8 +151,8 @@ class WaitGuard:
         self._state, self._without_consumer = state, without_consumer
         self._printed: set[str] = set()
 
-    def check(self, seat: str, *, queued: bool) -> RequestFailed | None:
-        """Check the role or profile; returns an error when no consumer is running.
+    def check(self, role: str, *, queued: bool) -> RequestFailed | None:
+        """Print why the role or profile has to wait; an error when no consumer is running.
 
         queued: whether the command waits for the queues, which may be paused.
         """
@@ -163,7 +163,7 @@ class WaitGuard:
         reasons: list[str] = []
         if health and queued and health.paused:
             reasons.append("The queues are paused; `mimikit resume` lets them go on.")
-        engine = health.engines.get(seat) if health else None
+        engine = health.engines.get(role) if health else None
         if engine and engine.state == "waiting":
             now, zone = self._state.clock.now(), self._state.settings.zone
             reasons.append(f"It waits: {terminal.waiting_reason(engine, now, zone)}.")

@@ -266,7 +266,7 @@ def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[t
     if overview.consumer.is_up:
         yield from _runs(overview, context.now)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
-    counts = ", ".join(f"{seat} {overview.queues.get(seat, 0)}" for seat in paths.QUEUES)
+    counts = ", ".join(f"{name} {overview.queues.get(name, 0)}" for name in paths.QUEUES)
     yield "queues", counts + (paused if overview.paused else "")
     if overview.unanswered:
         yield "inbox", f"{plural(overview.unanswered, 'message')} not answered yet"
@@ -275,7 +275,7 @@ def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[t
     yield "triggers", _trigger_words(overview.listed, context.now)
     if current is not None:
         yield "engines", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
-        for text in terminal.waiting_lines(current.minds, context.now, context.zone):
+        for text in terminal.waiting_lines(current.by_engine, context.now, context.zone):
             yield terminal.state("waiting"), text
     yield "usage", usage_words(overview.usage)
     if wait := budget_wait_words(overview.usage.budget, context.zone):

@@ -146,7 +146,7 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
     consumer = client.read_consumer(state)
     listed = task_views.listed(state.files, consumer.live, only, limit)
     empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
-    engines = consumer.current.minds if consumer.current else {}
+    engines = consumer.current.by_engine if consumer.current else {}
     render.show(TaskList(tasks=listed), state, as_json=as_json, engines=engines, empty=empty)
 
 
@@ -178,7 +178,7 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
     id_ = client.find_task(state.files, task_id)
     printer = terminal.StreamPrinter()
     offset, has_warned = 0, False
-    folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
+    folders = [paths.RUNS, *(f"{name}/results" for name in paths.QUEUES)]
     with client.StateWatch(state, folders) as watcher, contextlib.ExitStack() as stack:
         stack.callback(printer.end)
         while True:

@@ -78,7 +78,7 @@ def up(cli: CliContext, host: str | None, port: int | None) -> None:
             group.supervise()
             code = 0
         if code == 0:
-            runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.QUEUES)
+            runs = sum(len(state.files.names(f"{name}/running")) for name in paths.QUEUES)
             number = f"{runs} runs have" if runs > 1 else "1 run has"
             time = f"{limits.shutdown_timeout_s:g} s to finish; Ctrl-C again ends at once"
             _print(f"Ending: {number} {time}." if runs else "Ending.")

@@ -253,7 +253,7 @@ class HeartbeatWriter:
             worker_seats=store.settings.max_concurrency,
             paused=paused,
             engines=self._engines() | ({"teller": waits} if waits else {}),
-            minds=engines,
+            by_engine=engines,
             budget=budget,
             degraded=degraded,
         )

@@ -232,7 +232,7 @@ def test_a_waiting_engine_is_shown_and_another_can_be_chosen(web) -> None:
         messages=1,
         tasks=2,
     )
-    web.beat(minds={"codex": mind})
+    web.beat(by_engine={"codex": mind})
     assert web.get("/api/status")["minds"] == {"codex": mind.to_dict()}
     answer = web.ask("POST", "/api/engines", {"use": "builtin", "id": "cmd-1"})
     assert (answer.status_code, answer.get_json()) == (202, {"command": "cmd-1"})

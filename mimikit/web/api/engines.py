@@ -132,7 +132,7 @@ def listed(_: Input) -> EngineList:
     site = current_site()
     status = site.state.status()
     seats = status.engines if status.consumer == "ok" else {}
-    settings, known = _settings(site), status.minds
+    settings, known = _settings(site), status.by_engine
     orders = setup.orders(settings)
     ordered = {name for order in orders.values() for name in order}
     names = ["codex", "opencode", *settings.engines, "local", "builtin"]
@@ -271,5 +271,5 @@ def _view(
         reason=status.reason if status else None,
         until=status.until if status else None,
         tasks=status.tasks if status else 0,
-        serves=[seat for seat, used in seats.items() if used.engine == name],
+        serves=[role for role, used in seats.items() if used.engine == name],
     )
