@@ -242,15 +242,14 @@ _changing("cancel", "Cancel tasks: a queued one never starts, a running one is e
 _changing("retry", "Repeat ended tasks, as new ones.")
 
 
-@click.command(cls=LeafCommand)
-@frame.pass_state_and_json
-def pause(state: ReadOnlyState, as_json: bool) -> None:
-    """Pause the queues: what runs goes on, nothing new starts."""
-    client.submit_and_print(state, "pause", as_json=as_json)
+def _queue_command(action: str, text: str) -> click.Command:
+    @click.command(action, cls=LeafCommand, help=text)
+    @frame.pass_state_and_json
+    def command(state: ReadOnlyState, as_json: bool) -> None:
+        client.submit_and_print(state, action, as_json=as_json)
+
+    return command
 
 
-@click.command(cls=LeafCommand)
-@frame.pass_state_and_json
-def resume(state: ReadOnlyState, as_json: bool) -> None:
-    """Resume the queues."""
-    client.submit_and_print(state, "resume", as_json=as_json)
+pause = _queue_command("pause", "Pause the queues: what runs goes on, nothing new starts.")
+resume = _queue_command("resume", "Resume the queues.")
