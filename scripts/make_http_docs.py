@@ -401,7 +401,7 @@ def types_js() -> str:
         for field, made in schema.get("properties", {}).items():
             told = made.get("description", "")
             lines.append(f" * @property {{{_js(made)}}} {field} {told}".rstrip())
-    lines += [" *", ' * @typedef {ChangeList["events"][number]} Change', " */", "", "export {};"]
+    lines += [' * @typedef {ChangeList["events"][number]} Change', " */", "export {};"]
     return "\n".join(lines) + "\n"
 
 

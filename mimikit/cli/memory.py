@@ -20,6 +20,7 @@ from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
 from mimikit.tools.reader import backlog_item
 from mimikit.views import memory as views
+from mimikit.views.backlog import backlog_view
 from mimikit.views.documents import Documents
 
 _MAX_QUERY = 1000
@@ -173,7 +174,7 @@ def list_backlog(state: ReadOnlyState, only_open: bool, as_json: bool) -> None:
     found = notes.load_backlog(state.files)
     empty = "Nothing on the backlog. `mimikit backlog add TEXT` puts something on it."
     empty = "All done." if found.items else empty
-    render.show(views.backlog_view(found, only_open=only_open), state, as_json=as_json, empty=empty)
+    render.show(backlog_view(found, only_open=only_open), state, as_json=as_json, empty=empty)
 
 
 @backlog.command("add")
@@ -214,6 +215,6 @@ def _change(
 ) -> None:
     changed = notes.change_backlog(state.files, action, item)
     if as_json:
-        terminal.print_json(views.backlog_view(changed).to_dict())
+        terminal.print_json(backlog_view(changed).to_dict())
     else:
         terminal.out(f"{result_words}: {terminal.one_line(item)}")

@@ -24,6 +24,7 @@ from mimikit.state import State
 from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
 from mimikit.views import memory
+from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
 from mimikit.views.status import Consumer, StateOverview
@@ -168,7 +169,7 @@ def _flat(text: str) -> str:
 
 
 @render.register
-def _(view: memory.BacklogView, context: RenderContext) -> Iterable[str]:
+def _(view: BacklogView, context: RenderContext) -> Iterable[str]:
     rows = [
         (str(item.number), terminal.state("done" if item.done else "open"), one_line(item.text))
         for item in view.items

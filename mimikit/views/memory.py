@@ -1,4 +1,4 @@
-"""Memory files and documents, the search index, search hits, and the backlog."""
+"""Memory files and documents, the search index, and search hits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from mimikit.errors import UnsafeFile
 from mimikit.memory import markdown
-from mimikit.memory.notes import BacklogList, Note, content_hash
+from mimikit.memory.notes import Note, content_hash
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Hit, Instant, to_utc
@@ -50,11 +50,14 @@ class MemoryFile(View):
     """A day's summary that the month's summary contains."""
 
 
-class NoteView(MemoryFile):
+class MemoryText(MemoryFile):
     text: str
-    html: str
     hash: str
     """To be sent with an edit."""
+
+
+class NoteView(MemoryText):
+    html: str
     cut: bool
     """Whether the file is longer than `text`."""
 
@@ -76,7 +79,7 @@ class MemoryList(MemoryFiles):
     index: IndexView
 
 
-class HitView(View):
+class SearchHit(View):
     """A search hit with its snippet."""
 
     source: str
@@ -93,12 +96,15 @@ class HitView(View):
     task_id: str | None
 
 
-class SearchAnswer(View):
+class SearchBasics(View):
     query: str
-    hits: list[HitView]
-    took_ms: float
     fallback: str | None
     """Why the files were scanned without the index."""
+
+
+class SearchAnswer(SearchBasics):
+    hits: list[SearchHit]
+    took_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +302,8 @@ def index_view(search: MemorySearch) -> IndexView:
     return IndexView.model_validate(status, from_attributes=True)
 
 
-def hit_view(hit: Hit, query: str) -> HitView:
-    return HitView.of(hit, marks=marks(query, hit.snippet))
+def hit_view(hit: Hit, query: str) -> SearchHit:
+    return SearchHit.of(hit, marks=marks(query, hit.snippet))
 
 
 def marks(query: str, snippet: str) -> list[tuple[int, int]]:
@@ -355,47 +361,15 @@ def memory_report(
     )
 
 
-class HitReport(HitView):
+class HitReport(SearchHit):
     text: str
 
 
-class SearchReport(View):
-    query: str
+class SearchReport(SearchBasics):
     hits: list[HitReport]
-    fallback: str | None
-    """Why the files were scanned without the index."""
-
-
-class MemoryText(MemoryFile):
-    text: str
-    hash: str
 
 
 class NoteReport(View):
     id: str
     path: str
     text: str
-
-
-# ---- the backlog
-
-
-class BacklogItem(View):
-    number: int = Field(exclude=True)
-    """Its position in the file, from 1."""
-    text: str
-    done: bool
-
-
-class BacklogView(View):
-    items: list[BacklogItem]
-    hash: str
-
-
-def backlog_view(backlog: BacklogList, *, only_open: bool = False) -> BacklogView:
-    items = [
-        BacklogItem(number=number, text=item.text, done=item.done)
-        for number, item in enumerate(backlog.items, 1)
-        if not (only_open and item.done)
-    ]
-    return BacklogView(items=items, hash=backlog.hash)

@@ -10,7 +10,7 @@ import pytest
 
 from mimikit.cli import render, terminal
 from mimikit.cli.doctor import DoctorReport, broken, warning
-from mimikit.views.memory import BacklogItem, BacklogView
+from mimikit.views.backlog import BacklogItem, BacklogView
 
 CONTEXT = render.RenderContext(datetime(2026, 12, 1, tzinfo=UTC), ZoneInfo("UTC"), empty="Nothing.")
 BACKLOG = BacklogView(items=[BacklogItem(number=3, text="买牛奶" * 30, done=False)], hash="h")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -230,31 +229,6 @@ def test_a_stream_starts_with_the_status_and_reports_a_dead_consumer(web) -> Non
     web.clock.advance(16)
     assert stream.take(1, status=True)[0]["status"]["consumer"] == "down"
     stream.close()
-
-
-def test_many_streams_get_everything_in_order(web) -> None:
-    web.feed.publish("status")
-    since = cursor(web)
-    streams = [open_stream(web, since=since, tab=str(number)) for number in range(8)]
-    wanted = [str(number) for number in range(200)]
-    got: list[list[str]] = []
-
-    def read(stream: Stream) -> None:
-        found = ""
-        while not found.endswith("|199"):
-            found += "".join(texts(stream.take(1)))
-        got.append(found.split("|")[1:])
-
-    threads = [threading.Thread(target=read, args=(stream,)) for stream in streams]
-    for thread in threads:
-        thread.start()
-    for piece in wanted:
-        web.feed.publish("delta", turnId="t", text="|" + piece)
-    for thread in threads:
-        thread.join()
-    assert got == [wanted] * 8
-    for stream in streams:
-        stream.close()
 
 
 @pytest.mark.timeout(20)

@@ -382,24 +382,6 @@ def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -
     assert web.files.names(paths.COMMANDS) == []
 
 
-def test_the_outcome_is_waited_for_while_the_consumer_lives(web) -> None:
-    put_task(web)
-    web.beat()
-
-    def consumer() -> None:
-        while not (waiting := queue.waiting_commands(web.files)):
-            pass
-        outcome = CommandResult(command=waiting[0], ok=False, message="no", applied_at=START)
-        queue.settle_command(web.files, outcome)
-
-    thread = threading.Thread(target=consumer)
-    thread.start()
-    response = web.ask("POST", "/api/tasks/task-0/cancel", {})
-    thread.join()
-    assert response.status_code == 200
-    assert response.get_json()["ok"] is False
-
-
 @pytest.mark.parametrize("address", ORDERS)
 def test_a_command_for_an_unknown_target_is_404(web, address: str) -> None:
     method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"

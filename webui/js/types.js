@@ -168,18 +168,6 @@
  * @property {string} kind `memory`, `summary`, `docs`, `transcript` or `result`.
  * @property {string | null} day
  *
- * @typedef {object} Hit A search hit with its snippet.
- * @property {string} source
- * @property {string} kind
- * @property {string} snippet
- * @property {[number, number][]} marks Begin and end of each match in the snippet. Units: characters; sorted, disjoint.
- * @property {number} score
- * @property {string | null} day
- * @property {number} line 0 for a hit that is not in a text file.
- * @property {string | null} messageId
- * @property {string | null} role
- * @property {string | null} taskId
- *
  * @typedef {object} InboxChange
  * @property {"inbox"} kind
  * @property {string} id
@@ -289,8 +277,8 @@
  * @property {boolean} editable
  * @property {boolean} hidden A day's summary that the month's summary contains.
  * @property {string} text
- * @property {string} html
  * @property {string} hash To be sent with an edit.
+ * @property {string} html
  * @property {boolean} cut Whether the file is longer than `text`.
  *
  * @typedef {object} OrCondition
@@ -348,9 +336,21 @@
  *
  * @typedef {object} SearchAnswer
  * @property {string} query
- * @property {Hit[]} hits
- * @property {number} tookMs
  * @property {string | null} fallback Why the files were scanned without the index.
+ * @property {SearchHit[]} hits
+ * @property {number} tookMs
+ *
+ * @typedef {object} SearchHit A search hit with its snippet.
+ * @property {string} source
+ * @property {string} kind
+ * @property {string} snippet
+ * @property {[number, number][]} marks Begin and end of each match in the snippet. Units: characters; sorted, disjoint.
+ * @property {number} score
+ * @property {string | null} day
+ * @property {number} line 0 for a hit that is not in a text file.
+ * @property {string | null} messageId
+ * @property {string | null} role
+ * @property {string | null} taskId
  *
  * @typedef {object} Session
  * @property {true} ok
@@ -404,10 +404,10 @@
  *
  * @typedef {object} TaskDetail A task with its result, events, trace and chain.
  * @property {Task} task
- * @property {Result | null} result
  * @property {LedgerEvent[]} events
  * @property {Task[]} trace
  * @property {ChainStep[]} chain
+ * @property {Result | null} result
  * @property {TokenCounts} usage
  *
  * @typedef {object} TaskDone
@@ -616,8 +616,6 @@
  * @typedef {object} WorkersStatus
  * @property {number} busy
  * @property {number} seats
- *
  * @typedef {ChangeList["events"][number]} Change
  */
-
 export {};

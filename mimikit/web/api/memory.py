@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import notes
 from mimikit.views import memory as views
+from mimikit.views.backlog import BacklogView, backlog_view
 from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api import routing
 from mimikit.web.api.routing import (
@@ -67,7 +68,7 @@ class BacklogInput(Input):
 
 
 class BacklogConflict(routing.ErrorView):
-    current: views.BacklogView
+    current: BacklogView
 
 
 # ---- files
@@ -197,15 +198,13 @@ def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
 # ---- backlog
 
 
-@backlog.route("GET", "/api/backlog", views.BacklogView, query=Input)
-def items(_: Input) -> views.BacklogView:
+@backlog.route("GET", "/api/backlog", BacklogView, query=Input)
+def items(_: Input) -> BacklogView:
     """Every item, in the file's order."""
-    return views.backlog_view(notes.load_backlog(current_site().files))
+    return backlog_view(notes.load_backlog(current_site().files))
 
 
-@backlog.route(
-    "POST", "/api/backlog", {200: views.BacklogView, 409: BacklogConflict}, body=BacklogInput
-)
+@backlog.route("POST", "/api/backlog", {200: BacklogView, 409: BacklogConflict}, body=BacklogInput)
 def change(body: BacklogInput) -> Answer:
     """Add, tick, reopen or remove an item."""
     files = current_site().files
@@ -213,10 +212,8 @@ def change(body: BacklogInput) -> Answer:
         raise BadInput("item: expected some text, got only blanks", field="item")
     try:
         with bad_value():
-            return views.backlog_view(
-                notes.change_backlog(files, body.action, body.item, body.hash)
-            )
+            return backlog_view(notes.change_backlog(files, body.action, body.item, body.hash))
     except Conflict as error:
-        current = views.backlog_view(notes.load_backlog(files))
+        current = backlog_view(notes.load_backlog(files))
         detail = ErrorDetail.of(error, message=str(error))
         return BacklogConflict(error=detail, current=current), 409
