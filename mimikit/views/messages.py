@@ -148,17 +148,15 @@ class ConversationReader:
     def _view(self, *group: Message) -> MessageView:
         *repeats, message = group
         is_plain = message.role == "user" or message.reminder is not None
+        turn_id = message.turn_id if message.role == "agent" else None
+        hits = turn_hits(self._files, turn_id) if turn_id else None
         return MessageView.of(
             message,
             html=None if is_plain else self._render(message.text),
-            memory=self._count_hits(message.turn_id) if message.role == "agent" else 0,
+            memory=len(hits or ()),
             repeats=[one.id for one in repeats],
             since=repeats[0].created_at if repeats else None,
         )
-
-    def _count_hits(self, turn_id: str | None) -> int:
-        hits = turn_hits(self._files, turn_id) if turn_id and is_id(turn_id) else None
-        return len(hits or ())
 
 
 # ---- the inbox
