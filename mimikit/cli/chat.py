@@ -174,7 +174,7 @@ class ChatSession:
 
     def converse(self) -> None:
         if not client.read_consumer(self._state).is_up:
-            terminal.note(f"Note: {client.HINT}. What you write is kept until then.")
+            terminal.note(f"Note: {client.START_HINT}. What you write is kept until then.")
         if sys.stdin.isatty():
             terminal.note("Ctrl-D leaves, /help says more.")
         while (text := self._ask()) not in (None, "/quit", "/exit"):

@@ -28,7 +28,7 @@ from mimikit.views.status import Consumer
 _MIN_SUFFIX = 4
 _MAX_LISTED = 5
 _POLL_S = 0.5
-HINT = "no consumer is running; `mimikit up` starts one"
+START_HINT = "no consumer is running; `mimikit up` starts one"
 NO_CONSUMER = "expected a running consumer, got none; `mimikit up` starts one"
 
 
@@ -47,7 +47,7 @@ def find_task(files: Files, suffix: str) -> str:
 
 
 def find_prompt(files: Files, suffix: str | None) -> str:
-    """The newest stored prompt whose id has the suffix `given`, or the newest of all."""
+    """The newest stored prompt whose id ends with `suffix`, or the newest of all."""
     ids = turn_prompts.newest(files)
     match = next((id_ for id_ in ids if id_.endswith(check_id(suffix) if suffix else "")), None)
     if match is None:

@@ -168,7 +168,7 @@ class TimingOptions:
     once: bool | None = None
 
     @classmethod
-    def take(cls, options: dict[str, Any]) -> Self:
+    def pop_from(cls, options: dict[str, Any]) -> Self:
         names = [field.name for field in fields(cls) if field.name in options]
         return cls(**{name: options.pop(name) for name in names})
 

@@ -23,7 +23,7 @@ from mimikit.views.triggers import TriggerList, TriggerView
 
 def _id(id_: str) -> str:
     """Short in a terminal, full in a pipe."""
-    return id_ if terminal.room() is None else short_id(id_)
+    return id_ if terminal.terminal_width() is None else short_id(id_)
 
 
 def task_list(view: TaskList, context: RenderContext) -> Iterable[str]:
@@ -203,7 +203,7 @@ def _changes(diff: DiffView, task_id: str) -> Iterator[str]:
 
 
 def trigger_list(view: TriggerList, context: RenderContext) -> Iterable[str]:
-    most = 44 if terminal.room() is not None else sys.maxsize
+    most = 44 if terminal.terminal_width() is not None else sys.maxsize
     rows = [
         (
             _id(trigger.id),

@@ -74,7 +74,7 @@ def enqueue(
     **values: Any,
 ) -> None:
     """Queue a task; PROMPT says what to do, `-` reads it from standard input."""
-    times = options.TimingOptions.take(values)
+    times = options.TimingOptions.pop_from(values)
     times.check()
     if is_command and profile not in (None, COMMAND_PROFILE):
         raise click.UsageError(f"expected --command or --profile {profile}, got both; choose one")
@@ -196,7 +196,7 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
             if has_ended or not follow:
                 break
             if not has_warned and not client.read_consumer(state).is_up:
-                terminal.note(f"It waits: {client.HINT}.")
+                terminal.note(f"It waits: {client.START_HINT}.")
                 has_warned = True
             watcher.pause()
     if as_json:

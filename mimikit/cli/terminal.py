@@ -128,7 +128,7 @@ def clip(text: str, columns: int) -> str:
     return wcwidth.clip(click.unstyle(text), 0, columns - 1).rstrip() + "…"
 
 
-def room() -> int | None:
+def terminal_width() -> int | None:
     """Columns of the terminal; None when the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
@@ -140,7 +140,7 @@ def table(
     if not rows:
         return [empty]
     lines = [[dim(heading) for heading in headings], *map(list, rows)]
-    if (columns := room()) is not None:
+    if (columns := terminal_width()) is not None:
         widths = _widths(lines)
         left = columns - sum(widths) + widths[flexible]
         for line in lines[1:]:
@@ -163,13 +163,13 @@ def hanging(lead: str, text: str) -> list[str]:
     import wcwidth
 
     indent = width(lead)
-    columns = (room() or _ANY_WIDTH) - indent
+    columns = (terminal_width() or _ANY_WIDTH) - indent
     lines = wcwidth.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]
     return [lead + lines[0], *(" " * indent + line for line in lines[1:])]
 
 
 def clipped(lead: str, text: str) -> str:
-    return f"{lead}{clip(text, (room() or _ANY_WIDTH) - width(lead))}".rstrip()
+    return f"{lead}{clip(text, (terminal_width() or _ANY_WIDTH) - width(lead))}".rstrip()
 
 
 # ---- streams

@@ -161,7 +161,7 @@ def web(cli: CliContext, host: str | None, port: int | None, with_parent: bool) 
         terminal.out(f"Page     {link.partition('#')[0]}")
         terminal.out(f"Log in   {link}")
         if not client.read_consumer(state).is_up:
-            terminal.note(f"Messages and tasks wait: {client.HINT}.")
+            terminal.note(f"Messages and tasks wait: {client.START_HINT}.")
 
     if with_parent:
         process_group.end_with_parent()

@@ -77,7 +77,7 @@ def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
         # What is not JSON (the error names no field) may be incomplete.
         is_half = isinstance(error, BadRecord) and error.field is None
         if not is_half or _is_settled(files.stat(path), now):
-            files.set_aside(path, str(error))
+            files.try_quarantine(path, str(error))
         return None
 
 
@@ -103,7 +103,7 @@ def read_drop_file(files: Files, now: datetime) -> bool:
             for item in _items(files.read(name, max_bytes=MAX_RECORD_BYTES) or b"", name, now):
                 put(files, item)
         except (BadInput, UnsafeFile) as error:
-            files.set_aside(name, str(error))
+            files.try_quarantine(name, str(error))
         else:
             files.remove(name)
     return bool(claimed)
@@ -120,7 +120,7 @@ def _is_ready(files: Files, now: datetime) -> bool:
             if isinstance(parse_json(files.read(path, max_bytes=MAX_RECORD_BYTES) or b""), list):
                 return True
     except UnsafeFile as error:
-        files.set_aside(path, str(error))
+        files.try_quarantine(path, str(error))
         return False
     return _is_settled(stat, now)
 

@@ -188,25 +188,27 @@ class Files:
                     found.append(name)
             elif kind != "file":
                 got = "a folder" if kind == "folder" else "a link, fifo or device"
-                self.set_aside(f"{folder}/{name}", f"expected a plain file, got {got}")
+                self.try_quarantine(f"{folder}/{name}", f"expected a plain file, got {got}")
             elif not records.fit(name[: -len(suffix)]):
-                self.set_aside(f"{folder}/{name}", f"expected {records.expected}, got {name!r}")
+                self.try_quarantine(
+                    f"{folder}/{name}", f"expected {records.expected}, got {name!r}"
+                )
             else:
                 found.append(name)
         return sorted(found)
 
-    def set_aside(self, path: str, reason: str) -> None:
+    def try_quarantine(self, path: str, reason: str) -> None:
         """Quarantine a file if it can be moved; otherwise leave it."""
         with contextlib.suppress(UnsafeFile):
             self.quarantine(path, reason)
 
     @contextlib.contextmanager
-    def carried_out(self, path: str) -> Generator[None]:
-        """In this block a record is applied; one that cannot be applied is quarantined."""
+    def quarantine_if_refused(self, path: str) -> Generator[None]:
+        """Quarantine a record that cannot be applied in this block."""
         try:
             yield
         except (BadInput, Refused, ValueError, OverflowError) as error:
-            self.set_aside(path, f"it cannot be carried out: {error}")
+            self.try_quarantine(path, f"it cannot be carried out: {error}")
 
     # ---- records --------------------------------------------------------------------------
 
@@ -335,7 +337,7 @@ class Files:
                 reason = str(error)
             except PermissionError:
                 reason = str(self._unreadable(path))
-        self.set_aside(path, reason)
+        self.try_quarantine(path, reason)
         return None
 
     def lines_back(
@@ -378,7 +380,7 @@ class Files:
 
     # ---- locks and temps ------------------------------------------------------------------
 
-    def settle(self, folders: Iterable[str], lines: Iterable[str]) -> None:
+    def sync_written(self, folders: Iterable[str], lines: Iterable[str]) -> None:
         """Fsync what a killed process may have written without fsync: folders, and files of lines.
 
         Recovery relies on what it reads; without this a power cut could still undo it.

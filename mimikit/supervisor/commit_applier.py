@@ -103,7 +103,7 @@ class CommitApplier:
         """
         match record:
             case TurnRecord():
-                with self._files.carried_out(paths.turn_new(record.id)):
+                with self._files.quarantine_if_refused(paths.turn_new(record.id)):
                     for step in self._turn_steps:
                         step(record)
                     return True
@@ -123,7 +123,7 @@ class CommitApplier:
         found = queue.find(self._files, plan.id, seats=("planner",))
         run = FinishedRun("planner", found.task if found else None)
         asks = plan.status == "needs_input"
-        with self._files.carried_out(paths.result("planner", plan.id)):
+        with self._files.quarantine_if_refused(paths.result("planner", plan.id)):
             for step in (self._leave_running,) if asks else self._plan_steps:
                 step(plan, run)
             self._feed.publish("task", id=plan.id, seat="planner")

@@ -58,7 +58,7 @@ class QuestionScheduler:
         if not asking:
             return False
         plan = min(asking, key=lambda plan: plan.completed_at)
-        with self._store.files.carried_out(paths.result("planner", plan.id)):
+        with self._store.files.quarantine_if_refused(paths.result("planner", plan.id)):
             question = Question(
                 question_id=derived_id("q", plan.id),
                 question=plan.question or "",

@@ -161,7 +161,7 @@ def _change_waits(
         if task is None or (new := change(task)) is None:
             continue
         if files.move(queued, paths.running(seat, task.id)):
-            with files.carried_out(paths.running(seat, task.id)):
+            with files.quarantine_if_refused(paths.running(seat, task.id)):
                 held[task.id] = new
                 release(files, new)
             held.pop(task.id, None)

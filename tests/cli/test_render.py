@@ -20,7 +20,7 @@ BACKLOG = BacklogView(items=[BacklogItem(number=3, text="买牛奶" * 30, done=F
 def test_lines_fit_the_terminal_in_wide_characters_too(
     monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    monkeypatch.setattr(terminal, "room", lambda: columns)
+    monkeypatch.setattr(terminal, "terminal_width", lambda: columns)
     findings = [broken("状态", "磁盘已满" * 30, "mend it " * 20), warning("b", "c")]
     report = DoctorReport(settings=[], findings=findings)
     for view in (BACKLOG, report):

@@ -410,7 +410,7 @@ def test_settling_makes_last_what_a_killed_process_had_not_flushed(
 ) -> None:
     disk.append_line("tasks/2026-12.jsonl", b"{}\n", sync=False)
     disk.write_new("inbox/m1.json", GOOD, sync=True)
-    files.settle([*paths.FOLDERS, paths.ROOT], ["tasks/2026-12.jsonl"])
+    files.sync_written([*paths.FOLDERS, paths.ROOT], ["tasks/2026-12.jsonl"])
     assert {image.fingerprint() for image in disk.after_power_loss()} == {disk.fingerprint()}
 
 
