@@ -76,7 +76,7 @@ def test_a_process_that_dies_is_restarted(monkeypatch: pytest.MonkeyPatch) -> No
     os.kill(first, signal.SIGKILL)
     event = group.next_event(20)
     assert event == ProcessEvent("died", "a", -signal.SIGKILL)
-    group._plan_restart(group._children["a"], event.code)
+    group._plan_restart(group._children["a"], -signal.SIGKILL)
     assert said == ["The a was ended by SIGKILL; it restarts in 0.01 s."]
     due = ProcessEvent("start", "a")
     assert group.next_event(20) == due

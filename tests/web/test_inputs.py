@@ -352,40 +352,26 @@ ORDERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("address", ORDERS)
-def test_an_order_is_a_file_for_the_consumer(web, address: str) -> None:
+def test_a_command_is_a_file_for_the_consumer_and_its_outcome_an_answer(web, address: str) -> None:
+    action, target = ORDERS[address], address.split("/")[3]
+    method = "DELETE" if action == "trigger_remove" else "POST"
+    assert web.ask(method, address, {}).status_code == 404, "an unknown target"
+    assert web.files.names(paths.COMMANDS) == []
     put_task(web)
     put_trigger(web)
-    method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
     response = web.ask(method, address, {"id": "cmd-1"})
     assert (response.status_code, response.get_json()) == (202, {"command": "cmd-1"})
-    order = web.files.peek(paths.command("cmd-1"), Command)
-    assert order is not None
-    assert (order.action, order.origin) == (ORDERS[address], "http")
-    assert order.target == address.split("/")[3]
-
-
-@pytest.mark.parametrize("address", ORDERS)
-def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -> None:
-    put_task(web)
-    put_trigger(web)
+    command = web.files.peek(paths.command("cmd-1"), Command)
+    assert command is not None
+    assert (command.action, command.target, command.origin) == (action, target, "http")
     web.beat()
-    target = address.split("/")[3]
-    order = Command(id="cmd-1", action=ORDERS[address], target=target, created_at=START)
     outcome = CommandResult(
-        command=order, ok=True, message="done so", result_id="task-1", applied_at=START
+        command=command, ok=True, message="done so", result_id="task-1", applied_at=START
     )
     queue.settle_command(web.files, outcome)
-    method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
     response = web.ask(method, address, {"id": "cmd-1"})
     assert response.status_code == 200
     assert response.get_json() == {"ok": True, "message": "done so", "resultId": "task-1"}
-    assert web.files.names(paths.COMMANDS) == []
-
-
-@pytest.mark.parametrize("address", ORDERS)
-def test_a_command_for_an_unknown_target_is_404(web, address: str) -> None:
-    method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
-    assert web.ask(method, address, {}).status_code == 404
     assert web.files.names(paths.COMMANDS) == []
 
 
