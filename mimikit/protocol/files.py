@@ -226,18 +226,23 @@ class Files:
             UnsafeFile: it is bad and cannot be moved.
         """
         try:
-            if (data := self.read(path, max_bytes=max_record_bytes(model))) is None:
-                return None
-            record = decode(data, model)
-            check_name(record, path)
+            return self._decoded(path, model)
         except (BadRecord, UnsafeFile) as error:
             self.quarantine(path, str(error))
-            return None
-        return record
+        return None
 
     def peek(self, path: str, model: type[R]) -> R | None:
         """Read a record; None also for a bad one, which stays where it is."""
-        return ReadOnlyFiles(self).load(path, model)
+        with contextlib.suppress(BadRecord, UnsafeFile):
+            return self._decoded(path, model)
+        return None
+
+    def _decoded(self, path: str, model: type[R]) -> R | None:
+        if (data := self.read(path, max_bytes=max_record_bytes(model))) is None:
+            return None
+        record = decode(data, model)
+        check_name(record, path)
+        return record
 
     def load_all(self, folder: str, model: type[R], names: Iterable[str] | None = None) -> list[R]:
         """Load the valid records of a folder (or of these names), in the order of names."""
