@@ -572,6 +572,21 @@ BAD_QUERIES = [
     ("/api/triggers", {"x": "1"}, "x"),
     ("/api/changes", {"since": "x" * 201}, "since"),
     ("/api/events", {"tab": "x" * 65}, "tab"),
+    ("/api/usage", {"by": "week"}, "by"),
+    ("/api/usage", {"since": "soon"}, "since"),
+    ("/api/usage", {"since": "0001-01-01"}, "since"),
+    ("/api/usage", {"until": "2026-01-01"}, "until"),
+    ("/api/search", {}, "q"),
+    ("/api/search", {"q": " \t\n"}, "q"),
+    ("/api/search", {"q": "x" * 1_001}, "q"),
+    ("/api/search", {"q": "x", "limit": "0"}, "limit"),
+    ("/api/search", {"q": "x", "limit": "101"}, "limit"),
+    ("/api/search", {"q": "x", "scope": "everything"}, "scope"),
+    ("/api/search", {"q": "x", "after": "yesterday"}, "after"),
+    ("/api/search", {"q": "x", "before": "2026-02-30"}, "before"),
+    ("/api/search", {"q": "x", "before": "9999-12-31T23:59:59-12:00"}, "before"),
+    ("/api/search", {"q": "x", "after": "0001-01-01"}, "after"),
+    ("/api/search", {"q": "x", "more": "1"}, "more"),
 ]
 
 
