@@ -120,8 +120,8 @@ class ChangeFeed:
         self._size = 0
         self._lock = threading.Lock()
 
-    def tell(self, kind: str, **facts: object) -> None:
-        """Write a change event: the kind of thing that changed, its id, a few facts."""
+    def publish(self, kind: str, **facts: object) -> None:
+        """Append a change event: the kind of thing that changed, its id, a few facts."""
         with self._lock, contextlib.suppress(StorageError):
             if self._size == 0 or self._size > SEGMENT_BYTES:
                 stat = self._files.stat(paths.EVENTS)

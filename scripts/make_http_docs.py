@@ -225,7 +225,7 @@ def make_state(files: Files, clock: FakeClock) -> None:
         Question(question_id="q-1", question="Which disk?", created_at=made,
                  expires_at=NOW + timedelta(hours=1), options=["the small one"]),
     )  # fmt: skip
-    ChangeFeed(files, clock).tell("message", id="msg-2")
+    ChangeFeed(files, clock).publish("message", id="msg-2")
     live = LiveRun(id="task-9", role="worker", started_at=NOW, headline="reads")
     health = Health(
         pid=1, version="0", started_at=made, beat_at=NOW, worker_seats=3, live=[live],
@@ -401,7 +401,7 @@ def types_js() -> str:
         for field, made in schema.get("properties", {}).items():
             told = made.get("description", "")
             lines.append(f" * @property {{{_js(made)}}} {field} {told}".rstrip())
-    lines += [" *", ' * @typedef {ChangeList["events"][number]} Change', " */", "", "export {};"]
+    lines += [' * @typedef {ChangeList["events"][number]} Change', " */", "export {};"]
     return "\n".join(lines) + "\n"
 
 

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 
 import click
@@ -74,7 +74,7 @@ class ChatSession:
 
                 self._typed_text = readline.get_line_buffer
 
-    def _follow(self, seat: str, awaited: str | None, is_over: Callable[[], bool]) -> list[Message]:
+    def _follow(self, role: str, awaited: str | None, is_over: Callable[[], bool]) -> list[Message]:
         """Print events until `is_over`; returns the new messages.
 
         awaited: the input whose reply is streamed; None: wait for the queues.
@@ -86,7 +86,7 @@ class ChatSession:
         while True:
             # Both checked before reading, so that nothing written before them is missed.
             has_ended = is_over()
-            failure = None if has_ended else self._guard.check(seat, queued=awaited is None)
+            failure = None if has_ended else self._guard.check(role, queued=awaited is None)
             for event in self._client.events():
                 if isinstance(event, Message):
                     messages.append(event)
@@ -132,7 +132,7 @@ class ChatSession:
             if not replies:
                 terminal.note("The answer is passed on.")
             if question is not None:
-                self._show_card(question, replies[-1].text if replies else "")
+                terminal.out(self._card(question, replies[-1].text if replies else ""))
             if started and not wait:
                 number = "A task is" if len(started) == 1 else f"{len(started)} tasks are"
                 terminal.note(f"{number} started; `mimikit tasks list` shows how it goes.")
@@ -174,7 +174,7 @@ class ChatSession:
 
     def converse(self) -> None:
         if not client.read_consumer(self._state).is_up:
-            terminal.note(f"Note: {client.HINT}. What you write is kept until then.")
+            terminal.note(f"Note: {client.START_HINT}. What you write is kept until then.")
         if sys.stdin.isatty():
             terminal.note("Ctrl-D leaves, /help says more.")
         while (text := self._ask()) not in (None, "/quit", "/exit"):
@@ -202,7 +202,7 @@ class ChatSession:
             terminal.note("\nIt goes on; the reply is shown when it is there.")
             return
         if question := self._new_question():
-            self._show_card(question, self._last_text)
+            terminal.out(self._card(question, self._last_text))
         if self._is_terminal:
             terminal.out()
 
@@ -237,8 +237,7 @@ class ChatSession:
                         if isinstance(event, Message):
                             self._show_above(event)
                     if question := self._new_question():
-                        lines = question_lines(question, self._last_text, self._state.clock.now())
-                        self._print_above("\n".join(lines))
+                        self._print_above(self._card(question, self._last_text))
                 except StorageError as error:
                     terminal.note(f"Cannot read the conversation: {error}")
                     is_over.wait(1)
@@ -266,9 +265,8 @@ class ChatSession:
         self._shown_question_text = question.question
         return question
 
-    def _show_card(self, question: Question, shown: str) -> None:
-        for line in question_lines(question, shown, self._state.clock.now()):
-            terminal.out(line)
+    def _card(self, question: Question, shown: str) -> str:
+        return question_card(question, shown, self._state.clock.now())
 
 
 class ReplyPrinter(terminal.StreamPrinter):
@@ -319,11 +317,11 @@ class ReplyPrinter(terminal.StreamPrinter):
         return f"{terminal.dim(f'({times} times)')} {line}"
 
 
-def question_lines(question: Question, shown: str, now: datetime) -> Iterator[str]:
+def question_card(question: Question, shown: str, now: datetime) -> str:
     """A question's text, unless it is in `shown`, its options, and how to answer."""
-    if question.question.strip() not in shown:
-        yield terminal.bold(terminal.block(question.question))
+    text = terminal.bold(terminal.block(question.question))
+    lines = [] if question.question.strip() in shown else [text]
     for number, option in enumerate(question.options, 1):
-        yield f"  {terminal.bold(str(number))}  {terminal.one_line(option)}"
+        lines.append(f"  {terminal.bold(str(number))}  {terminal.one_line(option)}")
     how = "Answer with its number or your own words" if question.options else "Answer in your words"
-    yield terminal.dim(f"{how}; {without_answer(question, now)}.")
+    return "\n".join([*lines, terminal.dim(f"{how}; {without_answer(question, now)}.")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ from mimikit.views.status import Consumer
 _MIN_SUFFIX = 4
 _MAX_LISTED = 5
 _POLL_S = 0.5
-HINT = "no consumer is running; `mimikit up` starts one"
+START_HINT = "no consumer is running; `mimikit up` starts one"
 NO_CONSUMER = "expected a running consumer, got none; `mimikit up` starts one"
 
 
@@ -46,7 +47,7 @@ def find_task(files: Files, suffix: str) -> str:
 
 
 def find_prompt(files: Files, suffix: str | None) -> str:
-    """The newest stored prompt whose id has the suffix `given`, or the newest of all."""
+    """The newest stored prompt whose id ends with `suffix`, or the newest of all."""
     ids = turn_prompts.newest(files)
     match = next((id_ for id_ in ids if id_.endswith(check_id(suffix) if suffix else "")), None)
     if match is None:
@@ -79,8 +80,8 @@ def find_task_or_trigger(files: Files, suffix: str) -> str:
 
 
 def _task_ids(files: Files) -> Iterator[str]:
-    for seat, part in itertools.product(paths.QUEUES, ("running", "queue", "ended")):
-        for name in files.names(f"{seat}/{part}"):
+    for queue_name, part in itertools.product(paths.QUEUES, ("running", "queue", "ended")):
+        for name in files.names(f"{queue_name}/{part}"):
             yield name.removesuffix(".json")
 
 
@@ -150,8 +151,8 @@ class WaitGuard:
         self._state, self._without_consumer = state, without_consumer
         self._printed: set[str] = set()
 
-    def check(self, seat: str, *, queued: bool) -> RequestFailed | None:
-        """Check the role or profile; returns an error when no consumer is running.
+    def check(self, role: str, *, queued: bool) -> RequestFailed | None:
+        """Print why the role or profile has to wait; an error when no consumer is running.
 
         queued: whether the command waits for the queues, which may be paused.
         """
@@ -162,7 +163,7 @@ class WaitGuard:
         reasons: list[str] = []
         if health and queued and health.paused:
             reasons.append("The queues are paused; `mimikit resume` lets them go on.")
-        engine = health.engines.get(seat) if health else None
+        engine = health.engines.get(role) if health else None
         if engine and engine.state == "waiting":
             now, zone = self._state.clock.now(), self._state.settings.zone
             reasons.append(f"It waits: {terminal.waiting_reason(engine, now, zone)}.")
@@ -190,13 +191,10 @@ def change_settings(
     """
     if not read_consumer(state).is_up:
         command = _command(state, action, target, args)
-        try:
-            with consumer_lock.in_place_of_consumer(state):
-                queue.submit_command(state.files, command)
-                settings_writer.apply_waiting(state.files, state.clock.now())
-        except AlreadyRunning:  # one has just started
-            return submit_command(state, action, target, args)
-        return _succeeded(queue.command_result(state.files, command.id))
+        with contextlib.suppress(AlreadyRunning), consumer_lock.in_place_of_consumer(state):
+            queue.submit_command(state.files, command)
+            settings_writer.apply_waiting(state.files, state.clock.now())
+            return _succeeded(queue.command_result(state.files, command.id))
     return submit_command(state, action, target, args)
 
 

@@ -113,7 +113,7 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
     ordered = ("codex", "opencode", *state.settings.engines, "local", "builtin")
     names = [name for name in ordered if name in engines]
     consumer = client.read_consumer(state).current
-    known = consumer.minds if consumer else {}
+    known = consumer.by_engine if consumer else {}
     lines = [_line(name, engines[name], known.get(name), state.settings) for name in names]
     orders = setup.orders(state.settings)
     if as_json:
@@ -122,8 +122,8 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
     for line in lines:
         about = "  ".join(filter(None, (line["what"], terminal.dim(line["reason"] or "ready"))))
         terminal.out(f"{terminal.heading(line['name'])} {about}")
-    for seat, order in orders.items():
-        what = "used" if seat == "all" else f"used for {seat}"
+    for role, order in orders.items():
+        what = "used" if role == "all" else f"used for {role}"
         terminal.out(f"{what}: {', then '.join(order)}")
 
 
@@ -154,15 +154,15 @@ def test(cli: CliContext, name: str) -> None:
 
 @engine.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--for", "seat", type=click.Choice(list(setup.SEATS)), help="A role or profile.")
+@click.option("--for", "role", type=click.Choice(list(setup.SEATS)), help="A role or profile.")
 @pass_cli
-def order(cli: CliContext, names: Sequence[str], seat: str | None) -> None:
+def order(cli: CliContext, names: Sequence[str], role: str | None) -> None:
     """Set the order of engines, the best first; the next one is the fallback.
 
     `auto` among them is codex, then opencode, then each endpoint, then local, then builtin where
     there is no other.
     """
-    _use(cli.open(), names, seat, as_json=False)
+    _use(cli.open(), names, role, as_json=False)
 
 
 @engine.command()
@@ -188,9 +188,9 @@ def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
     _use(state, names, None, as_json=as_json)
 
 
-def _use(state: ReadOnlyState, names: Sequence[str], seat: str | None, *, as_json: bool) -> None:
-    setup.with_order(setup.settings_text(state.files), names, seat)  # raises what is wrong
-    args = {"seat": seat} if seat else None
+def _use(state: ReadOnlyState, names: Sequence[str], role: str | None, *, as_json: bool) -> None:
+    setup.with_order(setup.settings_text(state.files), names, role)  # raises what is wrong
+    args = {"seat": role} if role else None
     outcome = client.change_settings(state, "engine_use", " ".join(names), args)
     render.show(outcome, state, as_json=as_json)
 

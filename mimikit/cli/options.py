@@ -168,7 +168,7 @@ class TimingOptions:
     once: bool | None = None
 
     @classmethod
-    def take(cls, options: dict[str, Any]) -> Self:
+    def pop_from(cls, options: dict[str, Any]) -> Self:
         names = [field.name for field in fields(cls) if field.name in options]
         return cls(**{name: options.pop(name) for name in names})
 
@@ -192,28 +192,24 @@ class TimingOptions:
         is_edit: the options change an existing trigger.
         """
         clock, events = self.clock, self.events
+        got = " and ".join([*clock[:1], *events])
         if len(clock) > 1:
-            raise click.UsageError(
-                f"expected one of --at, --every, --cron; got {' and '.join(clock)}"
-            )
+            raise _expected(f"one of --at, --every, --cron; got {' and '.join(clock)}")
         if clock and events:
-            raise click.UsageError(
-                f"expected a time or a condition, got {clock[0]} and {' and '.join(events)}; "
-                "make a second trigger with --after the first"
+            raise _expected(
+                f"a time or a condition, got {got}; make a second trigger with --after the first"
             )
         if self.tz is not None and not is_edit and not set(clock) & {"--at", "--cron"}:
-            raise click.UsageError("expected --cron or --at with --tz, got neither")
+            raise _expected("--cron or --at with --tz, got neither")
         if self.tz is not None and "--every" in clock:
-            raise click.UsageError("expected --cron or --at with --tz, got --every")
+            raise _expected("--cron or --at with --tz, got --every")
         for name, given in (("--cooldown", self.cooldown is not None), ("--once", self.once)):
             if given and (clock or not (events or is_edit)):
-                raise click.UsageError(
-                    f"expected --when-changed, --when-exists or --after with {name}, "
-                    f"got {' and '.join(clock) or 'none of them'}"
-                )
+                got = got or "none of them"
+                raise _expected(f"--when-changed, --when-exists or --after with {name}, got {got}")
         if self.cooldown and (self.once or (self.after and self.once is None)):
             reason = "--once" if self.once else "--after, which runs once"
-            raise click.UsageError(f"expected {reason} or --cooldown, got both")
+            raise _expected(f"{reason} or --cooldown, got both")
 
     def build(self, state: ReadOnlyState, now: datetime) -> TriggerFields:
         """The fields of the trigger; BadInput for an invalid value."""
@@ -252,6 +248,10 @@ class TimingOptions:
     def zone(self) -> str | None:
         with errors_for("--tz"):
             return requests.time_zone(self.tz).key if self.tz is not None else None
+
+
+def _expected(text: str) -> click.UsageError:
+    return click.UsageError(f"expected {text}")
 
 
 def _pattern(path: str) -> str:

@@ -38,9 +38,9 @@ _MAX_END_S = 30.0
 
 
 class ProcessEvent(NamedTuple):
-    """A shutdown signal (`stop`), or the exit of a child (`died`)."""
+    """A shutdown signal, or the exit or due start of a child."""
 
-    kind: Literal["stop", "died"]
+    kind: Literal["stop", "died", "start"]
     name: str = ""
     code: int = 0
 
@@ -52,7 +52,6 @@ class _Child:
     process: subprocess.Popen[bytes] | None = None
     started_s: float = 0
     quick_deaths: int = 0
-    start_at_s: float | None = None
 
 
 class ProcessGroup:
@@ -79,7 +78,6 @@ class ProcessGroup:
 
     def _launch(self, child: _Child) -> None:
         # In a new session, so that Ctrl-C reaches the parent alone.
-        child.start_at_s = None
         child.started_s = self._clock.monotonic()
         child.process = process = subprocess.Popen(
             child.arguments, stdin=subprocess.PIPE, env=environment(), start_new_session=True
@@ -100,37 +98,25 @@ class ProcessGroup:
 
     def supervise(self) -> None:
         """Restart processes that die, until a shutdown signal."""
-        while True:
-            self._start_due()
-            event = self.next_event(self._until_next_start())
-            if event is None:
-                continue
-            if event.kind == "stop":
-                return
-            self._plan_restart(self._children[event.name], event.code)
+        while (event := self._events.get()).kind != "stop":
+            child = self._children[event.name]
+            if event.kind == "start":
+                self._launch(child)
+            else:
+                self._plan_restart(child, event.code)
 
     def _plan_restart(self, child: _Child, code: int) -> None:
         child.process = None
-        now_s = self._clock.monotonic()
-        is_quick = now_s - child.started_s < QUICK_DEATH_S
+        is_quick = self._clock.monotonic() - child.started_s < QUICK_DEATH_S
         child.quick_deaths = child.quick_deaths + 1 if is_quick else 1
         delay_s = restart_delay(child.quick_deaths)
         line = f"The {child.name} {end_words(code)}; it restarts in {delay_s:g} s."
         if child.quick_deaths >= MAX_QUICK_DEATHS:
             line += " `mimikit doctor` and `mimikit logs` say more."
         self._print(line)
-        child.start_at_s = now_s + delay_s
-
-    def _start_due(self) -> None:
-        now_s = self._clock.monotonic()
-        for child in self._children.values():
-            if child.start_at_s is not None and child.start_at_s <= now_s:
-                self._launch(child)
-
-    def _until_next_start(self) -> float | None:
-        planned = (child.start_at_s for child in self._children.values())
-        next_s = min((start_s for start_s in planned if start_s is not None), default=None)
-        return None if next_s is None else max(next_s - self._clock.monotonic(), 0)
+        timer = threading.Timer(delay_s, self._events.put, [ProcessEvent("start", child.name)])
+        timer.daemon = True
+        timer.start()
 
     def end(self, grace_s: float) -> None:
         """End every process: SIGTERM, then SIGKILL after the grace period.
@@ -144,7 +130,7 @@ class ProcessGroup:
         while self._running():
             left_s = deadline_s - self._clock.monotonic()
             event = self.next_event(left_s) if left_s > 0 else None
-            if event is not None and event.kind == "died":
+            if event is not None and event.kind != "stop":
                 continue
             if event is not None and may_be_fast:
                 may_be_fast = False

@@ -14,10 +14,12 @@ from mimikit import __version__
 from mimikit.cli import task_lines, terminal
 from mimikit.cli.terminal import RenderContext, bold, dim, facts, one_line, plural, short_id
 from mimikit.clock import SystemClock
+from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.models import CommandResult, LiveRun, Question
+from mimikit.protocol.runtime import BudgetStatus
 from mimikit.state import State
 from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
@@ -25,11 +27,10 @@ from mimikit.views import memory
 from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
-from mimikit.views.messages import TurnPromptView
 from mimikit.views.status import Consumer, StateOverview
 from mimikit.views.tasks import TaskList
 from mimikit.views.triggers import TriggerList, TriggerView
-from mimikit.views.usage import BudgetView, TokenCounts, UsageReport, UsageTodayView
+from mimikit.views.usage import TokenCounts, UsageReport, UsageTodayView
 
 
 def show(view: BaseModel, state: State | None, *, as_json: bool, **context: Any) -> None:
@@ -89,8 +90,7 @@ def _index_size(index: memory.IndexReport) -> str:
 @render.register
 def _(view: memory.MemoryReport, context: RenderContext) -> Iterable[str]:
     if view.took_ms is None:
-        facts_ = _memory_facts(view, context)
-        return (f"{terminal.heading(head)}{text}" for head, text in facts_)
+        return [f"{terminal.heading(head)}{text}" for head, text in _memory_facts(view, context)]
     if why := view.index.fallback:
         return [f"No index: {why}. Searches scan the files."]
     return [f"Indexed {_index_size(view.index)}, in {terminal.span(view.took_ms / 1000)}."]
@@ -188,7 +188,7 @@ def usage_words(counts: UsageTodayView) -> str:
     return f"{tokens:,}{of} tokens today in {plural(counts.runs, 'run')}{cost}"
 
 
-def budget_wait_words(budget: BudgetView, zone: ZoneInfo) -> str | None:
+def budget_wait_words(budget: BudgetStatus, zone: ZoneInfo) -> str | None:
     what = terminal.waiting_words(budget.messages, budget.tasks)
     if budget.until is None or not what:
         return None
@@ -267,7 +267,7 @@ def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[t
     if overview.consumer.is_up:
         yield from _runs(overview, context.now)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
-    counts = ", ".join(f"{seat} {overview.queues.get(seat, 0)}" for seat in paths.QUEUES)
+    counts = ", ".join(f"{name} {overview.queues.get(name, 0)}" for name in paths.QUEUES)
     yield "queues", counts + (paused if overview.paused else "")
     if overview.unanswered:
         yield "inbox", f"{plural(overview.unanswered, 'message')} not answered yet"
@@ -276,7 +276,7 @@ def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[t
     yield "triggers", _trigger_words(overview.listed, context.now)
     if current is not None:
         yield "engines", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
-        for text in terminal.waiting_lines(current.minds, context.now, context.zone):
+        for text in terminal.waiting_lines(current.by_engine, context.now, context.zone):
             yield terminal.state("waiting"), text
     yield "usage", usage_words(overview.usage)
     if wait := budget_wait_words(overview.usage.budget, context.zone):
@@ -355,7 +355,7 @@ def without_answer(question: Question, now: datetime) -> str:
 
 
 @render.register
-def _(view: TurnPromptView, context: RenderContext) -> Iterable[str]:
+def _(view: TurnPrompt, context: RenderContext) -> Iterable[str]:
     used, asked = view.usage, view.requests
     tokens = f"{used.input_tokens:,} in ({used.cached_input_tokens:,} cached)"
     times = "" if asked is None else f" · {plural(asked, 'request')}"

@@ -9,7 +9,7 @@ from datetime import datetime
 import click
 
 from mimikit.cli import terminal
-from mimikit.cli.terminal import RenderContext, bold, dim, facts, one_line, section, short_id
+from mimikit.cli.terminal import Fact, RenderContext, bold, dim, facts, one_line, section, short_id
 from mimikit.language import phrases
 from mimikit.protocol.models import REMINDER
 from mimikit.tasks.usage import held_for
@@ -23,7 +23,7 @@ from mimikit.views.triggers import TriggerList, TriggerView
 
 def _id(id_: str) -> str:
     """Short in a terminal, full in a pipe."""
-    return id_ if terminal.room() is None else short_id(id_)
+    return id_ if terminal.terminal_width() is None else short_id(id_)
 
 
 def task_list(view: TaskList, context: RenderContext) -> Iterable[str]:
@@ -62,7 +62,7 @@ def _task_when(task: TaskView, context: RenderContext) -> str:
 
 
 _MAX_FILES, _MAX_DIFF_LINES, _MAX_EVENTS = 50, 100, 30
-_MIN_WAIT_MS = 100
+_MIN_WAIT_S = 0.1
 _REPEATED_KEYS = frozenset(
     ("files", "moreFiles", "summary", "keyPoints", "findings", "recommendations", "references")
 )
@@ -108,63 +108,60 @@ def _step(step: ChainStep, own: str) -> tuple[str, ...]:
     )
 
 
-def _task_facts(
-    task: TaskView, result: TaskOutcome | None, context: RenderContext
-) -> Iterator[tuple[str, str]]:
+def _task_facts(task: TaskView, result: TaskOutcome | None, context: RenderContext) -> list[Fact]:
     attempts = f", attempt {task.attempts} of {task.max_attempts}"
     if task.max_attempts == 1 and task.attempts <= 1:
         attempts = ""
-    if task.title != task.prompt.strip():
-        yield "title", task.title
     what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
     is_reminder = task.profile == REMINDER
-    yield "for", "you, as a reminder" if is_reminder else f"{what}, priority {task.priority}"
     origins = {
         "": _ORIGINS.get(task.origin, task.origin),
         "trigger ": task.source_trigger_id,
         "follows ": task.parent_task_id,
         "retry of ": task.retry_of,
     }
-    yield "from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)
-    yield "queued", context.when(task.created_at)
-    if task.state == "queued":
-        if tokens_of := held_for(task.waits_for):
-            yield "waits for", f"tokens: it {phrases.say(f'fact_waits_{tokens_of}', 'en')}"
-        elif task.waits_for:
-            yield (
-                "waits for",
-                f"{task.waits_for}, which is not available: `mimikit status` says why",
-            )
-        elif task.not_before:
-            yield "not before", context.moment(task.not_before)
-    if task.wait_ms is not None and task.wait_ms >= _MIN_WAIT_MS:
-        yield "waited", terminal.span(task.wait_ms / 1000)
-    if task.state == "running" and task.started_at:
-        since = (context.now - task.started_at).total_seconds()
-        yield "running", f"for {terminal.span(since)}{attempts}"
-    if task.run_ms is not None:
-        yield "ran", f"{terminal.span(task.run_ms / 1000)}{attempts}"
-    if task.headline:
-        yield "now", task.headline
-    if result is not None:
-        yield from _result_facts(result)
+    wait_s, run_s = (task.wait_ms or 0) / 1000, None if task.run_ms is None else task.run_ms / 1000
+    running_s = task.started_at and (context.now - task.started_at).total_seconds()
+    return [
+        ("title", task.title if task.title != task.prompt.strip() else None),
+        ("for", "you, as a reminder" if is_reminder else f"{what}, priority {task.priority}"),
+        ("from", ", ".join(f"{word}{origin}" for word, origin in origins.items() if origin)),
+        ("queued", context.when(task.created_at)),
+        _waiting_fact(task, context),
+        ("waited", terminal.span(wait_s) if wait_s >= _MIN_WAIT_S else None),
+        (
+            "running",
+            f"for {terminal.span(running_s)}{attempts}"
+            if task.state == "running" and running_s is not None
+            else None,
+        ),
+        ("ran", None if run_s is None else f"{terminal.span(run_s)}{attempts}"),
+        ("now", task.headline),
+        *(_result_facts(result) if result else ()),
+    ]
 
 
-def _result_facts(result: TaskOutcome) -> Iterator[tuple[str, str]]:
-    if result.engine:
-        tokens_in, tokens_out = result.usage.input_tokens, result.usage.output_tokens
-        yield (
-            "engine",
-            result.engine
-            + (f", {tokens_in} tokens in, {tokens_out} out" if tokens_in + tokens_out else ""),
-        )
-    if result.exit_code is not None:
-        yield "exit code", str(result.exit_code)
-    if result.result_type != "text":
-        yield "result", result.result_type.replace("_", " ")
-    yield from (
-        (key, str(value)) for key, value in result.data.items() if key not in _REPEATED_KEYS
-    )
+def _waiting_fact(task: TaskView, context: RenderContext) -> Fact:
+    if task.state != "queued":
+        return "", None
+    if tokens_of := held_for(task.waits_for):
+        return "waits for", f"tokens: it {phrases.say(f'fact_waits_{tokens_of}', 'en')}"
+    if task.waits_for:
+        return "waits for", f"{task.waits_for}, which is not available: `mimikit status` says why"
+    return "not before", context.moment(task.not_before) if task.not_before else None
+
+
+def _result_facts(result: TaskOutcome) -> list[Fact]:
+    tokens_in, tokens_out = result.usage.input_tokens, result.usage.output_tokens
+    tokens = f", {tokens_in} tokens in, {tokens_out} out" if tokens_in + tokens_out else ""
+    type_ = result.result_type.replace("_", " ")
+    more = {key: value for key, value in result.data.items() if key not in _REPEATED_KEYS}
+    return [
+        ("engine", result.engine and result.engine + tokens),
+        ("exit code", None if result.exit_code is None else str(result.exit_code)),
+        ("result", None if type_ == "text" else type_),
+        *((key, str(value)) for key, value in more.items()),
+    ]
 
 
 def _event(event: LedgerEvent, context: RenderContext) -> str:
@@ -206,7 +203,7 @@ def _changes(diff: DiffView, task_id: str) -> Iterator[str]:
 
 
 def trigger_list(view: TriggerList, context: RenderContext) -> Iterable[str]:
-    most = 44 if terminal.room() is not None else sys.maxsize
+    most = 44 if terminal.terminal_width() is not None else sys.maxsize
     rows = [
         (
             _id(trigger.id),
@@ -237,35 +234,30 @@ def trigger(view: TriggerView, context: RenderContext) -> Iterable[str]:
     yield from section("Prompt", view.prompt)
 
 
-def _trigger_facts(trigger: TriggerView, context: RenderContext) -> Iterator[tuple[str, str]]:
+def _trigger_facts(trigger: TriggerView, context: RenderContext) -> list[Fact]:
     if trigger.type == "broken":
-        yield "broken", f"{trigger.broken}; it was never valid: fix the file, or remove it"
-        return
-    if trigger.broken:
-        yield "broken", f"{trigger.broken}; the last valid definition stays in force"
-    if trigger.title != trigger.prompt:
-        yield "title", trigger.title
-    yield "reminds you" if trigger.profile == REMINDER else "when", trigger.words["en"]
-    yield "now", trigger.headline["en"]
-    if trigger.profile != REMINDER:
-        yield "profile", trigger.profile
-    yield "made", context.when(trigger.created_at or context.now)
-    yield "last run", context.when(trigger.last_run_at) if trigger.last_run_at else "never"
-    if trigger.last:
-        yield "result", trigger.last["en"]
-    if trigger.next_run_at and trigger.enabled:
-        yield "next run", context.when(trigger.next_run_at)
-    if trigger.cooldown:
-        yield "cooldown", terminal.span(trigger.cooldown)
-    yield "runs", str(trigger.fire_count)
-    yield "notify", trigger.told["en"]
-    if trigger.failure_streak:
-        alike = " alike" if trigger.failure_streak > 1 else ""
-        yield "failing", f"the last {trigger.failure_streak} failed{alike}"
-    if trigger.last_task_id:
-        yield "last task", trigger.last_task_id
-    if trigger.blocked_by:
-        yield "blocked by", trigger.blocked_by
+        return [("broken", f"{trigger.broken}; it was never valid: fix the file, or remove it")]
+    is_reminder, failures = trigger.profile == REMINDER, trigger.failure_streak
+    next_run = trigger.next_run_at if trigger.enabled else None
+    alike = " alike" if failures > 1 else ""
+    last_valid = f"{trigger.broken}; the last valid definition stays in force"
+    return [
+        ("broken", last_valid if trigger.broken else None),
+        ("title", trigger.title if trigger.title != trigger.prompt else None),
+        ("reminds you" if is_reminder else "when", trigger.words["en"]),
+        ("now", trigger.headline["en"]),
+        ("profile", None if is_reminder else trigger.profile),
+        ("made", context.when(trigger.created_at or context.now)),
+        ("last run", context.when(trigger.last_run_at) if trigger.last_run_at else "never"),
+        ("result", trigger.last["en"] if trigger.last else None),
+        ("next run", next_run and context.when(next_run)),
+        ("cooldown", terminal.span(trigger.cooldown) if trigger.cooldown else None),
+        ("runs", str(trigger.fire_count)),
+        ("notify", trigger.told["en"]),
+        ("failing", f"the last {failures} failed{alike}" if failures else None),
+        ("last task", trigger.last_task_id),
+        ("blocked by", trigger.blocked_by),
+    ]
 
 
 _VERDICTS = {True: ("✓", "ok"), False: ("✗", "failed"), None: ("?", "paused")}

@@ -74,7 +74,7 @@ def enqueue(
     **values: Any,
 ) -> None:
     """Queue a task; PROMPT says what to do, `-` reads it from standard input."""
-    times = options.TimingOptions.take(values)
+    times = options.TimingOptions.pop_from(values)
     times.check()
     if is_command and profile not in (None, COMMAND_PROFILE):
         raise click.UsageError(f"expected --command or --profile {profile}, got both; choose one")
@@ -146,7 +146,7 @@ def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> 
     consumer = client.read_consumer(state)
     listed = task_views.listed(state.files, consumer.live, only, limit)
     empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
-    engines = consumer.current.minds if consumer.current else {}
+    engines = consumer.current.by_engine if consumer.current else {}
     render.show(TaskList(tasks=listed), state, as_json=as_json, engines=engines, empty=empty)
 
 
@@ -178,7 +178,7 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
     id_ = client.find_task(state.files, task_id)
     printer = terminal.StreamPrinter()
     offset, has_warned = 0, False
-    folders = [paths.RUNS, *(f"{seat}/results" for seat in paths.QUEUES)]
+    folders = [paths.RUNS, *(f"{name}/results" for name in paths.QUEUES)]
     with client.StateWatch(state, folders) as watcher, contextlib.ExitStack() as stack:
         stack.callback(printer.end)
         while True:
@@ -196,7 +196,7 @@ def output(state: ReadOnlyState, task_id: str, follow: bool, as_json: bool) -> N
             if has_ended or not follow:
                 break
             if not has_warned and not client.read_consumer(state).is_up:
-                terminal.note(f"It waits: {client.HINT}.")
+                terminal.note(f"It waits: {client.START_HINT}.")
                 has_warned = True
             watcher.pause()
     if as_json:
@@ -242,15 +242,14 @@ _changing("cancel", "Cancel tasks: a queued one never starts, a running one is e
 _changing("retry", "Repeat ended tasks, as new ones.")
 
 
-@click.command(cls=LeafCommand)
-@frame.pass_state_and_json
-def pause(state: ReadOnlyState, as_json: bool) -> None:
-    """Pause the queues: what runs goes on, nothing new starts."""
-    client.submit_and_print(state, "pause", as_json=as_json)
+def _queue_command(action: str, text: str) -> click.Command:
+    @click.command(action, cls=LeafCommand, help=text)
+    @frame.pass_state_and_json
+    def command(state: ReadOnlyState, as_json: bool) -> None:
+        client.submit_and_print(state, action, as_json=as_json)
+
+    return command
 
 
-@click.command(cls=LeafCommand)
-@frame.pass_state_and_json
-def resume(state: ReadOnlyState, as_json: bool) -> None:
-    """Resume the queues."""
-    client.submit_and_print(state, "resume", as_json=as_json)
+pause = _queue_command("pause", "Pause the queues: what runs goes on, nothing new starts.")
+resume = _queue_command("resume", "Resume the queues.")

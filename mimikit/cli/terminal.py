@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import click
 
@@ -37,6 +37,8 @@ _COLUMN_GAP = 2
 _ANY_WIDTH = 10_000
 _GENERATED_ID = re.compile(r"[a-z]+-[0-9a-z]{26}")
 SHORT_ID = 8
+Fact: TypeAlias = "tuple[str, str | None]"
+"""A heading and a text; without a text it is not shown."""
 
 
 def short_id(id_: str) -> str:
@@ -87,8 +89,8 @@ def heading(text: str) -> str:
     return dim(f"{text} ".ljust(_HEADING_WIDTH))
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    return (f"  {heading(head)}{one_line(text)}" for head, text in pairs)
+def facts(pairs: Iterable[Fact]) -> Iterator[str]:
+    return (f"  {heading(head)}{one_line(text)}" for head, text in pairs if text)
 
 
 def section(title: str, lines: str | Iterable[str]) -> Iterator[str]:
@@ -126,7 +128,7 @@ def clip(text: str, columns: int) -> str:
     return wcwidth.clip(click.unstyle(text), 0, columns - 1).rstrip() + "…"
 
 
-def room() -> int | None:
+def terminal_width() -> int | None:
     """Columns of the terminal; None when the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
@@ -138,7 +140,7 @@ def table(
     if not rows:
         return [empty]
     lines = [[dim(heading) for heading in headings], *map(list, rows)]
-    if (columns := room()) is not None:
+    if (columns := terminal_width()) is not None:
         widths = _widths(lines)
         left = columns - sum(widths) + widths[flexible]
         for line in lines[1:]:
@@ -161,13 +163,13 @@ def hanging(lead: str, text: str) -> list[str]:
     import wcwidth
 
     indent = width(lead)
-    columns = (room() or _ANY_WIDTH) - indent
+    columns = (terminal_width() or _ANY_WIDTH) - indent
     lines = wcwidth.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]
     return [lead + lines[0], *(" " * indent + line for line in lines[1:])]
 
 
 def clipped(lead: str, text: str) -> str:
-    return f"{lead}{clip(text, (room() or _ANY_WIDTH) - width(lead))}".rstrip()
+    return f"{lead}{clip(text, (terminal_width() or _ANY_WIDTH) - width(lead))}".rstrip()
 
 
 # ---- streams
@@ -301,7 +303,7 @@ def engine_lines(engines: Mapping[str, EngineStatus]) -> dict[str, bool]:
 def waiting_reason(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
     from mimikit.engines.registry import problem_words
 
-    is_plain = engine.want in ("limited", "unreachable", "broken")  # the reason is for the log
+    is_plain = engine.problem in ("limited", "unreachable", "broken")  # the reason is for the log
     if is_plain or not engine.reason:
         return one_line(problem_words(engine, now, zone)["en"])
     return one_line(engine.reason)

@@ -90,7 +90,7 @@ def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 @frame.pass_cli_and_json
 def edit(cli: CliContext, trigger_id: str, as_json: bool, **values: Any) -> None:
     """Change a trigger; what no option names stays as it is."""
-    times = options.TimingOptions.take(values)
+    times = options.TimingOptions.pop_from(values)
     times.check(is_edit=True)
     state = cli.open()
     id_ = client.find_trigger(state.files, trigger_id)
@@ -168,7 +168,7 @@ def remove(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 @frame.pass_cli_and_json
 def remind(cli: CliContext, text: str, as_json: bool, **values: Any) -> None:
     """Get TEXT as a reminder at a time; `-` reads it from the input."""
-    times = options.TimingOptions.take(values)
+    times = options.TimingOptions.pop_from(values)
     times.check()
     if not times.clock:
         raise click.UsageError("expected one of --at, --every, --cron; got none of them")
@@ -198,7 +198,7 @@ def print_new(
     for text in notes:
         terminal.note(terminal.sentence(text))
     if not client.read_consumer(state).is_up:
-        terminal.note(f"It waits: {client.HINT}.")
+        terminal.note(f"It waits: {client.START_HINT}.")
 
 
 def trigger_notes(state: ReadOnlyState, trigger: Trigger) -> list[str]:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import sys
+from collections.abc import Callable
 from operator import attrgetter
 
 import click
@@ -14,7 +15,7 @@ from mimikit import __version__, processes
 from mimikit.cli import client, process_group, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_cli, pass_cli_and_json
 from mimikit.cli.options import PORT
-from mimikit.cli.process_group import ProcessGroup, child_command
+from mimikit.cli.process_group import ProcessGroup, child_command, end_words
 from mimikit.config import Settings, known_keys, local_host
 from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import paths
@@ -77,7 +78,7 @@ def up(cli: CliContext, host: str | None, port: int | None) -> None:
             group.supervise()
             code = 0
         if code == 0:
-            runs = sum(len(state.files.names(f"{seat}/running")) for seat in paths.QUEUES)
+            runs = sum(len(state.files.names(f"{name}/running")) for name in paths.QUEUES)
             number = f"{runs} runs have" if runs > 1 else "1 run has"
             time = f"{limits.shutdown_timeout_s:g} s to finish; Ctrl-C again ends at once"
             _print(f"Ending: {number} {time}." if runs else "Ending.")
@@ -89,32 +90,31 @@ def up(cli: CliContext, host: str | None, port: int | None) -> None:
 
 def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int | None:
     """Wait for the page and briefly for the consumer; the exit code when the start failed."""
-    deadline_s = state.clock.monotonic() + _WEB_START_S
-    while True:
+
+    def page_answers() -> bool:
         with contextlib.suppress(OSError):
             socket.create_connection((local_host(host), port), timeout=1).close()
-            break
-        if (code := _exit_code(group, _POLL_S)) is not None:
-            return code
-        if state.clock.monotonic() > deadline_s:
-            _print(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
-            return 1
-    deadline_s = state.clock.monotonic() + _CONSUMER_START_S
-    while client.read_consumer(state).state != "running":
-        if (code := _exit_code(group, _POLL_S)) is not None:
-            return code
-        if state.clock.monotonic() > deadline_s:
-            break
-    return None
+            return True
+        return False
 
+    def wait_for(is_ready: Callable[[], bool], timeout_s: float) -> int | None:
+        """The exit code when a signal or the exit of a process ends the start."""
+        deadline_s = state.clock.monotonic() + timeout_s
+        while not is_ready() and state.clock.monotonic() <= deadline_s:
+            event = group.next_event(_POLL_S)
+            if event is not None and event.kind == "stop":
+                return 0
+            if event is not None:
+                _print(f"The {event.name} could not start: it {end_words(event.code)}.")
+                return 1
+        return None
 
-def _exit_code(group: ProcessGroup, timeout_s: float) -> int | None:
-    """The exit code when a signal or the exit of a process ends the start; else None."""
-    event = group.next_event(timeout_s)
-    if event is None or event.kind == "stop":
-        return None if event is None else 0
-    _print(f"The {event.name} could not start: it {process_group.end_words(event.code)}.")
-    return 1
+    if (code := wait_for(page_answers, _WEB_START_S)) is not None:
+        return code
+    if not page_answers():
+        _print(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
+        return 1
+    return wait_for(lambda: client.read_consumer(state).state == "running", _CONSUMER_START_S)
 
 
 def _print_banner(state: State, host: str, port: int) -> None:
@@ -161,7 +161,7 @@ def web(cli: CliContext, host: str | None, port: int | None, with_parent: bool) 
         terminal.out(f"Page     {link.partition('#')[0]}")
         terminal.out(f"Log in   {link}")
         if not client.read_consumer(state).is_up:
-            terminal.note(f"Messages and tasks wait: {client.HINT}.")
+            terminal.note(f"Messages and tasks wait: {client.START_HINT}.")
 
     if with_parent:
         process_group.end_with_parent()

@@ -24,7 +24,13 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id, is_id, new_id
 from mimikit.protocol.json import Json, dump_line, parse_json, parse_object
 from mimikit.protocol.models import InboxItem, Question, time_text
-from mimikit.protocol.records import MAX_RECORD_BYTES, check_name, decode, most_bytes, written_at
+from mimikit.protocol.records import (
+    MAX_RECORD_BYTES,
+    check_name,
+    decode,
+    max_record_bytes,
+    written_at,
+)
 
 SETTLE_S = 2.0
 """An invalid file may still be being written: it is quarantined after this long unchanged."""
@@ -46,7 +52,7 @@ def read(files: Files, item_id: str) -> InboxItem | None:
         BadRecord: not an item. UnsafeFile: not a plain file.
     """
     path = paths.inbox(item_id)
-    stat, data = files.stat(path), files.read(path, most=most_bytes(InboxItem))
+    stat, data = files.stat(path), files.read(path, max_bytes=max_record_bytes(InboxItem))
     if stat is None or data is None:
         return None
     given = parse_object(data)
@@ -71,7 +77,7 @@ def load(files: Files, item_id: str, now: datetime) -> InboxItem | None:
         # What is not JSON (the error names no field) may be incomplete.
         is_half = isinstance(error, BadRecord) and error.field is None
         if not is_half or _is_settled(files.stat(path), now):
-            files.set_aside(path, str(error))
+            files.try_quarantine(path, str(error))
         return None
 
 
@@ -94,10 +100,10 @@ def read_drop_file(files: Files, now: datetime) -> bool:
     claimed = [n for n in files.names(paths.ROOT) if n.endswith(_TAKING)]
     for name in claimed:
         try:
-            for item in _items(files.read(name, most=MAX_RECORD_BYTES) or b"", name, now):
+            for item in _items(files.read(name, max_bytes=MAX_RECORD_BYTES) or b"", name, now):
                 put(files, item)
         except (BadInput, UnsafeFile) as error:
-            files.set_aside(name, str(error))
+            files.try_quarantine(name, str(error))
         else:
             files.remove(name)
     return bool(claimed)
@@ -111,10 +117,10 @@ def _is_ready(files: Files, now: datetime) -> bool:
         return False
     try:
         with contextlib.suppress(BadRecord):  # perhaps half written
-            if isinstance(parse_json(files.read(path, most=MAX_RECORD_BYTES) or b""), list):
+            if isinstance(parse_json(files.read(path, max_bytes=MAX_RECORD_BYTES) or b""), list):
                 return True
     except UnsafeFile as error:
-        files.set_aside(path, str(error))
+        files.try_quarantine(path, str(error))
         return False
     return _is_settled(stat, now)
 
@@ -208,7 +214,7 @@ class InboxIndex:
         self._keep(item)
         self._locale = item.locale or self._locale
         if not is_result:
-            self._feed.tell("inbox", id=item_id)
+            self._feed.publish("inbox", id=item_id)
 
     def _keep(self, item: InboxItem) -> None:
         if item.id not in self._items:

@@ -93,7 +93,7 @@ class Circuits:
         now = self._clock.now()
         until = known.until if known.until and known.until > now else None
         self._circuits[known.engine, None] = Circuit(
-            known.want or "unready", known.reason or "", now, until or now, known.until
+            known.problem or "unready", known.reason or "", now, until or now, known.until
         )
 
     def reason(self, engine: str, role: Role) -> EngineOutage | None:
@@ -158,7 +158,7 @@ class Circuits:
                     return EngineStatus(
                         engine=engine,
                         state="waiting",
-                        want=it.want,
+                        problem=it.want,
                         reason=it.reason,
                         until=it.until,
                         next_try_at=it.probe_at,

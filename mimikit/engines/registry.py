@@ -77,7 +77,7 @@ class EngineRegistry:
         self._lock = threading.Lock()
         self._used = {*known, *settings.engines}
         self._fallbacks = {
-            name: status.stand_in for name, status in known.items() if status.stand_in
+            name: status.fallback for name, status in known.items() if status.fallback
         }
         self.circuits = Circuits(self._clock)
         for status in known.values():
@@ -131,7 +131,7 @@ class EngineRegistry:
             name: EngineStatus(
                 engine=choice.engine.name,
                 state="waiting" if choice.waiting else "ready",
-                want=problem_of(choice.waiting),
+                problem=problem_of(choice.waiting),
                 until=getattr(choice.waiting, "until", None),
                 reason=choice.waiting or "; ".join(choice.skipped) or None,
             )
@@ -158,10 +158,10 @@ class EngineRegistry:
                 if not self._is_awaited(name, self._settings.engine_order, reason):
                     continue
                 status = EngineStatus(
-                    engine=name, state="waiting", want=problem_of(reason), reason=reason
+                    engine=name, state="waiting", problem=problem_of(reason), reason=reason
                 )
             status = self.circuits.status(name) or status
-            found[name] = status.but(tasks=waiting.count(name), stand_in=fallbacks.get(name))
+            found[name] = status.but(tasks=waiting.count(name), fallback=fallbacks.get(name))
         return found
 
     def begin(self, engine: str, role: Role, run_id: str) -> Failed | None:
@@ -200,11 +200,11 @@ class EngineRegistry:
     def check_if_back(self, engine: str) -> None:
         """Make its circuit half open once a cheap check shows that it has recovered."""
         status, one = self.circuits.status(engine), self._engines.get(engine)
-        if status is None or status.want is None or not isinstance(one, ProbedEngine):
+        if status is None or status.problem is None or not isinstance(one, ProbedEngine):
             self._health_checks.pop(engine, None)
             return
         probe = self._health_checks.setdefault(engine, HealthCheck(one, self._clock))
-        if probe.has_recovered(status.want, status.next_try_at):
+        if probe.has_recovered(status.problem, status.next_try_at):
             self.circuits.probe_now(engine, manual=False)
 
     # ---- what waits
@@ -293,11 +293,11 @@ def problem_of(reason: str | None) -> EngineProblem | None:
 
 def problem_words(status: EngineStatus, now: datetime, zone: ZoneInfo) -> Words:
     """Why an engine is unavailable, in each language."""
-    if status.want == "limited" and status.until is not None:
+    if status.problem == "limited" and status.until is not None:
         until = local_time(status.until, zone)
         today = until.date() == local_time(now, zone).date()
         at = f"{until:%H:%M}" if today else f"{until:%Y-%m-%d %H:%M}"
         return say_both("engine_limited_until", engine=status.engine, until=at)
-    lacks_key = status.want == "logged_out" and status.engine not in OWN_ENGINES
-    what = "no_key" if lacks_key else status.want or "unready"
+    lacks_key = status.problem == "logged_out" and status.engine not in OWN_ENGINES
+    what = "no_key" if lacks_key else status.problem or "unready"
     return say_both(f"engine_{what}", engine=status.engine)

@@ -342,7 +342,7 @@ class QueueFolder:
         if self._by_name and name not in self._suspects:
             return WaitingFile(name, QueueEntry(name), NEVER)
         try:
-            data = self._files.read(f"{self.path}/{name}", most=MAX_RECORD_BYTES)
+            data = self._files.read(f"{self.path}/{name}", max_bytes=MAX_RECORD_BYTES)
             if data is None:
                 return None
             entry = self._glance(name, data) if glance and self._glance is not None else None

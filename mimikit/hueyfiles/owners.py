@@ -175,7 +175,7 @@ class OwnedClaims(Claims):
         except OSError as error:
             raise StorageError(f"{source}: {error.strerror}") from error
         try:
-            data = self._files.read(target, most=MAX_RECORD_BYTES)
+            data = self._files.read(target, max_bytes=MAX_RECORD_BYTES)
             if data is None:
                 return None
             message = unwrap(data)

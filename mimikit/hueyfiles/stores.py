@@ -171,7 +171,7 @@ class FolderStorage(BaseStorage):
 
     def _load(self, path: str, parse: Callable[[bytes], _T]) -> _T | None:
         """Read and parse a file; None when there is none, or a bad one, which is quarantined."""
-        data = self._files.read(path, most=MAX_RECORD_BYTES)
+        data = self._files.read(path, max_bytes=MAX_RECORD_BYTES)
         if data is None:
             return None
         try:
@@ -236,7 +236,7 @@ class FolderStorage(BaseStorage):
         """Read the messages in these files; bad files are skipped."""
         messages: list[bytes] = []
         for name in names:
-            data = self._files.read(f"{folder}/{name}", most=MAX_RECORD_BYTES)
+            data = self._files.read(f"{folder}/{name}", max_bytes=MAX_RECORD_BYTES)
             if data is not None:
                 with contextlib.suppress(BadRecord):
                     messages.append(unwrap(data))

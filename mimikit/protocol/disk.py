@@ -64,9 +64,9 @@ class FileSystem(Protocol):
     def stat(self, path: str) -> FileStat | None: ...
 
     def read(
-        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+        self, path: str, *, offset: int = 0, limit: int | None = None, max_bytes: int | None = None
     ) -> bytes:
-        """Read a plain file; UnsafeFile for a fifo, a device, or more than `most` bytes."""
+        """Read a plain file; UnsafeFile for a fifo, a device, or more than `max_bytes`."""
         ...
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
@@ -181,12 +181,12 @@ class RealDisk:
             return None
 
     def read(
-        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+        self, path: str, *, offset: int = 0, limit: int | None = None, max_bytes: int | None = None
     ) -> bytes:
         descriptor = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             size = _plain_size(descriptor, path)
-            check_size(size, most, path)
+            check_size(size, max_bytes, path)
             left = size - offset if limit is None else min(size - offset, limit)
             chunks: list[bytes] = []
             while left > 0 and (chunk := os.pread(descriptor, left, offset)):
@@ -338,10 +338,10 @@ _REMEDY = {
 }
 
 
-def check_size(size: int, most: int | None, path: str) -> None:
-    """Raise UnsafeFile for a file larger than `most` bytes."""
-    if most is not None and size > most:
-        raise UnsafeFile(f"expected at most {most:,} bytes, got {size:,}, at {path}")
+def check_size(size: int, max_bytes: int | None, path: str) -> None:
+    """Raise UnsafeFile for a file larger than `max_bytes`."""
+    if max_bytes is not None and size > max_bytes:
+        raise UnsafeFile(f"expected at most {max_bytes:,} bytes, got {size:,}, at {path}")
 
 
 def _close_all(folders: dict[str, _Folder]) -> None:

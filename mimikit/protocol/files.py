@@ -25,7 +25,7 @@ from mimikit.protocol.records import (
     check_name,
     decode,
     encode,
-    most_bytes,
+    max_record_bytes,
     whole_lines,
 )
 
@@ -126,15 +126,15 @@ class Files:
             self._sync_folders(path)
             return True
 
-    def read(self, path: str, *, most: int | None = None) -> bytes | None:
+    def read(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
         """Read a file; None when there is none.
 
         Raises:
-            UnsafeFile: not a plain file, not readable, or larger than `most` bytes.
+            UnsafeFile: not a plain file, not readable, or larger than `max_bytes`.
         """
         with DiskErrors(path):
             try:
-                return self.fs.read(path, most=most)
+                return self.fs.read(path, max_bytes=max_bytes)
             except FileNotFoundError:
                 return None
             except PermissionError:
@@ -188,25 +188,27 @@ class Files:
                     found.append(name)
             elif kind != "file":
                 got = "a folder" if kind == "folder" else "a link, fifo or device"
-                self.set_aside(f"{folder}/{name}", f"expected a plain file, got {got}")
+                self.try_quarantine(f"{folder}/{name}", f"expected a plain file, got {got}")
             elif not records.fit(name[: -len(suffix)]):
-                self.set_aside(f"{folder}/{name}", f"expected {records.expected}, got {name!r}")
+                self.try_quarantine(
+                    f"{folder}/{name}", f"expected {records.expected}, got {name!r}"
+                )
             else:
                 found.append(name)
         return sorted(found)
 
-    def set_aside(self, path: str, reason: str) -> None:
+    def try_quarantine(self, path: str, reason: str) -> None:
         """Quarantine a file if it can be moved; otherwise leave it."""
         with contextlib.suppress(UnsafeFile):
             self.quarantine(path, reason)
 
     @contextlib.contextmanager
-    def carried_out(self, path: str) -> Generator[None]:
-        """In this block a record is applied; one that cannot be applied is quarantined."""
+    def quarantine_if_refused(self, path: str) -> Generator[None]:
+        """Quarantine a record that cannot be applied in this block."""
         try:
             yield
         except (BadInput, Refused, ValueError, OverflowError) as error:
-            self.set_aside(path, f"it cannot be carried out: {error}")
+            self.try_quarantine(path, f"it cannot be carried out: {error}")
 
     # ---- records --------------------------------------------------------------------------
 
@@ -224,18 +226,23 @@ class Files:
             UnsafeFile: it is bad and cannot be moved.
         """
         try:
-            if (data := self.read(path, most=most_bytes(model))) is None:
-                return None
-            record = decode(data, model)
-            check_name(record, path)
+            return self._decoded(path, model)
         except (BadRecord, UnsafeFile) as error:
             self.quarantine(path, str(error))
-            return None
-        return record
+        return None
 
     def peek(self, path: str, model: type[R]) -> R | None:
         """Read a record; None also for a bad one, which stays where it is."""
-        return ReadOnlyFiles(self).load(path, model)
+        with contextlib.suppress(BadRecord, UnsafeFile):
+            return self._decoded(path, model)
+        return None
+
+    def _decoded(self, path: str, model: type[R]) -> R | None:
+        if (data := self.read(path, max_bytes=max_record_bytes(model))) is None:
+            return None
+        record = decode(data, model)
+        check_name(record, path)
+        return record
 
     def load_all(self, folder: str, model: type[R], names: Iterable[str] | None = None) -> list[R]:
         """Load the valid records of a folder (or of these names), in the order of names."""
@@ -335,26 +342,31 @@ class Files:
                 reason = str(error)
             except PermissionError:
                 reason = str(self._unreadable(path))
-        self.set_aside(path, reason)
+        self.try_quarantine(path, reason)
         return None
 
     def lines_back(
-        self, path: str, *, upto: int = sys.maxsize, holding: bytes = b"\n", most: int = sys.maxsize
+        self,
+        path: str,
+        *,
+        upto: int = sys.maxsize,
+        holding: bytes = b"\n",
+        max_bytes: int = sys.maxsize,
     ) -> Iterator[tuple[int, dict[str, Json]]]:
         """Iterate over the offset and object of each line, newest first; skips as `lines` does.
 
         The first blocks are small, as most callers need a few lines.
 
         upto: lines that end after this offset are skipped. holding: lines without it are skipped
-            unparsed. most: maximum number of bytes to read.
+            unparsed. max_bytes: how many to read.
         """
         stat, sizes = self.stat(path), iter(_BLOCK_BYTES)
         start, size, rest = min(stat.size if stat else 0, upto), 0, b""
         is_too_long = False
-        while start > 0 and most > 0:
-            size = min(next(sizes, size), start, most)
+        while start > 0 and max_bytes > 0:
+            size = min(next(sizes, size), start, max_bytes)
             start -= size
-            most -= size
+            max_bytes -= size
             block = self._block(path, start, size)
             if block is None:
                 return
@@ -373,7 +385,7 @@ class Files:
 
     # ---- locks and temps ------------------------------------------------------------------
 
-    def settle(self, folders: Iterable[str], lines: Iterable[str]) -> None:
+    def sync_written(self, folders: Iterable[str], lines: Iterable[str]) -> None:
         """Fsync what a killed process may have written without fsync: folders, and files of lines.
 
         Recovery relies on what it reads; without this a power cut could still undo it.

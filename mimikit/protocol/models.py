@@ -368,7 +368,9 @@ class EngineStatus(Record):
 
     engine: str
     state: Literal["ready", "waiting"] = "ready"
-    want: EngineProblem | None = None
+    problem: EngineProblem | None = Field(
+        default=None, validation_alias="want", serialization_alias="want"
+    )
     reason: str | None = None
     """Why it is unavailable; if ready: why a better engine was skipped."""
     since: Instant | None = None
@@ -379,8 +381,10 @@ class EngineStatus(Record):
     """When it is tried again; a message or a command tries it earlier."""
     messages: int = 0
     tasks: int = 0
-    stand_in: str | None = None
-    """The fallback engine used meanwhile."""
+    fallback: str | None = Field(
+        default=None, validation_alias="standIn", serialization_alias="standIn"
+    )
+    """The engine used meanwhile."""
 
     @property
     def text(self) -> str:

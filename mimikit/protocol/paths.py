@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -108,8 +109,23 @@ RECORDS: dict[str, RecordNames] = {
 }  # fmt: skip
 
 
-def inbox(item_id: str) -> str:
-    return f"{INBOX}/{item_id}.json"
+def _file_in(folder: str, suffix: str = ".json") -> Callable[[str], str]:
+    """Makes a path in the folder from an id or name."""
+    return lambda name: f"{folder}/{name}{suffix}"
+
+
+inbox = _file_in(INBOX)
+command, command_done = _file_in(COMMANDS), _file_in(COMMANDS_DONE)
+turn_new, turn_done = _file_in(TURNS_NEW), _file_in(TURNS_DONE)
+turn_prompt = _file_in(TURN_PROMPTS)
+plan_done = _file_in("planner/done")
+trigger, trigger_state = _file_in(TRIGGERS), _file_in(TRIGGER_STATE)
+summary = _file_in(SUMMARIES, ".md")
+memory_file = _file_in(MEMORY_FOLDER, "")
+page = _file_in(PAGES)
+run_output = _file_in(RUNS, ".jsonl")
+side, diff = _file_in(SIDE, ".txt"), _file_in(DIFFS)
+usage_day, usage_month = _file_in(USAGE, ".jsonl"), _file_in(USAGE_MONTHS)
 
 
 def result_inbox_id(task_id: str) -> str:
@@ -118,24 +134,8 @@ def result_inbox_id(task_id: str) -> str:
     return whole if is_id(whole) else derived_id("res", task_id)  # an id may be too long for more
 
 
-def command(command_id: str) -> str:
-    return f"{COMMANDS}/{command_id}.json"
-
-
-def command_done(command_id: str) -> str:
-    return f"{COMMANDS_DONE}/{command_id}.json"
-
-
 def turn_started(turn_id: str, attempt: int) -> str:
     return f"{TURNS}/{turn_id}.{attempt}.started"
-
-
-def turn_new(turn_id: str) -> str:
-    return f"{TURNS_NEW}/{turn_id}.json"
-
-
-def turn_done(turn_id: str) -> str:
-    return f"{TURNS_DONE}/{turn_id}.json"
 
 
 def queued(queue: QueueName, task_id: str) -> str:
@@ -155,57 +155,9 @@ def ended(queue: QueueName, task_id: str) -> str:
     return f"{queue}/ended/{task_id}.json"
 
 
-def plan_done(task_id: str) -> str:
-    return f"planner/done/{task_id}.json"
-
-
-def trigger(trigger_id: str) -> str:
-    return f"{TRIGGERS}/{trigger_id}.json"
-
-
-def trigger_state(trigger_id: str) -> str:
-    return f"{TRIGGER_STATE}/{trigger_id}.json"
-
-
 def transcript(day: date) -> str:
     return f"{TRANSCRIPT}/{day.isoformat()}.jsonl"
 
 
-def memory_file(name: str) -> str:
-    return f"{MEMORY_FOLDER}/{name}"
-
-
-def summary(name: str) -> str:
-    return f"{SUMMARIES}/{name}.md"
-
-
 def ledger(now: datetime) -> str:
     return f"{LEDGER}/{now.astimezone(UTC):%Y-%m}.jsonl"
-
-
-def page(page_id: str) -> str:
-    return f"{PAGES}/{page_id}.json"
-
-
-def run_output(run_id: str) -> str:
-    return f"{RUNS}/{run_id}.jsonl"
-
-
-def side(record_id: str) -> str:
-    return f"{SIDE}/{record_id}.txt"
-
-
-def diff(task_id: str) -> str:
-    return f"{DIFFS}/{task_id}.json"
-
-
-def turn_prompt(run_id: str) -> str:
-    return f"{TURN_PROMPTS}/{run_id}.json"
-
-
-def usage_day(day: str) -> str:
-    return f"{USAGE}/{day}.jsonl"
-
-
-def usage_month(month: str) -> str:
-    return f"{USAGE_MONTHS}/{month}.json"

@@ -35,7 +35,7 @@ _MAX_BYTES: dict[type[Record], int] = {
 }
 
 
-def most_bytes(model: type[Record]) -> int:
+def max_record_bytes(model: type[Record]) -> int:
     """Maximum size of such a record on disk, checked before reading and writing."""
     return _MAX_BYTES.get(model, MAX_RECORD_BYTES)
 
@@ -46,8 +46,8 @@ def decode(data: bytes, model: type[R]) -> R:
     Raises:
         BadRecord: with the field, what was expected and what was found.
     """
-    if len(data) > most_bytes(model):
-        raise BadRecord(f"expected at most {most_bytes(model):,} bytes, got {len(data):,}")
+    if len(data) > max_record_bytes(model):
+        raise BadRecord(f"expected at most {max_record_bytes(model):,} bytes, got {len(data):,}")
     parse_object(data)
     try:
         return model.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
@@ -57,12 +57,12 @@ def decode(data: bytes, model: type[R]) -> R:
 
 def encode(record: Record) -> bytes:
     """Serialize a record, indented if it fits; BadRecord if it is too large."""
-    data, most = record.to_json(), most_bytes(type(record))
-    if len(data) > most:
+    data, max_bytes = record.to_json(), max_record_bytes(type(record))
+    if len(data) > max_bytes:
         data = record.model_dump_json(by_alias=True).encode() + b"\n"
-    if len(data) > most:
+    if len(data) > max_bytes:
         raise BadRecord(
-            f"{type(record).__name__}: expected at most {most:,} bytes, got {len(data):,}"
+            f"{type(record).__name__}: expected at most {max_bytes:,} bytes, got {len(data):,}"
         )
     return data
 

@@ -17,7 +17,7 @@ class BudgetNote(Record):
 
 
 class BudgetStatus(Record):
-    """Tokens used today, and the work that waits for the budget."""
+    """The caps, today's usage, and the work that waits for the budget. Units: tokens."""
 
     daily_tokens: int | None = None
     per_task_tokens: int | None = None
@@ -83,7 +83,11 @@ class Health(Record):
     paused: bool = False
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
     """By role or profile."""
-    minds: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
+    by_engine: dict[str, EngineStatus] = Field(
+        default_factory=dict[str, EngineStatus],
+        validation_alias="minds",
+        serialization_alias="minds",
+    )
     """By name: engines that were used, and the work waiting for each."""
     budget: BudgetStatus | None = None
     degraded: str | None = None

@@ -40,7 +40,7 @@ def dispatch(context: RunContext, queue_name: QueueName, claimed: Task) -> bool:
     """
     started = context.clock.now()
     cancel = context.live.start(claimed.id, queue_name, claimed.title or claimed.prompt, started)
-    context.feed.tell("task", id=claimed.id, seat=queue_name)
+    context.feed.publish("task", id=claimed.id, seat=queue_name)
     context.engines.set_waiting(queue_name, claimed.id, None)
     try:
         task = claimed

@@ -54,7 +54,7 @@ def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
                     context.retry_on_storage_error(
                         lambda: book.settle(meter, usage, estimated=estimated)
                     )
-            context.feed.tell("usage")
+            context.feed.publish("usage")
     if meter is not None and outcome.status != "done":
         outcome = replace(outcome, usage=outcome.usage if outcome.usage.tokens else meter.reported)
         if cancel.reason == "budget":

@@ -69,7 +69,7 @@ class Prompts:
     def _read(self, files: Files, name: str) -> str:
         own, shipped = f"{paths.PROMPTS}/{name}.md", asset_folder("prompts") / f"{name}.md"
         try:
-            data = files.read(own, most=_MAX_BYTES)
+            data = files.read(own, max_bytes=_MAX_BYTES)
             if data is not None:
                 return _checked(f".mimikit/{own}", name, data.decode())
         except (UnsafeFile, UnicodeDecodeError) as error:

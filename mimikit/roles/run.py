@@ -194,7 +194,7 @@ class RunOutput:
             context.engines.circuits.answered(self._attempt.choice.engine.name, run_id)
         self._attempt.on_event(kind, text, dict(data))
         if kind == "delta" and self._attempt.role == "teller":
-            context.feed.tell("delta", turnId=run_id, text=text)
+            context.feed.publish("delta", turnId=run_id, text=text)
         if kind in ("command", "tool", "note", "file"):
             context.live.headline(run_id, plain(text))
         self.write(kind, text, data)

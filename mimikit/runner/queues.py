@@ -67,7 +67,7 @@ class TaskClaims(Claims):
         """
         name = waiting.name
         source, target = f"{self._folder.path}/{name}", f"{self._running}/{name}"
-        data = self._files.read(source, most=MAX_RECORD_BYTES)
+        data = self._files.read(source, max_bytes=MAX_RECORD_BYTES)
         if data is None:
             return None
         entry = self._folder.inspect(name, data, waiting.seen_at)
@@ -79,7 +79,7 @@ class TaskClaims(Claims):
             if not self._files.move(source, target):
                 self._claimed.discard(name)
                 return None
-            if self._files.read(target, most=MAX_RECORD_BYTES) != data:
+            if self._files.read(target, max_bytes=MAX_RECORD_BYTES) != data:
                 self._files.move(target, source)
                 self._claimed.discard(name)
                 self._folder.refresh([name])

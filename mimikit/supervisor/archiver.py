@@ -145,7 +145,7 @@ class Archiver:
                 sizes[path.rpartition("/")[2]] = -1
                 path = paths.memory_file(markdown.raw_name(day, missing, sizes))
             notes.amend(files, path, lambda text: markdown.extended(text, day, missing, zone))
-            self._store.feed.tell("memory", path=path)
+            self._store.feed.publish("memory", path=path)
         self._mark_archived(group.messages)
 
     def _raw_of(self, day: date, messages: Sequence[Message]) -> tuple[dict[str, int], set[str]]:
@@ -159,7 +159,7 @@ class Archiver:
                 continue
             data = b""
             with contextlib.suppress(UnsafeFile):  # links are not followed
-                data = files.read(path, most=MAX_RECORD_BYTES) or b""
+                data = files.read(path, max_bytes=MAX_RECORD_BYTES) or b""
             own = markdown.ids(data.decode("utf-8", "replace"))
             sizes[name] = stat.size if own else -1
             ids |= own
@@ -249,7 +249,7 @@ class Archiver:
             self._failed(waiting, result.completed_at, str(error))
             return
         self._mark_archived(waiting)
-        self._store.feed.tell("memory", path=path)
+        self._store.feed.publish("memory", path=path)
         self._store.log.write(
             "audit", "summary", taskId=task.id, summary=covers.name, sources=len(covers.sources)
         )
@@ -331,7 +331,7 @@ class SummaryScheduler:
             ),
         )
         queue.submit(self._store.files, task)
-        self._store.feed.tell("task", id=task_id, seat="worker")
+        self._store.feed.publish("task", id=task_id, seat="worker")
         return task_id
 
     def step(self, now: datetime) -> bool:

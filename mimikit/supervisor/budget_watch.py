@@ -56,7 +56,7 @@ class BudgetWatch:
         if held and self._store.runtime.budget != note:
             self._store.save_runtime(budget=note)
             self._store.log.write("audit", "budget_holds", day=note.day)
-            self._store.feed.tell("status")
+            self._store.feed.publish("status")
         if any(hold.held_for == "day" for hold, _ in held):
             self._notify_day_cap(now)
         for hold, task in held:
@@ -72,7 +72,7 @@ class BudgetWatch:
             self._book.held.clear()
             self._store.save_runtime(budget=None)
             self._store.log.write("audit", "budget_goes_on")
-            self._store.feed.tell("status")
+            self._store.feed.publish("status")
         self._note = note
 
     def status(self, now: datetime) -> BudgetStatus:
@@ -137,7 +137,7 @@ class BudgetWatch:
             self._book.caps = config.parsed(text, Path(paths.CONFIG)).budget
         except (BadSettings, UnicodeDecodeError) as error:
             self._store.log.write("error", "settings_not_read", error=str(error))
-        self._store.feed.tell("status")
+        self._store.feed.publish("status")
 
     def _forget_canceled(self, *, teller_waits: bool) -> None:
         """Forget waiting runs that were canceled or removed."""

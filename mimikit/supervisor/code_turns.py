@@ -59,8 +59,8 @@ def question_message(question: Question, record: TurnRecord) -> Message:
 def engine_waits(status: EngineStatus, language: Language, now: datetime, zone: ZoneInfo) -> str:
     """Why an engine is unavailable, how much waits for it, and what the user can do."""
     own = "zh" if language == "zh" else "en"
-    mend = f"engine_mend_{status.want}"
-    if status.want == "logged_out" and status.engine != CODEX:
+    mend = f"engine_mend_{status.problem}"
+    if status.problem == "logged_out" and status.engine != CODEX:
         mend = "engine_mend_opencode" if status.engine == OPENCODE else "engine_mend_key"
     return phrases.say(
         "engine_waits",

@@ -138,7 +138,7 @@ class CommandApplier:
         question = inbox.pending_question(self._files)
         if question is not None and question.planner_task_id == task.id:
             inbox.close_question(self._files, question.question_id)
-            self._feed.tell("question")
+            self._feed.publish("question")
         self._store.canceling.add(task.id)
         end = TaskEnd("canceled", "canceled", task.attempts)
         self._files.save(path, result_of(task, end, now, now))
@@ -171,7 +171,7 @@ class CommandApplier:
         paused = command.action == "pause"
         self._store.save_runtime(paused=paused)
         self._pause_changed()
-        self._feed.tell("status")
+        self._feed.publish("status")
         return _Outcome("the queues are paused" if paused else "the queues go on")
 
     def _change_settings(self, command: Command, now: datetime) -> _Outcome:
@@ -179,7 +179,7 @@ class CommandApplier:
         self._engines.reload(change.settings)
         self._engines.try_now()
         queue.end_waits(self._files, self._store.unreleased)
-        self._feed.tell("status")
+        self._feed.publish("status")
         return _Outcome(change.message)
 
     def _engine_try(self, command: Command, now: datetime) -> _Outcome:
@@ -188,7 +188,7 @@ class CommandApplier:
         known = self._store.runtime.engines
         woken = {name: known[name].but(until=None) for name in tried if name in known}
         self._store.save_runtime(engines=known | woken)
-        self._feed.tell("status")
+        self._feed.publish("status")
         who = ", ".join(tried) or command.target or "every engine"
         return _Outcome(f"trying {who} now" if tried else f"rechecked {who}")
 

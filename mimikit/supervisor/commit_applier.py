@@ -56,7 +56,7 @@ class CommitApplier:
         """
         match record:
             case TurnRecord():
-                with self._files.carried_out(paths.turn_new(record.id)):
+                with self._files.quarantine_if_refused(paths.turn_new(record.id)):
                     self._apply_turn(record)
                     return True
                 return False
@@ -70,14 +70,14 @@ class CommitApplier:
         """Apply a plan; one with a question stays until it is answered."""
         found = queue.find(self._files, plan.id, seats=("planner",))
         task = found.task if found else None
-        with self._files.carried_out(paths.result("planner", plan.id)):
+        with self._files.quarantine_if_refused(paths.result("planner", plan.id)):
             if plan.status != "needs_input":
                 self._publish_plan(plan, remote=bool(task and task.remote))
                 self._end_of_run(plan, task, plan_end(self._store, task, plan))
             queue.leave_running(self._files, "planner", plan.id)
             if plan.status != "needs_input":
                 self._files.move(paths.result("planner", plan.id), paths.plan_done(plan.id))
-            self._feed.tell("task", id=plan.id, seat="planner")
+            self._feed.publish("task", id=plan.id, seat="planner")
             return True
         if found and found.where == "running":  # its failure is reported
             end = TaskEnd("failed", "error", plan.attempts)
@@ -97,7 +97,7 @@ class CommitApplier:
         if task is not None and task.covers is not None:
             self._archiver.apply_summary(task, result)
         queue.leave_running(self._files, "worker", result.id)
-        self._feed.tell("task", id=result.id, seat="worker")
+        self._feed.publish("task", id=result.id, seat="worker")
 
     def end_runs(self, now: datetime) -> bool:
         """Apply the ends of finished runs, for at most SLICE_S; returns whether there are more."""
@@ -108,7 +108,7 @@ class CommitApplier:
             del self._to_end[(seat, task_id)]
             try:
                 self.end_run(seat, task_id)
-                self._feed.tell("task", id=task_id, seat=seat)
+                self._feed.publish("task", id=task_id, seat=seat)
             except Exception as error:  # noqa: BLE001 - raised again below
                 self._to_end[(seat, task_id)] = None  # retried after the others
                 failed = error
@@ -137,24 +137,24 @@ class CommitApplier:
         for part in (*record.tasks, *filter(None, [record.question])):
             encode(part)  # all of it can be written, or none of it is
         for message in self._store.conversation.add(record.messages):
-            self._feed.tell("message", id=message.id)
+            self._feed.publish("message", id=message.id)
         for task in record.tasks:
             self._publish(task, record.completed_at)
         self._give_cancels(record.id, record.cancels, record.completed_at)
         self._remember(record)
         if record.closes_question is not None:
             inbox.close_question(self._files, record.closes_question)
-            self._feed.tell("question")
+            self._feed.publish("question")
         for answer in record.answers:
             self._route_answer(answer, record.completed_at)
         if record.question is not None:  # after the old one is closed: only one is open
             inbox.ask(self._files, record.question)
-            self._feed.tell("question")
+            self._feed.publish("question")
         if record.settles_plan is not None:
             self._settle_plan(record.settles_plan)
         for item_id in record.consumed:
             inbox.remove(self._files, item_id)
-            self._feed.tell("inbox", id=item_id, gone=True)
+            self._feed.publish("inbox", id=item_id, gone=True)
         turns.mark_applied(self._files, record.id)
         self._store.log.write("task", "turn_applied", turnId=record.id, author=record.author)
 
@@ -358,7 +358,7 @@ class CommitApplier:
                 self.submit(task)
             self._settle_plan(question.planner_task_id)
         inbox.close_question(self._files, question.question_id)
-        self._feed.tell("question")
+        self._feed.publish("question")
 
     def _prompt_with(self, task_id: str, prompt: str, more: str) -> str:
         """The prompt and more text, shortened to MAX_TEXT; then the full text is in `side/`."""
@@ -372,4 +372,4 @@ class CommitApplier:
     def _settle_plan(self, plan_id: str) -> None:
         """Move a plan whose question was closed to done."""
         if self._files.move(paths.result("planner", plan_id), paths.plan_done(plan_id)):
-            self._feed.tell("task", id=plan_id, seat="planner")
+            self._feed.publish("task", id=plan_id, seat="planner")

@@ -67,14 +67,14 @@ class EngineWatch:
         """Update the state of an engine; returns whether it is available again."""
         before = self._store.runtime.engines.get(status.engine)
         waits = status.messages + status.tasks
-        if before is not None and status.stand_in and status.stand_in == before.stand_in:
+        if before is not None and status.fallback and status.fallback == before.fallback:
             status = status.but(since=before.since)  # the id of its notification
         is_over = before is not None and before.state == "waiting" and status.state == "ready"
         if is_over and self._engines.circuits.is_tripped(status.engine):
             # It responds, but no run has ended yet: if that fails, it is the same outage.
             self.shown[status.engine] = status
             return True
-        is_learned = status.next_try_at is not None and status.stand_in is None
+        is_learned = status.next_try_at is not None and status.fallback is None
         if is_learned and not self._inputs.for_teller + waits + len(self._store.live.list()):
             # Nothing needs it: the next run updates its state.
             status = EngineStatus(engine=status.engine)
@@ -84,11 +84,11 @@ class EngineWatch:
             self._notify_end(status, before, now)
         if waits and status.state == "waiting":
             self._engines.check_if_back(status.engine)
-        if status.stand_in is None:
+        if status.fallback is None:
             self._notify_fallback(status, before, now)
         self._save(status, before, now)
         self._notify_wait(self.shown[status.engine], now)
-        if status.stand_in is not None:
+        if status.fallback is not None:
             self._notify_fallback(self.shown[status.engine], before, now)
         return is_over
 
@@ -98,7 +98,7 @@ class EngineWatch:
         left = {name: one for name, one in before.items() if name in known or name in OWN_ENGINES}
         if len(left) < len(before):
             self._store.save_runtime(engines=left)
-            self._store.feed.tell("status")
+            self._store.feed.publish("status")
 
     def _end_waits(self, awaited: str | None) -> None:
         """End the waits of tasks whose engine is available; of a half-open one, one task at a time.
@@ -134,14 +134,14 @@ class EngineWatch:
         saved = status.but(messages=0, tasks=0)
         self._store.save_runtime(engines=self._store.runtime.engines | {status.engine: saved})
         event = "engine_serves" if status.state == "ready" else "engine_waits"
-        facts = {"engine": status.engine, "want": status.want, "reason": status.reason}
+        facts = {"engine": status.engine, "want": status.problem, "reason": status.reason}
         self._store.log.write("audit", event, **facts)
-        self._store.feed.tell("status")
+        self._store.feed.publish("status")
 
     def _notify_wait(self, status: EngineStatus, now: datetime) -> None:
         """Notify of an unavailable engine, if something waits for it."""
         is_lasting = now - (status.since or now) >= NOTIFY_AFTER
-        if not status.messages + status.tasks or (status.want == "unready" and not is_lasting):
+        if not status.messages + status.tasks or (status.problem == "unready" and not is_lasting):
             return
         if status.state == "waiting":
             language, zone = self._inputs.language(), self._store.settings.zone
@@ -159,15 +159,15 @@ class EngineWatch:
     ) -> None:
         """Notify of the fallback in use, and of its end."""
         language = self._inputs.language()
-        if status.stand_in is not None:
+        if status.fallback is not None:
             why = problem_words(status, now, self._store.settings.zone)
-            words = phrases.say_both("engine_stand_in", why=why, other=status.stand_in)
-            self._notify(_turn_id(status, "stand-in", status.stand_in), words[language], now)
-        elif before is not None and before.stand_in is not None:
-            was_told = _turn_id(before, "stand-in", before.stand_in)
+            words = phrases.say_both("engine_stand_in", why=why, other=status.fallback)
+            self._notify(_turn_id(status, "stand-in", status.fallback), words[language], now)
+        elif before is not None and before.fallback is not None:
+            was_told = _turn_id(before, "stand-in", before.fallback)
             if turns.is_committed(self._store.files, was_told):
                 text = phrases.say("engine_back", language, engine=status.engine)
-                self._notify(_turn_id(before, "stand-in over", before.stand_in), text, now)
+                self._notify(_turn_id(before, "stand-in over", before.fallback), text, now)
 
     def _load_waiting_tasks(self) -> None:
         """Register the tasks that waited for an engine when the last consumer ended."""
@@ -190,5 +190,5 @@ def _turn_id(status: EngineStatus, *more: str) -> str:
 
 
 def _is_same(one: EngineStatus, other: EngineStatus) -> bool:
-    facts = ("state", "want", "reason", "until", "next_try_at", "stand_in")
+    facts = ("state", "problem", "reason", "until", "next_try_at", "fallback")
     return all(getattr(one, fact) == getattr(other, fact) for fact in facts)

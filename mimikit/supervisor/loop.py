@@ -250,7 +250,7 @@ class HeartbeatWriter:
             worker_seats=store.settings.max_concurrency,
             paused=paused,
             engines=self._engines() | ({"teller": waits} if waits else {}),
-            minds=engines,
+            by_engine=engines,
             budget=budget,
             degraded=degraded,
         )
@@ -261,4 +261,4 @@ class HeartbeatWriter:
                 raise
             return
         if changed:
-            store.feed.tell("status")
+            store.feed.publish("status")

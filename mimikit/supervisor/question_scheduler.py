@@ -58,7 +58,7 @@ class QuestionScheduler:
         if not asking:
             return False
         plan = min(asking, key=lambda plan: plan.completed_at)
-        with self._store.files.carried_out(paths.result("planner", plan.id)):
+        with self._store.files.quarantine_if_refused(paths.result("planner", plan.id)):
             question = Question(
                 question_id=derived_id("q", plan.id),
                 question=plan.question or "",
@@ -71,7 +71,7 @@ class QuestionScheduler:
                 trace_id=plan.trace_id,
             )
             inbox.ask(self._store.files, question)
-        self._store.feed.tell("question")
+        self._store.feed.publish("question")
         return True
 
     def _route(self, question: Question, answer: InboxItem, now: datetime) -> None:
@@ -102,4 +102,4 @@ class QuestionScheduler:
         if question is not None:
             moved = question.but(expires_at=max(question.expires_at + by, FIRST_TIME))
             self._store.files.save(paths.PENDING_QUESTION, moved)
-            self._store.feed.tell("question")
+            self._store.feed.publish("question")

@@ -39,7 +39,7 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     days = files.names(paths.TRANSCRIPT, suffix=".jsonl")[-2:]
     newest = [f"{paths.LEDGER}/{name}" for name in files.names(paths.LEDGER, suffix=".jsonl")[-1:]]
     newest += [f"{paths.USAGE}/{name}" for name in files.names(paths.USAGE, suffix=".jsonl")[-1:]]
-    files.settle(folders, [*newest, *(f"{paths.TRANSCRIPT}/{name}" for name in days)])
+    files.sync_written(folders, [*newest, *(f"{paths.TRANSCRIPT}/{name}" for name in days)])
     # A bad record that cannot be moved away must not prevent the start.
     with contextlib.suppress(UnsafeFile):
         applier.apply_turns()
@@ -54,7 +54,7 @@ def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
     canceled = {command.target for command in commands if command.action == "cancel"}
     for seat, name in running:
         path = paths.running(seat, name.removesuffix(".json"))
-        with contextlib.suppress(UnsafeFile), files.carried_out(path):
+        with contextlib.suppress(UnsafeFile), files.quarantine_if_refused(path):
             if task := queue.read(files, seat, path):
                 _recover_running(store, applier, task, now, canceled=task.id in canceled)
             else:
@@ -97,7 +97,7 @@ class StrayTasks:
         files, task_id = self._store.files, name.removesuffix(".json")
         path, queued = paths.running(seat, task_id), paths.queued(seat, task_id)
         if files.exists(queued) or files.exists(paths.ended(seat, task_id)):
-            files.set_aside(path, "nobody runs it, and its id was used already")
+            files.try_quarantine(path, "nobody runs it, and its id was used already")
         elif files.exists(paths.result(seat, task_id)):
             pass  # the run is over; a storage error delays its end
         elif files.move(path, queued):

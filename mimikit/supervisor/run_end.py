@@ -140,7 +140,7 @@ def settled_end(store: Store, task: Task, result: TaskResult, *, is_inner_step: 
             trigger, state, task, result, is_inner_step=is_inner_step, under_way=under_way
         )
         registry.save_state(files, trigger.id, state)
-        store.feed.tell("trigger", id=trigger.id)
+        store.feed.publish("trigger", id=trigger.id)
     return state.ends[task.id]
 
 

@@ -123,7 +123,7 @@ class Store:
                 self.events.ended_runs.put((task.role, task.id))
         else:
             is_new = task_queue.submit(self.files, task)
-        self.feed.tell("task", id=task.id, seat=task.role)
+        self.feed.publish("task", id=task.id, seat=task.role)
         return is_new
 
     def save_runtime(self, **changes: object) -> None:
@@ -132,4 +132,4 @@ class Store:
 
     def trigger_changed(self, trigger_id: str) -> None:
         self.events.changed_triggers.put(trigger_id)
-        self.feed.tell("trigger", id=trigger_id)
+        self.feed.publish("trigger", id=trigger_id)

@@ -110,7 +110,7 @@ def waiting_for(state: State, engine: str, reason: str, now: datetime) -> Waitin
         EngineStatus(
             engine=engine,
             state="waiting",
-            want=problem_of(reason),
+            problem=problem_of(reason),
             reason=reason,
             since=since,
             until=getattr(reason, "until", None),
@@ -219,7 +219,7 @@ class TellerScheduler:
         reason = state.status.reason if isinstance(state, Waiting) else None
         if reason is not None and (self.waiting is None or self.waiting.reason != reason):
             self._store.log.write("audit", "teller_waits", reason=reason)
-            self._store.feed.tell("status")
+            self._store.feed.publish("status")
         self._state = state
 
     def _try_builtin_first(
@@ -284,7 +284,7 @@ class TellerScheduler:
         mark = turns.start(self._store.files, turn_id, attempt, ids, now)
         self._state = Replying(mark, self._wait or Idle())
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
-        self._store.feed.tell("turn", state="started", turnId=turn_id, inputs=ids)
+        self._store.feed.publish("turn", state="started", turnId=turn_id, inputs=ids)
         # Without a model a command has its own trace, not that of the results beside it.
         of = inputs if inputs and permission.is_by_user(choice.engine.name) else items
         trace = next((i.trace_id for i in of if i.trace_id), None) or new_id("trace", now)
@@ -360,7 +360,7 @@ class TellerScheduler:
                 continue  # a late outcome: another attempt is in progress
             self._store.live.end(job.id)
             self._state = replying.then
-            self._store.feed.tell("turn", state="ended", turnId=job.id)
+            self._store.feed.publish("turn", state="ended", turnId=job.id)
             try:
                 self._end_attempt(outcome, mark, now)
             except StorageError:

@@ -111,7 +111,7 @@ class TriggerScheduler:
             if isinstance(found, StorageError):
                 failed = found
             else:
-                self._store.feed.tell("trigger", id=trigger_id)
+                self._store.feed.publish("trigger", id=trigger_id)
         if failed is not None:
             raise failed
         return bool(self._to_refresh)
@@ -189,7 +189,7 @@ class TriggerScheduler:
             store.ledger.write("trigger_created", trigger.id, now, title=trigger.title or None)
         if taken.state != before:
             registry.save_state(store.files, trigger.id, taken.state)
-            store.feed.tell("trigger", id=trigger.id)
+            store.feed.publish("trigger", id=trigger.id)
         condition = trigger.condition if trigger.enabled else None
         self.index.listen(trigger.id, conditions.subjects(condition) if condition else None)
         self._watch.set(trigger.id, conditions.watched(condition) if condition else ())
@@ -261,7 +261,7 @@ class TriggerScheduler:
             trigger, slot, now, state="skipped", missed=0, reason="upstream", taskId=run.id
         )
         registry.remove(store.files, trigger.id)
-        store.feed.tell("trigger", id=trigger.id)
+        store.feed.publish("trigger", id=trigger.id)
         self._forget(trigger.id)
 
     # ---- firing
@@ -367,7 +367,7 @@ class TriggerScheduler:
         elif state != before:
             registry.save_state(store.files, trigger.id, state)
         if state != before:
-            store.feed.tell("trigger", id=trigger.id)
+            store.feed.publish("trigger", id=trigger.id)
         self.asks.pop(trigger.id, None)
         if decided.asks:
             self.asks[trigger.id] = decided.asks
@@ -396,7 +396,7 @@ class TriggerScheduler:
             self.asks.pop(trigger.id, None)
             if trigger.condition is not None and conditions.questions(trigger.condition):
                 self.index.mark_due(trigger.id)
-        store.feed.tell("trigger", id=trigger.id)
+        store.feed.publish("trigger", id=trigger.id)
 
     def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:
         self._write_slot(

@@ -337,16 +337,16 @@ def events_of(files: Files, id_: str, *, since: datetime | None = None) -> list[
 
 
 def _newest_first(
-    files: Files, needle: bytes, most_bytes: int, first_file: str = ""
+    files: Files, needle: bytes, max_bytes: int, first_file: str = ""
 ) -> Iterator[Line]:
     """The lines that contain `needle`, newest first, back to `first_file`."""
     names = files.names(paths.LEDGER, suffix=".jsonl")
     for name in reversed([name for name in names if name >= first_file]):
         path = f"{paths.LEDGER}/{name}"
         stat = files.stat(path)
-        for _, line in files.lines_back(path, holding=needle, most=most_bytes):
+        for _, line in files.lines_back(path, holding=needle, max_bytes=max_bytes):
             yield line
-        most_bytes -= stat.size if stat else 0
+        max_bytes -= stat.size if stat else 0
 
 
 def _entry(line: Mapping[str, object]) -> StatusEntry | None:

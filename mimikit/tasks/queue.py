@@ -27,7 +27,7 @@ from mimikit.protocol.models import (
     Task,
     time_text,
 )
-from mimikit.protocol.records import bad_record, most_bytes, written_at
+from mimikit.protocol.records import bad_record, max_record_bytes, written_at
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import ledger
@@ -88,7 +88,7 @@ def find(
 def read(files: Files, seat: QueueName, path: str) -> Task | None:
     """The task in a file, with defaults for what a hand-made one leaves out; None: not a task."""
     try:
-        stat, data = files.stat(path), files.read(path, most=most_bytes(Task))
+        stat, data = files.stat(path), files.read(path, max_bytes=max_record_bytes(Task))
         if stat is None or data is None:
             return None
         return parse_task(path.rpartition("/")[2], data, seat, written_at(stat))[0]
@@ -161,7 +161,7 @@ def _change_waits(
         if task is None or (new := change(task)) is None:
             continue
         if files.move(queued, paths.running(seat, task.id)):
-            with files.carried_out(paths.running(seat, task.id)):
+            with files.quarantine_if_refused(paths.running(seat, task.id)):
                 unreleased[task.id] = new
                 release(files, new)
             unreleased.pop(task.id, None)
@@ -278,8 +278,8 @@ def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tu
     Raises:
         BadRecord: not a task.
     """
-    if len(data) > most_bytes(Task):
-        raise BadRecord(f"expected at most {most_bytes(Task):,} bytes, got more")
+    if len(data) > max_record_bytes(Task):
+        raise BadRecord(f"expected at most {max_record_bytes(Task):,} bytes, got more")
     if not name.endswith(SUFFIX):
         raise BadRecord(f"expected a name that ends in {SUFFIX}, got {name!r}")
     try:

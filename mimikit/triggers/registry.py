@@ -15,7 +15,7 @@ from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import REMINDER, time_text
 from mimikit.protocol.notify import with_default_notify
-from mimikit.protocol.records import bad_record, most_bytes, written_at
+from mimikit.protocol.records import bad_record, max_record_bytes, written_at
 from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
 
@@ -29,8 +29,8 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
     Raises:
         BadRecord: it is invalid; the message contains the line.
     """
-    if len(data) > most_bytes(Trigger):  # the state repeats it, and may be larger
-        raise BadRecord(f"expected at most {most_bytes(Trigger):,} bytes, got more")
+    if len(data) > max_record_bytes(Trigger):  # the state repeats it, and may be larger
+        raise BadRecord(f"expected at most {max_record_bytes(Trigger):,} bytes, got more")
     fields = parse_object(data)
     try:
         if fields.get("id") not in (None, trigger_id):
@@ -180,7 +180,7 @@ def read(files: Files, trigger_id: str) -> tuple[Trigger | None, str | None]:
     """A definition, or the reason why its file is invalid; the file is not moved."""
     path = paths.trigger(trigger_id)
     try:
-        stat, data = files.stat(path), files.read(path, most=most_bytes(Trigger))
+        stat, data = files.stat(path), files.read(path, max_bytes=max_record_bytes(Trigger))
         if stat is None or data is None:
             return None, None
         return parse(trigger_id, data, written_at(stat)), None

@@ -58,24 +58,23 @@ class ChainStep(View):
     after: list[ChainLink]
 
 
-class TaskReport(View):
+class TaskBasics(View):
+    task: TaskView
+    events: list[LedgerEvent]
+    trace: list[TaskView]
+    chain: list[ChainStep]
+
+
+class TaskReport(TaskBasics):
     """A task with its outcome as stored, for the terminal."""
 
-    task: TaskView
     result: TaskOutcome | None
-    events: list[LedgerEvent]
-    trace: list[TaskView]
-    chain: list[ChainStep]
 
 
-class TaskDetail(View):
+class TaskDetail(TaskBasics):
     """A task with its result, events, trace and chain."""
 
-    task: TaskView
     result: ResultView | None
-    events: list[LedgerEvent]
-    trace: list[TaskView]
-    chain: list[ChainStep]
     usage: TokenCounts
 
 

@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from mimikit.language.plain_text import visible
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.results import FileAction, FileDiff, TaskDiff
+from mimikit.protocol.results import FileDiff, TaskDiff
 from mimikit.views.base import View
 
 
-class HunkView(View):
-    """Changed lines with their context. Numbers are 1-based; 0 where a side has none."""
-
-    old_start: int
-    old_lines: int
-    new_start: int
-    new_lines: int
-    lines: list[str]
-    """Each begins with a space, `-`, `+` or a backslash, as in `diff -u`; invisible characters are
-    written as `‹U+202E›`."""
-
-
-class FileDiffView(View):
-    """The change of one file. Units: bytes; null for a file that does not exist."""
-
-    path: str
-    action: FileAction
-    from_path: str | None
-    added: int
-    removed: int
-    """Lines, including those that are not shown."""
-    old_size: int | None
-    new_size: int | None
-    old_mode: str | None
-    new_mode: str | None
-    unshown: Literal["binary", "big", "unknown"] | None
-    cut_lines: int
-    """Number of lines that are not shown."""
-    shared: bool
-    """Other work ran at the same time and may have made some of the changes."""
-    attempt: int
-    hunks: list[HunkView]
-
-
 class DiffView(View):
-    """The changes of a task in the workspace, by attempt."""
+    """The changes of a task in the workspace, by attempt.
 
-    files: list[FileDiffView]
+    Invisible characters are written as `‹U+202E›`.
+    """
+
+    files: list[FileDiff]
     more_files: int
     """Changed files that are not listed."""
     unseen: list[str]
+    """Folders that were not compared."""
     interrupted: int
     """Number of interrupted attempts, whose changes may be missing."""
 
@@ -63,15 +32,14 @@ def of_task(files: ReadOnlyFiles, task_id: str) -> DiffView | None:
     if diff is None:
         return None
     unseen = [visible(folder) for folder in diff.unseen]
-    return DiffView.of(diff, files=[_file_view(file) for file in diff.files], unseen=unseen)
+    return DiffView.of(diff, files=[_visible(file) for file in diff.files], unseen=unseen)
 
 
-def _file_view(file: FileDiff) -> FileDiffView:
-    return FileDiffView.of(
-        file,
+def _visible(file: FileDiff) -> FileDiff:
+    return file.but(
         path=visible(file.path),
         from_path=visible(file.from_path) if file.from_path else None,
-        hunks=[HunkView.of(hunk, lines=[*map(visible, hunk.lines)]) for hunk in file.hunks],
+        hunks=[hunk.but(lines=[*map(visible, hunk.lines)]) for hunk in file.hunks],
     )
 
 
@@ -97,7 +65,7 @@ def unified(diff: DiffView) -> Iterator[str]:
         yield f"# not compared: {', '.join(diff.unseen)}"
 
 
-def _notes(file: FileDiffView, attempts: int) -> Iterator[str]:
+def _notes(file: FileDiff, attempts: int) -> Iterator[str]:
     if attempts > 1:
         yield f"attempt {file.attempt}"
     if file.new_mode:

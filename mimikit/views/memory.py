@@ -50,11 +50,14 @@ class MemoryFile(View):
     """A day's summary that the month's summary contains."""
 
 
-class NoteView(MemoryFile):
+class MemoryText(MemoryFile):
     text: str
-    html: str
     hash: str
     """To be sent with an edit."""
+
+
+class NoteView(MemoryText):
+    html: str
     cut: bool
     """Whether the file is longer than `text`."""
 
@@ -76,7 +79,7 @@ class MemoryList(MemoryFiles):
     index: IndexView
 
 
-class HitView(View):
+class SearchHit(View):
     """A search hit with its snippet."""
 
     source: str
@@ -93,12 +96,15 @@ class HitView(View):
     task_id: str | None
 
 
-class SearchAnswer(View):
+class SearchBasics(View):
     query: str
-    hits: list[HitView]
-    took_ms: float
     fallback: str | None
     """Why the files were scanned without the index."""
+
+
+class SearchAnswer(SearchBasics):
+    hits: list[SearchHit]
+    took_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +302,8 @@ def index_view(search: MemorySearch) -> IndexView:
     return IndexView.model_validate(status, from_attributes=True)
 
 
-def hit_view(hit: Hit, query: str) -> HitView:
-    return HitView.of(hit, marks=marks(query, hit.snippet))
+def hit_view(hit: Hit, query: str) -> SearchHit:
+    return SearchHit.of(hit, marks=marks(query, hit.snippet))
 
 
 def marks(query: str, snippet: str) -> list[tuple[int, int]]:
@@ -355,20 +361,12 @@ def memory_report(
     )
 
 
-class HitReport(HitView):
+class HitReport(SearchHit):
     text: str
 
 
-class SearchReport(View):
-    query: str
+class SearchReport(SearchBasics):
     hits: list[HitReport]
-    fallback: str | None
-    """Why the files were scanned without the index."""
-
-
-class MemoryText(MemoryFile):
-    text: str
-    hash: str
 
 
 class NoteReport(View):

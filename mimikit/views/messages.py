@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Literal
 
 from pydantic import ValidationError
@@ -15,15 +15,15 @@ from mimikit.errors import BadRecord, StorageError, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.json import Json
 from mimikit.protocol.models import (
-    EndStatus,
+    Hit,
     InboxItem,
     Instant,
     Message,
     Question,
-    Role,
     TurnAttempt,
+    TurnRecord,
     Usage,
 )
 from mimikit.views.base import Render, View
@@ -94,39 +94,12 @@ class TurnHit(View):
     source: str
     text: str | None = None
     line: int | None = None
-    day: str | None = None
+    day: date | None = None
     kind: str | None = None
 
 
 class TurnHitList(View):
     hits: list[TurnHit]
-
-
-class ToolUseView(View):
-    """A tool call; long arguments and replies are cut."""
-
-    name: str
-    ok: bool
-    arguments: str
-    reply: str
-
-
-class TurnPromptView(View):
-    id: str
-    role: Role
-    engine: str
-    model: str | None
-    attempt: int
-    status: EndStatus
-    at: Instant
-    instructions: str
-    prompt: str
-    tools: list[str]
-    calls: list[ToolUseView]
-    hits: list[TurnHit]
-    requests: int | None
-    """Number of model requests, if the engine counts them."""
-    usage: Usage
 
 
 class ReplyReport(View):
@@ -175,17 +148,15 @@ class ConversationReader:
     def _view(self, *group: Message) -> MessageView:
         *repeats, message = group
         is_plain = message.role == "user" or message.reminder is not None
+        turn_id = message.turn_id if message.role == "agent" else None
+        hits = turn_hits(self._files, turn_id) if turn_id else None
         return MessageView.of(
             message,
             html=None if is_plain else self._render(message.text),
-            memory=self._count_hits(message.turn_id) if message.role == "agent" else 0,
+            memory=len(hits or ()),
             repeats=[one.id for one in repeats],
             since=repeats[0].created_at if repeats else None,
         )
-
-    def _count_hits(self, turn_id: str | None) -> int:
-        hits = turn_hits(self._files, turn_id) if turn_id and is_id(turn_id) else None
-        return len(hits or ())
 
 
 # ---- the inbox
@@ -249,33 +220,16 @@ def _line_of(files: ReadOnlyFiles, names: list[str], message_id: str) -> dict[st
 
 def turn_hits(files: ReadOnlyFiles, turn_id: str) -> list[TurnHit] | None:
     """The memory hits in a turn's prompt; None for an unknown turn."""
-    # done/ is read twice, as the record may move there meanwhile. As JSON: the rest is not needed.
+    # done/ is read twice, as the record may move there meanwhile.
     for path in (paths.turn_done(turn_id), paths.turn_new(turn_id), paths.turn_done(turn_id)):
-        try:
-            data = files.read(path)
-            record = parse_object(data) if data is not None else None
-        except (BadRecord, StorageError):
-            return None
-        if record is not None:
-            hits = record.get("injected")
-            return [
-                hit for one in (hits if isinstance(hits, list) else ()) if (hit := _turn_hit(one))
-            ]
+        with contextlib.suppress(StorageError):
+            if record := files.peek(path, TurnRecord):
+                return [
+                    TurnHit.of(hit) if isinstance(hit, Hit) else TurnHit(source=hit)
+                    for hit in record.injected
+                ]
     return None
 
 
-def turn_prompt(files: Files, run_id: str) -> TurnPromptView | None:
-    prompt = files.peek(paths.turn_prompt(run_id), TurnPrompt) if is_id(run_id) else None
-    return prompt and TurnPromptView.model_validate(prompt.to_dict())
-
-
-def _turn_hit(value: Json) -> TurnHit | None:
-    if isinstance(value, str):  # of an old record
-        return TurnHit(source=value)
-    source = value.get("source") if isinstance(value, dict) else None
-    if not isinstance(source, str):
-        return None
-    try:
-        return TurnHit.model_validate(value)
-    except ValidationError:
-        return TurnHit(source=source)
+def turn_prompt(files: Files, run_id: str) -> TurnPrompt | None:
+    return files.peek(paths.turn_prompt(run_id), TurnPrompt) if is_id(run_id) else None

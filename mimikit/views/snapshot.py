@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal, cast
 
+from pydantic import Field
+
 from mimikit import __version__
 from mimikit.clock import Clock
 from mimikit.config import Settings
@@ -44,14 +46,9 @@ class MessageChange(View):
 class InboxChange(View):
     kind: Literal["inbox"] = "inbox"
     id: str
-    item: InboxItemView
-
-
-class InboxGone(View):
-    kind: Literal["inbox"] = "inbox"
-    id: str
-    item: None = None
-    gone: Literal[True] = True
+    item: InboxItemView | None
+    gone: bool = Field(default=False, exclude_if=lambda gone: not gone)
+    """Whether it has left the inbox."""
 
 
 class TaskChange(View):
@@ -96,7 +93,6 @@ class DeltaChange(View):
 Change = (
     MessageChange
     | InboxChange
-    | InboxGone
     | TaskChange
     | TriggerChange
     | QuestionChange
@@ -179,7 +175,7 @@ class StateReader:
                 if id_.startswith(messages.RESULTS):
                     return None
                 item = messages.waiting_item(self.files, id_)
-                return InboxChange(id=id_, item=item) if item else InboxGone(id=id_)
+                return InboxChange(id=id_, item=item, gone=item is None)
             case {"kind": "question"}:
                 return QuestionChange(question=messages.open_question(self.files))
             case {"kind": "status"}:

@@ -153,7 +153,7 @@ class StatusView(View):
     """Number of queued tasks, by queue."""
     engines: dict[str, EngineStatus]
     """By role or profile."""
-    minds: dict[str, EngineStatus]
+    by_engine: dict[str, EngineStatus] = Field(serialization_alias="minds")
     """By engine: each that was used, and what waits for it."""
     paused: bool
     question: bool
@@ -195,7 +195,7 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView)
         ),
         queues=queue_counts(files, consumer.current),
         engines=health.engines if health else {},
-        minds=consumer.current.minds if consumer.current else {},
+        by_engine=consumer.current.by_engine if consumer.current else {},
         paused=is_paused(files, consumer.current),
         question=files.exists(paths.PENDING_QUESTION),
         degraded=consumer.current.degraded if consumer.current else None,
@@ -209,8 +209,8 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView)
 def queue_counts(files: ReadOnlyFiles, current: Health | None) -> dict[str, int]:
     """Number of queued tasks, from the heartbeat or, while the consumer is down, counted."""
     if current is not None:
-        return {seat: current.queued.get(seat, 0) for seat in paths.QUEUES}
-    return {seat: len(files.names(f"{seat}/queue")) for seat in paths.QUEUES}
+        return {name: current.queued.get(name, 0) for name in paths.QUEUES}
+    return {name: len(files.names(f"{name}/queue")) for name in paths.QUEUES}
 
 
 def quarantined(files: ReadOnlyFiles) -> int:

@@ -173,15 +173,15 @@ def live_snapshots(files: ReadOnlyFiles) -> list[TaskSnapshot]:
     places: tuple[tuple[TaskState, str], ...] = (
         ("queued", "queue"), ("running", "running"), ("queued", "queue")
     )  # fmt: skip
-    for seat in paths.QUEUES:
+    for queue_name in paths.QUEUES:
         seen: set[tuple[str, str]] = set()
         for state, folder in places:
-            for name in files.names(f"{seat}/{folder}")[:MAX_LIVE]:
+            for name in files.names(f"{queue_name}/{folder}")[:MAX_LIVE]:
                 if (folder, name) in seen:
                     continue
                 seen.add((folder, name))
-                if task := files.peek(f"{seat}/{folder}/{name}", Task):
-                    by_id[task.id] = TaskSnapshot(task, seat, state)
+                if task := files.peek(f"{queue_name}/{folder}/{name}", Task):
+                    by_id[task.id] = TaskSnapshot(task, queue_name, state)
     # A plan with an open question is in no queue.
     for name in files.names("planner/results")[:MAX_LIVE]:
         snapshot = queue.show(files, name.removesuffix(".json"))

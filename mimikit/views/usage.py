@@ -17,7 +17,7 @@ from mimikit.config import Settings
 from mimikit.language.plain_text import first_line
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import Instant, TurnRecord, Usage
+from mimikit.protocol.models import TurnRecord, Usage
 from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
 from mimikit.protocol.runtime import BudgetStatus, Health
 from mimikit.protocol.triggers import Trigger
@@ -59,19 +59,6 @@ class UsageRow(TokenCounts):
     """Of a task, trigger or message."""
 
 
-class BudgetView(View):
-    """The caps, and today's usage; null: no cap. Units: tokens."""
-
-    daily_tokens: int | None
-    per_task_tokens: int | None
-    per_trigger_daily_tokens: int | None
-    used: int
-    until: Instant | None
-    """While something waits for tokens: when the next day begins."""
-    messages: int
-    tasks: int
-
-
 class UsageReport(View):
     by: UsageBy
     since: str
@@ -80,13 +67,13 @@ class UsageReport(View):
     total: TokenCounts
     rows: list[UsageRow]
     """By day in order, else by tokens, most first."""
-    budget: BudgetView
+    budget: BudgetStatus
 
 
 class UsageTodayView(TokenCounts):
     """Usage of today, in the user's time zone."""
 
-    budget: BudgetView
+    budget: BudgetStatus
 
 
 @dataclass
@@ -185,12 +172,11 @@ class UsageReader:
             **{name: getattr(usage, name) for name in Usage.model_fields},
         )
 
-    def _budget(self, today: TokenCounts, health: Health | None) -> BudgetView:
+    def _budget(self, today: TokenCounts, health: Health | None) -> BudgetStatus:
         """From the consumer's heartbeat, else from the settings."""
         if health is not None and health.budget is not None:
-            return BudgetView.of(health.budget)
-        caps = self._settings.budget.model_dump()
-        return BudgetView.of(BudgetStatus(used=_tokens(today), **caps))
+            return health.budget
+        return BudgetStatus(used=_tokens(today), **self._settings.budget.model_dump())
 
     def _sums(self, first: str, last: str) -> dict[str, list[UsageSum]]:
         """The sums of each day with usage, from the months' files or the day's lines."""

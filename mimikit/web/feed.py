@@ -1,6 +1,6 @@
 """Server-sent events: every stream reads `events.jsonl` from its own cursor.
 
-A stream polls the file ten times a second. The object of an event is looked up once for all.
+A stream polls the file ten times a second.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import contextlib
 import re
 import socket
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -29,7 +28,6 @@ HEARTBEAT_S = 15.0
 RECHECK_S = 1.0
 RETRY_MS = 2000
 MAX_EVENTS = 1000
-_CACHED = 500
 _CURSOR = re.compile(r"[A-Za-z0-9._-]{1,128}:[0-9]{1,15}")
 # Of several events about one object only the last is sent, as each has the whole object.
 _OBJECT_KINDS = frozenset({"message", "inbox", "task", "trigger", "question", "status"})
@@ -67,8 +65,6 @@ class Feed:
         """`change` looks up the object of an event; `state` returns the consumer's state."""
         self._files, self._change, self._state = files, change, state
         self._max = max_streams
-        self._cached: OrderedDict[str, Change | None] = OrderedDict()
-        self._cache_lock = threading.Lock()
         self._lock = threading.Lock()
         self._slots: list[StreamSlot] = []
         self._stopped = False
@@ -81,19 +77,8 @@ class Feed:
         events = _merged([e for e in changes.events if isinstance(e["kind"], str)])
         if changes.reset or len(events) > MAX_EVENTS:
             return Batch(changes.cursor, [], reset=True)
-        found = ((str(event["cursor"]), self._look_up(event)) for event in events)
+        found = ((str(event["cursor"]), self._change(event)) for event in events)
         return Batch(changes.cursor, [(cursor, change) for cursor, change in found if change])
-
-    def _look_up(self, event: Event) -> Change | None:
-        if event["kind"] not in _OBJECT_KINDS:
-            return self._change(event)
-        cursor = str(event["cursor"])
-        with self._cache_lock:
-            if cursor not in self._cached:
-                self._cached[cursor] = self._change(event)
-                if len(self._cached) > _CACHED:
-                    self._cached.popitem(last=False)
-            return self._cached[cursor]
 
     def enter(self, tab: str | None) -> StreamSlot:
         """Register a stream and end the tab's old one; StreamsFull when there are too many."""

@@ -31,6 +31,7 @@ _MANY_COSTLY = 4_000
 _MANY_MARKS = 40_000
 _MANY_CELLS = 20_000
 _SCHEMES = ("http", "https", "mailto")
+_LINKS = ("http://", "https://", "mailto:")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#.-]{1,30}")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
 
@@ -101,15 +102,11 @@ def _parser() -> MarkdownIt:
         # Not links anyway, and a text with thousands of `//` would take minutes.
         for prefix in ("//", "ftp:"):
             linkify.add(prefix, None)
-    parser.validateLink = _is_link
+    parser.validateLink = lambda url: url.strip().lower().startswith(_LINKS)
     parser.core.ruler.push("mimikit", _adjust)
     parser.add_render_rule("link_host", _render_host)
     parser.add_render_rule("fence", _render_fence)
     return parser
-
-
-def _is_link(url: str) -> bool:
-    return url.strip().lower().startswith(("http://", "https://", "mailto:"))
 
 
 def _adjust(state: StateCore) -> None:

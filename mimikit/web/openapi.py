@@ -17,8 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json
 from pydantic_core import core_schema
 
 from mimikit import __version__
-from mimikit.views.base import View
-from mimikit.web.api.routing import Endpoint, ErrorView, Input
+from mimikit.web.api.routing import Endpoint, ErrorView, Input, Shown
 
 _REF = "#/components/schemas/{model}"
 
@@ -29,7 +28,7 @@ def document_json(routes: tuple[Endpoint, ...]) -> bytes:
 
 
 def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
-    models: dict[tuple[type[Input] | type[View], JsonSchemaMode], None] = {}
+    models: dict[tuple[type[Input] | type[Shown], JsonSchemaMode], None] = {}
     models[ErrorView, "serialization"] = None
     for route in routes:
         models |= dict.fromkeys((it, "validation") for it in (route.query, route.body) if it)
@@ -127,6 +126,6 @@ def _texts(model: type[BaseModel]) -> dict[str, str]:
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
             info = model.model_fields.get(field.target.id)
-            name = (info and info.alias) or field.target.id
+            name = (info and info.serialization_alias) or field.target.id
             texts[name] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
     return texts

@@ -42,6 +42,12 @@ WATCH_S = 0.5
 # Sockets of another gunicorn or of systemd, where gunicorn would listen.
 _FOREIGN = ("GUNICORN_PID", "GUNICORN_FD", "LISTEN_PID", "LISTEN_FDS")
 
+_BIND_ERRORS = {
+    errno.EADDRINUSE: "the port is in use; is mimikit running already? --port takes another",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+    errno.EACCES: "ports below 1024 need more rights; --port takes another",
+}
+
 OnReady = Callable[[str, int], None]
 
 
@@ -219,18 +225,10 @@ def bind(host: str, port: int) -> ServerSocket:
         listener.listen(256)
     except OSError as error:
         listener.close()
-        raise BadSettings(f"cannot listen at {host}:{port}: {_why(error)}") from None
+        why = _BIND_ERRORS.get(error.errno or 0, error.strerror or str(error))
+        raise BadSettings(f"cannot listen at {host}:{port}: {why}") from None
     name = listener.getsockname()
     return ServerSocket(listener, str(name[0]), int(name[1]))
-
-
-def _why(error: OSError) -> str:
-    reasons = {
-        errno.EADDRINUSE: "the port is in use; is mimikit running already? --port takes another",
-        errno.EADDRNOTAVAIL: "this machine has no such address",
-        errno.EACCES: "ports below 1024 need more rights; --port takes another",
-    }
-    return reasons.get(error.errno or 0, error.strerror or str(error))
 
 
 class _Server(BaseApplication):

@@ -112,12 +112,12 @@ class FakeConsumer(threading.Thread):
 
     def _answer(self, item: InboxItem) -> None:
         turn_id = f"turn-{len(self.items)}"
-        self._feed.tell("turn", state="started", turnId=turn_id, inputs=[item.id])
-        self._feed.tell("delta", turnId=turn_id, text="I ")
+        self._feed.publish("turn", state="started", turnId=turn_id, inputs=[item.id])
+        self._feed.publish("delta", turnId=turn_id, text="I ")
         if self.dies:
             self.beat(timedelta(hours=1))
             return
-        self._feed.tell("delta", turnId=turn_id, text="plan that.")
+        self._feed.publish("delta", turnId=turn_id, text="plan that.")
         message = Message(
             id=f"reply-{len(self.items)}",
             role="system" if self.fails else "agent",

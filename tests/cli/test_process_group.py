@@ -76,14 +76,14 @@ def test_a_process_that_dies_is_restarted(monkeypatch: pytest.MonkeyPatch) -> No
     os.kill(first, signal.SIGKILL)
     event = group.next_event(20)
     assert event == ProcessEvent("died", "a", -signal.SIGKILL)
-    group._events.put(ProcessEvent("died", "a", -signal.SIGKILL))
-    group._events.put(ProcessEvent("stop"))
-    group.supervise()
-    group._until_next_start()
+    group._plan_restart(group._children["a"], -signal.SIGKILL)
     assert said == ["The a was ended by SIGKILL; it restarts in 0.01 s."]
-    while pid_of(group, "a") is None:
-        group._start_due()
-    assert pid_of(group, "a") != first
+    due = ProcessEvent("start", "a")
+    assert group.next_event(20) == due
+    for event in (due, ProcessEvent("stop")):
+        group._events.put(event)
+    group.supervise()
+    assert pid_of(group, "a") not in (None, first)
     group.end(grace_s=20)
 
 
@@ -95,8 +95,11 @@ def test_after_five_quick_deaths_a_restart_is_delayed_and_others_go_on(
     group = make({"a": program(COUNTING, str(ledger)), "b": program(PATIENT)}, said := list[str]())
     group.start()
     for _ in range(MAX_QUICK_DEATHS):
-        while (event := group.next_event(group._until_next_start())) is None:
-            group._start_due()
+        event = group.next_event(20)
+        if event == ProcessEvent("start", "a"):
+            group._launch(group._children["a"])
+            event = group.next_event(20)
+        assert event is not None
         assert event.name == "a"
         group._plan_restart(group._children["a"], event.code)
     assert ledger.read_text() == "x" * MAX_QUICK_DEATHS

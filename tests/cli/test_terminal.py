@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.cli import terminal
+from mimikit.cli import render, terminal
+from mimikit.cli.doctor import DoctorReport, broken, warning
+from mimikit.views.backlog import BacklogItem, BacklogView
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 
@@ -84,3 +86,26 @@ def test_a_moment_is_told_in_local_time_with_its_day_unless_today() -> None:
     zone = ZoneInfo("Asia/Shanghai")
     assert terminal.moment(NOW - timedelta(hours=1), NOW, zone) == "16:00:00"
     assert terminal.moment(NOW - timedelta(hours=20), NOW, zone) == "2026-11-30 21:00"
+
+
+# ---- views
+
+CONTEXT = render.RenderContext(datetime(2026, 12, 1, tzinfo=UTC), ZoneInfo("UTC"), empty="Nothing.")
+BACKLOG = BacklogView(items=[BacklogItem(number=3, text="买牛奶" * 30, done=False)], hash="h")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_lines_fit_the_terminal_in_wide_characters_too(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setattr(terminal, "terminal_width", lambda: columns)
+    findings = [broken("状态", "磁盘已满" * 30, "mend it " * 20), warning("b", "c")]
+    report = DoctorReport(settings=[], findings=findings)
+    for view in (BACKLOG, report):
+        lines = "\n".join(render.render(view, CONTEXT)).split("\n")
+        assert all(terminal.width(click.unstyle(line)) <= columns for line in lines), lines
+
+
+def test_piped_output_is_not_truncated() -> None:
+    _, line = render.render(BACKLOG, CONTEXT)
+    assert BACKLOG.items[0].text in line

@@ -6,9 +6,7 @@ import http.client
 import json
 import re
 import signal
-import socket
 
-from mimikit.protocol import paths
 from tests.cli.conftest import PATIENCE_S, Place, read_line
 
 
@@ -29,24 +27,6 @@ def test_the_banner_has_address_login_link_and_engines(place: Place) -> None:
         answer.read()
         assert answer.status == expected
     connection.close()
-
-
-def test_a_port_in_use_is_reported_before_anything_starts(place: Place) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        result = place.run("up", "--port", str(taken.getsockname()[1]))
-    assert result.returncode == 1
-    assert result.stdout == ""
-    assert "the port is in use" in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert not (place.state / paths.CONSUMER_HOLDER).exists()
-
-
-def test_an_address_for_all_is_refused_without_a_token(place: Place) -> None:
-    result = place.run("up", "--host", "0.0.0.0", "--port", "0")  # noqa: S104 - refused
-    assert result.returncode == 1
-    assert "a token of at least 24 characters" in result.stderr
 
 
 def test_the_page_alone_reports_a_missing_consumer(place: Place) -> None:

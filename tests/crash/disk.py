@@ -235,11 +235,11 @@ class WatchedDisk(MemoryDisk):
             self._torn_file = None
 
     def read(
-        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+        self, path: str, *, offset: int = 0, limit: int | None = None, max_bytes: int | None = None
     ) -> bytes:
         """Bytes of a file; a fault may come here too."""
         self._maybe_fail("read", path)
-        return super().read(path, offset=offset, limit=limit, most=most)
+        return super().read(path, offset=offset, limit=limit, max_bytes=max_bytes)
 
     def stat(self, path: str) -> FileStat | None:
         """What stands there; a fault may come here too."""

@@ -145,7 +145,7 @@ def test_only_a_rate_limit_survives_a_restart() -> None:
     bench = Bench()
     bench.run(BROKEN)
     again = Bench({"codex": bench.status()})
-    assert again.status().want == "broken"
+    assert again.status().problem == "broken"
     assert again.run(DONE)
 
 

@@ -9,7 +9,7 @@ from mimikit.errors import BadRecord
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import MAX_TEXT, InboxItem, Message, Task, TurnRecord
-from mimikit.protocol.records import decode, most_bytes
+from mimikit.protocol.records import decode, max_record_bytes
 from mimikit.supervisor import teller_scheduler
 from mimikit.tools import session
 from tests.crash.driver import Client
@@ -41,7 +41,7 @@ def test_very_long_messages_are_answered_in_turns_that_can_be_read_again(judged:
     assert len([1 for role, _ in transcript(judged.files) if role == "user"]) == 12
     sizes = turn_sizes(judged.files)
     assert len(sizes) == 3
-    assert max(sizes) < most_bytes(TurnRecord)
+    assert max(sizes) < max_record_bytes(TurnRecord)
 
 
 def test_a_reply_without_end_is_cut_and_kept_whole_beside(judged: Client) -> None:
@@ -104,7 +104,9 @@ def test_an_answer_to_a_very_long_request_goes_on_with_it(client: Client) -> Non
 def test_a_record_that_could_not_be_read_again_is_not_written(files: Files) -> None:
     files.save("inbox/m.json", InboxItem(id="m", text="hello", created_at=START))
     before = files.read("inbox/m.json")
-    long = InboxItem(id="m", text="hello", created_at=START, quote="x" * most_bytes(InboxItem))
+    long = InboxItem(
+        id="m", text="hello", created_at=START, quote="x" * max_record_bytes(InboxItem)
+    )
     with pytest.raises(BadRecord, match="InboxItem: expected at most 4,194,304 bytes"):
         files.save("inbox/m.json", long)
     with pytest.raises(BadRecord):
@@ -122,4 +124,4 @@ def test_a_turn_of_the_largest_inputs_and_effects_can_be_read_again() -> None:
     )
     wide = "字" * session.MAX_CHARACTERS
     record = record.but(messages=[*messages, messages[0].but(text=wide)])
-    assert len(record.to_json()) < most_bytes(TurnRecord)
+    assert len(record.to_json()) < max_record_bytes(TurnRecord)

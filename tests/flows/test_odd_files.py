@@ -33,7 +33,7 @@ from mimikit.protocol.models import (
     TurnAttempt,
     TurnRecord,
 )
-from mimikit.protocol.records import most_bytes, written_at
+from mimikit.protocol.records import max_record_bytes, written_at
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult, Trigger, TriggerState
 from mimikit.views import messages
@@ -214,7 +214,7 @@ def plant_contents(planted: Planted) -> None:
     if planted.name not in (paths.COMMANDS_DONE, *LINES):
         put("another's", lambda _: planted.data("other.1"))
     if (model := MODELS.get(planted.name)) is not None:
-        most = most_bytes(model)
+        most = max_record_bytes(model)
         put("just below its limit", lambda stem: full(planted.data(stem), most - 5))
     times = [key for key, value in planted.record.items() if value == AT]
     for key in times:

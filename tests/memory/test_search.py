@@ -431,12 +431,12 @@ class Counting(Files):
         self.reads: dict[str, int] = {}
         self.slow: threading.Event | None = None
 
-    def read(self, path: str, *, most: int | None = None) -> bytes | None:
+    def read(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
         name = threading.current_thread().name
         self.reads[name] = self.reads.get(name, 0) + path.startswith("memory/")
         if name == "index" and self.slow is not None:
             self.slow.wait(60)
-        return super().read(path, most=most)
+        return super().read(path, max_bytes=max_bytes)
 
 
 # ---- what is never searched

@@ -410,7 +410,7 @@ def test_settling_makes_last_what_a_killed_process_had_not_flushed(
 ) -> None:
     disk.append_line("tasks/2026-12.jsonl", b"{}\n", sync=False)
     disk.write_new("inbox/m1.json", GOOD, sync=True)
-    files.settle([*paths.FOLDERS, paths.ROOT], ["tasks/2026-12.jsonl"])
+    files.sync_written([*paths.FOLDERS, paths.ROOT], ["tasks/2026-12.jsonl"])
     assert {image.fingerprint() for image in disk.after_power_loss()} == {disk.fingerprint()}
 
 
@@ -450,7 +450,7 @@ def test_lines_are_read_from_the_end_as_from_the_beginning(
         )
     even = files.lines_back(paths.LOG, holding=b'"even":true')
     assert [line["n"] for _, line in even] == [8, 6, 4, 2, 0]
-    assert len(list(files.lines_back(paths.LOG, most=100))) in range(1, 4)
+    assert len(list(files.lines_back(paths.LOG, max_bytes=100))) in range(1, 4)
     assert list(files.lines_back("none.jsonl")) == []
 
 

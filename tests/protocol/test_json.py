@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,40 +154,6 @@ TEXT = b"""{
 def test_a_field_is_found_on_its_line(field: str, line: int | None) -> None:
     for text in (TEXT, b"\xef\xbb\xbf" + TEXT, TEXT.replace(b"\n", b"\r\n")):
         assert line_of(text, field) == line
-
-
-def fields_of(value: object, path: tuple[str, ...] = ()) -> dict[str, object]:
-    inner: list[tuple[str, object]] = []
-    if isinstance(value, dict):
-        inner = list(value.items())
-    elif isinstance(value, list):
-        inner = [(str(number), child) for number, child in enumerate(value)]
-    found = {".".join(path): value} if path else {}
-    for name, child in inner:
-        found |= fields_of(child, (*path, name))
-    return found
-
-
-NAMES = st.text(alphabet="abc", min_size=1, max_size=2)
-TREES = st.recursive(
-    LEAVES,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
-    max_leaves=20,
-)
-
-
-@given(st.dictionaries(NAMES, TREES, max_size=4))
-def test_every_field_of_any_object_is_found_on_its_line(value: dict[str, object]) -> None:
-    """Written one item a line, a key stands on the line before its content, an item on its own."""
-    data = json.dumps(value, indent=1, ensure_ascii=True).encode()
-    lines = data.decode().split("\n")
-    for field, child in fields_of(value).items():
-        line = line_of(data, field)
-        assert line is not None
-        name = field.rpartition(".")[2]
-        text = lines[line - 1].strip().removesuffix(",")
-        begin = json.dumps(child, indent=1, ensure_ascii=True).split("\n")[0]
-        assert text == (begin if name.isdigit() else f'"{name}": {begin}')
 
 
 @given(st.binary(max_size=100) | st.text(alphabet='{}[]",:ab\\ \n', max_size=60).map(str.encode))

@@ -164,29 +164,6 @@ def test_any_time_is_taken_once_and_for_all_or_refused(time: datetime) -> None:
     assert decode(InboxItem(id="m", created_at=time).to_json(), InboxItem).created_at == taken
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-@given(st.sampled_from(EVERY), st.integers(min_value=0), JSON)
-def test_no_value_of_a_field_raises_anything_but_a_reason(
-    record: Record, which: int, value: object
-) -> None:
-    data: dict[str, object] = {**record.to_dict()}
-    data[sorted(data)[which % len(data)]] = value
-    try:
-        again = decode(json.dumps(data).encode(), type(record))
-    except BadRecord as error:
-        assert str(error)
-    else:
-        assert decode(again.to_json(), type(record)) == again
-
-
 def test_the_text_of_a_result_is_what_a_reader_wants_to_see() -> None:
     result = EVERY[1]
     assert isinstance(result, TaskResult)

@@ -184,13 +184,13 @@ class MemoryDisk:
             return file and FileStat("file", len(file.data), file.mtime_ns, file.inode)
 
     def read(
-        self, path: str, *, offset: int = 0, limit: int | None = None, most: int | None = None
+        self, path: str, *, offset: int = 0, limit: int | None = None, max_bytes: int | None = None
     ) -> bytes:
         with self:
             if path in self._folders:
                 raise UnsafeFile(f"expected a plain file, got a folder, at {path}")
             data = self._file(path).data
-            check_size(len(data), most, path)
+            check_size(len(data), max_bytes, path)
             return data[offset:] if limit is None else data[offset : offset + limit]
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:

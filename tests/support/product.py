@@ -202,7 +202,7 @@ class Product:
         self.archiver, self.retention = self.consumer.archiver, self.consumer.retention
         self.llm_eval, self.seat = self.consumer.llm_eval, self.consumer.seat
         if quiet:
-            self.store.feed.tell = lambda kind, **facts: None  # pyright: ignore[reportAttributeAccessIssue]
+            self.store.feed.publish = lambda kind, **facts: None  # pyright: ignore[reportAttributeAccessIssue]
         self.store.conversation.caps = caps or self.store.conversation.caps
         self.workspace.changed = self.store.events.changed_files.put
         self.ticking = False

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from werkzeug.wrappers import Response
 
 from mimikit.protocol import paths
-from tests.web.conftest import Web, error_of
+from tests.web.conftest import Web
 
 
 def change(web: Web, action: Any, item: Any, **more: Any) -> Response:
@@ -53,27 +52,3 @@ def test_a_change_of_an_older_list_is_refused_with_the_list_as_it_is(web: Web) -
     assert told["current"] == web.get("/api/backlog")
     assert change(web, "add", "b", hash=told["current"]["hash"]).status_code == 200
     assert change(web, "add", "c").status_code == 200, "without a hash it is changed as it is"
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"action": "add"}, "item"),
-        ({"item": "a"}, "action"),
-        ({"action": "burn", "item": "a"}, "action"),
-        ({"action": "add", "item": ""}, "item"),
-        ({"action": "add", "item": " \n\t\x00"}, "item"),
-        ({"action": "add", "item": "<!-- only this -->"}, "item"),
-        ({"action": "add", "item": "x" * 2_001}, "item"),
-        ({"action": "add", "item": 1}, "item"),
-        ({"action": "add", "item": "a", "hash": "x"}, "hash"),
-        ({"action": "add", "item": "a", "more": 1}, "more"),
-        ({"action": "done", "item": "nobody's"}, "item"),
-        ({"action": "remove", "item": "nobody's"}, "item"),
-    ],
-)
-def test_a_bad_change_is_refused_by_its_field(web: Web, body: Any, field: str) -> None:
-    refused = web.ask("POST", "/api/backlog", body)
-    assert refused.status_code == 422
-    assert error_of(refused)["field"] == field
-    assert web.files.read(paths.BACKLOG) is None

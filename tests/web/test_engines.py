@@ -60,9 +60,9 @@ def command(web: Web) -> Command:
 
 
 def test_engines_are_listed_with_state_and_roles_without_their_keys(mine: Web) -> None:
-    waits = EngineStatus(engine="codex", state="waiting", want="limited", reason="full", tasks=2)
+    waits = EngineStatus(engine="codex", state="waiting", problem="limited", reason="full", tasks=2)
     serves = {"teller": EngineStatus(engine="mine"), "standard": EngineStatus(engine="mine")}
-    mine.beat(minds={"codex": waits, "mine": EngineStatus(engine="mine")}, engines=serves)
+    mine.beat(by_engine={"codex": waits, "mine": EngineStatus(engine="mine")}, engines=serves)
     shown = mine.get("/api/engines")
     assert KEY not in json.dumps(shown)
     codex, endpoint, builtin = shown["engines"]

@@ -352,58 +352,26 @@ ORDERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("address", ORDERS)
-def test_an_order_is_a_file_for_the_consumer(web, address: str) -> None:
+def test_a_command_is_a_file_for_the_consumer_and_its_outcome_an_answer(web, address: str) -> None:
+    action, target = ORDERS[address], address.split("/")[3]
+    method = "DELETE" if action == "trigger_remove" else "POST"
+    assert web.ask(method, address, {}).status_code == 404, "an unknown target"
+    assert web.files.names(paths.COMMANDS) == []
     put_task(web)
     put_trigger(web)
-    method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
     response = web.ask(method, address, {"id": "cmd-1"})
     assert (response.status_code, response.get_json()) == (202, {"command": "cmd-1"})
-    order = web.files.peek(paths.command("cmd-1"), Command)
-    assert order is not None
-    assert (order.action, order.origin) == (ORDERS[address], "http")
-    assert order.target == address.split("/")[3]
-
-
-@pytest.mark.parametrize("address", ORDERS)
-def test_the_outcome_comes_with_the_answer_when_it_is_there(web, address: str) -> None:
-    put_task(web)
-    put_trigger(web)
+    command = web.files.peek(paths.command("cmd-1"), Command)
+    assert command is not None
+    assert (command.action, command.target, command.origin) == (action, target, "http")
     web.beat()
-    target = address.split("/")[3]
-    order = Command(id="cmd-1", action=ORDERS[address], target=target, created_at=START)
     outcome = CommandResult(
-        command=order, ok=True, message="done so", result_id="task-1", applied_at=START
+        command=command, ok=True, message="done so", result_id="task-1", applied_at=START
     )
     queue.settle_command(web.files, outcome)
-    method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
     response = web.ask(method, address, {"id": "cmd-1"})
     assert response.status_code == 200
     assert response.get_json() == {"ok": True, "message": "done so", "resultId": "task-1"}
-    assert web.files.names(paths.COMMANDS) == []
-
-
-def test_the_outcome_is_waited_for_while_the_consumer_lives(web) -> None:
-    put_task(web)
-    web.beat()
-
-    def consumer() -> None:
-        while not (waiting := queue.waiting_commands(web.files)):
-            pass
-        outcome = CommandResult(command=waiting[0], ok=False, message="no", applied_at=START)
-        queue.settle_command(web.files, outcome)
-
-    thread = threading.Thread(target=consumer)
-    thread.start()
-    response = web.ask("POST", "/api/tasks/task-0/cancel", {})
-    thread.join()
-    assert response.status_code == 200
-    assert response.get_json()["ok"] is False
-
-
-@pytest.mark.parametrize("address", ORDERS)
-def test_a_command_for_an_unknown_target_is_404(web, address: str) -> None:
-    method = "DELETE" if ORDERS[address] == "trigger_remove" else "POST"
-    assert web.ask(method, address, {}).status_code == 404
     assert web.files.names(paths.COMMANDS) == []
 
 
@@ -490,6 +458,18 @@ BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
     ("/api/triggers", GOOD_TRIGGER | {"allowTriggers": True}, "allowTriggers"),
     ("/api/triggers/preview", {"when": "in 10m", "prompt": "x"}, "prompt"),
     ("/api/login", {"user": "x"}, "user"),
+    ("/api/backlog", {"action": "add"}, "item"),
+    ("/api/backlog", {"item": "a"}, "action"),
+    ("/api/backlog", {"action": "burn", "item": "a"}, "action"),
+    ("/api/backlog", {"action": "add", "item": ""}, "item"),
+    ("/api/backlog", {"action": "add", "item": " \n\t\x00"}, "item"),
+    ("/api/backlog", {"action": "add", "item": "<!-- only this -->"}, "item"),
+    ("/api/backlog", {"action": "add", "item": "x" * 2_001}, "item"),
+    ("/api/backlog", {"action": "add", "item": 1}, "item"),
+    ("/api/backlog", {"action": "add", "item": "a", "hash": "x"}, "hash"),
+    ("/api/backlog", {"action": "add", "item": "a", "more": 1}, "more"),
+    ("/api/backlog", {"action": "done", "item": "nobody's"}, "item"),
+    ("/api/backlog", {"action": "remove", "item": "nobody's"}, "item"),
     ("/api/tasks/task-0/cancel", {"id": "a b"}, "id"),
     ("/api/tasks/task-0/cancel", {"why": "x"}, "why"),
 ]
@@ -604,6 +584,21 @@ BAD_QUERIES = [
     ("/api/triggers", {"x": "1"}, "x"),
     ("/api/changes", {"since": "x" * 201}, "since"),
     ("/api/events", {"tab": "x" * 65}, "tab"),
+    ("/api/usage", {"by": "week"}, "by"),
+    ("/api/usage", {"since": "soon"}, "since"),
+    ("/api/usage", {"since": "0001-01-01"}, "since"),
+    ("/api/usage", {"until": "2026-01-01"}, "until"),
+    ("/api/search", {}, "q"),
+    ("/api/search", {"q": " \t\n"}, "q"),
+    ("/api/search", {"q": "x" * 1_001}, "q"),
+    ("/api/search", {"q": "x", "limit": "0"}, "limit"),
+    ("/api/search", {"q": "x", "limit": "101"}, "limit"),
+    ("/api/search", {"q": "x", "scope": "everything"}, "scope"),
+    ("/api/search", {"q": "x", "after": "yesterday"}, "after"),
+    ("/api/search", {"q": "x", "before": "2026-02-30"}, "before"),
+    ("/api/search", {"q": "x", "before": "9999-12-31T23:59:59-12:00"}, "before"),
+    ("/api/search", {"q": "x", "after": "0001-01-01"}, "after"),
+    ("/api/search", {"q": "x", "more": "1"}, "more"),
 ]
 
 

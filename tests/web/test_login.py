@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -94,28 +93,6 @@ def test_codes_and_keys_are_stored_as_hashes_and_expire() -> None:
     assert not any(secret in kept for secret in secrets)
     tokens.new_login_code(files, NOW + timedelta(days=31))
     assert len(files.names(paths.SECRETS)) == 1
-
-
-def test_a_login_code_works_once_under_concurrency(tmp_path: Path) -> None:
-    for folder in ("secrets", "corrupt"):
-        (tmp_path / folder).mkdir()
-    maker = Files(RealDisk(tmp_path), durable=False)
-    for _ in range(20):
-        code = tokens.new_login_code(maker, NOW)
-        barrier, let_in = threading.Barrier(4), list[bool]()
-
-        def spend(code: str, barrier: threading.Barrier, let_in: list[bool]) -> None:
-            files = Files(RealDisk(tmp_path), durable=False)
-            barrier.wait()
-            let_in.append(tokens.spend_login_code(files, code, NOW))
-
-        threads = [threading.Thread(target=spend, args=(code, barrier, let_in)) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(let_in) == [False, False, False, True]
-    assert maker.names(paths.SECRETS) == []
 
 
 @pytest.mark.parametrize("kept", [b"", b"short\n", b"\xff" * 64, b"a" * 30 + b"\x00" * 10])

@@ -7,7 +7,6 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -321,23 +320,6 @@ def at_once(*jobs: Callable[[], Any]) -> list[Any]:
     for thread in threads:
         thread.join()
     return [given_[number] for number in range(len(jobs))]
-
-
-def test_of_two_concurrent_saves_one_is_a_conflict(on_disk: Web) -> None:
-    hash_ = web_hash(on_disk)
-    for round_ in range(30):
-        texts = [f"{round_} by {who}" for who in "ab"]
-        answers = at_once(*(partial(put, on_disk, "memory.md", text, hash_) for text in texts))
-        assert sorted(answer.status_code for answer in answers) == [200, 409]
-        won = next(text for text, a in zip(texts, answers, strict=True) if a.status_code == 200)
-        lost = next(answer for answer in answers if answer.status_code == 409)
-        assert on_disk.get("/api/memory/memory.md")["text"] == won
-        assert lost.get_json()["current"]["text"] == won
-        hash_ = web_hash(on_disk)
-
-
-def web_hash(web: Web) -> str:
-    return web.get("/api/memory/memory.md")["hash"]
 
 
 def test_a_save_never_overwrites_a_concurrent_note(on_disk: Web) -> None:

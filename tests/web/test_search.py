@@ -20,7 +20,7 @@ from mimikit.protocol.models import Hit, Message
 from mimikit.views.memory import marks
 from tests.support.memory_disk import MemoryDisk
 from tests.support.twins import FakeClock
-from tests.web.conftest import START, MakeWeb, Web, error_of
+from tests.web.conftest import START, MakeWeb, Web
 
 
 class Noting(MemorySearch):
@@ -166,25 +166,3 @@ def test_a_search_of_memory_leaves_the_conversation_out(web: Web) -> None:
     assert {hit["kind"] for hit in found(web, "tea")} == {"memory", "transcript"}
     assert {hit["kind"] for hit in found(web, "tea", scope="memory")} == {"memory"}
     assert len(found(web, "tea", limit="1")) == 1
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({}, "q"),
-        ({"q": " \t\n"}, "q"),
-        ({"q": "x" * 1_001}, "q"),
-        ({"q": "x", "limit": "0"}, "limit"),
-        ({"q": "x", "limit": "101"}, "limit"),
-        ({"q": "x", "scope": "everything"}, "scope"),
-        ({"q": "x", "after": "yesterday"}, "after"),
-        ({"q": "x", "before": "2026-02-30"}, "before"),
-        ({"q": "x", "before": "9999-12-31T23:59:59-12:00"}, "before"),
-        ({"q": "x", "after": "0001-01-01"}, "after"),
-        ({"q": "x", "more": "1"}, "more"),
-    ],
-)
-def test_a_bad_query_is_refused_by_its_field(web: Web, query: dict[str, str], field: str) -> None:
-    refused = web.ask("GET", "/api/search", query=query)
-    assert refused.status_code == 422
-    assert error_of(refused)["field"] == field

@@ -108,17 +108,17 @@ def test_a_stream_goes_on_without_loss_after_the_server_was_killed(serve: Serve)
     since, feed = snapshot_cursor(server), feed_of(server)
     source = EventSource(server, f"?since={since}")
     for number in range(5):
-        feed.tell("delta", turnId=str(number), text=str(number))
+        feed.publish("delta", turnId=str(number), text=str(number))
     got = source.texts(5)
     (worker,) = psutil.Process(server.process.pid).children()
     server.process.kill()
     for number in range(5, 10):
-        feed.tell("delta", turnId=str(number), text=str(number))
+        feed.publish("delta", turnId=str(number), text=str(number))
     worker.wait(timeout=5)
     again = serve(state=server.state, port=server.port)
     source = EventSource(again, f"?since={since}", last=source.last)
     got += source.texts(5)
-    feed.tell("delta", turnId="x", text="live")
+    feed.publish("delta", turnId="x", text="live")
     assert got + source.texts(1) == [*map(str, range(10)), "live"]
     source.close()
 

@@ -23,6 +23,7 @@ from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
 from mimikit.views import tasks as shown_tasks
+from mimikit.views.messages import group_by_trigger
 from mimikit.views.status import read_consumer
 from tests.web.conftest import START, live_run
 
@@ -153,7 +154,7 @@ def test_the_open_question_is_shown(web) -> None:
 
 
 def test_the_cursor_is_older_than_what_is_shown(web) -> None:
-    ChangeFeed(web.files, web.clock).tell("status")
+    ChangeFeed(web.files, web.clock).publish("status")
     at = web.get("/api/changes")["cursor"]
     assert web.get("/api/snapshot")["cursor"] == at
 
@@ -225,14 +226,14 @@ def test_a_waiting_engine_is_shown_and_another_can_be_chosen(web) -> None:
     mind = EngineStatus(
         engine="codex",
         state="waiting",
-        want="limited",
+        problem="limited",
         reason="usage limit",
         since=START,
         until=START + timedelta(hours=1),
         messages=1,
         tasks=2,
     )
-    web.beat(minds={"codex": mind})
+    web.beat(by_engine={"codex": mind})
     assert web.get("/api/status")["minds"] == {"codex": mind.to_dict()}
     answer = web.ask("POST", "/api/engines", {"use": "builtin", "id": "cmd-1"})
     assert (answer.status_code, answer.get_json()) == (202, {"command": "cmd-1"})
@@ -600,3 +601,41 @@ def test_a_folder_instead_of_a_file_breaks_nothing_else(web, path: str) -> None:
     assert web.ask("GET", "/api/snapshot").status_code == 200
     for address in ("/api/tasks/task-1", "/api/triggers/trig-1", "/api/traces/task-1"):
         assert web.ask("GET", address).status_code in (200, 404)
+
+
+# ---- messages of one trigger
+
+
+def of_trigger(id_: str, trigger: str | None = None, role: Any = "system") -> Message:
+    at = START + timedelta(seconds=ord(id_[0]))
+    return Message(id=id_, role=role, text=id_, created_at=at, trigger_id=trigger)
+
+
+def grouped(*messages: Message) -> list[list[str]]:
+    return [[one.id for one in line] for line in group_by_trigger(messages)]
+
+
+def test_messages_of_one_trigger_are_grouped_at_the_newest() -> None:
+    assert grouped(
+        of_trigger("a", "g1"),
+        of_trigger("b"),
+        of_trigger("c", "g2"),
+        of_trigger("d", "g1"),
+        of_trigger("e", "g1"),
+    ) == [["b"], ["c"], ["a", "d", "e"]]
+
+
+def test_a_message_of_the_user_starts_a_new_group() -> None:
+    given = of_trigger("a", "g1"), of_trigger("b", role="user"), of_trigger("c", "g1")
+    assert grouped(*given) == [["a"], ["b"], ["c"]]
+
+
+def test_the_api_counts_them_and_the_transcript_keeps_each(web: Any) -> None:
+    HistoryStore(web.files).add([of_trigger(id_, "g1") for id_ in "abc"])
+    (shown,) = web.ask("GET", "/api/messages").get_json()["messages"]
+    assert (shown["id"], shown["repeats"], shown["triggerId"]) == ("c", ["a", "b"], "g1")
+    assert shown["since"].startswith("2026-03-01T12:01:37")
+    snapshot = web.ask("GET", "/api/snapshot").get_json()
+    assert [line["id"] for line in snapshot["messages"]] == ["c"]
+    (day,) = web.files.names("history", suffix=".jsonl")
+    assert [line["id"] for _, line in web.files.lines(f"history/{day}")] == ["a", "b", "c"]

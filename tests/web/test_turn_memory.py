@@ -50,7 +50,7 @@ def test_the_hits_behind_a_reply_are_shown_and_counted(web: Web) -> None:
     assert counts == [2, 2, 0, 0, 0, 0, 0]
     assert [m["memory"] for m in web.get("/api/messages")["messages"]] == counts
     cursor = web.get("/api/changes")["cursor"]
-    web.feed.tell("message", id="msg-1")
+    web.feed.publish("message", id="msg-1")
     told = [e for e in web.get("/api/changes", since=cursor)["events"] if e["kind"] == "message"]
     assert told[0]["message"]["memory"] == 2
     assert web.get("/api/turns/turn-1/memory") == {"hits": [HIT, HIT | {"day": None}]}

@@ -2,7 +2,7 @@
  * Files of memory as the page shows and names them, and where in a text a passage stands. Pure.
  *
  * @typedef {import("./types.js").MemoryFile} MemoryFile
- * @typedef {import("./types.js").Hit} Hit
+ * @typedef {import("./types.js").SearchHit} Hit
  * @typedef {import("./state-types.js").NoteForm} NoteForm
  * @typedef {import("./state-types.js").Route} Route
  */

@@ -338,7 +338,7 @@ export function messageAbout(state, taskId, trace) {
 /**
  * Each line with its number before and after; null where it is not.
  *
- * @param {import("./types.js").Hunk} hunk
+ * @param {import("./types.js").DiffHunk} hunk
  * @returns {{mark: string, text: string, before: number | null, after: number | null}[]}
  */
 export function numbered(hunk) {

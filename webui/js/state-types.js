@@ -79,7 +79,7 @@
  * @typedef {object} Search
  * @property {string} asked empty: nothing is looked for
  * @property {"idle" | "asking" | "ready" | "failed"} state
- * @property {import("./types.js").Hit[]} hits the last ones, shown until the next come
+ * @property {import("./types.js").SearchHit[]} hits the last ones, shown until the next come
  * @property {string | null} fallback why a plain scan served
  * @property {string} error
  *

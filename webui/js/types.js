@@ -21,12 +21,12 @@
  * @property {BacklogItem[]} items
  * @property {string} hash
  *
- * @typedef {object} Budget The caps, and today's usage; null: no cap. Units: tokens.
+ * @typedef {object} BudgetStatus The caps, today's usage, and the work that waits for the budget. Units: tokens.
  * @property {number | null} dailyTokens
  * @property {number | null} perTaskTokens
  * @property {number | null} perTriggerDailyTokens
  * @property {number} used
- * @property {string | null} until While something waits for tokens: when the next day begins.
+ * @property {string | null} until When the budget resets, while work waits.
  * @property {number} messages
  * @property {number} tasks
  *
@@ -46,7 +46,7 @@
  * @typedef {object} ChangeList Changes since a cursor; `reset`: too many, load a new snapshot.
  * @property {string} cursor
  * @property {boolean} reset
- * @property {(MessageChange | InboxChange | InboxGone | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]} events
+ * @property {(MessageChange | InboxChange | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]} events
  *
  * @typedef {object} CommandOutcome
  * @property {boolean} ok
@@ -69,10 +69,17 @@
  * @property {string} turnId
  * @property {string} text
  *
+ * @typedef {object} DiffHunk Changed lines with context. Numbers are 1-based; 0 where a side has none.
+ * @property {number} oldStart
+ * @property {number} oldLines
+ * @property {number} newStart
+ * @property {number} newLines
+ * @property {string[]} lines Each begins with a space, `-`, `+`, or `\` (no newline at the end of the line before). Bytes that are not UTF-8 are written as `\xe9`.
+ *
  * @typedef {object} Diff The changes of a task in the workspace, by attempt.
  * @property {FileDiff[]} files
  * @property {number} moreFiles Changed files that are not listed.
- * @property {string[]} unseen
+ * @property {string[]} unseen Folders that were not compared.
  * @property {number} interrupted Number of interrupted attempts, whose changes may be missing.
  *
  * @typedef {object} EngineList The programs, the endpoints in the order of the settings, then local and builtin.
@@ -89,7 +96,7 @@
  * @property {string | null} nextTryAt When it is tried again; a message or a command tries it earlier.
  * @property {number} messages
  * @property {number} tasks
- * @property {string | null} standIn The fallback engine used meanwhile.
+ * @property {string | null} standIn The engine used meanwhile.
  *
  * @typedef {object} Engine
  * @property {string} name
@@ -127,21 +134,21 @@
  * @property {string} path
  * @property {boolean} fireOnInit
  *
- * @typedef {object} FileDiff The change of one file. Units: bytes; null for a file that does not exist.
- * @property {string} path
+ * @typedef {object} FileDiff The change of one file. Sizes in bytes; None where the file did not, or does not, exist.
+ * @property {string} path Relative to the workspace.
  * @property {"added" | "modified" | "deleted" | "renamed"} action
  * @property {string | null} fromPath
  * @property {number} added
- * @property {number} removed Lines, including those that are not shown.
+ * @property {number} removed
  * @property {number | null} oldSize
  * @property {number | null} newSize
  * @property {string | null} oldMode
- * @property {string | null} newMode
- * @property {"binary" | "big" | "unknown" | null} unshown
- * @property {number} cutLines Number of lines that are not shown.
- * @property {boolean} shared Other work ran at the same time and may have made some of the changes.
+ * @property {string | null} newMode Permissions (`644`), where they changed.
+ * @property {"binary" | "big" | "unknown" | null} unshown Why its content is not shown; unknown: the old content was not recorded.
+ * @property {number} cutLines
+ * @property {boolean} shared Other tasks ran at the same time and may have made this change.
  * @property {number} attempt
- * @property {Hunk[]} hunks
+ * @property {DiffHunk[]} hunks
  *
  * @typedef {object} FileExists
  * @property {"file_exists"} type
@@ -154,35 +161,18 @@
  * @property {boolean} ok
  * @property {"ok" | "hung" | "down"} consumer
  *
- * @typedef {object} Hit A search hit with its snippet.
- * @property {string} source
- * @property {string} kind
- * @property {string} snippet
- * @property {[number, number][]} marks Begin and end of each match in the snippet. Units: characters; sorted, disjoint.
- * @property {number} score
+ * @typedef {object} Hit A search result; in a turn's record, a passage in its prompt.
+ * @property {string} source `memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …
+ * @property {string} text The whole passage; in a turn's record, an excerpt.
+ * @property {number} line 1-based; 0 where there are no lines.
+ * @property {string} kind `memory`, `summary`, `docs`, `transcript` or `result`.
  * @property {string | null} day
- * @property {number} line 0 for a hit that is not in a text file.
- * @property {string | null} messageId
- * @property {string | null} role
- * @property {string | null} taskId
- *
- * @typedef {object} Hunk Changed lines with their context. Numbers are 1-based; 0 where a side has none.
- * @property {number} oldStart
- * @property {number} oldLines
- * @property {number} newStart
- * @property {number} newLines
- * @property {string[]} lines Each begins with a space, `-`, `+` or a backslash, as in `diff -u`; invisible characters are written as `‹U+202E›`.
  *
  * @typedef {object} InboxChange
  * @property {"inbox"} kind
  * @property {string} id
- * @property {InboxItem} item
- *
- * @typedef {object} InboxGone
- * @property {"inbox"} kind
- * @property {string} id
- * @property {null} item
- * @property {true} gone
+ * @property {InboxItem | null} item
+ * @property {boolean} gone Whether it has left the inbox.
  *
  * @typedef {object} InboxItem A user's message that is not in the conversation yet.
  * @property {string} id
@@ -287,8 +277,8 @@
  * @property {boolean} editable
  * @property {boolean} hidden A day's summary that the month's summary contains.
  * @property {string} text
- * @property {string} html
  * @property {string} hash To be sent with an edit.
+ * @property {string} html
  * @property {boolean} cut Whether the file is longer than `text`.
  *
  * @typedef {object} OrCondition
@@ -346,9 +336,21 @@
  *
  * @typedef {object} SearchAnswer
  * @property {string} query
- * @property {Hit[]} hits
- * @property {number} tookMs
  * @property {string | null} fallback Why the files were scanned without the index.
+ * @property {SearchHit[]} hits
+ * @property {number} tookMs
+ *
+ * @typedef {object} SearchHit A search hit with its snippet.
+ * @property {string} source
+ * @property {string} kind
+ * @property {string} snippet
+ * @property {[number, number][]} marks Begin and end of each match in the snippet. Units: characters; sorted, disjoint.
+ * @property {number} score
+ * @property {string | null} day
+ * @property {number} line 0 for a hit that is not in a text file.
+ * @property {string | null} messageId
+ * @property {string | null} role
+ * @property {string | null} taskId
  *
  * @typedef {object} Session
  * @property {true} ok
@@ -402,10 +404,10 @@
  *
  * @typedef {object} TaskDetail A task with its result, events, trace and chain.
  * @property {Task} task
- * @property {Result | null} result
  * @property {LedgerEvent[]} events
  * @property {Task[]} trace
  * @property {ChainStep[]} chain
+ * @property {Result | null} result
  * @property {TokenCounts} usage
  *
  * @typedef {object} TaskDone
@@ -465,10 +467,10 @@
  * @property {number} reasoningOutputTokens Included in the output.
  * @property {Record<string, number>} cost By currency, for engines with a price.
  *
- * @typedef {object} ToolUse A tool call; long arguments and replies are cut.
+ * @typedef {object} ToolUse
  * @property {string} name
  * @property {boolean} ok
- * @property {string} arguments
+ * @property {string} arguments As JSON, cut.
  * @property {string} reply
  *
  * @typedef {object} Trace
@@ -560,7 +562,7 @@
  * @typedef {object} TurnHitList
  * @property {TurnHit[]} hits
  *
- * @typedef {object} TurnPrompt
+ * @typedef {object} TurnPrompt `side/prompts/{turn or task}.json`: the last attempt of a run.
  * @property {string} id
  * @property {"teller" | "planner" | "worker"} role
  * @property {string} engine
@@ -572,8 +574,8 @@
  * @property {string} prompt
  * @property {string[]} tools
  * @property {ToolUse[]} calls
- * @property {TurnHit[]} hits
- * @property {number | null} requests Number of model requests, if the engine counts them.
+ * @property {Hit[]} hits Passages of memory in the prompt.
+ * @property {number | null} requests Requests to a model, if the engine counts them.
  * @property {Usage} usage
  *
  * @typedef {object} Usage
@@ -588,7 +590,7 @@
  * @property {TokenCounts} today
  * @property {TokenCounts} total
  * @property {UsageRow[]} rows By day in order, else by tokens, most first.
- * @property {Budget} budget
+ * @property {BudgetStatus} budget
  *
  * @typedef {object} UsageRow
  * @property {number} runs
@@ -609,13 +611,11 @@
  * @property {number} outputTokens
  * @property {number} reasoningOutputTokens Included in the output.
  * @property {Record<string, number>} cost By currency, for engines with a price.
- * @property {Budget} budget
+ * @property {BudgetStatus} budget
  *
  * @typedef {object} WorkersStatus
  * @property {number} busy
  * @property {number} seats
- *
  * @typedef {ChangeList["events"][number]} Change
  */
-
 export {};

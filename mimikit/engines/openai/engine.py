@@ -352,7 +352,7 @@ def key_of(name: str, settings: EndpointSettings, state: Path) -> str | None:
         return None
     place = f"{paths.SECRETS}/{settings.api_key_file}"
     with contextlib.closing(RealDisk(state)) as disk:
-        key = (Files(disk).read(place, most=10_000) or b"").decode("ascii", "replace").strip()
+        key = (Files(disk).read(place, max_bytes=10_000) or b"").decode("ascii", "replace").strip()
     if not key or not key.isprintable():
         raise EngineError(
             f"expected the key of {name} in {place}, got none; `mimikit engine add {name}`"

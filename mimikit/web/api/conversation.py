@@ -9,12 +9,13 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from mimikit.conversation import inbox
+from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.errors import BadInput, BadRecord, Conflict, NotFound, UnsafeFile
 from mimikit.language.phrases import named_zone
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, InboxItem
 from mimikit.views.base import View
-from mimikit.views.messages import MessagesPage, TurnPromptView, sent_message, turn_prompt
+from mimikit.views.messages import MessagesPage, sent_message, turn_prompt
 from mimikit.views.snapshot import SnapshotView
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, current_site, id_taken
 from mimikit.web.guard import RequestDenied
@@ -104,8 +105,8 @@ def answer_question(body: AnswerInput) -> AcceptedView:
     return _accept(site, item)
 
 
-@area.route("GET", "/api/turns/<turn_id>", TurnPromptView, query=Input)
-def show_turn(_: Input, turn_id: str) -> TurnPromptView:
+@area.route("GET", "/api/turns/<turn_id>", TurnPrompt, query=Input)
+def show_turn(_: Input, turn_id: str) -> TurnPrompt:
     """The prompt of a turn or a task's run, and its tool calls; of the last 200 runs."""
     prompt = turn_prompt(current_site().files, turn_id)
     if prompt is None:

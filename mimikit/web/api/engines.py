@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from mimikit import config, permission
 from mimikit.config import EndpointSettings, Settings
@@ -110,7 +110,7 @@ class EngineView(View):
     key_env: str
     state: Literal["ready", "waiting", "unknown"]
     """Unknown without a consumer, and for an engine that was never used."""
-    want: EngineProblem | None
+    problem: EngineProblem | None = Field(serialization_alias="want")
     reason: str | None
     until: Instant | None
     tasks: int
@@ -132,7 +132,7 @@ def listed(_: Input) -> EngineList:
     site = current_site()
     status = site.state.status()
     seats = status.engines if status.consumer == "ok" else {}
-    settings, known = _settings(site), status.minds
+    settings, known = _settings(site), status.by_engine
     orders = setup.orders(settings)
     ordered = {name for order in orders.values() for name in order}
     names = ["codex", "opencode", *settings.engines, "local", "builtin"]
@@ -267,9 +267,9 @@ def _view(
         key=key,
         key_env=(endpoint.api_key_env if endpoint else None) or "",
         state="ready" if name == "builtin" and seats else state,
-        want=status.want if status else None,
+        problem=status.problem if status else None,
         reason=status.reason if status else None,
         until=status.until if status else None,
         tasks=status.tasks if status else 0,
-        serves=[seat for seat, used in seats.items() if used.engine == name],
+        serves=[role for role, used in seats.items() if used.engine == name],
     )

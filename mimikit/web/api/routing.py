@@ -27,6 +27,7 @@ from mimikit.log import EventLog
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import ID_PATTERN, check_id
 from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.models import Record
 from mimikit.protocol.records import bad_record
 from mimikit.views.base import View
 from mimikit.views.memory import MemoryReader
@@ -57,7 +58,8 @@ class ErrorView(View):
 
 
 I = TypeVar("I", bound=Input)  # noqa: E741 - reads best beside View's V
-Answer = View | tuple[View, int] | Response
+Shown = View | Record
+Answer = Shown | tuple[Shown, int] | Response
 Handler = TypeVar("Handler", bound=Callable[..., Answer])
 
 
@@ -70,7 +72,7 @@ class Endpoint:
     text: str
     query: type[Input] | None
     body: type[Input] | None
-    answers: Mapping[int, type[View] | None]
+    answers: Mapping[int, type[Shown] | None]
     """By status; None: not JSON."""
 
 
@@ -83,7 +85,7 @@ class EndpointRegistry:
         self,
         method: str,
         rule: str,
-        answers: type[View] | Mapping[int, type[View] | None],
+        answers: type[Shown] | Mapping[int, type[Shown] | None],
         *,
         query: type[Input] | None = None,
         body: type[Input] | None = None,
@@ -155,8 +157,8 @@ def current_site() -> Site:
     return cast("Site", current_app.extensions[EXTENSION])
 
 
-def answer(view: View, status: int = 200) -> Response:
-    return Response(view.to_json(), status, mimetype="application/json")
+def answer(view: Shown, status: int = 200) -> Response:
+    return Response(view.model_dump_json(by_alias=True), status, mimetype="application/json")
 
 
 def error_answer(status: int, message: str, field: str | None = None) -> Response:

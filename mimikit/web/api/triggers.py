@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
@@ -350,34 +350,21 @@ def _changes(site: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, An
     return changes
 
 
-@area.route("POST", "/api/triggers/<trigger_id>/pause", COMMAND_ANSWERS, body=CommandInput)
-def pause(body: CommandInput, trigger_id: str) -> Answer:
-    """Pause a trigger."""
-    return _command("trigger_pause", trigger_id, body)
+def _declare_command(name: str, method: str, rule: str, text: str) -> None:
+    def handler(body: CommandInput, trigger_id: str) -> Answer:
+        site = current_site()
+        _check_exists(site, trigger_id)
+        action = cast("tasks.Action", f"trigger_{name}")
+        return tasks.submit_command(site, action, trigger_id, command_id=body.id)
+
+    handler.__name__, handler.__doc__ = name, text
+    area.route(method, rule, COMMAND_ANSWERS, body=CommandInput)(handler)
 
 
-@area.route("POST", "/api/triggers/<trigger_id>/resume", COMMAND_ANSWERS, body=CommandInput)
-def resume(body: CommandInput, trigger_id: str) -> Answer:
-    """Resume a trigger."""
-    return _command("trigger_resume", trigger_id, body)
-
-
-@area.route("POST", "/api/triggers/<trigger_id>/run", COMMAND_ANSWERS, body=CommandInput)
-def run(body: CommandInput, trigger_id: str) -> Answer:
-    """Run a trigger now."""
-    return _command("trigger_run", trigger_id, body)
-
-
-@area.route("DELETE", "/api/triggers/<trigger_id>", COMMAND_ANSWERS, body=CommandInput)
-def remove(body: CommandInput, trigger_id: str) -> Answer:
-    """Remove a trigger."""
-    return _command("trigger_remove", trigger_id, body)
-
-
-def _command(action: tasks.Action, trigger_id: str, body: CommandInput) -> Answer:
-    site = current_site()
-    _check_exists(site, trigger_id)
-    return tasks.submit_command(site, action, trigger_id, command_id=body.id)
+_declare_command("pause", "POST", "/api/triggers/<trigger_id>/pause", "Pause a trigger.")
+_declare_command("resume", "POST", "/api/triggers/<trigger_id>/resume", "Resume a trigger.")
+_declare_command("run", "POST", "/api/triggers/<trigger_id>/run", "Run a trigger now.")
+_declare_command("remove", "DELETE", "/api/triggers/<trigger_id>", "Remove a trigger.")
 
 
 def _check_exists(site: Site, trigger_id: str) -> None:

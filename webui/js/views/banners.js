@@ -119,7 +119,7 @@ function soonTime(at, now) {
 /**
  * What waits for tokens, until when, and what may be done.
  *
- * @param {import("../types.js").Budget} budget
+ * @param {import("../types.js").BudgetStatus} budget
  * @param {import("../state-types.js").State} state
  */
 function budgetBanner(budget, state) {

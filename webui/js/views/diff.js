@@ -9,7 +9,7 @@ import { word } from "./parts.js";
 
 /**
  * @typedef {import("../types.js").FileDiff} FileDiff
- * @typedef {import("../types.js").Hunk} Hunk
+ * @typedef {import("../types.js").DiffHunk} Hunk
  * @typedef {import("../types.js").Diff} Diff
  * @typedef {import("../state-types.js").TaskDetail} TaskDetail
  * @typedef {import("../actions.js").Actions} Actions

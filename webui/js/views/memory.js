@@ -10,7 +10,7 @@ import { emptyState, loading, since, taskTitle, word } from "./parts.js";
 /**
  * @typedef {import("../state-types.js").State} State
  * @typedef {import("../types.js").MemoryFile} MemoryFile
- * @typedef {import("../types.js").Hit} Hit
+ * @typedef {import("../types.js").SearchHit} Hit
  * @typedef {import("../actions.js").Actions} Actions
  */
 
