@@ -149,7 +149,7 @@ function resultView({ task, result, output }) {
     ${
       result.html
         ? html`<div class="prose" ${serverHtml(result.html)}></div>`
-        : html`<pre class="prompt" tabindex="0">${shown(result.text)}</pre>`
+        : html`<pre class="prompt" dir="auto" tabindex="0">${shown(result.text)}</pre>`
     }
   </section>`;
 }
@@ -158,7 +158,7 @@ function resultView({ task, result, output }) {
 function promptView(task) {
   return html`<section>
     <h3>${t("task.prompt")}</h3>
-    <pre class="prompt" tabindex="0">${shown(task.prompt)}</pre>
+    <pre class="prompt" dir="auto" tabindex="0">${shown(task.prompt)}</pre>
   </section>`;
 }
 
