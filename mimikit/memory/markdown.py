@@ -35,6 +35,7 @@ NOTE_MARK = re.compile(rf"<!-- (?P<id>{_ID}) -->[ \t\r]*$")
 """The end of a note's last line. For `search`."""
 PART = re.compile(rf"<!-- part (?P<id>{_ID}): from (?P<sources>{_SOURCE}(?:, {_SOURCE})*) -->\s*")
 """The first line of a part of a summary. For `fullmatch`."""
+_BULLET = re.compile(r"^\s*(?:[-*+]\s+)?")
 _TITLE = re.compile(r"\ufeff?# (?:Summary of )?\d{4}-\d\d(?:-\d\d)?\s*")
 
 Kind = Literal["message", "note", "text"]
@@ -184,6 +185,40 @@ def _text_entry(head: re.Match[str] | None, lines: list[str], start: int) -> lis
     by_code = head["code"] is not None or head["role"] == "system"
     line = start + first + 1
     return [Entry("message", text, start, line, head["id"], head["role"], at, by_code)]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLines:
+    """A note, or a line of the user's own text, which has no id; and its lines, 0-based."""
+
+    text: str
+    id: str | None
+    first: int
+    end: int
+
+
+def notes_in(text: str) -> list[NoteLines]:
+    lines = text.split("\n")
+    marks = [(number, mark["id"]) for number, line in enumerate(lines) if (mark := note_mark(line))]
+    found: list[NoteLines] = []
+    for entry in entries(text):
+        if entry.kind == "note":
+            last = next(n for n, id_ in marks if id_ == entry.id and n >= entry.line - 1)
+            found.append(NoteLines(entry.text, entry.id, entry.line - 1, last + 1))
+        elif entry.kind == "text":
+            for number, line in enumerate(entry.text.split("\n"), entry.text_line - 1):
+                if (bare := _BULLET.sub("", line).strip()) and not bare.startswith(("#", "<!--")):
+                    found.append(NoteLines(bare, None, number, number + 1))
+    return found
+
+
+def without_note(text: str, note_id: str | None, content: str) -> str:
+    """Without the note of that id; without an id, without the lines of that text."""
+    lines = text.split("\n")
+    for note in reversed(notes_in(text)):
+        if note.id == note_id and (note_id or note.text == content):
+            del lines[note.first : note.end]
+    return "\n".join(lines)
 
 
 # ---- summaries
