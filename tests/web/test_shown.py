@@ -217,8 +217,16 @@ def test_healthz_needs_no_login_and_says_little(web, facts: dict[str, Any], code
     web.beat(**facts)
     response = web.ask("GET", "/healthz", login=False)
     assert response.status_code == code
-    assert set(response.get_json()) == {"ok", "consumer"}
+    assert set(response.get_json()) == {"ok", "consumer", "disk"}
     assert response.get_json()["ok"] == (code == 200)
+
+
+def test_healthz_says_that_the_disk_is_full(web, monkeypatch: pytest.MonkeyPatch) -> None:
+    web.beat()
+    monkeypatch.setattr(type(web.files.fs), "is_full", lambda _disk: True)
+    response = web.ask("GET", "/healthz", login=False)
+    assert response.status_code == 503
+    assert response.get_json() == {"ok": False, "consumer": "ok", "disk": "full"}
 
 
 def test_a_waiting_engine_is_shown_and_another_can_be_chosen(web) -> None:

@@ -153,6 +153,7 @@
  * @typedef {object} Healthz
  * @property {boolean} ok
  * @property {"ok" | "hung" | "down"} consumer
+ * @property {"ok" | "full"} disk
  *
  * @typedef {object} Hit A search hit with its snippet.
  * @property {string} source
