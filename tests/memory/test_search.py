@@ -751,3 +751,29 @@ def test_the_consumer_indexes_large_changes_ahead(bare: World, ended: int) -> No
     page = bare.search(files=files)
     assert page.find("zebra7")[0].source == "memory/2026-01-05-n7.md"
     assert sum(files.reads.values()) == (0 if is_much else ended), "little is left to who searches"
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("C#", "Anna writes C#"),
+        ("C++", "Bob writes C++"),
+        ("C", "Carl writes C"),
+        (".NET", "on .NET"),
+    ],
+)
+def test_a_name_with_signs_finds_its_own_note(tmp_path: Path, asked: str, first: str) -> None:
+    world = empty_world(tmp_path)
+    notes = ["Anna writes C#", "Bob writes C++", "Carl writes C", "runs on .NET", "the net is down"]
+    text = "".join(f"- {note} <!-- mem-{at} -->\n" for at, note in enumerate(notes))
+    world.put("memory.md", text)
+    assert first in world.search().find(asked)[0].text
+
+
+def test_a_note_comes_before_command_lines(tmp_path: Path) -> None:
+    world = empty_world(tmp_path)
+    line = "run: echo step {} pnpm build of package {}"
+    messages = [said(n, line.format(n, n), "user", "2026-01-28", n) for n in range(60)]
+    world.put("memory/2026-01-28-runs.md", markdown.extended("", date(2026, 1, 28), messages, ZONE))
+    world.put("memory.md", "- I use pnpm not npm <!-- mem-1 -->\n")
+    assert world.search().find("pnpm")[0].text == "I use pnpm not npm"
