@@ -131,7 +131,7 @@ def remember(files: Files, note: RememberedNote, at: datetime) -> str:
     Crash: a replay finds the note's id in the file.
     """
     path = paths.MEMORY if note.long_term else paths.memory_file(f"{at:%Y-%m-%d}.md")
-    amend(files, path, lambda text: markdown.with_note(text, note.id, note.content))
+    amend(files, path, lambda text: markdown.with_note(text, note.id, note.content, at))
     return path
 
 

@@ -271,14 +271,22 @@ def _quotable(hits: Sequence[Match]) -> list[_Quote]:
 def _by_source(quoted: Sequence[_Quote], weights: Mapping[str, float]) -> dict[str, str]:
     texts: dict[str, str] = {}
     before = -2
-    for quote in sorted(quoted, key=lambda quote: (quote.hit.path, quote.hit.number)):
+    for quote in sorted(quoted, key=_order):
         hit, passage = quote.hit, quote.hit.passage
         text = _quote_text(quote, weights)
+        if hit.path == paths.MEMORY and passage.day:
+            text = f"{passage.day}: {text}"
         if hit.path in texts:
-            is_next = hit.number == before + 1 and (passage.role or passage.is_note)
+            is_next = abs(hit.number - before) == 1 and (passage.role or passage.is_note)
             text = texts[hit.path] + ("\n" if is_next else f"\n{CUT}\n") + text
         texts[hit.path], before = text, hit.number
     return texts
+
+
+def _order(quote: _Quote) -> tuple[str, int]:
+    """In the order of their file, but the newest notes first."""
+    number = quote.hit.number
+    return quote.hit.path, -number if quote.hit.passage.is_note else number
 
 
 def _quote_text(quote: _Quote, weights: Mapping[str, float]) -> str:

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.memory import indexer, markdown
+from mimikit.memory import indexer, markdown, notes
 from mimikit.memory.search import MemorySearch
 from mimikit.memory.terms import ChineseDictionary
 from mimikit.protocol import disk
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Hit
+from mimikit.protocol.models import Hit, RememberedNote
 from mimikit.state import make_search, open_state
 from tests.memory.questions import (
     DEPLOY,
@@ -777,3 +777,16 @@ def test_a_note_comes_before_command_lines(tmp_path: Path) -> None:
     world.put("memory/2026-01-28-runs.md", markdown.extended("", date(2026, 1, 28), messages, ZONE))
     world.put("memory.md", "- I use pnpm not npm <!-- mem-1 -->\n")
     assert world.search().find("pnpm")[0].text == "I use pnpm not npm"
+
+
+def test_notes_are_dated_and_the_newest_comes_first(tmp_path: Path) -> None:
+    world = empty_world(tmp_path)
+    for number, day in ((3, "2026-01-20"), (5, "2026-01-28")):
+        text = f"the office is on floor {number}"
+        note = RememberedNote(id=f"mem-{number}", content=text, long_term=True)
+        notes.remember(world.files, note, at(day))
+    (hit,) = world.search().recall("which floor is the office on?")
+    assert hit.snippet.split("\n") == [
+        "2026-01-28: the office is on floor 5",
+        "2026-01-20: the office is on floor 3",
+    ]
