@@ -18,7 +18,15 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 TOOLS: dict[str, tuple[str, ...]] = {
     "teller": (
-        *("reply", "delegate", "remember", "ask_user", "answer_question", "update_backlog"),
+        *(
+            "reply",
+            "delegate",
+            "remember",
+            "forget",
+            "ask_user",
+            "answer_question",
+            "update_backlog",
+        ),
         *("list_tasks", "cancel_task"),
     ),
     "planner": (

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from mimikit.config import Settings
 from mimikit.errors import BadInput
-from mimikit.protocol import paths
+from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import Lock
+from mimikit.protocol.runtime import PageAddress
 from mimikit.state import State, limit_malloc_arenas, make_search
 
 if TYPE_CHECKING:
@@ -180,6 +182,7 @@ def serve_page(
     state: State, host: str | None, port: int | None, on_ready: Callable[[str, int], None] | None
 ) -> None:
     """Serve the page until a signal ends it. Never returns: leaves by SystemExit."""
+    os.chdir("/")  # before gunicorn is imported: it cannot start in a folder like `x `
     from mimikit.web.serve import serve
 
     limit_malloc_arenas()
@@ -195,6 +198,13 @@ def listen(host: str, port: int | None, settings: Settings) -> ServerSocket:
     from mimikit.web import serve
 
     return serve.bind(host, serve.chosen_port(port, settings))
+
+
+def pages(state: State) -> list[PageAddress]:
+    """Where this state's pages listen, the newest last."""
+    known = state.files.load_all(paths.PAGES, PageAddress)
+    alive = [p for p in known if ids.is_alive(p.pid, p.process_started, p.boot_id)]
+    return sorted(alive, key=lambda page: page.started_at)
 
 
 def page_token(state: State, *, renew: bool = False) -> str:

@@ -73,6 +73,8 @@ class ChatSession:
                 import readline
 
                 self._typed_text = readline.get_line_buffer
+                # Pasted lines are one message.
+                readline.parse_and_bind("set enable-bracketed-paste on")
 
     def _follow(self, role: str, awaited: str | None, is_over: Callable[[], bool]) -> list[Message]:
         """Print events until `is_over`; returns the new messages.
@@ -186,7 +188,7 @@ class ChatSession:
     def _exchange(self, text: str) -> None:
         try:
             item = self._client.send(text)
-        except MimikitError as error:
+        except (MimikitError, UnicodeError) as error:
             terminal.note(f"Not sent: {error}")
             return
         self._sent_ids.add(item.id)

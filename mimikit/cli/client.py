@@ -267,6 +267,7 @@ class ConversationClient:
         """
         if not text.strip():
             raise BadInput("expected a message, got only blanks")
+        text.encode()  # UnicodeError: refused in one line
         if len(text) > MAX_TEXT:
             raise BadInput(
                 f"expected a message of at most {MAX_TEXT} characters, got {len(text)}; "

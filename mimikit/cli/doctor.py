@@ -214,14 +214,20 @@ def consumer(state: State) -> Iterator[Finding]:
 
 
 def page(state: State) -> Iterator[Finding]:
-    at = (local_host(state.settings.web.host), state.settings.web.port)
+    own = processes.pages(state)
+    web = own[-1] if own else state.settings.web
+    at = (local_host(web.host), web.port)
     address = f"{at[0]}:{at[1]}"
     connection = http.client.HTTPConnection(*at, timeout=_TIMEOUT_S)
     failures = (OSError, ValueError, http.client.HTTPException)
     with contextlib.suppress(*failures), contextlib.closing(connection):
         connection.request("GET", "/healthz")
         if "consumer" in json.loads(connection.getresponse().read(10_000)):
-            yield ok("port", f"the page answers at {address}")
+            if own:
+                yield ok("port", f"the page answers at {address}")
+                return
+            got = f"expected {address} to be free, got the page of another workspace"
+            yield warning("port", got, "set another web.port, or start with `up --port 0`")
             return
     try:
         socket.create_server(at, family=socket.AF_INET6 if ":" in at[0] else socket.AF_INET).close()

@@ -53,7 +53,13 @@ class CliContext:
 
         folder, workspace = self.folders()
         is_new = create and not folder.exists()
-        state = open_state(folder, workspace, create=create)
+        refusal = f"{folder} cannot be written; name a folder that can be with `--state FOLDER`"
+        try:
+            state = open_state(folder, workspace, create=create)
+        except OSError:
+            raise BadInput(refusal) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise BadInput(refusal)
         if isinstance(state.files.fs, RealDisk):
             self.close_at_end(state.files.fs)
         if is_new:
@@ -184,11 +190,15 @@ class LazyGroup(PlainGroup):
             code = 2 if isinstance(error, BadInput) else 1
             _print_error(str(error))
         except Exception as error:  # noqa: BLE001 - one line; the rest is in the log
-            code = 1
-            _print_error(cli.report(error))
+            is_text = isinstance(error, UnicodeError) or "string_unicode" in str(error)
+            code = 2 if is_text else 1
+            _print_error(_NOT_UTF8 if is_text else cli.report(error))
         finally:
             cli.close()
         sys.exit(code if isinstance(code, int) else 0)
+
+
+_NOT_UTF8 = "expected text in UTF-8, got other bytes; check the terminal's encoding (`locale`)"
 
 
 def _print_error(line: str) -> None:

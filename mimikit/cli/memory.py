@@ -18,7 +18,7 @@ from mimikit.memory.notes import Action
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
-from mimikit.tools.reader import backlog_item
+from mimikit.tools.reader import backlog_item, places_of
 from mimikit.views import memory as views
 from mimikit.views.backlog import backlog_view
 from mimikit.views.documents import Documents
@@ -129,6 +129,32 @@ def add(cli: CliContext, text: str, long_term: bool, as_json: bool) -> None:
     path = notes.remember(state.files, note, local)
     report = views.NoteReport(id=note.id, path=path, text=content)
     render.show(report, state, as_json=as_json)
+
+
+@memory.command()
+@click.argument("what", metavar="WHAT...", nargs=-1, required=True)
+@click.option("--all", "everything", is_flag=True, help="All notes that match, not just one.")
+@pass_cli_and_json
+def forget(cli: CliContext, what: tuple[str, ...], everything: bool, as_json: bool) -> None:
+    """Remove a note, by its words or id, and say where else it stands."""
+    state, text = cli.open(), " ".join(what)
+    found = notes.find_notes(state.files, text)
+    if not found:
+        raise NotFound(f"expected a note, got {text!r}, which matches none")
+    if len(found) > 1 and not everything:
+        listed = "".join(f"\n  {note.note_id or note.path}  {note.content}" for note in found)
+        raise BadInput(f"{len(found)} notes match; name one by its id, or use --all:{listed}")
+    for note in found:
+        notes.forget(state.files, note)
+    with contextlib.closing(state.search) as engine:
+        places = places_of(engine, text, [note.content for note in found])
+    if as_json:
+        terminal.print_json({"forgotten": [note.to_dict() for note in found], "stillIn": places})
+        return
+    for note in found:
+        terminal.out(f"Forgotten: {terminal.one_line(note.content)}  ({note.path})")
+    if places:
+        terminal.note(f"It still stands in {', '.join(places)}; an editor removes it there.")
 
 
 def _library(state: ReadOnlyState) -> views.MemoryReader:

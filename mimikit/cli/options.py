@@ -107,6 +107,7 @@ PORT = NumberRange(0, 65535)
 
 
 def check_length(text: str, most: int, expected: str) -> None:
+    text.encode()  # UnicodeError: refused in one line
     if not text or len(text) > most:
         got = f"{len(text)} characters" if text else "only blanks"
         raise click.UsageError(f"expected {expected}, got {got}")

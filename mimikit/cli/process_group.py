@@ -179,6 +179,17 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": home + (os.pathsep + known if known else "")}
 
 
+def has_lost_parent(pid: int) -> bool:
+    """Whether `up` started this process and is gone, so that it ends in a moment."""
+    try:
+        argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
+        parent = Path(f"/proc/{int(fields[1])}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return _PARENT_OPTION.encode() in argv and b"mimikit" not in parent
+
+
 # ---- the child's side, and the consumer
 
 parent_option = click.option(

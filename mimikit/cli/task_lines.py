@@ -11,6 +11,7 @@ import click
 from mimikit.cli import terminal
 from mimikit.cli.terminal import Fact, RenderContext, bold, dim, facts, one_line, section, short_id
 from mimikit.language import phrases
+from mimikit.language.plain_text import without_printed
 from mimikit.protocol.models import REMINDER
 from mimikit.tasks.usage import held_for
 from mimikit.triggers.explain import Explanation, SlotExplanation
@@ -88,7 +89,8 @@ def task(view: TaskReport, context: RenderContext) -> Iterable[str]:
     if result is not None:
         yield from section("Result", result.text if result.text != result.error else "")
         reason = result.failure_reason
-        yield from section(f"Error ({reason})" if reason else "Error", result.error or "")
+        error = without_printed(result.error or "", result.text)
+        yield from section(f"Error ({reason})" if reason else "Error", error)
     if context.diff is not None:
         yield from section("Changes", _changes(context.diff, short_id(task.id)))
     events = view.events[-_MAX_EVENTS:]

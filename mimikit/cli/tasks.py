@@ -12,6 +12,7 @@ from mimikit.cli import client, frame, options, render, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, PlainGroup
 from mimikit.cli.triggers import create_trigger, print_new
 from mimikit.config import ProfilesSettings
+from mimikit.language.plain_text import without_printed
 from mimikit.protocol import paths
 from mimikit.protocol.models import Notify, Task
 from mimikit.state import ReadOnlyState
@@ -124,7 +125,8 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
     elif result and result.text and (view.state == "done" or result.text != view.error):
         terminal.out(terminal.block(result.text))
     if view.state != "done":
-        raise client.RequestFailed(f"{name} {view.state}: {view.error or 'no reason given'}")
+        error = without_printed(view.error or "no reason given", result.text if result else "")
+        raise client.RequestFailed(f"{name} {view.state}: {error}")
 
 
 STATES = get_args(TaskState)
@@ -216,6 +218,8 @@ def _print_event(printer: terminal.StreamPrinter, event: OutputEvent) -> None:
             printer.message(event.text, text)
         case "output":
             printer.write(text, err=event.stream == "stderr")
+        case "line":
+            printer.unfinished(terminal.one_line(text.splitlines()[-1] if text else ""))
         case "started" if event.data.get("attempt", 1) > 1:
             printer.line(terminal.dim(f"— attempt {event.data['attempt']} —"))
         case "command":

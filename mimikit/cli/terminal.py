@@ -175,12 +175,16 @@ def clipped(lead: str, text: str) -> str:
 # ---- streams
 
 
+_ERASE = "\r\x1b[K"
+
+
 class StreamPrinter:
     """Prints streamed texts and whole ones, each starting on a new line."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._at_line_start = True
+        self._unfinished = False
         self.streamed = ""
         self.printed_anything = False
 
@@ -196,6 +200,12 @@ class StreamPrinter:
             self.write(shown)
             self.end()
 
+    def unfinished(self, text: str) -> None:
+        """Show a line that is still rewritten, in a terminal alone."""
+        if self._at_line_start and not self._quiet and sys.stdout.isatty():
+            self._unfinished = True
+            click.echo(f"{_ERASE}{text[: shutil.get_terminal_size().columns - 1]}", nl=False)
+
     def line(self, text: str) -> None:
         self.end()
         self.write(text + "\n")
@@ -207,6 +217,9 @@ class StreamPrinter:
 
     def write(self, text: str, *, err: bool = False) -> None:
         if text and not self._quiet:
+            if self._unfinished:
+                click.echo(_ERASE, nl=False)
+                self._unfinished = False
             click.echo(text, nl=False, err=err)
             self.printed_anything = True
             self._at_line_start = text.endswith("\n")

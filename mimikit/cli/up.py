@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import sys
+import time
 from collections.abc import Callable
 from operator import attrgetter
 
@@ -19,11 +20,13 @@ from mimikit.cli.process_group import ProcessGroup, child_command, end_words
 from mimikit.config import Settings, known_keys, local_host
 from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import paths
+from mimikit.protocol.runtime import LockHolder
 from mimikit.state import State
 
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
 _POLL_S = 0.05
+_ORPHANS_S = 3.0
 _host_option = click.option(
     "--host", help="Address to listen on (default: web.host of the settings)."
 )
@@ -46,6 +49,7 @@ def up(cli: CliContext, host: str | None, port: int | None) -> None:
     """
     state = cli.open_writable(create=True)
     host = host or state.settings.web.host
+    _await_orphans(state)
     consumer = client.read_consumer(state)
     if consumer.is_up:
         raise AlreadyRunning(
@@ -86,6 +90,16 @@ def up(cli: CliContext, host: str | None, port: int | None) -> None:
         group.end(limits.shutdown_timeout_s + limits.kill_after_s + 5)
     _print("Ended.")
     sys.exit(code)
+
+
+def _await_orphans(state: State) -> None:
+    """Wait for the processes of an `up` that was killed: they end with it."""
+    holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
+    pids = [record.pid for record in [holder, *processes.pages(state)] if record]
+    for _ in range(int(_ORPHANS_S / _POLL_S)):
+        if not any(map(process_group.has_lost_parent, pids)):
+            return
+        time.sleep(_POLL_S)
 
 
 def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int | None:
@@ -210,7 +224,10 @@ def token(
             raise click.UsageError(f"--renew: {error}") from None
         result = {} if link else {"token": secret}
     if link or (sys.stdout.isatty() and not as_json):
-        web = state.settings.web
+        pages = processes.pages(state)
+        if not pages and port is None:
+            terminal.note("No page of this workspace runs; `mimikit up` starts one.")
+        web = pages[-1] if pages else state.settings.web
         at_port = web.port if port is None else port
         result["link"] = processes.login_link(state, host or web.host, at_port)
     if as_json:

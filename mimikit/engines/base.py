@@ -30,9 +30,10 @@ from mimikit.protocol.models import (
 from mimikit.protocol.results import TaskResult
 
 EventKind = Literal[
-    "output", "delta", "message", "tool", "command", "file", "note", "error", "usage"
+    "output", "line", "delta", "message", "tool", "command", "file", "note", "error", "usage"
 ]
-"""`usage`: the fields of a `Usage` so far."""
+"""`line`: an unfinished line of output, until its stream's next event. `usage`: the fields of a
+`Usage` so far."""
 OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
 OnSession = Callable[[str], None]
 

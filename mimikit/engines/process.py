@@ -98,10 +98,14 @@ def environment(
     chosen = {
         name: value
         for name, value in os.environ.items()
-        if (name in _PASSED_VARIABLES or name.startswith("LC_")) and not _SECRET.search(name)
+        if (name in _PASSED_VARIABLES or name.startswith("LC_")) and not is_secret(name)
     }
     named = {name: os.environ[name] for name in names if name in os.environ}
     return {"PATH": os.defpath, **chosen, **named, **(more or {})}
+
+
+def is_secret(name: str) -> bool:
+    return _SECRET.search(name) is not None
 
 
 def owners_environment(keys: Iterable[str], more: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
-from mimikit.language.plain_text import plain
+from mimikit.language.plain_text import plain, without_printed
 
 Language = Literal["en", "zh"]
 
@@ -32,6 +32,7 @@ TABLE: dict[Language, dict[str, str]] = {
 
 HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _KANA_OR_HANGUL = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
+_EXIT_CODE = re.compile(r"exit code (\d+)(?:\n|\Z)")
 _WORD = re.compile(r"[A-Za-z]+")
 _SAMPLE = 4000
 
@@ -172,9 +173,12 @@ def _result(result: ResultNotice, language: str, limit: int) -> str:
         return paragraphs(head, cut(text, fenced=result.seat != "planner"))
     if result.status == "failed":
         why = say(f"reason_{result.failure_reason or 'unknown'}", language)
-        head = say("result_failed", language, title=title, reason=why)
-        error = (result.error or "").strip()
+        error = without_printed((result.error or "").strip(), text[-limit:])
         output = "" if text.strip() == error else text
+        if code_ := _EXIT_CODE.match(error):
+            why = say("reason_exit_code", language, code=code_[1])
+            error = error[code_.end() :].strip()
+        head = say("result_failed", language, title=title, reason=why)
         return paragraphs(head, cut(error), cut(output, end=True), _consequences(result, language))
     if result.status == "canceled":
         head = say("result_canceled", language, title=title)

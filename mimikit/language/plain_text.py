@@ -6,6 +6,9 @@ import codecs
 import json
 import re
 from collections import deque
+from collections.abc import Callable
+
+from mimikit.language.screen import MOVE, rendered
 
 # Escape sequences: OSC, DCS and other strings; CSI; the rest.
 _ESCAPE = re.compile(
@@ -25,18 +28,33 @@ _NEEDLESS = re.compile(
     r"(?<=[\x00-\u05ff\u200c\u200d])[\u200c\u200d]"
     r"|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
-# Anchored at the start of a line: else quadratic.
-_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n])", re.MULTILINE)
 
 
 def plain(text: str) -> str:
-    """Remove escape sequences, control and invisible characters, and overwritten starts of lines.
+    """Remove escape sequences, control and invisible characters; overwrite as a terminal does.
 
     Joiners of Persian, Indic scripts and emoji stay, and variation selectors; emoji made of tags
     (the flag of Scotland) become simpler.
     """
-    text = _ESCAPE.sub("", text).replace("\r\n", "\n")
-    return _NEEDLESS.sub("", _CONTROL.sub("", _OVERWRITTEN.sub("", text)))
+    return _without_joiners(_CONTROL.sub("", rendered(_without_escapes(text))))
+
+
+def for_screen(text: str) -> str:
+    """Like `plain`, but with what moves the cursor: for a `ScreenText`."""
+    kept = _CONTROL.sub(lambda match: match[0] * (match[0] in _MOVERS), _without_escapes(text))
+    return _without_joiners(kept)
+
+
+def _without_joiners(text: str) -> str:
+    return text if text.isascii() else _NEEDLESS.sub("", text)
+
+
+_MOVERS = "\r\b\x1b\x9b"
+
+
+def _without_escapes(text: str) -> str:
+    """Without escape sequences, but for those that move the cursor."""
+    return _ESCAPE.sub(lambda match: match[0] if MOVE.fullmatch(match[0]) else "", text)
 
 
 def visible(line: str) -> str:
@@ -48,6 +66,12 @@ def first_line(text: str, most: int = 80) -> str:
     """The first line that is not blank, cut to `most` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def without_printed(error: str, printed: str) -> str:
+    """An error; without its further lines if the printed text shows them already."""
+    first, _, rest = error.partition("\n")
+    return first if rest.strip() and rest.strip() in printed else error
 
 
 def as_json(value: object, *, indent: int | None = None) -> str:
@@ -73,7 +97,8 @@ _UNFINISHED = re.compile(
 class PlainStream:
     """Decodes chunks of bytes to plain text; escape sequences may span chunks."""
 
-    def __init__(self) -> None:
+    def __init__(self, convert: Callable[[str], str] = plain) -> None:
+        self._convert = convert
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._buffer = ""
 
@@ -82,7 +107,7 @@ class PlainStream:
         text = self._buffer + self._decode(data, last)
         cut = None if last else _UNFINISHED.search(text, max(0, len(text) - 256))
         self._buffer = cut.group() if cut else ""
-        return plain(text[: cut.start()] if cut else text)
+        return self._convert(text[: cut.start()] if cut else text)
 
 
 class TextTail:

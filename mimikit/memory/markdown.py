@@ -31,10 +31,11 @@ HEAD = re.compile(
 """The first line of a message. For `fullmatch`."""
 _LIKE_HEAD = re.compile(r"\s{0,3}#{1,6}\s+\d{1,2}:\d\d\s+(?:user|agent|system)\b.*", re.DOTALL)
 """A line that a reader would mistake for one."""
-NOTE_MARK = re.compile(rf"<!-- (?P<id>{_ID}) -->[ \t\r]*$")
+NOTE_MARK = re.compile(rf"<!-- (?P<id>{_ID})(?: (?P<at>{_INSTANT}))? -->[ \t\r]*$")
 """The end of a note's last line. For `search`."""
 PART = re.compile(rf"<!-- part (?P<id>{_ID}): from (?P<sources>{_SOURCE}(?:, {_SOURCE})*) -->\s*")
 """The first line of a part of a summary. For `fullmatch`."""
+_BULLET = re.compile(r"^\s*(?:[-*+]\s+)?")
 _TITLE = re.compile(r"\ufeff?# (?:Summary of )?\d{4}-\d\d(?:-\d\d)?\s*")
 
 Kind = Literal["message", "note", "text"]
@@ -112,11 +113,13 @@ def block(message: Message, zone: tzinfo) -> str:
     return f"{head}\n\n{escape(message.text)}\n"
 
 
-def with_note(text: str, note_id: str, content: str) -> str:
+def with_note(text: str, note_id: str, content: str, at: datetime | None = None) -> str:
     """Append a note to a file, unless it is in it (by its id)."""
     if note_id in note_ids(text):
         return text
-    block = _note_block(_encodable(content).strip(), f"<!-- {note_id} -->")
+    block = _note_block(
+        _encodable(content).strip(), f"<!-- {note_id}{(at and f' {time_text(at)}') or ''} -->"
+    )
     if not text.strip():
         return block
     bare = text.rstrip("\n")
@@ -164,9 +167,11 @@ def _note_entry(lines: list[str], start: int, number: int, mark: re.Match[str]) 
         if first >= start and lines[first][:2] in ("- ", "-"):
             body = [lines[first][2:]] if lines[first][2:] else []
             body += [line.removeprefix("  ") for line in lines[first + 1 : number]]
-            return Entry("note", unescape("\n".join(body)), first + 1, first + 1, mark["id"])
+            text = unescape("\n".join(body))
+            return Entry("note", text, first + 1, first + 1, mark["id"], at=_instant(mark["at"]))
     content = "" if content == "-" else content.removeprefix("- ").strip()
-    return Entry("note", content, number + 1, number + 1, mark["id"])
+    at = _instant(mark["at"])
+    return Entry("note", content, number + 1, number + 1, mark["id"], at=at)
 
 
 def _text_entry(head: re.Match[str] | None, lines: list[str], start: int) -> list[Entry]:
@@ -178,12 +183,50 @@ def _text_entry(head: re.Match[str] | None, lines: list[str], start: int) -> lis
     first = 1 if lines and not lines[0].strip() else 0
     last = len(lines) - (len(lines) > first and not lines[-1].strip())
     text = unescape("\n".join(lines[first:last]))
-    at = None
-    with contextlib.suppress(ValueError):  # as of 2026-99-99
-        at = to_utc(datetime.fromisoformat(head["at"]))
+    at = _instant(head["at"])
     by_code = head["code"] is not None or head["role"] == "system"
     line = start + first + 1
     return [Entry("message", text, start, line, head["id"], head["role"], at, by_code)]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLines:
+    """A note, or a line of the user's own text, which has no id; and its lines, 0-based."""
+
+    text: str
+    id: str | None
+    first: int
+    end: int
+
+
+def notes_in(text: str) -> list[NoteLines]:
+    lines = text.split("\n")
+    marks = [(number, mark["id"]) for number, line in enumerate(lines) if (mark := note_mark(line))]
+    found: list[NoteLines] = []
+    for entry in entries(text):
+        if entry.kind == "note":
+            last = next(n for n, id_ in marks if id_ == entry.id and n >= entry.line - 1)
+            found.append(NoteLines(entry.text, entry.id, entry.line - 1, last + 1))
+        elif entry.kind == "text":
+            for number, line in enumerate(entry.text.split("\n"), entry.text_line - 1):
+                if (bare := _BULLET.sub("", line).strip()) and not bare.startswith(("#", "<!--")):
+                    found.append(NoteLines(bare, None, number, number + 1))
+    return found
+
+
+def without_note(text: str, note_id: str | None, content: str) -> str:
+    """Without the note of that id; without an id, without the lines of that text."""
+    lines = text.split("\n")
+    for note in reversed(notes_in(text)):
+        if note.id == note_id and (note_id or note.text == content):
+            del lines[note.first : note.end]
+    return "\n".join(lines)
+
+
+def _instant(written: str | None) -> datetime | None:
+    with contextlib.suppress(ValueError):  # as of 2026-99-99
+        return to_utc(datetime.fromisoformat(written)) if written else None
+    return None
 
 
 # ---- summaries
@@ -246,7 +289,7 @@ def _is_mark(line: str) -> bool:
 
 
 def note_mark(line: str) -> re.Match[str] | None:
-    is_escaped = line.startswith(("\\", "  \\"))
+    is_escaped = line.startswith(("\\", "  \\")) or HEAD.fullmatch(line) is not None
     return NOTE_MARK.search(line) if "<!-- " in line and not is_escaped else None
 
 

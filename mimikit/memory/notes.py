@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from mimikit.errors import BadInput, Conflict, NotFound, Refused, StorageError
+from mimikit.errors import BadInput, Conflict, NotFound, Refused, StorageError, UnsafeFile
 from mimikit.memory import markdown
+from mimikit.memory.terms import folded, has_cjk, terms
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import BacklogChange, RememberedNote
+from mimikit.protocol.models import BacklogChange, ForgottenNote, RememberedNote
 from mimikit.protocol.records import MAX_RECORD_BYTES
 
 Action = Literal["add", "done", "undone", "remove"]
@@ -130,8 +131,41 @@ def remember(files: Files, note: RememberedNote, at: datetime) -> str:
     Crash: a replay finds the note's id in the file.
     """
     path = paths.MEMORY if note.long_term else paths.memory_file(f"{at:%Y-%m-%d}.md")
-    amend(files, path, lambda text: markdown.with_note(text, note.id, note.content))
+    amend(files, path, lambda text: markdown.with_note(text, note.id, note.content, at))
     return path
+
+
+def forget(files: Files, note: ForgottenNote) -> None:
+    """Remove a note from its file. Crash: a replay does not find it any more."""
+    amend(files, note.path, lambda text: markdown.without_note(text, note.note_id, note.content))
+
+
+def find_notes(files: Files, what: str) -> list[ForgottenNote]:
+    """The notes meant by an id, by their text, by a part of it or, as a last guess, by words."""
+    known: list[ForgottenNote] = []
+    names = files.names(paths.MEMORY_FOLDER, suffix=".md")
+    for path in (paths.MEMORY, *map(paths.memory_file, names)):
+        with contextlib.suppress(UnsafeFile):
+            file = read(files, path)
+            found = markdown.notes_in(file.text) if file else []
+            known += [ForgottenNote(path=path, note_id=n.id, content=n.text) for n in found]
+    plain = folded(what).strip(" .。!！\"'")
+    if not plain:
+        return []
+    guesses = (
+        [note for note in known if note.note_id == what.strip()],
+        [note for note in known if folded(note.content).strip(" .。!！") == plain],
+        [note for note in known if plain in folded(note.content)],
+        [note for note in known if mentions(note.content, what)],
+    )
+    return next((found for found in guesses if found), list[ForgottenNote]())
+
+
+def mentions(text: str, what: str) -> bool:
+    """Whether a text has all words of another; of Chinese all characters."""
+    said = set(terms(text))
+    wanted = {term for term in terms(what) if len(term) == 1 or not has_cjk(term)}
+    return bool(wanted) and wanted <= said
 
 
 # ---- the backlog

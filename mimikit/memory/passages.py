@@ -187,7 +187,8 @@ def _raw(text: str, zone: tzinfo) -> Iterator[Passage]:
             message = Passage(entry.text, entry.line, "", entry.at, day, entry.role, entry.id)
             yield from _pieces(message, entry.text_line)
         elif entry.kind == "note":
-            yield Passage(entry.text, entry.line, is_note=True)
+            day = entry.at.astimezone(zone).date() if entry.at else None
+            yield Passage(entry.text, entry.line, "", entry.at, day, is_note=True)
         else:
             yield from _paragraphs(entry.text, entry.line)
 

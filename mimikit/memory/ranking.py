@@ -5,6 +5,7 @@ The scan is the fallback if the index finds nothing: it also matches parts of wo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -19,6 +20,8 @@ FILE_SHARE = 1.0
 """Weight of the file's score relative to the passage's."""
 ECHO_WEIGHT = 0.3
 """Weight of a message with no other terms than the query's: the same question, asked before."""
+COMMAND_WEIGHT = 0.3
+"""Weight of a command line of the user's, so that notes come first."""
 NOTE_WEIGHT = 2.0
 """Weight of notes: one with half as many of the terms ranks before a message."""
 MIN_SHARE = 0.1
@@ -39,6 +42,7 @@ BESIDE_SHARE = 0.8
 _ECHOES, _ECHO_CHARACTERS = 30, 200
 """Number of hits checked for echoes, and the maximum characters of an echo."""
 _MAX_WORDS = 32
+_COMMAND = re.compile(r"\s*(?:please\s+)?(?:run|execute|运行|执行)\s*[:：`]", re.IGNORECASE)
 
 
 Neighbour: TypeAlias = Callable[[int], "Passage | None"]
@@ -74,9 +78,11 @@ def rank(
     scored: list[Match] = []
     for match in matches:
         score = match.score
-        if not (is_note := _is_note(match)):
+        is_command = _is_command(match.passage)
+        if not (is_note := _is_note(match)) and not is_command:
             score += FILE_SHARE * file_scores.get(match.path, 0.0)
         weight = NOTE_WEIGHT if is_note else _WEIGHTS[passages.kind_of(match.path)]
+        weight *= COMMAND_WEIGHT if is_command else 1.0
         bonus = recency(match.passage.day, today)
         scored.append(replace(match, score=score * weight * bonus))
     scored.sort(key=lambda hit: -hit.score)
@@ -99,6 +105,10 @@ def rank(
 def _is_echo(passage: Passage, asked: Container[str]) -> bool:
     is_brief = passage.role is not None and len(passage.text) <= _ECHO_CHARACTERS
     return is_brief and has_only(passage.text, asked)
+
+
+def _is_command(passage: Passage) -> bool:
+    return passage.role == "user" and _COMMAND.match(passage.text) is not None
 
 
 def _is_note(match: Match) -> bool:
@@ -261,14 +271,22 @@ def _quotable(hits: Sequence[Match]) -> list[_Quote]:
 def _by_source(quoted: Sequence[_Quote], weights: Mapping[str, float]) -> dict[str, str]:
     texts: dict[str, str] = {}
     before = -2
-    for quote in sorted(quoted, key=lambda quote: (quote.hit.path, quote.hit.number)):
+    for quote in sorted(quoted, key=_order):
         hit, passage = quote.hit, quote.hit.passage
         text = _quote_text(quote, weights)
+        if hit.path == paths.MEMORY and passage.day:
+            text = f"{passage.day}: {text}"
         if hit.path in texts:
-            is_next = hit.number == before + 1 and (passage.role or passage.is_note)
+            is_next = abs(hit.number - before) == 1 and (passage.role or passage.is_note)
             text = texts[hit.path] + ("\n" if is_next else f"\n{CUT}\n") + text
         texts[hit.path], before = text, hit.number
     return texts
+
+
+def _order(quote: _Quote) -> tuple[str, int]:
+    """In the order of their file, but the newest notes first."""
+    number = quote.hit.number
+    return quote.hit.path, -number if quote.hit.passage.is_note else number
 
 
 def _quote_text(quote: _Quote, weights: Mapping[str, float]) -> str:

@@ -51,7 +51,7 @@ from mimikit.memory.terms import Cutter
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 
-FORMAT = 6
+FORMAT = 7
 """Of the terms, weights and fields: an index of another format is rebuilt."""
 _FOLDER = f"{paths.CACHE}/search"
 _MANIFEST = f"{_FOLDER}/manifest.json"

@@ -30,7 +30,10 @@ LOAD_DELAY_S = 2.0
 """After the first Chinese text, so that its turn is not slowed down."""
 _WIDE = r"\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _RUN = re.compile(
-    rf"(?P<wide>[{_WIDE}]+)|(?P<dotted>(?<!\w)v?\d+(?:\.\d+)+)|(?P<word>[^\W{_WIDE}]+)"
+    rf"(?P<wide>[{_WIDE}]+)|(?P<dotted>(?<!\w)v?\d+(?:\.\d+)+)"
+    # Names with signs: `C#`, `C++`, `.NET`, `node.js`.
+    rf"|(?P<sign>(?<![\w+#])[a-z](?:\+\+|#)(?![\w+#])|(?<![\w.])\.net(?!\w)"
+    rf"|(?<![\w.])[a-z]+\.js(?![\w.]))|(?P<word>[^\W{_WIDE}]+)"
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _ELISION = re.compile(r"(?<=\w)['’](?:s|m|re|ve|ll|d|t)\b", re.IGNORECASE)
@@ -112,6 +115,10 @@ def _pieces(text: str, cut: Cutter | None) -> Iterator[tuple[int, int, str]]:
             number = run[0].removeprefix("v")
             yield start, end, number[:MAX_TERM]
             yield from ((start, end, part[:MAX_TERM]) for part in number.split("."))
+        elif run.lastgroup == "sign":
+            yield start, end, run[0]
+            parts = run[0].split(".") if "." in run[0] else []
+            yield from ((start, end, word) for part in parts for word in _word(part))
         else:
             # Very long words bypass the cache.
             terms_of = _word if end - start <= MAX_TERM else _word.__wrapped__

@@ -103,6 +103,14 @@ class FileSystem(Protocol):
         """Whether the opened root folder has not been moved, removed or replaced."""
         ...
 
+    def is_full(self) -> bool:
+        """Whether no room or no inode is left."""
+        ...
+
+
+_LEAST_ROOM = 2**14
+"""Bytes; with less a disk is full."""
+
 
 class _Folder(NamedTuple):
     descriptor: int
@@ -128,6 +136,13 @@ class RealDisk:
             return False
         except PermissionError:  # of a parent folder: no evidence of a move
             return True
+
+    def is_full(self) -> bool:
+        try:
+            seen = os.statvfs(self.root)
+        except OSError:
+            return False
+        return seen.f_bavail * seen.f_frsize < _LEAST_ROOM or (seen.f_files > 0 == seen.f_favail)
 
     def folder_fd(self, path: str) -> int:
         """A descriptor of a folder, opened without following links and cached.

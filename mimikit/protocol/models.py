@@ -250,6 +250,13 @@ class RememberedNote(Record):
     long_term: bool = False
 
 
+class ForgottenNote(Record):
+    path: str
+    note_id: Id | None = None
+    """None: a line that the user wrote."""
+    content: str
+
+
 class BacklogChange(Record):
     id: Id
     action: Literal["add", "done", "remove"]
@@ -319,6 +326,7 @@ class TurnRecord(Record):
     answers: list[RoutedAnswer] = Field(default_factory=list[RoutedAnswer])
     cancels: list[Id] = Field(default_factory=list[str])
     remembered: list[RememberedNote] = Field(default_factory=list[RememberedNote])
+    forgotten: list[ForgottenNote] = Field(default_factory=list[ForgottenNote])
     backlog: list[BacklogChange] = Field(default_factory=list[BacklogChange])
     settles_plan: Id | None = None
     """The plan in `planner/results` whose question this turn closes."""

@@ -236,7 +236,8 @@ def user_block(text: str, budget: int) -> str:
     parts: list[str] = []
     for entry in markdown.entries(text):
         if entry.kind == "note":
-            parts.append(indented(f"- {entry.text}"))
+            day = f"{entry.at:%Y-%m-%d}: " if entry.at else ""
+            parts.append(indented(f"- {day}{entry.text}"))
         else:
             paragraphs = _EMPTY_LINES.split(entry.text)
             parts += [indented(paragraph) for paragraph in paragraphs if paragraph.strip()]

@@ -172,7 +172,7 @@ class RunEvent(Record):
 
     at: Instant
     type: Literal[
-        "started", "output", "delta", "message", "tool", "command", "file", "note", "error",
+        "started", "output", "line", "delta", "message", "tool", "command", "file", "note", "error",
         "ended", "process", "usage",
     ]  # fmt: skip
     text: str = ""

@@ -139,6 +139,7 @@ def _record(
         answers=effects.answers,
         cancels=effects.cancels,
         remembered=effects.remembered,
+        forgotten=effects.forgotten,
         backlog=effects.backlog,
         usage=outcome.usage,
         engine=job.choice.engine.name,

@@ -160,6 +160,8 @@ class CommitApplier:
 
     def _remember(self, record: TurnRecord) -> None:
         """Write notes and backlog; an unsafe file stops only what goes into it."""
+        for gone in record.forgotten:
+            self._try_write(record, partial(notes.forget, self._files, gone))
         said_at = record.completed_at.astimezone(self._store.settings.zone)
         for note in record.remembered:
             # The fallback is the day's file, as the user was promised that it is remembered.

@@ -158,6 +158,19 @@ class RememberArguments(ToolArguments):
     long_term: Annotated[bool, Field(description="it stays true")] = False
 
 
+class ForgetArguments(ToolArguments):
+    """Remove a note; answers where else it stands. Ask the user which if several match."""
+
+    what: Annotated[Text, Field(description="its words, or its id")]
+    scope: Annotated[
+        Literal["notes", "all"], Field(description="all: every match, if the user said so")
+    ] = "notes"
+
+    @property
+    def ends_turn(self) -> bool:
+        return False
+
+
 class AskArguments(ToolArguments):
     """Ask the user one question; ends your turn."""
 

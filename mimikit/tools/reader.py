@@ -19,7 +19,7 @@ from mimikit.memory.tokens import cut
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import Hit, Message, QueueName, time_text
+from mimikit.protocol.models import ForgottenNote, Hit, Message, QueueName, time_text
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.protocol.triggers import Trigger
 from mimikit.tasks import ledger, queue
@@ -139,6 +139,12 @@ class RoleReader:
         text = self._files.part(paths.MEMORY, begin, MAX_LONG_TERM_BYTES).decode("utf-8", "replace")
         return text.partition("\n")[2] if begin else text.removeprefix("\ufeff")
 
+    def notes(self, what: str) -> list[ForgottenNote]:
+        return notes.find_notes(self._files, what)
+
+    def places(self, what: str, removed: Sequence[str]) -> list[str]:
+        return places_of(self._searcher, what, removed)
+
     def backlog(self) -> str:
         note = notes.read(self._files, paths.BACKLOG)
         return note.text if note else ""
@@ -222,6 +228,13 @@ def _message_lines(messages: list[Message], more: str) -> str:
 def _line(message: Message) -> str:
     at = time_text(message.created_at)
     return f"{at} {message.role}: {indented(cut(message.text, _MESSAGE_CHARACTERS))}"
+
+
+def places_of(searcher: MemorySearch, what: str, removed: Sequence[str]) -> list[str]:
+    """Where the words of removed notes stand besides: conversation, archive, results."""
+    hits = (hit for text in {what, *removed} for hit in searcher.find(text, limit=_MAX_NAMED))
+    said = [hit for hit in hits if hit.kind != "docs" and hit.text not in removed]
+    return sorted({hit.source for hit in said if any(notes.mentions(hit.text, t) for t in removed)})
 
 
 # ---- the backlog

@@ -16,10 +16,11 @@ from mimikit.config import Settings
 from mimikit.engines.base import ToolReply, ToolSpec, tool_spec
 from mimikit.errors import BadInput, Refused, StorageError
 from mimikit.language.plain_text import first_line
-from mimikit.memory.notes import backlog_items, changed_backlog, plain_item
+from mimikit.memory.notes import backlog_items, changed_backlog, mentions, plain_item
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     BacklogChange,
+    ForgottenNote,
     Origin,
     Question,
     RememberedNote,
@@ -47,6 +48,7 @@ class Effects:
     cancels: list[str] = field(default_factory=list[str])
     commands: list[PlannedCommand] = field(default_factory=list[PlannedCommand])
     remembered: list[RememberedNote] = field(default_factory=list[RememberedNote])
+    forgotten: list[ForgottenNote] = field(default_factory=list[ForgottenNote])
     backlog: list[BacklogChange] = field(default_factory=list[BacklogChange])
     question: Question | None = None
     answers: list[RoutedAnswer] = field(default_factory=list[RoutedAnswer])
@@ -234,6 +236,25 @@ class TellerSession(ToolSession):
         id_ = self._derived_id("mem", len(added))
         added.append(RememberedNote(id=id_, content=args.content, long_term=args.long_term))
         return "remembered"
+
+    def _forget(self, args: arguments.ForgetArguments) -> str:
+        fresh = [note for note in self.effects.remembered if mentions(note.content, args.what)]
+        found = [
+            note for note in self._reader.notes(args.what) if note not in self.effects.forgotten
+        ]
+        contents = [note.content for note in [*fresh, *found]]
+        if not contents:
+            raise BadInput(f"what: expected a note, got {args.what!r}, which matches none")
+        if len(contents) > 1 and args.scope == "notes":
+            listed = [f"- {first_line(note.content, 200)} ({note.note_id})" for note in found]
+            raise BadInput("\n".join([f"what: {len(contents)} notes match; ask which", *listed]))
+        for note in fresh:
+            self.effects.remembered.remove(note)
+        self.effects.forgotten += found
+        lines = [f"forgotten: {'; '.join(contents)}"]
+        if places := self._reader.places(args.what, contents):
+            lines.append(f"still in: {', '.join(places)}")
+        return "\n".join(lines)
 
     def _update_backlog(self, args: arguments.BacklogArguments) -> str:
         added = self.effects.backlog

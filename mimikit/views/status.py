@@ -168,6 +168,7 @@ class StatusView(View):
 class HealthzView(View):
     ok: bool
     consumer: PageState
+    disk: Literal["ok", "full"]
 
 
 def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView) -> StatusView:

@@ -211,7 +211,7 @@ class Assets:
                 digest.update(f"{name}\x00{len(data)}\x00".encode() + data)
         self.tree_hash = digest.hexdigest()[:16]
         index = self._files["index.html"].decode()
-        self.index = index.replace("{{assets}}", f"/assets/{self.tree_hash}").encode()
+        self.index = index.replace("{{assets}}", f"assets/{self.tree_hash}").encode()
 
     def read(self, tree_hash: str, name: str) -> tuple[bytes, str]:
         """A file's bytes and type; NotFound for an unknown file or version."""

@@ -24,6 +24,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _MAX_LOGGED_PER_MINUTE = 60
 _WINDOW_S = 60.0
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,60}){1,8}")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]+)?")
 
 
@@ -108,7 +109,9 @@ class Guard:
         if name not in LOOPBACK_NAMES - {self._loopback}:
             return None
         port = request.environ["HTTP_HOST"][len(name) :]
-        return f"{request.scheme}://{self._loopback}{port}/"
+        prefix = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
+        path = prefix if _PREFIX.fullmatch(prefix) else ""
+        return f"{request.scheme}://{self._loopback}{port}{path}/"
 
     # ---- login
 

@@ -10,7 +10,8 @@ import html
 import io
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererProtocol
     from markdown_it.rules_core import StateCore
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.rules_inline.state_inline import Scanned
     from markdown_it.token import Token
 
 MAX_CHARACTERS = 200_000
@@ -31,9 +34,22 @@ _MANY_COSTLY = 4_000
 _MANY_MARKS = 40_000
 _MANY_CELLS = 20_000
 _SCHEMES = ("http", "https", "mailto")
-_LINKS = ("http://", "https://", "mailto:")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#.-]{1,30}")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
+# `$…$` about as Pandoc reads it; `$A`, `${B}` and prices are none.
+_MATH = re.compile(
+    r"\$\$[^`]{1,2000}?\$\$"
+    r"|\$(?!\s)[^$`\n]{1,500}(?<!\s)\$(?![A-Za-z0-9{(])"
+    r"|\\\([^`]{1,2000}?\\\)|\\\[[^`]{1,2000}?\\\]"
+)
+_CHECK_BOX = re.compile(r"\[([ xX])\](?=\s)")
+# Not 々, 〆 and 〇: they are letters.
+_CJK_STOP = re.compile(
+    "[\u3000-\u3004\u3008-\u3020\u3030\u303d\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65“”‘’…—]"
+)
+# Thai, Lao, Burmese, Khmer: no spaces between words either.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+_WITH_DIRECTION = {"p", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "ul", "td", "th"}
 
 # A closed list keeps memory small and excludes slow lexers.
 _LANGUAGES = """
@@ -48,11 +64,13 @@ tr ul
 _LEXERS = frozenset(_LANGUAGES.split())
 _ATTRIBUTES = {
     "a": {"href", "title"},
+    "li": {"class"},
     "ol": {"start"},
     "pre": {"data-lang"},
     "span": {"class"},
     "td": {"align"},
     "th": {"align"},
+    "*": {"dir"},
 }
 
 
@@ -86,14 +104,15 @@ def _is_slow(text: str) -> bool:
     costly = text.count("[") + text.count("://") + text.lower().count("mailto:")
     if costly > _MANY_COSTLY or text.count("|") > _MANY_CELLS:
         return True
-    return costly + sum(map(text.count, "*_~`<")) > _MANY_MARKS
+    return costly + sum(map(text.count, ("*", "_", "~", "`", "<", "$", "\\"))) > _MANY_MARKS
 
 
 @functools.cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import emphasis, strikethrough
 
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": True})
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": True, "breaks": True})
     parser.enable(["table", "strikethrough", "linkify"])
     if parser.linkify is not None:
         # Only with a scheme or `www.`: `name.py` and `a.sh` are files, not hosts.
@@ -102,21 +121,110 @@ def _parser() -> MarkdownIt:
         # Not links anyway, and a text with thousands of `//` would take minutes.
         for prefix in ("//", "ftp:"):
             linkify.add(prefix, None)
-    parser.validateLink = lambda url: url.strip().lower().startswith(_LINKS)
+        linkify.add("http:", {"validate": _address_length})
+    parser.validateLink = _is_link
+    parser.inline.ruler.before("escape", "math", _keep_math)
+    parser.inline.ruler.at("emphasis", _with_cjk_delimiters(emphasis.tokenize))
+    parser.inline.ruler.at("strikethrough", _with_cjk_delimiters(strikethrough.tokenize))
     parser.core.ruler.push("mimikit", _adjust)
     parser.add_render_rule("link_host", _render_host)
     parser.add_render_rule("fence", _render_fence)
     return parser
 
 
+def _is_link(url: str) -> bool:
+    return url.strip().lower().startswith(("http://", "https://", "mailto:"))
+
+
+def _address_length(linkify: Any, text: str, start: int) -> int:
+    """How long the address is whose scheme ends at `start`: CJK punctuation ends it."""
+    length: int = linkify._validate_http(text, start)
+    if stop := _CJK_STOP.search(text, start, start + length):
+        return linkify._validate_http(text[start : stop.start()], 0)
+    return length
+
+
+def _keep_math(state: StateInline, silent: bool) -> bool:
+    """A formula stays as it was written: no emphasis in it, no backslash lost."""
+    formula = _MATH.match(state.src, state.pos, state.posMax)
+    if formula is None:
+        return False
+    state.pos = formula.end()
+    if not silent:
+        for number, line in enumerate(formula[0].split("\n")):
+            if number:
+                state.push("softbreak", "br", 0)
+            state.push("text", "", 0).content = line
+    return True
+
+
+def _with_cjk_delimiters(rule: Callable[[StateInline, bool], bool]) -> Any:
+    def tokenize(state: StateInline, silent: bool) -> bool:
+        scan: Any = functools.partial(_scan_delimiters, state)
+        state.scanDelims = scan
+        return rule(state, silent)
+
+    return tokenize
+
+
+def _scan_delimiters(state: StateInline, start: int, can_split_word: bool) -> Scanned:
+    """CommonMark's rule with its CJK amendment: a `**` that counts has no space around it there."""
+    plain = type(state).scanDelims(state, start, can_split_word)
+    end = start + plain.length
+    before = state.src[start - 1] if start else " "
+    after = state.src[end] if end < state.posMax else " "
+    if not can_split_word or not (_is_unspaced(before) or _is_unspaced(after)):
+        return plain
+    left = not after.isspace() and (_is_word(after) or not _is_word(before) or _is_unspaced(before))
+    right = not before.isspace() and (
+        _is_word(before) or not _is_word(after) or _is_unspaced(after)
+    )
+    return plain._replace(can_open=left, can_close=right)
+
+
+def _is_unspaced(character: str) -> bool:
+    """Whether it is of a script without spaces between words, or that script's punctuation."""
+    if unicodedata.east_asian_width(character) in "WFH":
+        return unicodedata.category(character) != "So"  # no emoji
+    return _UNSPACED.match(character) is not None
+
+
+def _is_word(character: str) -> bool:
+    """Neither a space nor punctuation of a script with spaces."""
+    is_mark = unicodedata.category(character)[0] in "PS"
+    return not character.isspace() and (_is_unspaced(character) or not is_mark)
+
+
 def _adjust(state: StateCore) -> None:
-    """Replace alignment styles, turn images into links, and show the hosts of links."""
+    """Replace alignment styles, draw check boxes, turn images into links, show links' hosts."""
+    _draw_check_boxes(state.tokens)
+    _mark_direction(state.tokens)
     for token in state.tokens:
         style = token.attrs.pop("style", None)
         if style is not None and (align := _ALIGN.fullmatch(str(style))):
             token.attrs["align"] = align[1]
         if token.children:
             token.children = list(_with_hosts(_images_as_links(token.children)))
+
+
+def _draw_check_boxes(tokens: list[Token]) -> None:
+    for item, _, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if item.type != "list_item_open" or not inline.children:
+            continue
+        first = inline.children[0]
+        if box := _CHECK_BOX.match(first.content):
+            first.content = ("☐" if box[1] == " " else "☑") + first.content[box.end() :]
+            item.attrs["class"] = "check"
+
+
+def _mark_direction(tokens: list[Token]) -> None:
+    """Each paragraph goes as its first letter does; a list as its first item."""
+    depth = 0
+    for token in tokens:
+        if token.tag in ("ol", "ul"):
+            depth += token.nesting
+        if token.nesting == 1 and token.tag in _WITH_DIRECTION and (depth == 0 or token.tag != "p"):
+            token.attrs["dir"] = "auto"
 
 
 def _images_as_links(tokens: Iterable[Token]) -> Iterator[Token]:

@@ -631,7 +631,7 @@ def _kept(folder: Folder) -> list[str]:
     backlog = folder.text("backlog.md")
     for turn in folder.turns.values():
         for note in turn["remembered"]:
-            if (times := memory.count(f"<!-- {note['id']} -->")) != 1:
+            if (times := memory.count(f"<!-- {note['id']} ")) != 1:
                 found.append(f"note {note['id']} is in memory {times} times")
         for change in turn["backlog"]:
             if (times := backlog.count(f"] {change['item']}\n")) != 1:

@@ -360,7 +360,7 @@ def test_results_are_reported_together_in_the_users_language() -> None:
     turn_input = TurnInput(now=NOW, results=results, conversation=(said,))
     text = ENGINE.run(make_request("teller", turn_input, desk)).text
     assert "`date` 完成了。\n\n```text\nSat Nov 21\n```" in text
-    assert "`ls` 失败了：运行中出了错。\n\n```text\nexit code 2\n```" in text
+    assert "`ls` 失败了：退出码 2。" in text
     assert desk.calls == []
 
 

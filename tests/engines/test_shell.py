@@ -85,9 +85,34 @@ def test_an_endless_line_is_ended(here: Ground) -> None:
 def test_background_processes_end_with_the_command(here: Ground, command: str) -> None:
     name = tag()
     outcome = engine(command).run(here.request(f"sleep {name} & echo started"))
-    assert (outcome.status, outcome.text) == ("done", "started\n")
-    assert outcome.data == {}
+    assert outcome.status == "done"
+    printed, _, told = outcome.text.partition("[")
+    assert printed == "started\n"
+    assert f"which left it running: `sleep {name}`" in told
+    assert f"`systemd-run --user sleep {name}`" in told
     assert alive(name) == []
+
+
+@pytest.mark.parametrize("command", ["auto", "off"])
+@pytest.mark.parametrize("line", ["echo hi | tee >(cat >/dev/null)", "sleep 0.05 & echo hi"])
+def test_what_ends_by_itself_is_not_called_left(here: Ground, line: str, command: str) -> None:
+    assert engine(command).run(here.request(line)).text == "hi\n"
+
+
+def test_the_line_is_for_bash(here: Ground) -> None:
+    (here.workspace / "x.sh").write_text("name=it")
+    line = "source x.sh; [[ $name == it ]] && echo {1..3}"
+    assert run(here, line).text == "1 2 3\n"
+
+
+def test_without_bash_a_line_for_it_is_explained(
+    here: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = programs.find
+    monkeypatch.setattr(programs, "find", lambda name: None if name == "bash" else find(name))
+    outcome = run(here, "source x.sh")
+    assert "which this machine lacks" in (outcome.error or "")
+    assert run(here, "echo hi").text == "hi\n"
 
 
 @pytest.mark.parametrize("command", ["auto", "off"])
@@ -167,12 +192,16 @@ def test_the_line_has_its_owners_environment_without_our_keys(
 ) -> None:
     for name in ("MIMIKIT_TOKEN", "CODEX_API_KEY", "DEEPSEEK"):
         monkeypatch.setenv(name, "canary")
-    monkeypatch.setenv("MY_TOKEN", "the owner's")
+    owners = ("MY_TOKEN", "JAVA_HOME", "SSH_AUTH_SOCK", "HTTPS_PROXY", "no_proxy")
+    for name in owners:
+        monkeypatch.setenv(name, "the owner's")
     endpoint = {"base_url": "http://127.0.0.1:1", "model": "m", "api_key_env": "DEEPSEEK"}
-    lines = ShellEngine(Settings.model_validate({"engines": {"deep": endpoint}}))
+    settings = {"engines": {"deep": endpoint}, "codex": {"env": ["HTTPS_PROXY"]}}
+    lines = ShellEngine(Settings.model_validate(settings))
     outcome = lines.run(here.request("cat; env"))
     assert "canary" not in outcome.text
-    assert "MY_TOKEN=the owner's" in outcome.text
+    for name in owners:
+        assert f"{name}=the owner's" in outcome.text
     assert "MIMIKIT_RUN=" in outcome.text
 
 

@@ -157,6 +157,24 @@ def test_a_failed_task_is_told_with_its_reason_its_error_and_the_end_of_its_outp
     assert "start" not in text
 
 
+@pytest.mark.parametrize(
+    ("error", "output", "text"),
+    [
+        ("exit code 3\noh", "out\noh\n", "exit code 3.\n\n```text\nout\noh\n```"),
+        ("exit code 3", "out", "exit code 3.\n\n```text\nout\n```"),
+        ("exit code 3\nhint", "oh", "exit code 3.\n\n```text\nhint\n```\n\n```text\noh\n```"),
+        ("exit code 1", "", "exit code 1."),
+        ("ended by SIGTERM\noh", "oh", "it ended with an error.\n\n```text\nended by SIGTERM\n```"),
+    ],
+)
+def test_a_failed_command_is_told_once_with_its_exit_code(
+    error: str, output: str, text: str
+) -> None:
+    failed = told(status="failed", failure_reason="error", error=error, text=output)
+    assert phrases.results([failed], "en").startswith(f"`ls` failed: {text}")
+    assert phrases.results([failed], "en").count("oh") <= 1
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize(
     "reason",

@@ -23,7 +23,7 @@ from mimikit.language.plain_text import LineReader, PlainStream, TextTail, as_js
         ("\x9b1mtext", "text"),
         ("\x1b(Btext\x1b=", "text"),
         ("10%\r50%\r100%\ndone\r\n", "100%\ndone\n"),
-        ("a\x00b\x07c\x08d\x7fe\tf\n", "abcde\tf\n"),
+        ("a\x00b\x07c\x08d\x7fe\tf\n", "abde\tf\n"),
         ("safe\u202egnp.exe\u2066", "safegnp.exe"),
         ("中文 café 🎉", "中文 café 🎉"),
         ("fee\U000e0074\U000e0061\U000e0067 \U000e0001due", "fee due"),

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.memory import indexer, markdown
+from mimikit.memory import indexer, markdown, notes
 from mimikit.memory.search import MemorySearch
 from mimikit.memory.terms import ChineseDictionary
 from mimikit.protocol import disk
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Hit
+from mimikit.protocol.models import Hit, RememberedNote
 from mimikit.state import make_search, open_state
 from tests.memory.questions import (
     DEPLOY,
@@ -751,3 +751,42 @@ def test_the_consumer_indexes_large_changes_ahead(bare: World, ended: int) -> No
     page = bare.search(files=files)
     assert page.find("zebra7")[0].source == "memory/2026-01-05-n7.md"
     assert sum(files.reads.values()) == (0 if is_much else ended), "little is left to who searches"
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("C#", "Anna writes C#"),
+        ("C++", "Bob writes C++"),
+        ("C", "Carl writes C"),
+        (".NET", "on .NET"),
+    ],
+)
+def test_a_name_with_signs_finds_its_own_note(tmp_path: Path, asked: str, first: str) -> None:
+    world = empty_world(tmp_path)
+    notes = ["Anna writes C#", "Bob writes C++", "Carl writes C", "runs on .NET", "the net is down"]
+    text = "".join(f"- {note} <!-- mem-{at} -->\n" for at, note in enumerate(notes))
+    world.put("memory.md", text)
+    assert first in world.search().find(asked)[0].text
+
+
+def test_a_note_comes_before_command_lines(tmp_path: Path) -> None:
+    world = empty_world(tmp_path)
+    line = "run: echo step {} pnpm build of package {}"
+    messages = [said(n, line.format(n, n), "user", "2026-01-28", n) for n in range(60)]
+    world.put("memory/2026-01-28-runs.md", markdown.extended("", date(2026, 1, 28), messages, ZONE))
+    world.put("memory.md", "- I use pnpm not npm <!-- mem-1 -->\n")
+    assert world.search().find("pnpm")[0].text == "I use pnpm not npm"
+
+
+def test_notes_are_dated_and_the_newest_comes_first(tmp_path: Path) -> None:
+    world = empty_world(tmp_path)
+    for number, day in ((3, "2026-01-20"), (5, "2026-01-28")):
+        text = f"the office is on floor {number}"
+        note = RememberedNote(id=f"mem-{number}", content=text, long_term=True)
+        notes.remember(world.files, note, at(day))
+    (hit,) = world.search().recall("which floor is the office on?")
+    assert hit.snippet.split("\n") == [
+        "2026-01-28: the office is on floor 5",
+        "2026-01-20: the office is on floor 3",
+    ]

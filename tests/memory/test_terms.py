@@ -73,3 +73,17 @@ def test_hostile_text_has_terms_in_proportion(part: str) -> None:
     once, many = count_terms(part * 50), count_terms(part * 50 * 20)
     assert many <= 21 * max(once, 1)
     assert all(len(term) <= 64 for term in terms(part * 5000))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("C#", ["c#"]),
+        ("C++ and c", ["c++", "c"]),
+        (".NET", [".net", "net"]),
+        ("node.js", ["node.js", "node", "js"]),
+        ("a#b, C#1 and x.c++y", ["b", "c", "1", "x", "c", "y"]),
+    ],
+)
+def test_names_with_signs_are_terms_of_their_own(text: str, found: list[str]) -> None:
+    assert terms(text) == found

@@ -296,6 +296,9 @@ class MemoryDisk:
             inode = found.inode if found else 0
             return Lock(functools.partial(self._locks.discard, path), inode)
 
+    def is_full(self) -> bool:
+        return False
+
     def is_in_place(self) -> bool:
         return True
 

@@ -16,6 +16,7 @@ At = intents.AtIntent
 Cancel = intents.CancelIntent
 ChangeBacklog = intents.ChangeBacklogIntent
 Every = intents.EveryIntent
+Forget = intents.ForgetIntent
 Recall = intents.RecallIntent
 Remember = intents.RememberIntent
 Run = intents.RunIntent
@@ -51,7 +52,7 @@ def _forms(intent: Intent, language: Language) -> list[str]:
         case After(reference, command):
             head = "在 {what} 之后运行：" if zh else "after {what}: run: "
             return _named_forms(head, reference, command)
-        case Remember() | Recall() | ChangeBacklog():
+        case Remember() | Forget() | Recall() | ChangeBacklog():
             return _keeping_forms(intent, zh=zh)
         case Cancel(reference):
             return [f"取消 {reference}" if zh else f"cancel {reference}"]
@@ -63,10 +64,17 @@ def _forms(intent: Intent, language: Language) -> list[str]:
             raise NotImplementedError(intent)
 
 
-def _keeping_forms(intent: Remember | Recall | ChangeBacklog, *, zh: bool) -> list[str]:
+def _keeping_forms(intent: Remember | Forget | Recall | ChangeBacklog, *, zh: bool) -> list[str]:
     match intent:
         case Remember(content):
             return [f"记住：{content}" if zh else f"remember: {content}"]
+        case Forget(what, everything):
+            about = " everything about" * everything
+            return (
+                [f"忘掉：{what}"]
+                if zh and not everything
+                else [f"forget{about}{' ' if everything else ': '}{what}"]
+            )
         case Recall(about):
             form = f"关于 {about} 你知道什么" if zh else f"what do you know about {about}"
             return [form, f"recall: {about}"]

@@ -106,7 +106,7 @@ def test_a_change_carries_the_fresh_thing(web) -> None:
     assert [change["kind"] for change in found] == [
         *("message", "inbox", "inbox", "task", "trigger", "trigger", "question", "turn", "delta")
     ]
-    assert found[0]["message"]["html"] == "<p><strong>hi</strong></p>\n"
+    assert found[0]["message"]["html"] == '<p dir="auto"><strong>hi</strong></p>\n'
     assert found[1]["item"]["state"] == "queued"
     assert found[2] == {"kind": "inbox", "id": "msg-3", "item": None, "gone": True}
     assert found[3]["task"]["state"] == "queued"

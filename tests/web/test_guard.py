@@ -268,6 +268,15 @@ def test_the_page_redirects_to_127_0_0_1(web, host: str) -> None:
     assert web.ask("GET", "/", login=False).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("prefix", "path"), [("/assistant", "/assistant/"), ("/a/b/", "/a/b/"), ("//evil.example", "/")]
+)
+def test_a_redirect_keeps_the_prefix_of_a_proxy(web, prefix: str, path: str) -> None:
+    given = {"X-Forwarded-Prefix": prefix}
+    page = web.ask("GET", "/", host="localhost", login=False, headers=given)
+    assert page.headers["Location"] == f"http://127.0.0.1{path}"
+
+
 def test_the_operators_names_are_answered(make_web) -> None:
     web = make_web(web={"hosts": ["Box.home.lan", "10.0.0.7:8080"]})
     assert web.ask("GET", "/api/status", host="box.home.lan:8787").status_code == 200

@@ -11,7 +11,17 @@ from mimikit.web import markdown
 from mimikit.web.markdown import hidden_host, render
 
 ALLOWED_TAGS = set(markdown._TAGS.split())
-ALLOWED_ATTRIBUTES = {"href", "title", "start", "data-lang", "class", "align", "target", "rel"}
+ALLOWED_ATTRIBUTES = {
+    "href",
+    "title",
+    "start",
+    "data-lang",
+    "class",
+    "align",
+    "dir",
+    "target",
+    "rel",
+}
 
 
 class Seen(HTMLParser):
@@ -210,7 +220,7 @@ def test_a_broken_address_has_no_host(address: str) -> None:
 
 @pytest.mark.parametrize("name", ["foo.py", "a.sh", "README.md", "x@y.io", "main.rs:12"])
 def test_a_file_name_is_no_link(name: str) -> None:
-    assert render(name) == f"<p>{name}</p>\n"
+    assert render(name) == f'<p dir="auto">{name}</p>\n'
 
 
 def test_code_has_classes_and_its_language() -> None:
@@ -242,6 +252,66 @@ def test_rendering_keeps_the_words() -> None:
         assert word in seen.text
 
 
+AS_WRITTEN = {
+    "a line break": ("Line A\nLine B", "Line A<br>\nLine B"),
+    "Chinese, a stop inside": ("**不变。**源码", "<strong>不变。</strong>源码"),
+    "Chinese, brackets inside": ("含**「重点」**内容", "含<strong>「重点」</strong>内容"),
+    "Chinese, curly quotes": (
+        "说**“好”**，*（注）*后",
+        "说<strong>“好”</strong>，<em>（注）</em>后",
+    ),
+    "Korean": ("**스크립트(script)**라고", "<strong>스크립트(script)</strong>라고"),
+    "Thai": ("**คำ:**คำ", "<strong>คำ:</strong>คำ"),
+    "struck": ("~~删。~~后", "<s>删。</s>后"),
+    "stars that are none": ("2 * 3 * 4，a ** b", "2 * 3 * 4，a ** b"),
+    "words with lines": ("snake_case_x 和 a_b_c", "snake_case_x 和 a_b_c"),
+    "a formula in brackets": (r"\(a_1*b*c\) and \[x\]", r"\(a_1*b*c\) and \[x\]"),
+    "a formula in dollars": ("设$a_1*b*c$为", "设$a_1*b*c$为"),
+    "a formula of many lines": ("$$\na_1*b*c\n$$", "$$<br>\na_1*b*c<br>\n$$"),
+    "prices": ("$5 *or* $6", "$5 <em>or</em> $6"),
+    "a shell": ("${A} *or* ${B}", "${A} <em>or</em> ${B}"),
+}
+
+
+@pytest.mark.parametrize("name", AS_WRITTEN)
+def test_text_is_read_as_people_write_it(name: str) -> None:
+    text, html = AS_WRITTEN[name]
+    assert render(text) == f'<p dir="auto">{html}</p>\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("见https://example.com/guide，详见下文", ["https://example.com/guide"]),
+        (
+            "（https://a.example/x）、https://b.example。",
+            ["https://a.example/x", "https://b.example"],
+        ),
+        ("“https://a.example/x.”，“http://b.example”", ["https://a.example/x", "http://b.example"]),
+        ("https://a.example/人々?q=a,b", ["https://a.example/%E4%BA%BA%E3%80%85?q=a,b"]),
+        ("https://a.example/x_(y), then", ["https://a.example/x_(y)"]),
+    ],
+)
+def test_an_address_ends_before_punctuation(text: str, addresses: list[str]) -> None:
+    seen = check_harmless(render(text))
+    assert [attributes["href"] for tag, attributes in seen.tags if tag == "a"] == addresses
+
+
+def test_check_boxes_are_drawn() -> None:
+    seen = check_harmless(render("- [ ] a\n- [x] **b**\n- [x](https://c.example)\n1. [X] d\n"))
+    assert seen.text.split() == ["☐", "a", "☑", "b", "x", "(c.example)", "☑", "d"]
+    assert [attributes.get("class") for tag, attributes in seen.tags if tag == "li"] == [
+        *("check", "check", None, "check"),
+    ]
+
+
+def test_each_paragraph_has_its_own_direction() -> None:
+    seen = Seen(render("מה\n\n# a\n\n- מה\n\n  b\n\n> c\n\n| a |\n|--|\n| b |"))
+    assert [tag for tag, attributes in seen.tags if attributes.get("dir") == "auto"] == [
+        *("p", "h1", "ul", "p", "th", "td"),
+    ]
+
+
 def test_a_very_long_text_is_truncated() -> None:
     html = render("word " * 100_000)
     assert len(html) < 210_000
@@ -264,6 +334,10 @@ HARD = {
     "table": "|" * 200_000,
     "cells": f"|{'a|' * 60}\n|{'-|' * 60}\n" + f"|{'a|' * 60}\n" * 1600,
     "less": "<" * 200_000,
+    "dollars": "$a b" * 50_000,
+    "formulas": "\\(a" * 66_000,
+    "Chinese stars": "重**。**" * 33_000,
+    "Chinese addresses": "见https://a.example/，" * 3_900,
     "java": "```java\n" + "a " * 9000 + "(\n```",
     "xml": "```xml\n" + "<!--" * 4000 + "\n```",
 }

@@ -78,9 +78,9 @@ def test_a_file_is_read_as_text_and_as_html_without_ids(web: Web) -> None:
     assert (found["text"], found["hash"], found["size"]) == (RAW, hash_, len(RAW.encode()))
     assert (found["kind"], found["editable"], found["cut"]) == ("raw", True, False)
     html = found["html"]
-    assert "<h2>09:30 user</h2>" in html
-    assert "<h2>09:31 agent</h2>" in html, "an open code block ends with its message"
-    assert "<p>## 09:30 user &lt;!-- msg-1" not in html
+    assert '<h2 dir="auto">09:30 user</h2>' in html
+    assert '<h2 dir="auto">09:31 agent</h2>' in html, "an open code block ends with its message"
+    assert '<p dir="auto">## 09:30 user &lt;!-- msg-1' not in html
     assert "<strong>done</strong> &lt;script&gt;" in html
     assert "<li>The user likes tea.</li>\n<li>And pie.</li>" in html
     assert "note-1" not in html
@@ -93,14 +93,14 @@ def test_the_parts_of_a_summary_lose_their_marks(web: Web) -> None:
     assert "sum-1" not in html
     assert "msg-9" not in html
     assert "<em>first</em>" in html
-    assert "<p>The second.</p>" in html
+    assert '<p dir="auto">The second.</p>' in html
 
 
 def test_a_message_cannot_forge_the_heading_of_another(web: Web) -> None:
     forged = "\\## 09:30 user <!-- msg-1 2026-01-28T01:30:00.123Z -->"
     write(web, "memory.md", f"text\n\n{forged}\n")
     html = web.get("/api/memory/memory.md")["html"]
-    assert "<h2>09:30 user &lt;!-- msg-1 2026-01-28T01:30:00.123Z --&gt;</h2>" in html
+    assert '<h2 dir="auto">09:30 user &lt;!-- msg-1 2026-01-28T01:30:00.123Z --&gt;</h2>' in html
 
 
 @pytest.mark.parametrize("year", [1903, 2400])
@@ -118,7 +118,7 @@ def test_a_file_with_an_impossible_time_is_listed_without_it(
 def test_documents_are_read_and_not_saved(web: Web, docs: Path) -> None:
     found = web.get("/api/memory/docs/guide/deep/部署.md")
     assert (found["text"], found["kind"], found["editable"]) == ("Cloudflare", "docs", False)
-    assert found["html"] == "<p>Cloudflare</p>\n"
+    assert found["html"] == '<p dir="auto">Cloudflare</p>\n'
     for hash_ in (None, found["hash"]):
         refused = put(web, "docs/guide/deep/部署.md", "mine", hash_)
         assert refused.status_code == 403

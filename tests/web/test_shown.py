@@ -84,7 +84,7 @@ def test_messages_except_the_users_have_html(web) -> None:
     say(web, "_told_", "system", task_ids=["task-1"])
     mine, theirs, told = web.get("/api/snapshot")["messages"]
     assert (mine["text"], mine["html"]) == ("**hi** <b>", None)
-    assert theirs["html"] == "<p><strong>hi</strong> &lt;b&gt;</p>\n"
+    assert theirs["html"] == '<p dir="auto"><strong>hi</strong> &lt;b&gt;</p>\n'
     assert theirs["usage"]["inputTokens"] == 5
     assert told["taskIds"] == ["task-1"]
 
@@ -218,8 +218,16 @@ def test_healthz_needs_no_login_and_says_little(web, facts: dict[str, Any], code
     web.beat(**facts)
     response = web.ask("GET", "/healthz", login=False)
     assert response.status_code == code
-    assert set(response.get_json()) == {"ok", "consumer"}
+    assert set(response.get_json()) == {"ok", "consumer", "disk"}
     assert response.get_json()["ok"] == (code == 200)
+
+
+def test_healthz_says_that_the_disk_is_full(web, monkeypatch: pytest.MonkeyPatch) -> None:
+    web.beat()
+    monkeypatch.setattr(type(web.files.fs), "is_full", lambda _disk: True)
+    response = web.ask("GET", "/healthz", login=False)
+    assert response.status_code == 503
+    assert response.get_json() == {"ok": False, "consumer": "ok", "disk": "full"}
 
 
 def test_a_waiting_engine_is_shown_and_another_can_be_chosen(web) -> None:
@@ -344,7 +352,7 @@ def test_one_task_with_its_result_events_and_trace(web) -> None:
     put(web, "task-2", trace_id="t-1", parent_task_id="task-1")
     put(web, "task-3", trace_id="t-other")
     found = web.get("/api/tasks/task-1")
-    assert found["result"]["html"] == "<p><strong>well</strong></p>\n"
+    assert found["result"]["html"] == '<p dir="auto"><strong>well</strong></p>\n'
     assert (found["result"]["text"], found["result"]["exitCode"]) == ("**well**", 0)
     assert [(e["type"], e["id"]) for e in found["events"]] == [
         ("queued", "task-1"),
@@ -391,7 +399,7 @@ def test_a_plan_waiting_for_an_answer_is_asking(web) -> None:
     web.files.remove(paths.result("planner", "task-1"))
     found = web.get("/api/tasks/task-1")
     assert found["task"]["state"] == "done"
-    assert found["result"]["html"] == "<h1>all</h1>\n"
+    assert found["result"]["html"] == '<h1 dir="auto">all</h1>\n'
 
 
 class MovingFiles(ReadOnlyFiles):

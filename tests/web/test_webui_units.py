@@ -47,6 +47,11 @@ def test_the_unit_tests_of_the_page_pass() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_the_page_works_under_a_prefix() -> None:
+    """A proxy may serve it below `/assistant/`: no address begins at the root."""
+    assert lines_with(r"""["'`(=]/(api|assets|healthz)\b""", ".js", ".html", ".css") == []
+
+
 def test_vendored_files_are_those_of_the_manifest_and_no_others() -> None:
     manifest = json.loads((VENDOR / "manifest.json").read_text())
     listed = {

@@ -25,7 +25,7 @@ test("a message goes out as JSON, with the tab's name", async () => {
     state: "queued",
   });
   const [{ path, method, headers, body, credentials }] = asked;
-  assert.deepEqual([path, method, credentials], ["/api/input", "POST", "same-origin"]);
+  assert.deepEqual([path, method, credentials], ["api/input", "POST", "same-origin"]);
   assert.equal(headers["content-type"], "application/json");
   assert.equal(headers["x-mimikit-tab"], "tab-1");
   assert.deepEqual(JSON.parse(body), { id: "msg-1", text: "hi" });
@@ -38,9 +38,9 @@ test("whatever stands in an id or a cursor stays in its place", async () => {
   await api.output("t", null);
   assert.deepEqual(
     asked.map((one) => one.path),
-    ["/api/tasks/..%2Flogin%3Fx", "/api/tasks/t/output?offset=a%26b%3Dc", "/api/tasks/t/output"],
+    ["api/tasks/..%2Flogin%3Fx", "api/tasks/t/output?offset=a%26b%3Dc", "api/tasks/t/output"],
   );
-  assert.equal(api.stream("seg:12"), "/api/events?since=seg%3A12&tab=tab-1");
+  assert.equal(api.stream("seg:12"), "api/events?since=seg%3A12&tab=tab-1");
 });
 
 test("an error says what the server says", async () => {
@@ -83,7 +83,7 @@ test("a file of memory is addressed folder by folder, and a conflict shows the o
     return true;
   });
   const [{ path, method, body }] = asked;
-  assert.deepEqual([path, method], ["/api/memory/docs/a%20b/%E4%B8%AD%3F.md", "PUT"]);
+  assert.deepEqual([path, method], ["api/memory/docs/a%20b/%E4%B8%AD%3F.md", "PUT"]);
   assert.deepEqual(JSON.parse(body), note);
 });
 

@@ -287,6 +287,15 @@ describe("output", () => {
   const put = (state, events, more = {}) =>
     reduce(state, { type: "output", id: "a", load: "idle", events, offset: "1", ...more });
 
+  test("an unfinished line is rewritten, and goes when it ends", () => {
+    let state = put(open(), [event("output", "begun\n", "stdout"), event("line", "10%", "stdout")]);
+    state = put(state, [event("output", "oh\n", "stderr"), event("line", "20%", "stdout")]);
+    const texts = () => state.detail.output.blocks.map((block) => block.text);
+    assert.deepEqual(texts(), ["begun\n", "oh\n", "20%"]);
+    state = put(state, [event("output", "30%\n", "stdout")]);
+    assert.deepEqual(texts(), ["begun\n", "oh\n", "30%\n"]);
+  });
+
   test("of one stream flows together; what is said beside it stands apart", () => {
     const state = put(open(), [
       event("started", "worker"),

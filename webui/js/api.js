@@ -1,4 +1,4 @@
-/** The server's HTTP interface. */
+/** The server's HTTP interface. Addresses are relative: a proxy may serve the page under a prefix. */
 
 const PATIENCE_MS = 15_000;
 /** The server gives an endpoint so long, and a little more. */
@@ -74,7 +74,7 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
 
   const id = encodeURIComponent;
   /** @param {string} path */
-  const noteAddress = (path) => `/api/memory/${path.split("/").map(id).join("/")}`;
+  const noteAddress = (path) => `api/memory/${path.split("/").map(id).join("/")}`;
   /** @param {string} path @param {Record<string, string | null | undefined>} values */
   const query = (path, values) => {
     const given = Object.entries(values).filter(([, value]) => value != null);
@@ -85,75 +85,75 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
   return {
     /** @param {{token: string} | {code: string}} proof */
     login: async (proof) => {
-      const { key } = await call("POST", "/api/login", proof);
+      const { key } = await call("POST", "api/login", proof);
       keys.keep(key);
     },
     logout: async () => {
-      await call("POST", "/api/logout");
+      await call("POST", "api/logout");
       keys.keep("");
     },
-    snapshot: () => call("GET", "/api/snapshot"),
+    snapshot: () => call("GET", "api/snapshot"),
     /** @param {string} before */
-    older: (before) => call("GET", query("/api/messages", { before, limit: "50" })),
+    older: (before) => call("GET", query("api/messages", { before, limit: "50" })),
     /** @param {string} since */
-    changes: (since) => call("GET", query("/api/changes", { since })),
+    changes: (since) => call("GET", query("api/changes", { since })),
     headers: ownHeaders,
     /** @param {string} since */
-    stream: (since) => query("/api/events", { since, tab }),
+    stream: (since) => query("api/events", { since, tab }),
     /** @param {{id: string, text: string, timezone?: string, locale?: string}} input */
-    input: (input) => call("POST", "/api/input", input),
+    input: (input) => call("POST", "api/input", input),
     /** @param {{id: string, questionId: string, text: string}} answer */
-    answer: (answer) => call("POST", "/api/answer", answer),
+    answer: (answer) => call("POST", "api/answer", answer),
     /** @param {string} task */
-    task: (task) => call("GET", `/api/tasks/${id(task)}`),
+    task: (task) => call("GET", `api/tasks/${id(task)}`),
     /** @param {string} task */
-    taskDiff: (task) => call("GET", `/api/tasks/${id(task)}/diff`),
+    taskDiff: (task) => call("GET", `api/tasks/${id(task)}/diff`),
     /** @param {string} task @param {string | null} offset */
-    output: (task, offset) => call("GET", query(`/api/tasks/${id(task)}/output`, { offset })),
+    output: (task, offset) => call("GET", query(`api/tasks/${id(task)}/output`, { offset })),
     /** @param {string} task @param {"cancel" | "retry"} what @param {string} command */
-    order: (task, what, command) => call("POST", `/api/tasks/${id(task)}/${what}`, { id: command }),
+    order: (task, what, command) => call("POST", `api/tasks/${id(task)}/${what}`, { id: command }),
     /** @param {string} task  A reminder that was told. @param {object} body */
-    snooze: (task, body) => call("POST", `/api/tasks/${id(task)}/snooze`, body),
+    snooze: (task, body) => call("POST", `api/tasks/${id(task)}/snooze`, body),
     /** @param {string} trigger @param {"pause" | "resume" | "run"} what */
-    trigger: (trigger, what) => call("POST", `/api/triggers/${id(trigger)}/${what}`),
+    trigger: (trigger, what) => call("POST", `api/triggers/${id(trigger)}/${what}`),
     /** @param {string} trigger @param {string} timezone  In which its times are told. */
     triggerDetail: (trigger, timezone) =>
-      call("GET", query(`/api/triggers/${id(trigger)}`, { timezone })),
+      call("GET", query(`api/triggers/${id(trigger)}`, { timezone })),
     /** @param {object} body */
-    addTrigger: (body) => call("POST", "/api/triggers", body),
+    addTrigger: (body) => call("POST", "api/triggers", body),
     /** @param {string} trigger @param {object} changes */
-    editTrigger: (trigger, changes) => call("PATCH", `/api/triggers/${id(trigger)}`, changes),
+    editTrigger: (trigger, changes) => call("PATCH", `api/triggers/${id(trigger)}`, changes),
     /** @param {object} body */
-    previewTrigger: (body) => call("POST", "/api/triggers/preview", body),
+    previewTrigger: (body) => call("POST", "api/triggers/preview", body),
     /** @param {string} trigger */
-    removeTrigger: (trigger) => call("DELETE", `/api/triggers/${id(trigger)}`),
-    engines: () => call("GET", "/api/engines"),
+    removeTrigger: (trigger) => call("DELETE", `api/triggers/${id(trigger)}`),
+    engines: () => call("GET", "api/engines"),
     /** @param {object} endpoint  Asked for its models, and for a turn. */
-    engineTrial: (endpoint) => call("POST", "/api/engines/trial", endpoint, TRIAL_MS),
+    engineTrial: (endpoint) => call("POST", "api/engines/trial", endpoint, TRIAL_MS),
     /** @param {string} name @param {object} endpoint */
-    keepEngine: (name, endpoint) => call("PUT", `/api/engines/${id(name)}`, endpoint),
+    keepEngine: (name, endpoint) => call("PUT", `api/engines/${id(name)}`, endpoint),
     /** @param {string} name @param {string} command */
-    removeEngine: (name, command) => call("DELETE", `/api/engines/${id(name)}`, { id: command }),
+    removeEngine: (name, command) => call("DELETE", `api/engines/${id(name)}`, { id: command }),
     /** @param {{use: string, seat?: string, id: string}} order */
-    orderEngines: (order) => call("POST", "/api/engines", order),
+    orderEngines: (order) => call("POST", "api/engines", order),
     /** @param {string} use @param {string} command */
-    useEngine: (use, command) => call("POST", "/api/engines", { use, id: command }),
+    useEngine: (use, command) => call("POST", "api/engines", { use, id: command }),
     /** @param {string} engine @param {string} command */
-    tryEngine: (engine, command) => call("POST", "/api/engines/try", { engine, id: command }),
-    memory: () => call("GET", "/api/memory"),
+    tryEngine: (engine, command) => call("POST", "api/engines/try", { engine, id: command }),
+    memory: () => call("GET", "api/memory"),
     /** @param {string} path */
     note: (path) => call("GET", noteAddress(path)),
     /** @param {string} path @param {{text: string, hash: string | null}} note  Hash null: a new file. */
     saveNote: (path, note) => call("PUT", noteAddress(path), note),
     /** @param {string} q */
-    search: (q) => call("GET", query("/api/search", { q, limit: "30" })),
-    backlog: () => call("GET", "/api/backlog"),
+    search: (q) => call("GET", query("api/search", { q, limit: "30" })),
+    backlog: () => call("GET", "api/backlog"),
     /** @param {"day" | "engine" | "role" | "trigger"} by */
-    usage: (by) => call("GET", query("/api/usage", { by })),
+    usage: (by) => call("GET", query("api/usage", { by })),
     /** @param {{action: "add" | "done" | "undone" | "remove", item: string}} change */
-    changeBacklog: (change) => call("POST", "/api/backlog", change),
+    changeBacklog: (change) => call("POST", "api/backlog", change),
     /** @param {string} turn */
-    turnMemory: (turn) => call("GET", `/api/turns/${id(turn)}/memory`),
+    turnMemory: (turn) => call("GET", `api/turns/${id(turn)}/memory`),
   };
 }
 

@@ -11,11 +11,13 @@ import { Link } from "./link.js";
 import { MemoryKeeper } from "./memory-keeper.js";
 import {
   applyTheme,
+  readDraft,
   readOutbox,
   readPref,
   SESSION_KEY,
   sessionKey,
   tabId,
+  writeDraft,
   writeOutbox,
   writePref,
 } from "./prefs.js";
@@ -27,6 +29,7 @@ import { Session } from "./session.js";
 import { Store } from "./store.js";
 import { TriggerKeeper } from "./trigger-keeper.js";
 import { UsageKeeper } from "./usage-keeper.js";
+import { insteadOfBrowser } from "./typing.js";
 import { appView } from "./views/app.js";
 
 /** @typedef {import("./state-types.js").State} State */
@@ -254,7 +257,7 @@ function showMessage(id) {
 
 /** @param {State} state @param {State} before */
 function keepDrafts(state, before) {
-  if (state.draft !== before.draft) writePref("draft", state.draft);
+  if (state.draft !== before.draft) writeDraft(state.draft);
   if (state.outbox !== before.outbox) {
     writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
   }
@@ -318,6 +321,16 @@ addEventListener("pageshow", (event) => {
   if (event.persisted) void session.load(); // back from the browser's cache, long after
 });
 wide.addEventListener("change", () => store.set({ wide: wide.matches }));
+
+for (const kind of /** @type {const} */ (["dragover", "drop", "paste"])) {
+  document.addEventListener(kind, (event) => {
+    const { types = [] } = ("dataTransfer" in event ? event.dataTransfer : event.clipboardData) ?? {};
+    const field = event.target instanceof Element && event.target.matches(FIELDS);
+    const instead = insteadOfBrowser(kind, types, field);
+    if (instead) event.preventDefault();
+    if (instead === "tell") actions.notify(t("send.noFiles"), "error");
+  });
+}
 
 document.addEventListener("click", (event) => {
   const button = event.target instanceof Element ? event.target.closest("[data-copy]") : null;
@@ -388,7 +401,7 @@ async function begin() {
     theme,
     wide: wide.matches,
     panelOpen: readPref("panel") !== "closed",
-    draft: readPref("draft") ?? "",
+    draft: readDraft(),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),
   });

@@ -29,6 +29,12 @@ export const readPref = (key) => read(local, key);
 /** @param {string} key @param {string} value @returns {boolean} whether it is kept */
 export const writePref = (key, value) => write(local, key, value);
 
+/** The unsent message of this tab: two tabs are two drafts. */
+export const readDraft = () => read(session, "draft") ?? "";
+
+/** @param {string} text */
+export const writeDraft = (text) => write(session, "draft", text);
+
 /**
  * Messages of this tab that were not handed over before it was reloaded.
  *

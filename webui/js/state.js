@@ -464,10 +464,10 @@ function output(state, { id, load, events = [], offset, ended }) {
 }
 
 /** What a run did that is worth a line of its own; the rest is its life's paperwork. */
-const SHOWN = new Set(["output", "delta", "message", "tool", "command", "file", "note", "error"]);
+const SHOWN = new Set(["output", "line", "delta", "message", "tool", "command", "file", "note", "error"]);
 
 /**
- * Events that belong together become one block.
+ * Events that belong together become one block; an unfinished line goes with its stream's next event.
  *
  * @param {import("./state-types.js").OutputBlock[]} blocks
  * @param {import("./types.js").OutputEvent[]} events
@@ -476,8 +476,10 @@ function appended(blocks, events) {
   const result = [...blocks];
   for (const event of events) {
     if (!SHOWN.has(event.type) || !event.text) continue;
-    const last = result.at(-1);
     const stream = event.stream ?? event.data?.stream ?? null;
+    const replaced = result.findIndex((block) => block.type === "line" && block.stream === stream);
+    if (replaced >= 0) result.splice(replaced, 1);
+    const last = result.at(-1);
     const flows = event.type === "output" || event.type === "delta";
     if (flows && last?.type === event.type && last.stream === stream) {
       result[result.length - 1] = { ...last, text: last.text + event.text };

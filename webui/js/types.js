@@ -160,6 +160,7 @@
  * @typedef {object} Healthz
  * @property {boolean} ok
  * @property {"ok" | "hung" | "down"} consumer
+ * @property {"ok" | "full"} disk
  *
  * @typedef {object} Hit A search result; in a turn's record, a passage in its prompt.
  * @property {string} source `memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …

@@ -135,9 +135,8 @@ class Turn:
         """Intents that run no command."""
         language, memory = self._language, self._input.memory
         match intent:
-            case intents.RememberIntent(content):
-                reply = call_tool(self._request, "remember", {"content": content, "longTerm": True})
-                return self._reply_text(reply, "remembered", content=one_line(content, 200))
+            case intents.RememberIntent() | intents.ForgetIntent():
+                return self._memorize(intent)
             case intents.RecallIntent(about):
                 key = "recall_has" if memory else "recall_none"
                 head = say(key, language, about=one_line(about, 100))
@@ -170,6 +169,23 @@ class Turn:
                 head = say("memory_has" if memory else "memory_none", language)
                 connect = f"{say('connect', language)} {say('hint', language)}"
                 return paragraphs(say("no_model", language), head, _hits(memory), connect)
+
+    def _memorize(self, intent: intents.RememberIntent | intents.ForgetIntent) -> str:
+        if isinstance(intent, intents.RememberIntent):
+            arguments = {"content": intent.content, "longTerm": True}
+            reply = call_tool(self._request, "remember", arguments)
+            return self._reply_text(reply, "remembered", content=one_line(intent.content, 200))
+        what, scope = intent.what, "all" if intent.everything else "notes"
+        reply = call_tool(self._request, "forget", {"what": what, "scope": scope})
+        head, _, more = reply.text.partition("\n")
+        about = one_line(head.partition(": ")[2] if reply.ok else what, 200)
+        key = "forgotten" if reply.ok else "forget_which" if more else "forget_none"
+        text = say(key, self._language, about=about)
+        if not (reply.ok and more):
+            return paragraphs(text, more)
+        return paragraphs(
+            text, say("forgotten_besides", self._language, places=more.partition(": ")[2])
+        )
 
     def _show(self, what: Shown) -> str:
         language = self._language

@@ -25,6 +25,7 @@ from mimikit.engines.builtin.intents import (
     Commanding,
     EveryIntent,
     FailedIntent,
+    ForgetIntent,
     Intent,
     PlainSentence,
     RecallIntent,
@@ -229,6 +230,21 @@ def _remember(match: _Match) -> Intent | None:
     return RememberIntent(content) if content else None
 
 
+def _forget(match: _Match) -> Intent | None:
+    groups = match.opening.groupdict()
+    rest = match.group("item") if groups.get("item") else match.rest.after(":").after(",")
+    rest = without_end(rest, ASKED_AT_END) if match.asked else rest
+    bare = _unmarked(without_end(rest, COURTESY_AT_END))
+    is_item = bare.raw and bare.plain.casefold() not in _NO_ITEM
+    if (
+        not is_item
+        or _SIGNS["asks"].search(rest.plain)
+        or _SIGNS["not_to_forget"].match(rest.plain)
+    ):
+        return None
+    return ForgetIntent(bare.raw, bool(groups.get("all")))
+
+
 def _recall(match: _Match) -> Intent | None:
     about = match.group("about") if "about" in match.opening.re.groupindex else match.rest
     text = _unmarked(about).raw
@@ -376,6 +392,8 @@ ROWS: tuple[_Row, ...] = (
     *_rows("recall", "begins", _recall),
     *_rows("recall", "whole", _recall),
     *_rows("remember", "begins", _remember),
+    *_rows("forget", "begins", _forget),
+    *_rows("forget", "around", _forget),
     *_rows("cancel", "begins", _cancel),
     *_rows("pause", "begins", partial(_switch, "pause")),
     *_rows("resume", "begins", partial(_switch, "resume")),

@@ -55,6 +55,13 @@ class RememberIntent:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetIntent:
+    what: str
+    everything: bool = False
+    """All that matches."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecallIntent:
     about: str
 
@@ -124,6 +131,7 @@ Intent = (
     | SnoozeIntent
     | NoticedIntent
     | RememberIntent
+    | ForgetIntent
     | RecallIntent
     | ChangeBacklogIntent
     | CancelIntent

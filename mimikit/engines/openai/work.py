@@ -24,7 +24,8 @@ from mimikit.engines import file_tool, process, process_marks
 from mimikit.engines.base import UPSTREAM, RunSpec, ToolReply, ToolSpec, tool_spec
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost
-from mimikit.language.plain_text import PlainStream, TextTail
+from mimikit.language.plain_text import PlainStream, TextTail, for_screen
+from mimikit.language.screen import ScreenText
 from mimikit.protocol.json import parse_object
 from mimikit.protocol.models import MAX_TEXT
 from mimikit.protocol.records import bad_record
@@ -233,16 +234,18 @@ class _MiddleCut:
         self._head: list[str] = []
         self._tail = TextTail(limit - self._room)
         self._streams: dict[Stream, PlainStream] = {
-            "stdout": PlainStream(),
-            "stderr": PlainStream(),
+            "stdout": PlainStream(for_screen),
+            "stderr": PlainStream(for_screen),
         }
+        self._screen = ScreenText()
 
     def take(self, stream: Stream, data: bytes) -> None:
-        self._add(self._streams[stream].feed(data))
+        self._add(self._screen.feed(self._streams[stream].feed(data)))
 
     def text(self) -> str:
         for stream in self._streams.values():
-            self._add(stream.feed(b"", last=True))
+            self._add(self._screen.feed(stream.feed(b"", last=True)))
+        self._add(self._screen.rest())
         tail = self._tail.text()
         cut = self._tail.total - len(tail)
         between = f"\n[… {cut} characters are left out here …]\n" if cut else ""

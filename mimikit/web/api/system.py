@@ -86,10 +86,12 @@ def usage(query: UsageQuery) -> UsageReport:
 
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})
 def healthz() -> tuple[HealthzView, int]:
-    """Whether web and consumer work; needs no login."""
-    state = current_site().state.consumer().page_state
-    ok = state == "ok"
-    return HealthzView(ok=ok, consumer=state), 200 if ok else 503
+    """Whether web and consumer work and the disk has room; needs no login."""
+    site = current_site()
+    state, is_full = site.state.consumer().page_state, site.files.fs.is_full()
+    ok = state == "ok" and not is_full
+    view = HealthzView(ok=ok, consumer=state, disk="full" if is_full else "ok")
+    return view, 200 if ok else 503
 
 
 @status_area.route("GET", "/api/openapi.json", {200: None}, query=Input)

@@ -54,6 +54,7 @@ function addForm({ backlog: { draft, busy } }, act) {
     <label class="sr-only" for="backlog-item">${t("backlog.item")}</label>
     <input
       id="backlog-item"
+      dir="auto"
       autocomplete="off"
       maxlength="2000"
       placeholder=${t("backlog.item")}

@@ -2,6 +2,7 @@
 
 import { html, icon, live, nothing } from "../html.js";
 import { t, tn } from "../i18n.js";
+import { sends } from "../typing.js";
 import { word } from "./parts.js";
 
 /**
@@ -21,7 +22,8 @@ export function composerView(state, act) {
       <textarea
         id="composer"
         rows="1"
-        enterkeyhint="send"
+        dir="auto"
+        enterkeyhint=${touch.matches ? "enter" : "send"}
         placeholder=${t("composer.placeholder")}
         aria-describedby="composer-hint"
         .value=${live(state.draft)}
@@ -44,15 +46,12 @@ export function composerView(state, act) {
     </div>`;
 }
 
-/**
- * Enter sends, except with Shift and except where it picks an input method's candidate: browsers
- * tell that by either of two signs.
- *
- * @param {KeyboardEvent} event
- * @param {Actions} act
- */
+/** Keys on a screen: a phone, a tablet. */
+const touch = matchMedia("(hover: none) and (pointer: coarse)");
+
+/** @param {KeyboardEvent} event @param {Actions} act */
 function onKey(event, act) {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+  if (!sends(event, touch.matches)) return;
   event.preventDefault();
   act.send();
 }

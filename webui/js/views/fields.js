@@ -51,6 +51,7 @@ export function inputField(field) {
     html`<input
       id=${name}
       name=${name}
+      dir="auto"
       type=${type}
       class=${mono ? "mono" : ""}
       list=${list ?? nothing}
@@ -75,6 +76,7 @@ export function textField(field) {
     html`<textarea
       id=${name}
       name=${name}
+      dir="auto"
       rows="3"
       placeholder=${placeholder ?? nothing}
       aria-required=${required ? "true" : nothing}

@@ -37,6 +37,7 @@ function searchField({ memory: { query } }, act) {
     ${icon("search")}
     <input
       id="memory-search"
+      dir="auto"
       type="search"
       autocomplete="off"
       spellcheck="false"

@@ -75,7 +75,7 @@ function snoozeButtons(message, act) {
 /** @param {import("../types.js").Message} message */
 function bodyView(message) {
   if (message.html) return html`<div class="prose" ${serverHtml(message.html)}></div>`;
-  return html`<div class="plain">${shown(message.text)}</div>`;
+  return html`<div class="plain" dir="auto">${shown(message.text)}</div>`;
 }
 
 /** @param {import("../types.js").Message} message */
@@ -135,7 +135,7 @@ export function draftView(entry) {
   return html`<li class="message is-agent is-draft" aria-hidden="true">
     <span class="glyph">${icon("mark")}</span>
     <div class="message-body">
-      <div class="plain">${shown(entry.text)}<span class="caret"></span></div>
+      <div class="plain" dir="auto">${shown(entry.text)}<span class="caret"></span></div>
     </div>
   </li>`;
 }

@@ -56,6 +56,7 @@ function formView(form, state, act) {
       <textarea
         id="note-text"
         rows="8"
+        dir="auto"
         spellcheck="false"
         placeholder=${t("note.placeholder")}
         aria-describedby="note-hint"

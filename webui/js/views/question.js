@@ -26,7 +26,7 @@ export function questionView(state, act) {
   };
   return html`<section class="question" id="question" aria-labelledby="question-text">
     <div class="question-head">
-      <p class="question-text" id="question-text">${question.question}</p>
+      <p class="question-text" dir="auto" id="question-text">${question.question}</p>
       ${countdown(question, state.now)}
     </div>
     ${
@@ -40,6 +40,7 @@ export function questionView(state, act) {
       <label class="sr-only" for="question-answer">${t("question.own")}</label>
       <input
         id="question-answer"
+        dir="auto"
         name="answer"
         autocomplete="off"
         placeholder=${t("question.own")}

@@ -126,12 +126,14 @@ function factsView(task, state) {
 }
 
 /** @param {TaskDetail} detail  Why it failed. */
-function failureView({ task, result }) {
+function failureView({ task, result, output }) {
   if (task?.state !== "failed") return nothing;
   const exit = result?.exitCode;
   const why = [word("reason", task.failureReason) || t("state.failed")];
   if (exit != null) why.push(t("task.exit", { code: exit }));
-  const text = exit == null ? task.error : task.error?.replace(/^exit code -?\d+\s*/, "");
+  const said = exit == null ? task.error : task.error?.replace(/^exit code -?\d+\s*/, "");
+  const printed = output.blocks.some((block) => said && block.text.includes(said)); // shown below
+  const text = printed ? "" : said;
   return html`<div class="failure" role="status">
     <p class="failure-why">${why.join(" · ")}</p>
     ${text ? html`<pre class="failure-text" tabindex="0">${text}</pre>` : nothing}
@@ -149,7 +151,7 @@ function resultView({ task, result, output }) {
     ${
       result.html
         ? html`<div class="prose" ${serverHtml(result.html)}></div>`
-        : html`<pre class="prompt" tabindex="0">${shown(result.text)}</pre>`
+        : html`<pre class="prompt" dir="auto" tabindex="0">${shown(result.text)}</pre>`
     }
   </section>`;
 }
@@ -158,7 +160,7 @@ function resultView({ task, result, output }) {
 function promptView(task) {
   return html`<section>
     <h3>${t("task.prompt")}</h3>
-    <pre class="prompt" tabindex="0">${shown(task.prompt)}</pre>
+    <pre class="prompt" dir="auto" tabindex="0">${shown(task.prompt)}</pre>
   </section>`;
 }
 
@@ -179,7 +181,7 @@ function outputView({ output, task }) {
 
 /** @param {import("../state-types.js").OutputBlock} block */
 function blockView(block) {
-  const plain = block.type === "output" || block.type === "delta";
+  const plain = ["output", "line", "delta"].includes(block.type);
   const tag = plain ? nothing : html`<span class="out-tag">${word("output", block.type)}</span>`;
   return html`<span class="out out-${block.type} ${block.stream ?? ""}">${tag}${shown(block.text)}</span>`;
 }

@@ -144,7 +144,7 @@ function factsView(trigger, state) {
 function promptView(trigger) {
   return html`<section>
     <h3>${t("task.prompt")}</h3>
-    <pre class="prompt" tabindex="0">${shown(trigger.prompt)}</pre>
+    <pre class="prompt" dir="auto" tabindex="0">${shown(trigger.prompt)}</pre>
   </section>`;
 }
 
