@@ -220,10 +220,49 @@ _EVERY_MINUTES = re.compile(r"\*(?:/(?P<step>\d{1,2}))? \* \* \* \*")
 
 def interval_words(seconds: float, language: Language = "en") -> str:
     """An interval in words: `every 10 seconds`, `每 10 秒`."""
-    size, en, zh = next(unit for unit in UNITS if seconds % unit[0] == 0 or unit[0] == 1)
-    count = f"{seconds / size:.3f}".rstrip("0").rstrip(".")
+    count, en, zh = _counted(seconds)
     key = "every_one" if count == "1" else "every_some"
     return say(key, language, count=count, unit=zh if language == "zh" else en)
+
+
+def _amount_words(seconds: float, language: Language) -> str:
+    count, en, zh = _counted(seconds)
+    return f"{count} {zh}" if language == "zh" else f"{count} {en}{'' if count == '1' else 's'}"
+
+
+def _counted(seconds: float) -> tuple[str, str, str]:
+    """The number of its largest whole unit, and the unit in both languages."""
+    size, en, zh = next(unit for unit in UNITS if seconds % unit[0] == 0 or unit[0] == 1)
+    return f"{seconds / size:.3f}".rstrip("0").rstrip("."), en, zh
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which slots of a recurring schedule count; `protocol.triggers.Schedule` has the same."""
+
+    starting: datetime | None = None
+    until: datetime | None = None
+    times: int | None = None
+    lateness: float | None = None
+    every_days: int | None = None
+    every_weeks: int | None = None
+
+
+def limited_words(words: str, limits: Limits, zone: ZoneInfo, language: Language = "en") -> str:
+    """A schedule in words with its limits: `…, until on Friday, 2026-11-27 at 23:59 (UTC)`."""
+    facts: dict[str, object] = {}
+    for name, nth in (("every_days", limits.every_days), ("every_weeks", limits.every_weeks)):
+        if nth is not None:
+            facts[name] = _nth(nth) if language == "en" else nth
+    for name, at in (("starting", limits.starting), ("until", limits.until)):
+        if at is not None and not (facts and name == "starting"):
+            facts[name] = moment_words(at, zone, language)
+    if limits.times is not None:
+        facts["times" if limits.times > 1 else "one_time"] = limits.times
+    if limits.lateness is not None:
+        facts["lateness"] = _amount_words(limits.lateness, language)
+    parts = [say(f"limit_{name}", language, fact=fact) for name, fact in facts.items()]
+    return ("，" if language == "zh" else ", ").join([words, *parts])
 
 
 def moment_words(at: datetime, zone: ZoneInfo, language: Language = "en") -> str:

@@ -17,6 +17,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticKnownError
 
+from mimikit.language.phrases import Limits
 from mimikit.protocol.ids import ID_PATTERN
 from mimikit.protocol.models import (
     MAX_TEXT,
@@ -36,13 +37,40 @@ from mimikit.protocol.results import ResultFacts
 MAX_NODES = 50
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class Schedule(Record):
-    """Exactly one of interval (seconds), cron, runAt."""
+    """Exactly one of interval (seconds), cron, runAt; and limits of its slots."""
 
     interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
     cron: str | None = None
     timezone: str | None = None
     run_at: Instant | None = None
+    starting: Annotated[Instant | None, Field(exclude_if=_is_none)] = None
+    """The earliest slot."""
+    until: Annotated[Instant | None, Field(exclude_if=_is_none)] = None
+    """The latest slot; then the trigger is removed."""
+    times: Annotated[int | None, Field(ge=1, le=1_000_000, exclude_if=_is_none)] = None
+    """The number of runs; then the trigger is removed."""
+    lateness: Annotated[float | None, Field(ge=0, le=366 * 86400, exclude_if=_is_none)] = None
+    """A slot later than this many seconds is recorded as missed and not run."""
+    every_days: Annotated[int | None, Field(ge=2, le=366, exclude_if=_is_none)] = None
+    """Of a cron line: on every Nth day only, counted from the local date of `starting`."""
+    every_weeks: Annotated[int | None, Field(ge=2, le=52, exclude_if=_is_none)] = None
+    """Of a cron line: in every Nth week (from Monday) only, counted from the week of `starting`."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            starting=self.starting,
+            until=self.until,
+            times=self.times,
+            lateness=self.lateness,
+            every_days=self.every_days,
+            every_weeks=self.every_weeks,
+        )
 
 
 class _Params(BaseModel):
@@ -259,6 +287,8 @@ class TriggerState(Record):
     seen: dict[str, Any] = Field(default_factory=dict)
     initialized: bool = False
     fire_count: int = 0
+    schedule_fires: int = Field(default=0, exclude_if=lambda count: not count)
+    """Firings since the schedule was last changed, for its `times`."""
     last_task_id: Id | None = None
     last_verdict: str | None = None
     verdicts: dict[str, NodeVerdict] = Field(default_factory=dict[str, NodeVerdict])

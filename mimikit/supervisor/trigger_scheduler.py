@@ -187,6 +187,9 @@ class TriggerScheduler:
             self._write_skipped(trigger, taken.skipped, now)
         if before.last_good is None:
             store.ledger.write("trigger_created", trigger.id, now, title=trigger.title or None)
+        if taken.is_finished:
+            self._end(trigger, now)
+            return
         if taken.state != before:
             registry.save_state(store.files, trigger.id, taken.state)
             store.feed.tell("trigger", id=trigger.id)
@@ -228,6 +231,14 @@ class TriggerScheduler:
                     found[step.id] = step.title or step.id
                     waiting.append(step.id)
         return list(found.values())
+
+    def _end(self, trigger: Trigger, now: datetime) -> None:
+        """Remove a trigger without a further slot. Crash: the line may be repeated."""
+        if trigger.schedule is not None and trigger.schedule.run_at is None:
+            self._store.ledger.write("trigger_ended", trigger.id, now)
+        registry.remove(self._store.files, trigger.id)
+        self._store.feed.tell("trigger", id=trigger.id)
+        self._forget(trigger.id)
 
     def _steps_of(self, subject: str) -> Iterator[Trigger]:
         for trigger_id in sorted(self._possible_dependents(subject)):
@@ -363,10 +374,10 @@ class TriggerScheduler:
         if decided.skipped is not None:
             self._write_skipped(trigger, decided.skipped, now)
         if decided.is_finished:
-            registry.remove(store.files, trigger.id)
-        elif state != before:
-            registry.save_state(store.files, trigger.id, state)
+            self._end(trigger, now)
+            return
         if state != before:
+            registry.save_state(store.files, trigger.id, state)
             store.feed.tell("trigger", id=trigger.id)
         self.asks.pop(trigger.id, None)
         if decided.asks:
@@ -387,21 +398,20 @@ class TriggerScheduler:
         )  # fmt: skip
         fired = after_firing(trigger, state, firing, store.settings.zone)
         if fired is None:
-            registry.remove(store.files, trigger.id)
-            self._forget(trigger.id)
-        else:
-            registry.save_state(store.files, trigger.id, fired)
-            facts = self._facts(trigger, fired, now)
-            self.index.set_due(trigger.id, next_check_after_firing(trigger, fired, facts, now))
-            self.asks.pop(trigger.id, None)
-            if trigger.condition is not None and conditions.questions(trigger.condition):
-                self.index.mark_due(trigger.id)
+            self._end(trigger, now)
+            return
+        registry.save_state(store.files, trigger.id, fired)
+        facts = self._facts(trigger, fired, now)
+        self.index.set_due(trigger.id, next_check_after_firing(trigger, fired, facts, now))
+        self.asks.pop(trigger.id, None)
+        if trigger.condition is not None and conditions.questions(trigger.condition):
+            self.index.mark_due(trigger.id)
         store.feed.tell("trigger", id=trigger.id)
 
     def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:
         self._write_slot(
             trigger, skipped.slot, now,
-            state="skipped", missed=skipped.missed, reason=skipped.reason,
+            state=skipped.state, missed=skipped.missed, reason=skipped.reason,
         )  # fmt: skip
 
     def _write_slot(

@@ -22,6 +22,7 @@ from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry
+from mimikit.triggers.schedule import check_coming
 
 TRIGGER_PROFILES = (*ProfilesSettings.model_fields, REMINDER)
 
@@ -83,6 +84,8 @@ def new_trigger(
         raise bad_record(error) from None
     trigger = with_default_notify(trigger)
     registry.check_new(files, trigger)
+    if trigger.schedule is not None:
+        check_coming(trigger.schedule, now)
     if condition is None:
         return trigger
     return trigger.but(trace_id=check_subjects(files, condition) or id_)

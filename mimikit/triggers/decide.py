@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from math import inf
+from typing import Literal, Protocol
 from zoneinfo import ZoneInfo
 
 from mimikit.protocol.ids import derived_id
@@ -59,6 +60,7 @@ class SkippedSlot:
     reason: str
     missed: int
     """Number of later slots, up to now."""
+    state: Literal["skipped", "missed"] = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Decision:
     failed_task: str | None = None
     """The failed or canceled task of the previous step: this one can never run."""
     is_finished: bool = False
-    """Its only slot has run: remove the trigger."""
+    """It has no further slot: remove the trigger."""
     not_due: bool = False
     asks: dict[str, str] = field(default_factory=dict[str, str])
     """llm_eval prompts to answer, by node path."""
@@ -110,6 +112,8 @@ def accept_definition(
             missed = schedule.count_slots_after(plan, slot, now=now, zone=zone)
             skipped = SkippedSlot(time_text(slot), "paused", missed)
             state = state.but(next_run_at=_next_slot(trigger, slot, now, zone))
+            if state.next_run_at is None:
+                return Decision(state, skipped=skipped, is_finished=True)
         # Earlier failures do not count.
         state = state.but(paused=False, paused_by=None, failure_streak=0, last_failure=None)
     if plan is not None and (trigger.enabled or state.next_run_at is None):
@@ -123,7 +127,8 @@ def accept_definition(
             zone=zone,
         )
         state = state.but(next_run_at=slot)
-    return Decision(state, skipped=skipped)
+    is_finished = plan is not None and trigger.enabled and state.next_run_at is None
+    return Decision(state, skipped=skipped, is_finished=is_finished)
 
 
 def _with_definition(
@@ -135,6 +140,7 @@ def _with_definition(
         planned, known = state.next_run_at, state.last_good
         if known is not None and known.get("schedule") != definition["schedule"]:
             planned = schedule.next_run_at(trigger.schedule, now=now, planned=None, zone=zone)
+            state = state.but(schedule_fires=0)
         return state.but(
             last_good=definition, next_run_at=planned, seen={}, verdicts={}, blocked_by=None
         )
@@ -171,7 +177,8 @@ def decide_slot(
 ) -> Decision:
     """Fire a due slot, unless it has already run or would overlap the previous run.
 
-    A missed slot runs late, once; the slots missed after it are counted, not run.
+    A missed slot runs late, once; the slots missed after it are counted, not run. One later than
+    `lateness` does not run, and the first slot that is not too late is next.
     """
     if slot > now:
         return Decision(state, not_due=True)
@@ -179,15 +186,21 @@ def decide_slot(
     run = make_run(trigger, name, now)
     missed = schedule.count_slots_after(plan, slot, now=now, zone=facts.zone)
     following = _next_slot(trigger, slot, now, facts.zone)
-    if facts.was_handled(name, run):
-        is_finished = plan.run_at is not None
+    skipped: SkippedSlot | None = None
+    if schedule.is_too_late(plan, slot, now):
+        following = schedule.first_timely_slot(plan, slot, now=now, zone=facts.zone)
+        before = now if following is None else min(now, following - timedelta(microseconds=1))
+        missed = schedule.count_slots_after(plan, slot, now=before, zone=facts.zone)
+        skipped = SkippedSlot(name, "late", missed, state="missed")
+    elif plan.run_at is None and _would_overlap(trigger, state, facts):
+        skipped = SkippedSlot(name, "overlap", missed)
+    was_handled = facts.was_handled(name, run)
+    if was_handled or skipped is not None:
+        verdict = state.last_verdict if was_handled or skipped is None else skipped.state
         return Decision(
-            state.but(next_run_at=following), is_finished=is_finished, next_check_at=following
-        )
-    if plan.run_at is None and _would_overlap(trigger, state, facts):
-        return Decision(
-            state.but(last_verdict="skipped", next_run_at=following),
-            skipped=SkippedSlot(name, "overlap", missed),
+            state.but(last_verdict=verdict, next_run_at=following),
+            skipped=None if was_handled else skipped,
+            is_finished=following is None,
             next_check_at=following,
         )
     firing = FiringIntent(slot=name, task=run, fired_at=now, planned_at=slot, missed=missed)
@@ -276,16 +289,19 @@ def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str,
 def after_firing(
     trigger: Trigger, state: TriggerState, firing: FiringIntent, zone: ZoneInfo
 ) -> TriggerState | None:
-    """The state after a firing; None: a one-time trigger, to be removed."""
-    if trigger.once or (trigger.schedule is not None and trigger.schedule.run_at is not None):
+    """The state after a firing; None: it was the last one, the trigger is to be removed."""
+    now, plan = firing.fired_at, trigger.schedule
+    following = _next_slot(trigger, firing.planned_at or now, now, zone)
+    fires = state.schedule_fires + 1
+    if trigger.once or (plan is not None and (following is None or fires >= (plan.times or inf))):
         return None
-    now = firing.fired_at
     return state.but(
         firing=None,
         last_run_at=now,
         last_triggered_at=now,
-        next_run_at=_next_slot(trigger, firing.planned_at, now, zone),
+        next_run_at=following,
         fire_count=state.fire_count + 1,
+        schedule_fires=fires if plan is not None else 0,
         last_task_id=firing.task.id,
         last_verdict="ran",
         seen={**state.seen, **firing.seen},
@@ -315,10 +331,8 @@ def _next_poll(
     return min((time for time in times if time > now), default=None)
 
 
-def _next_slot(
-    trigger: Trigger, slot: datetime | None, now: datetime, zone: ZoneInfo
-) -> datetime | None:
-    if trigger.schedule is None or slot is None:
+def _next_slot(trigger: Trigger, slot: datetime, now: datetime, zone: ZoneInfo) -> datetime | None:
+    if trigger.schedule is None:
         return None
     return schedule.next_run_at(trigger.schedule, now=now, planned=slot, zone=zone)
 
