@@ -124,6 +124,11 @@ def _new_times(
         if trigger.schedule is None or trigger.schedule.interval is not None:
             raise BadInput("--tz: expected a trigger with a time of day, got one without")
         fields["schedule"] = trigger.schedule.but(timezone=times.zone())
+    if not times.clock and (limits := times.limits(state.clock.now(), state.settings.zone)):
+        plan = fields.get("schedule", trigger.schedule)
+        if plan is None:
+            raise BadInput("--until: expected a trigger with a schedule, got one without")
+        fields["schedule"] = plan.but(**limits)
     return {
         name: value.to_dict() if isinstance(value, Record) else value
         for name, value in fields.items()

@@ -27,7 +27,7 @@ from mimikit.protocol.triggers import (
 from mimikit.tools import arguments, reader, requests
 from mimikit.tools.session import ToolSession
 from mimikit.triggers import conditions, explain, registry
-from mimikit.triggers.schedule import check_coming
+from mimikit.triggers.schedule import anchored, check_coming, check_cron
 
 Planned = TypeVar("Planned", Task, Trigger)
 
@@ -113,22 +113,22 @@ class PlannerSession(ToolSession):
             condition = self._condition(args.condition)
             return self._add_trigger(args, None, condition=condition, once=args.once)
         has_moment = not args.interval or args.starting or args.until
-        starting = _instant(args.starting, "starting") if args.starting else None
-        if starting is None and (args.every_days or args.every_weeks):
-            starting = self._caller.now
+        if args.cron is not None:
+            check_cron(args.cron)
         schedule = Schedule(
             interval=args.interval,
             cron=args.cron,
             timezone=args.timezone or (self._caller.timezone if has_moment else None),
             run_at=_instant(args.run_at, "runAt") if args.run_at else None,
-            starting=starting,
+            starting=_instant(args.starting, "starting") if args.starting else None,
             until=_instant(args.until, "until") if args.until else None,
             times=args.times,
             lateness=args.lateness,
             every_days=args.every_days,
             every_weeks=args.every_weeks,
         )
-        return self._add_trigger(args, schedule)
+        zone = self._settings.zone
+        return self._add_trigger(args, anchored(schedule, self._caller.now, zone))
 
     def _add_trigger(
         self,

@@ -74,6 +74,16 @@ def _check_limits(schedule: Schedule) -> None:
         )
 
 
+def anchored(schedule: Schedule, now: datetime, zone: ZoneInfo = UTC_ZONE) -> Schedule:
+    """With `starting` at its first time, if every Nth day or week of it counts."""
+    plan = schedule
+    is_stepped = plan.every_days is not None or plan.every_weeks is not None
+    if not is_stepped or plan.cron is None or plan.starting is not None:
+        return plan
+    first = next(cron_times(plan.cron, now, zone_of(plan, zone)), None)
+    return plan.but(starting=first)
+
+
 def check_coming(schedule: Schedule, now: datetime, zone: ZoneInfo = UTC_ZONE) -> None:
     """Refuse a new schedule that has ended already."""
     if schedule.run_at is None and not upcoming(schedule, now=now, zone=zone):

@@ -62,6 +62,16 @@ def slot(web: Web, trigger_id: str, **facts: Any) -> None:
             ["2026-03-02T01:00:00", "2026-03-03T01:00:00", "2026-03-04T01:00:00"],
         ),
         (
+            {"schedule": {"cron": "0 9 * * *", "everyDays": 2, "until": "2026-03-04"}},
+            "every day at 09:00, only every 2nd day, until Wednesday, 2026-03-04 at 00:00 (UTC)",
+            ["2026-03-02T09:00:00"],
+        ),
+        (
+            {"when": "every 2 weeks on Monday", "timezone": "UTC"},
+            "every Monday at 09:00 (UTC), only every 2nd week",
+            ["2026-03-02T09:00:00", "2026-03-16T09:00:00", "2026-03-30T09:00:00"],
+        ),
+        (
             {"schedule": {"runAt": "2026-12-01T09:00", "timezone": "Asia/Shanghai"}},
             "once on Tuesday, 2026-12-01 at 09:00 (Asia/Shanghai)",
             ["2026-12-01T01:00:00"],

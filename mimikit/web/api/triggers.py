@@ -170,23 +170,24 @@ def _schedule(body: ScheduleInput, timezone: str | None, now: datetime, zone: Zo
     if body.timezone:
         with bad_value("schedule.timezone"):
             zone = requests.time_zone(body.timezone)
-    starting = _instant(body.starting, "starting", zone)
-    if starting is None and (body.every_days or body.every_weeks):
-        starting = now
+    if body.cron is not None:
+        with bad_value():
+            schedule.check_cron(body.cron)
     moments = (body.cron, body.run_at, body.starting, body.until)
     has_moment = any(moment is not None for moment in moments)
-    return Schedule(
+    plan = Schedule(
         interval=body.interval,
         cron=body.cron,
         timezone=body.timezone or (timezone if has_moment else None),
         run_at=_instant(body.run_at, "runAt", zone),
-        starting=starting,
+        starting=_instant(body.starting, "starting", zone),
         until=_instant(body.until, "until", zone),
         times=body.times,
         lateness=body.lateness,
         every_days=body.every_days,
         every_weeks=body.every_weeks,
     )
+    return schedule.anchored(plan, now, zone)
 
 
 def _instant(text: str | None, name: str, zone: ZoneInfo) -> datetime | None:
