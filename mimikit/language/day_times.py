@@ -93,7 +93,7 @@ def is_date(year: int, month: int, day: int) -> bool:
     return True
 
 
-class Cursor:
+class TimeCursor:
     """A position in a text, moved by matching patterns."""
 
     def __init__(self, plain: str, at: int) -> None:
@@ -108,7 +108,7 @@ class Cursor:
         return match
 
 
-def match_clocks(cursor: Cursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:
+def match_clocks(cursor: TimeCursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:
     """Match times of day, and the part of the day."""
     part = cursor.take(words.PART)
     first = cursor.take(words.HOUR)
@@ -162,7 +162,7 @@ def _minute(groups: dict[str, str]) -> int:
     return int(number_of(first_of(groups, ("minute", "minute_zh", "more_zh")) or "0"))
 
 
-def read_day(cursor: Cursor) -> Day | None:
+def read_day(cursor: TimeCursor) -> Day | None:
     match = cursor.take(words.DAY)
     if match is None:
         return None
@@ -200,7 +200,7 @@ class Days:
         return not self.month and self.month_part is None
 
 
-def read_days(cursor: Cursor) -> Days | None:
+def read_days(cursor: TimeCursor) -> Days | None:
     start = cursor.at
     if cursor.take(words.YEARLY):
         day = read_day(cursor)
@@ -311,7 +311,7 @@ def cron_within(seconds: float, days: Days, window: tuple[int, int] | None) -> s
     return f"{every} {hours} * * {of_week}"
 
 
-def read_excluded(cursor: Cursor) -> frozenset[int] | None:
+def read_excluded(cursor: TimeCursor) -> frozenset[int] | None:
     match = cursor.take(words.EXCEPT)
     if match is None:
         return None
@@ -319,7 +319,7 @@ def read_excluded(cursor: Cursor) -> frozenset[int] | None:
     return _listed(listed)[0] if listed else words.WEEK_SETS["rest"]
 
 
-def read_window(cursor: Cursor) -> tuple[int, int] | None:
+def read_window(cursor: TimeCursor) -> tuple[int, int] | None:
     match = cursor.take(words.WINDOW)
     if match is None:
         return None
@@ -334,7 +334,7 @@ def read_window(cursor: Cursor) -> tuple[int, int] | None:
 
 def _window_end(text: str) -> int | None:
     """The minute of the day of `9`, `9am`, `17:30`, 「下午五点」."""
-    cursor = Cursor(f"at {text.strip()}", 0)
+    cursor = TimeCursor(f"at {text.strip()}", 0)
     matches, part = match_clocks(cursor)
     clock = clock_of(matches[0], part) if len(matches) == 1 else None
     return clock.minutes if clock and cursor.at == len(cursor.plain) else None

@@ -12,8 +12,7 @@ the interval or the cron line. Ambiguities:
 - A local time that does not exist moves forward over the gap; of one that exists twice the first
   counts.
 - A date is read as year, month, day, or with the month's name: `12/1` is none.
-- An hour alone such as "at 6" or 「6 点」 is the next such on the 12-hour clock.
-- A day that ends a repetition ("until Friday") counts whole; "for two weeks" is from now.
+- An hour alone ("at 6") is the next such on the 12-hour clock; an end ("until Friday") is whole.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from zoneinfo import ZoneInfo
 from mimikit.language import time_vocabulary as words
 from mimikit.language.day_times import (
     NINE,
-    Cursor,
     Day,
     DayAhead,
     Days,
     DayTime,
     MissingDay,
+    TimeCursor,
     TimeOfDay,
     Weekday,
     clock_of,
@@ -145,14 +144,14 @@ def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
         if span is not None and span.end == len(plain) and span.seconds <= _MAX_AHEAD_S:
             return when_of(SpanAhead(span.seconds), now=now, zone=zone)
     except MissingDay:
-        return None
+        pass
     return None
 
 
 def parse_limit(text: str, *, now: datetime, zone: ZoneInfo, is_end: bool) -> datetime | None:
     """Parse the start or end of a schedule; a day alone is meant whole."""
     plain = fold(text.strip())
-    cursor = Cursor(plain, 0)
+    cursor = TimeCursor(plain, 0)
     limit = _moment(cursor)
     if limit is not None and limit.day is not None and cursor.at == len(plain):
         return limit_of(limit, now, zone, is_end=is_end)
@@ -163,7 +162,7 @@ def parse_limit(text: str, *, now: datetime, zone: ZoneInfo, is_end: bool) -> da
 def time_at(plain: str, start: int) -> FoundTime | None:
     """Parse the time that begins at `start` of a folded text."""
     for read in (_time_from_now, _on_the_hour, _phrase):
-        cursor = Cursor(plain, start)
+        cursor = TimeCursor(plain, start)
         time = read(cursor)
         if time is not None:
             phrase = plain[start : cursor.at]
@@ -188,7 +187,7 @@ def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | N
     return None
 
 
-def _time_from_now(cursor: Cursor) -> Time | None:
+def _time_from_now(cursor: TimeCursor) -> Time | None:
     """Parse `in 10 minutes`, 「两小时后」, `in 3 days at 9`."""
     before = cursor.take(words.IN)
     span = span_at(cursor.plain, cursor.at)
@@ -198,7 +197,7 @@ def _time_from_now(cursor: Cursor) -> Time | None:
     if not cursor.take(words.FROM_NOW) and not (before and before["tells"]):
         return None
     if span.seconds % _DAY_S == 0:
-        on_day = Cursor(cursor.plain, cursor.at)
+        on_day = TimeCursor(cursor.plain, cursor.at)
         matches, part = match_clocks(on_day)
         clock = clock_of(matches[0], part) if len(matches) == 1 else None
         if clock:
@@ -207,7 +206,7 @@ def _time_from_now(cursor: Cursor) -> Time | None:
     return SpanAhead(span.seconds)
 
 
-def _on_the_hour(cursor: Cursor) -> CronTime | None:
+def _on_the_hour(cursor: TimeCursor) -> CronTime | None:
     """Parse `every hour at :15`."""
     match = cursor.take(words.HOURLY)
     if match is None:
@@ -239,7 +238,7 @@ class _Parts:
     period: float | None = None
 
 
-def _phrase(cursor: Cursor) -> Time | None:
+def _phrase(cursor: TimeCursor) -> Time | None:
     """Parse days, times of day, intervals and their limits; None unless they fit together."""
     cursor.take(words.ON)
     parts = _Parts()
@@ -255,7 +254,7 @@ def _phrase(cursor: Cursor) -> Time | None:
     return DayTime(parts.day, clocks[0] if clocks else None)
 
 
-def _with_next(cursor: Cursor, parts: _Parts) -> _Parts | None:
+def _with_next(cursor: TimeCursor, parts: _Parts) -> _Parts | None:
     """The parts and the next one; None: none follows, the cursor stays."""
     start = cursor.at
     for name, read in _READERS:
@@ -266,14 +265,14 @@ def _with_next(cursor: Cursor, parts: _Parts) -> _Parts | None:
     return None
 
 
-def _times(cursor: Cursor) -> int | None:
+def _times(cursor: TimeCursor) -> int | None:
     match = cursor.take(words.TIMES)
     if match is None:
         return None
     return 2 if match["twice"] else int(number_of(match["en"] or match["zh"])) or None
 
 
-def _until(cursor: Cursor) -> DayTime | SpanAhead | None:
+def _until(cursor: TimeCursor) -> DayTime | SpanAhead | None:
     """Parse `until Friday`, `for two weeks`, 「直到周五」."""
     if cursor.take(words.LASTING):
         span = span_at(cursor.plain, cursor.at)
@@ -285,14 +284,14 @@ def _until(cursor: Cursor) -> DayTime | SpanAhead | None:
     return moment if opening and (has_stop or not opening["stop"]) else None
 
 
-def _starting(cursor: Cursor) -> DayTime | None:
+def _starting(cursor: TimeCursor) -> DayTime | None:
     opening, moment = cursor.take(words.STARTING), _moment(cursor)
     onwards = cursor.take(words.ONWARDS)
     is_said = (opening and opening["en"]) or (onwards and onwards["zh"])
     return moment if is_said and moment and moment.day else None
 
 
-def _moment(cursor: Cursor) -> DayTime | None:
+def _moment(cursor: TimeCursor) -> DayTime | None:
     """Parse a day, a time of day, or both in any order."""
     cursor.take(words.ON)
     day, hours = read_day(cursor), _hours(cursor)
@@ -303,7 +302,7 @@ def _moment(cursor: Cursor) -> DayTime | None:
     return DayTime(parts.day, clocks[0] if clocks else None)
 
 
-def _step(cursor: Cursor) -> tuple[int, bool] | None:
+def _step(cursor: TimeCursor) -> tuple[int, bool] | None:
     match = cursor.take(words.STEP)
     if match is None:
         return None
@@ -318,18 +317,18 @@ def _step(cursor: Cursor) -> tuple[int, bool] | None:
     return (count, not first_of(groups, ("days", "days_zh", "skip_days"))) if count else None
 
 
-def _hours(cursor: Cursor) -> _Hours | None:
+def _hours(cursor: TimeCursor) -> _Hours | None:
     matches, part = match_clocks(cursor)
     return (matches, part) if matches or part else None
 
 
-def _period(cursor: Cursor) -> float | None:
+def _period(cursor: TimeCursor) -> float | None:
     period = period_at(cursor.plain, cursor.at)
     cursor.at = period.end if period else cursor.at
     return period.seconds if period else None
 
 
-_READERS: tuple[tuple[str, Callable[[Cursor], object]], ...] = (
+_READERS: tuple[tuple[str, Callable[[TimeCursor], object]], ...] = (
     ("times", _times), ("until", _until), ("starting", _starting), ("step", _step),
     ("excluded", read_excluded), ("window", read_window), ("days", read_days), ("day", read_day),
     ("hours", _hours), ("part", lambda cursor: cursor.take(words.PART)), ("period", _period),
@@ -416,8 +415,6 @@ def _bound(core: BoundTime, parts: _Parts) -> Time | None:
     seconds = repeated.seconds if isinstance(repeated, RepeatTime) else None
     is_short = seconds is not None and seconds < _DAY_S
     if isinstance(until, DayTime) and until.day is None and not is_short:
-        return None
-    if isinstance(until, SpanAhead) and until.seconds < min(seconds or _DAY_S, _DAY_S):
         return None
     if seconds is None and parts.hours is None:  # their time of day is that of the repetition
         starting = starting and replace(starting, clock=None)
