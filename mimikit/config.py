@@ -139,6 +139,8 @@ class LimitSettings(SettingsSection):
 class TriggerSettings(SettingsSection):
     llm_eval_interval_s: Annotated[float, Field(ge=10, le=86400)] = 300
     """Interval of a condition's evaluation by a model; it grows while the result is no."""
+    settle_s: Annotated[float, Field(ge=0, le=3600)] = 2
+    """How long size and time of a file must rest before it counts as changed or there."""
 
 
 class BudgetSettings(SettingsSection):

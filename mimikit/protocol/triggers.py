@@ -79,13 +79,19 @@ class _Params(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+Settle = Annotated[float | None, Field(ge=0, le=3600, exclude_if=_is_none)]
+"""Seconds for which size and time of a file must rest before it counts; None: the setting."""
+
+
 class FileChangedParameters(_Params):
     path: str
+    settle: Settle = None
     fire_on_init: bool = Field(default=False, alias="fireOnInit", exclude_if=lambda on: not on)
 
 
 class FileExistsParameters(_Params):
     path: str
+    settle: Settle = None
 
 
 class TaskParameters(_Params):

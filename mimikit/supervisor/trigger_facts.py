@@ -136,6 +136,11 @@ class FactReader:
     def exists(self, pattern: Pattern) -> bool | None:
         return self._workspace.exists(pattern) if self._may_look(pattern) else False
 
+    def rests(self, entry: Sequence[int], settle: float | None) -> bool:
+        rest_s = self._store.settings.triggers.settle_s if settle is None else settle
+        age_s = self._now.timestamp() - entry[0] / 1e9
+        return not -1 < age_s < rest_s  # a time to come tells nothing
+
     def answer(self, path: str) -> bool | None:
         found = self._state.answers.get(path)
         if found is None or not timedelta() <= self._now - found.at < self.answer_ttl:

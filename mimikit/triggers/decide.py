@@ -31,6 +31,8 @@ from mimikit.triggers.conditions import Verdict
 
 RECHECK_EVERY = timedelta(seconds=60)
 """Recheck interval of a condition that waits for a run to end, in case the event is lost."""
+SETTLE_CHECK = timedelta(seconds=1)
+"""Recheck interval of files that are being written."""
 POLL_EVERY = timedelta(seconds=2)
 """Poll interval of files without kernel events."""
 
@@ -241,7 +243,7 @@ def decide_condition(
         return Decision(
             evaluated.but(verdicts=_verdicts(evaluated, after, now)),
             firing=_edge_firing(trigger, evaluated, verdict, facts, now),
-            more=verdict.more,
+            more=verdict.more or verdict.unsettled,
         )
     evaluated = evaluated.but(last_verdict="overlap" if waits_for else "waits")
     prompts = conditions.questions(condition) if verdict.open_questions else {}
@@ -249,7 +251,9 @@ def decide_condition(
         evaluated,
         asks={path: prompts[path] for path in verdict.open_questions},
         waits_for=waits_for,
-        next_check_at=_next_poll(evaluated, facts, now, waits_for),
+        next_check_at=now + SETTLE_CHECK
+        if verdict.unsettled and waits_for is None
+        else _next_poll(evaluated, facts, now, waits_for),
     )
 
 

@@ -129,6 +129,44 @@ def test_files_of_which_nobody_tells_are_looked_at_now_and_then(judged: Client) 
     assert fired(judged) == 2
 
 
+def write(client: Client, name: str, size: int) -> None:
+    """Write to a file now, as a copy in progress does."""
+    client.product.workspace.write(name, int(client.now.timestamp() * 1e9), size)
+
+
+@pytest.mark.parametrize("kind", ["file_exists", "file_changed"])
+def test_a_file_counts_once_it_has_rested(judged: Client, kind: str) -> None:
+    judged.when("g1", "import", cond(kind, path="in/data"))
+    judged.product.idle()
+    for second in range(10):  # a copy of ten seconds
+        at(judged, second)
+        write(judged, "in/data", second)
+        judged.product.idle()
+        assert fired(judged) == 0
+    at(judged, 10.5)
+    assert fired(judged) == 0
+    at(judged, 12)
+    assert fired(judged) == 1
+    at(judged, 60)
+    assert fired(judged) == 1
+
+
+def test_how_long_a_file_must_rest_can_be_set_and_others_do_not_wait(judged: Client) -> None:
+    judged.when("g1", "import", cond("file_changed", path="in/*", settle=30))
+    judged.when("g2", "import", cond("file_exists", path="in/*", settle=0))
+    judged.product.idle()
+    write(judged, "in/a", 1)
+    judged.product.idle()
+    assert (fired(judged), len(slots(judged.files, "g2"))) == (0, 1)
+    at(judged, 20)
+    write(judged, "in/b", 1)
+    at(judged, 31)
+    assert fired(judged) == 1
+    assert state(judged)["seen"]["$"].keys() == {"in/a"}
+    at(judged, 51)
+    assert fired(judged) == 2
+
+
 def test_an_edit_changes_what_it_names_keeps_the_rest_and_what_was_seen(judged: Client) -> None:
     judged.submit("t1", "one")
     judged.when("g1", "two", cond("task_done", taskId="t1"))

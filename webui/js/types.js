@@ -125,6 +125,7 @@
  *
  * @typedef {object} FileChangedParameters
  * @property {string} path
+ * @property {number | null} settle
  * @property {boolean} fireOnInit
  *
  * @typedef {object} FileDiff The change of one file. Units: bytes; null for a file that does not exist.
@@ -149,6 +150,7 @@
  *
  * @typedef {object} FileExistsParameters
  * @property {string} path
+ * @property {number | null} settle
  *
  * @typedef {object} Healthz
  * @property {boolean} ok
