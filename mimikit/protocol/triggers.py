@@ -41,6 +41,10 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+def _is_empty(values: list[Any]) -> bool:
+    return not values
+
+
 class Schedule(Record):
     """Exactly one of interval (seconds), cron, runAt; and limits of its slots."""
 
@@ -257,6 +261,8 @@ class FiringIntent(Record):
     planned_at: Instant | None = None
     missed: int = 0
     seen: dict[str, Any] = Field(default_factory=dict)
+    fired_by: list[str] = Field(default_factory=list[str], exclude_if=_is_empty)
+    change_fires: list[Instant] = Field(default_factory=list[Instant], exclude_if=_is_empty)
 
 
 class NodeAnswer(Record):
@@ -303,6 +309,12 @@ class TriggerState(Record):
     """By node path."""
     false_streak: int = 0
     """Consecutive "no" answers of a model: each lengthens the interval between questions."""
+    settled_run: Annotated[Id | None, Field(exclude_if=_is_none)] = None
+    """The run whose own changes of files were noted as seen."""
+    fired_by: list[str] = Field(default_factory=list[str], exclude_if=_is_empty)
+    """The files that fired the last run, and were not changed during the one before it."""
+    change_fires: list[Instant] = Field(default_factory=list[Instant], exclude_if=_is_empty)
+    """The latest firings by changes of files, and those of other triggers that led to them."""
     firing: FiringIntent | None = None
     """Set while a firing is applied, so that recovery can finish it."""
     paused: bool = False

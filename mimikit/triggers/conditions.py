@@ -431,9 +431,7 @@ class _Evaluation:
                 self.baseline[path] = files
                 return Node(path, condition.type, False, "first_look", {"files": len(files)})
             known = {}
-        names = sorted(
-            name for name in known.keys() | files.keys() if known.get(name) != files.get(name)
-        )
+        names = list(patterns.changes(known, files))
         if not names:
             return Node(path, condition.type, False, "unchanged", {"files": len(files)})
         settle = condition.params.settle

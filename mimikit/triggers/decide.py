@@ -8,6 +8,7 @@ trigger and slot, so the same decision gives the same run.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
@@ -20,19 +21,25 @@ from mimikit.protocol.models import REMINDER, Task, time_text
 from mimikit.protocol.notify import notify_of
 from mimikit.protocol.triggers import (
     Condition,
+    FileChanged,
     FiringIntent,
     NodeVerdict,
     Schedule,
     Trigger,
     TriggerState,
 )
-from mimikit.triggers import conditions, schedule
+from mimikit.triggers import conditions, patterns, schedule
 from mimikit.triggers.conditions import Verdict
+from mimikit.triggers.patterns import Seen
 
 RECHECK_EVERY = timedelta(seconds=60)
 """Recheck interval of a condition that waits for a run to end, in case the event is lost."""
 SETTLE_CHECK = timedelta(seconds=1)
 """Recheck interval of files that are being written."""
+LOOP_FIRES, LOOP_TIME = 20, timedelta(minutes=5)
+"""More firings than this, by changes of files alone, are a loop."""
+_SLACK = timedelta(milliseconds=20)
+"""The clock of files is coarser than ours."""
 POLL_EVERY = timedelta(seconds=2)
 """Poll interval of files without kernel events."""
 
@@ -50,6 +57,14 @@ class TriggerFacts(conditions.ConditionFacts, Protocol):
 
     def needs_polling(self) -> bool:
         """Whether files of the condition may change without a kernel event."""
+        ...
+
+    def window_of(self, run_id: str) -> tuple[datetime, datetime] | None:
+        """When an ended run of this trigger ran; None: not yet, or unknown."""
+        ...
+
+    def fires_behind(self, files: Seen) -> Sequence[datetime]:
+        """The latest firings of other triggers during whose runs these files were changed."""
         ...
 
     def is_live(self, task_id: str) -> bool: ...
@@ -80,6 +95,8 @@ class Decision:
     is_finished: bool = False
     """It has no further slot: remove the trigger."""
     not_due: bool = False
+    loops: tuple[str, ...] = ()
+    """Files that fired it too often: pause it instead."""
     asks: dict[str, str] = field(default_factory=dict[str, str])
     """llm_eval prompts to answer, by node path."""
     waits_for: str | None = None
@@ -117,7 +134,9 @@ def accept_definition(
             if state.next_run_at is None:
                 return Decision(state, skipped=skipped, is_finished=True)
         # Earlier failures do not count.
-        state = state.but(paused=False, paused_by=None, failure_streak=0, last_failure=None)
+        state = state.but(
+            paused=False, paused_by=None, failure_streak=0, last_failure=None, change_fires=[]
+        )
     if plan is not None and (trigger.enabled or state.next_run_at is None):
         # A paused trigger keeps its slot: on resume, skipped slots are counted from it.
         slot = schedule.slot_to_wait_for(
@@ -215,6 +234,7 @@ def decide_condition(
     """Fire when a new event makes the condition true, outside of cooldown and overlap."""
     if state.last_triggered_at is not None and state.last_triggered_at > now:
         state = state.but(last_triggered_at=now)  # the clock was set back
+    state = _with_own_changes(condition, state, facts, now)
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
     verdict = conditions.evaluate(condition, facts, state.seen, cooldown=cooldown)
     seen_still = {
@@ -240,9 +260,11 @@ def decide_condition(
     if verdict.fires(cooldown) and waits_for is None:
         seen = {**evaluated.seen, **verdict.root.consumes}
         after = conditions.evaluate(condition, facts, seen, cooldown=cooldown)
+        firing = _edge_firing(trigger, evaluated, verdict, facts, now)
         return Decision(
             evaluated.but(verdicts=_verdicts(evaluated, after, now)),
-            firing=_edge_firing(trigger, evaluated, verdict, facts, now),
+            firing=firing,
+            loops=tuple(firing.fired_by[:5]) if len(firing.change_fires) > LOOP_FIRES else (),
             more=verdict.more or verdict.unsettled,
         )
     evaluated = evaluated.but(last_verdict="overlap" if waits_for else "waits")
@@ -274,7 +296,54 @@ def _edge_firing(
     run = make_run(trigger, slot, now, upstream=upstream)
     if upstream and trigger.origin == "file":  # a hand-written step joins its upstream's trace
         run = run.but(trace_id=facts.trace_of(upstream[0]) or run.trace_id)
-    return FiringIntent(slot=slot, task=run, fired_at=now, seen=consumes)
+    firing = FiringIntent(slot=slot, task=run, fired_at=now, seen=consumes)
+    files = {
+        name: entry
+        for path, value in consumes.items()
+        if (listing := patterns.as_listing(value)) is not None
+        for name, entry in patterns.changes(_known(state, path), listing).items()
+    }
+    if not files or upstream:
+        return firing
+    earlier = {*state.change_fires, *facts.fires_behind(files)}
+    fires = sorted(at for at in earlier if timedelta() <= now - at <= LOOP_TIME)
+    return firing.but(fired_by=list(files), change_fires=[*fires, now][-LOOP_FIRES - 1 :])
+
+
+def _known(state: TriggerState, path: str) -> Seen:
+    return patterns.as_listing(state.seen.get(path)) or {}
+
+
+def _with_own_changes(
+    condition: Condition, state: TriggerState, facts: TriggerFacts, now: datetime
+) -> TriggerState:
+    """Note as seen what the last run changed itself, by the times of the files.
+
+    Not a file that fired this run and is changed again: the user may have gone on. Then it fires
+    once more, and what is changed during that run does not.
+    """
+    run = state.last_task_id
+    window = facts.window_of(run) if run is not None and run != state.settled_run else None
+    if window is None:
+        return state
+    start, end = window[0] - _SLACK, window[1] + _SLACK
+    seen, again = dict(state.seen), list[str]()
+    for path, node in conditions.walk(condition):
+        known = patterns.as_listing(seen.get(path))
+        if not isinstance(node, FileChanged) or known is None:
+            continue
+        files = patterns.list_all(node.params.path, facts.files)
+        if files is None:
+            continue
+        for name, entry in patterns.changes(known, files).items():
+            is_own = start.timestamp() <= entry[0] / 1e9 <= end.timestamp()
+            is_gone = name not in files and now - end < POLL_EVERY
+            if name in state.fired_by and name in files:
+                again += [name] if is_own else []
+            elif is_own or is_gone:
+                known = patterns.as_before(known, files, [name])
+        seen[path] = known
+    return state.but(seen=seen, settled_run=run, fired_by=again)
 
 
 def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str, NodeVerdict]:
@@ -309,6 +378,8 @@ def after_firing(
         last_task_id=firing.task.id,
         last_verdict="ran",
         seen={**state.seen, **firing.seen},
+        fired_by=[name for name in firing.fired_by if name not in state.fired_by],
+        change_fires=firing.change_fires,
         answers={},
         false_streak=0,
     )

@@ -225,7 +225,8 @@ def _current(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> tuple[State, Words]:
     if not trigger.enabled:
-        return "paused", say_both(f"trigger_is_paused{'_failing' if state.paused_by else ''}")
+        cause = "_loop" if state.last_verdict == "loop" else "_failing"
+        return "paused", say_both(f"trigger_is_paused{cause if state.paused_by else ''}")
     if broken is not None:
         return "broken", say_both("trigger_was_good", broken=broken)
     if state.blocked_by is not None:

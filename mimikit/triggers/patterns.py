@@ -11,7 +11,7 @@ import functools
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from mimikit.errors import BadInput
 from mimikit.protocol.paths import STATE_FOLDER
@@ -115,6 +115,19 @@ def as_before(files: Seen, known: Seen, names: Collection[str]) -> Seen:
     """The files, of which some names are as they were known."""
     kept = {name: entry for name, entry in files.items() if name not in names}
     return kept | {name: known[name] for name in names if name in known}
+
+
+def as_listing(value: object) -> Seen | None:
+    return cast("Seen", value) if isinstance(value, dict) else None
+
+
+def changes(known: Seen, files: Seen) -> Seen:
+    """The changed files with their present entries; of a deleted one the last known."""
+    return {
+        name: files.get(name) or known[name]
+        for name in sorted(known.keys() | files.keys())
+        if known.get(name) != files.get(name)
+    }
 
 
 def parse(text: str) -> Pattern:
