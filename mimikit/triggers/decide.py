@@ -337,10 +337,13 @@ def _with_own_changes(
             continue
         for name, entry in patterns.changes(known, files).items():
             is_own = start.timestamp() <= entry[0] / 1e9 <= end.timestamp()
-            is_gone = name not in files and now - end < POLL_EVERY
-            if name in state.fired_by and name in files:
+            is_cause = name in state.fired_by
+            if name not in files:
+                is_own = is_cause and now - end < POLL_EVERY  # as one that moves what it finds
+            elif is_cause:
                 again += [name] if is_own else []
-            elif is_own or is_gone:
+                continue
+            if is_own:
                 known = patterns.as_before(known, files, [name])
         seen[path] = known
     return state.but(seen=seen, settled_run=run, fired_by=again)
