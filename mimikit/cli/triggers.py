@@ -19,6 +19,7 @@ from mimikit.tools import requests, world
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import trigger_words
+from mimikit.triggers.workspace import FolderWorkspace
 from mimikit.views import triggers as trigger_views
 from mimikit.views.triggers import TriggerList
 
@@ -223,6 +224,6 @@ def trigger_notes(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     if not is_reminder:
         notes.append(notify_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
-    return notes + [
-        note["en"] for note in trigger_views.notes(trigger, context, asked_every_s=every_s)
-    ]
+    found = trigger_views.matches_now(trigger, FolderWorkspace(state.workspace, state.path))
+    found += trigger_views.notes(trigger, context, asked_every_s=every_s)
+    return notes + [note["en"] for note in found]

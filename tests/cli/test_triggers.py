@@ -318,6 +318,16 @@ def test_an_edit_is_a_command_with_the_new_fields(
     assert (order.action, order.target, order.args) == ("trigger_edit", trigger_id, args)
 
 
+def test_a_new_file_condition_says_how_many_files_match(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    (tmp_path / "Invoice [2026].pdf").write_text("x")
+    for name in ("a.ts", "b.tsx", "c.js"):
+        (tmp_path / name).write_text("x")
+    for path, count in (("*.{ts,tsx}", 2), ("Invoice [2026].pdf", 1), ("none/*", 0)):
+        result = cli("enqueue", "x", "--when-changed", path)
+        assert f"Files that match now: {count}." in result.stderr
+
+
 def test_an_edit_of_a_limit_keeps_the_schedule(cli: Cli, tmp_path: Path) -> None:
     cli("init")
     trigger_id = made(cli, "x", "--cron", "0 9 * * *", "--times", "5")
