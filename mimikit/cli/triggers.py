@@ -119,6 +119,8 @@ def _new_times(
 ) -> dict[str, Any]:
     """The changes by the timing options, under their JSON names."""
     fields = times.build(state, state.clock.now())
+    if "schedule" in fields:
+        fields["schedule"] = schedule.with_limits_of(trigger.schedule, fields["schedule"])
     if "schedule" in fields and trigger.condition is not None and trigger.once:
         fields["once"] = False  # it applies to conditions
     if times.tz is not None and not times.clock:

@@ -209,7 +209,7 @@ def unknown_time(text: str) -> str:
     if match := BOUND.search(text):
         return match[0]
     for match in MOMENT.finditer(text):
-        before, after = text[: match.start()], text[match.end() :]
-        if not (IN_PHRASE.search(before[-40:]) or GOES_ON.match(after)):
+        before = text[max(0, match.start() - 40) : match.start()]
+        if not (IN_PHRASE.search(before) or GOES_ON.match(text, match.end())):
             return match[0]
     return ""

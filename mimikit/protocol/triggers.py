@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import fields
 from typing import Annotated, Any, Literal, Self, Unpack
 
 from pydantic import (
@@ -67,14 +68,7 @@ class Schedule(Record):
 
     @property
     def limits(self) -> Limits:
-        return Limits(
-            starting=self.starting,
-            until=self.until,
-            times=self.times,
-            lateness=self.lateness,
-            every_days=self.every_days,
-            every_weeks=self.every_weeks,
-        )
+        return Limits(**{field.name: getattr(self, field.name) for field in fields(Limits)})
 
 
 class _Params(BaseModel):

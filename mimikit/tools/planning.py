@@ -122,10 +122,7 @@ class PlannerSession(ToolSession):
             run_at=_instant(args.run_at, "runAt") if args.run_at else None,
             starting=_instant(args.starting, "starting") if args.starting else None,
             until=_instant(args.until, "until") if args.until else None,
-            times=args.times,
-            lateness=args.lateness,
-            every_days=args.every_days,
-            every_weeks=args.every_weeks,
+            **args.model_dump(include={"times", "lateness", "every_days", "every_weeks"}),
         )
         zone = self._settings.zone
         return self._add_trigger(args, anchored(schedule, self._caller.now, zone))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -82,6 +82,16 @@ def anchored(schedule: Schedule, now: datetime, zone: ZoneInfo = UTC_ZONE) -> Sc
         return plan
     first = next(cron_times(plan.cron, now, zone_of(plan, zone)), None)
     return plan.but(starting=first)
+
+
+def with_limits_of(old: Schedule | None, new: Schedule, given: Collection[str] = ()) -> Schedule:
+    """An edited schedule, with the limits of the old one that fit it and are not given anew."""
+    if old is None:
+        return new
+    names = {"lateness"} if new.run_at is not None else {"lateness", "starting", "until", "times"}
+    names |= {"every_days", "every_weeks"} if new.cron is not None else set()
+    absent = {name for name in names if getattr(new, name) is None and name not in given}
+    return new.but(**{name: getattr(old, name) for name in absent})
 
 
 def check_coming(schedule: Schedule, now: datetime, zone: ZoneInfo = UTC_ZONE) -> None:

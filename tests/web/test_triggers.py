@@ -315,6 +315,17 @@ def test_an_edit_is_a_command_with_the_new_fields(
     assert order.args == args
 
 
+def test_an_edit_of_the_time_keeps_the_limits_that_it_does_not_name(web) -> None:
+    plan = Schedule(cron="0 9 * * *", times=3, lateness=60, starting=START, every_days=2)
+    registry.create(web.files, trigger(schedule=plan))
+    change = {"schedule": {"cron": "0 8 * * *", "times": None}}
+    assert web.ask("PATCH", "/api/triggers/trig-1", change).status_code == 202
+    (order,) = queue.waiting_commands(web.files)
+    assert order.args["schedule"]["cron"] == "0 8 * * *"
+    assert {"lateness", "starting", "everyDays"} <= order.args["schedule"].keys()
+    assert "times" not in order.args["schedule"]
+
+
 def test_a_zone_alone_moves_the_schedule_there(web) -> None:
     registry.create(web.files, trigger(schedule=Schedule(cron="0 9 * * *")))
     registry.create(web.files, trigger(id="trig-2"))

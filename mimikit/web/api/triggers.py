@@ -182,10 +182,7 @@ def _schedule(body: ScheduleInput, timezone: str | None, now: datetime, zone: Zo
         run_at=_instant(body.run_at, "runAt", zone),
         starting=_instant(body.starting, "starting", zone),
         until=_instant(body.until, "until", zone),
-        times=body.times,
-        lateness=body.lateness,
-        every_days=body.every_days,
-        every_weeks=body.every_weeks,
+        **body.model_dump(include={"times", "lateness", "every_days", "every_weeks"}),
     )
     return schedule.anchored(plan, now, zone)
 
@@ -355,6 +352,9 @@ def _changes(site: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, An
     )
     if timing_fields(body):
         chosen = timing(body, now=site.clock.now(), zone=site.settings.zone)
+        if plan := chosen.get("schedule"):
+            given = body.schedule.model_fields_set if body.schedule else ()
+            chosen["schedule"] = schedule.with_limits_of(trigger.schedule, plan, given)
         changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it applies to conditions
