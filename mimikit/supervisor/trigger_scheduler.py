@@ -299,8 +299,8 @@ class TriggerScheduler:
             trigger, firing.slot, now,
             state="skipped", missed=0, reason="loop", taskId=firing.task.id,
         )  # fmt: skip
-        paused = state.but(paused=True, paused_by="breaker", last_verdict="loop")
-        registry.save_state(store.files, trigger.id, paused)
+        state = state.but(paused_by="breaker", last_verdict="loop")
+        registry.save_state(store.files, trigger.id, state)
         registry.save(store.files, trigger.but(enabled=False))
         store.log.write("audit", "circuit_broken", triggerId=trigger.id, files=list(names))
         store.trigger_changed(trigger.id)

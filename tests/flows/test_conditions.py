@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -11,6 +12,8 @@ from mimikit.engines.base import Done
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task
 from mimikit.tasks import queue
+from mimikit.triggers import registry
+from mimikit.triggers.explain import ExplanationContext, explain
 from tests.crash.driver import Client
 from tests.support.reading import loaded, results, slots, transcript
 
@@ -322,6 +325,13 @@ def test_what_a_run_deletes_itself_does_not_fire_its_trigger(judged: Client) -> 
     assert fired(judged) == 3
 
 
+def explained(client: Client, trigger_id: str = "g1") -> str:
+    trigger, broken = registry.active(client.files, trigger_id)
+    here = ExplanationContext(client.now, ZoneInfo("UTC"))
+    state = registry.state(client.files, trigger_id)
+    return explain(trigger, state, broken, here).headline["en"]
+
+
 def events_of(client: Client) -> list[str]:
     return [str(audit["event"]) for audit in client.product.log.audits]
 
@@ -342,6 +352,7 @@ def test_changes_that_never_end_pause_it_and_are_told_once_with_the_files(judged
     texts = [text for _, text in transcript(judged.files)]
     (said,) = [text for text in texts if "changes of files alone" in text]
     assert "log/0" in said
+    assert "again and again" in explained(judged)
     judged.order("o1", "trigger_resume", "g1")
     at(judged, 410)
     write(judged, "log/0", 99)
