@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import os
@@ -10,7 +11,7 @@ import tomllib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from zoneinfo import ZoneInfo
+from zoneinfo import TZPATH, ZoneInfo
 
 from pydantic import (
     BaseModel,
@@ -138,6 +139,8 @@ class LimitSettings(SettingsSection):
 class TriggerSettings(SettingsSection):
     llm_eval_interval_s: Annotated[float, Field(ge=10, le=86400)] = 300
     """Interval of a condition's evaluation by a model; it grows while the result is no."""
+    settle_s: Annotated[float, Field(ge=0, le=3600)] = 2
+    """How long size and time of a file must rest before it counts as changed or there."""
 
 
 class BudgetSettings(SettingsSection):
@@ -304,6 +307,9 @@ def parsed(text: str, path: Path) -> Settings:
         raise BadSettings(f"environment: {expected}") from None
 
 
+_FIXED_ZONE = re.compile(r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)([+-]?\d{1,2})")
+
+
 def file_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -312,12 +318,38 @@ def file_text(path: Path) -> str:
 
 
 def system_zone() -> str:
-    """The system's IANA zone, from TZ or /etc/localtime; else UTC."""
-    name = os.environ.get("TZ", "").lstrip(":")
-    if _is_zone(name):
-        return name
-    name = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
-    return name if _is_zone(name) else "UTC"
+    return find_system_zone() or "UTC"
+
+
+def find_system_zone(etc: Path = Path("/etc")) -> str | None:
+    """The system's IANA zone, from TZ or the files below `etc`; None: not found."""
+    if given := os.environ.get("TZ", "").lstrip(":"):
+        fixed = _FIXED_ZONE.fullmatch(given)  # `CST-8`: no summer time, the sign as in `Etc/GMT-8`
+        name = f"Etc/GMT{int(fixed[1]):+d}" if fixed and int(fixed[1]) else given
+        return name if _is_zone(name) else None
+    link = os.path.realpath(etc / "localtime").partition("zoneinfo/")[2]
+    if _is_zone(link):
+        return link
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if _is_zone(name := file_text(etc / "timezone").strip()):
+            return name
+    with contextlib.suppress(OSError):
+        return _zone_with((etc / "localtime").read_bytes())
+    return None
+
+
+@functools.lru_cache(maxsize=4)
+def _zone_with(data: bytes) -> str | None:
+    """The zone whose file has this content; of several the one that `zone.tab` lists."""
+    folder = next(filter(Path.is_dir, map(Path, TZPATH)), Path("/nowhere"))
+    listed = set(file_text(folder / "zone.tab").split())
+    same = [
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+    ]
+    known = sorted(filter(_is_zone, same), key=lambda name: (name not in listed, name != "UTC"))
+    return next(iter(known), None)
 
 
 def _is_zone(name: str) -> bool:

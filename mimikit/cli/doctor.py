@@ -292,7 +292,13 @@ def sandbox(state: State) -> Iterator[Finding]:
         yield note("sandbox", what, "show those they need by `sandbox.show`")
 
 
-CHECKS = (disk, folders, corrupt, consumer, page, prompts, engines, programs, sandbox)
+def time_zone(state: State) -> Iterator[Finding]:
+    if not (state.settings.timezone or config.find_system_zone()):
+        found = "none found in TZ, /etc/localtime and /etc/timezone: UTC is assumed"
+        yield warning("time zone", found, "set `timezone` in config.toml, such as Asia/Shanghai")
+
+
+CHECKS = (time_zone, disk, folders, corrupt, consumer, page, prompts, engines, programs, sandbox)
 
 
 # ---- the report

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from datetime import MAXYEAR, UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, Self, get_args
+from zoneinfo import ZoneInfo
 
 import click
 from pydantic import ValidationError
@@ -120,6 +121,10 @@ _SCHEDULE_OPTIONS = [
     click.option("--every", type=Duration(), help="Repeat at this interval: 10m, 1d."),
     click.option("--cron", metavar="LINE", help='By a cron line: "0 9 * * 1-5".'),
     click.option("--tz", metavar="ZONE", help="Time zone of --at and --cron."),
+    click.option("--starting", metavar="TIME", help="The earliest time: Monday, 2026-12-01."),
+    click.option("--until", metavar="TIME", help="The latest time, then it is removed: Friday."),
+    click.option("--times", type=NumberRange(1, 1_000_000), help="Runs, then it is removed."),
+    click.option("--lateness", type=Duration(zero=True), help="A time missed by more is not run."),
 ]
 _OPTIONS = [
     *_SCHEDULE_OPTIONS,
@@ -162,6 +167,10 @@ class TimingOptions:
     every: float | None = None
     cron: str | None = None
     tz: str | None = None
+    starting: str | None = None
+    until: str | None = None
+    times: int | None = None
+    lateness: float | None = None
     when_changed: str | None = None
     when_exists: str | None = None
     after: tuple[str, ...] = ()
@@ -187,6 +196,17 @@ class TimingOptions:
         }
         return [name for name, value in given.items() if value is not None]
 
+    def limits(self, now: datetime, zone: ZoneInfo) -> dict[str, object]:
+        """The limits of the schedule, by field."""
+        found: dict[str, object] = {}
+        for name, text in (("starting", self.starting), ("until", self.until)):
+            if text is not None:
+                with errors_for(f"--{name}"):
+                    is_end = name == "until"
+                    found[name] = requests.limit_of(text, now=now, zone=zone, is_end=is_end)
+        given = {"times": self.times, "lateness": self.lateness}
+        return found | {name: value for name, value in given.items() if value is not None}
+
     def check(self, *, is_edit: bool = False) -> None:
         """Raise UsageError for options that exclude each other.
 
@@ -204,6 +224,10 @@ class TimingOptions:
             raise _expected("--cron or --at with --tz, got neither")
         if self.tz is not None and "--every" in clock:
             raise _expected("--cron or --at with --tz, got --every")
+        limits = (self.starting, self.until, self.times, self.lateness)
+        if not (clock or is_edit) and any(limit is not None for limit in limits):
+            limits_of = "--starting, --until, --times or --lateness"
+            raise _expected(f"--at, --every or --cron with {limits_of}, got none of them")
         for name, given in (("--cooldown", self.cooldown is not None), ("--once", self.once)):
             if given and (clock or not (events or is_edit)):
                 got = got or "none of them"
@@ -216,9 +240,9 @@ class TimingOptions:
         """The fields of the trigger; BadInput for an invalid value."""
         result = TriggerFields()
         zone = self.zone() if self.clock else None
+        here = requests.time_zone(zone) if zone else state.settings.zone
         if self.at is not None:
             with errors_for("--at"):
-                here = requests.time_zone(zone) if zone else state.settings.zone
                 result["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
         elif self.clock:
             with errors_for(self.clock[0]):
@@ -227,6 +251,13 @@ class TimingOptions:
                 result["schedule"] = triggers.Schedule(
                     interval=self.every, cron=self.cron, timezone=zone
                 )
+        limits = self.limits(now, here)
+        if "schedule" in result and limits:
+            plan = result["schedule"]
+            if plan.interval and {"starting", "until"} & limits.keys():
+                limits["timezone"] = here.key
+            result["schedule"] = plan.but(**limits)
+            schedule.check(result["schedule"])
         parts: list[triggers.Condition] = []
         if self.when_changed is not None:
             with errors_for("--when-changed"):

@@ -19,6 +19,7 @@ from mimikit.tools import requests, world
 from mimikit.tools.requests import TaskRequest
 from mimikit.triggers import registry, schedule
 from mimikit.triggers.explain import trigger_words
+from mimikit.triggers.workspace import FolderWorkspace
 from mimikit.views import triggers as trigger_views
 from mimikit.views.triggers import TriggerList
 
@@ -118,12 +119,19 @@ def _new_times(
 ) -> dict[str, Any]:
     """The changes by the timing options, under their JSON names."""
     fields = times.build(state, state.clock.now())
+    if "schedule" in fields:
+        fields["schedule"] = schedule.with_limits_of(trigger.schedule, fields["schedule"])
     if "schedule" in fields and trigger.condition is not None and trigger.once:
         fields["once"] = False  # it applies to conditions
     if times.tz is not None and not times.clock:
         if trigger.schedule is None or trigger.schedule.interval is not None:
             raise BadInput("--tz: expected a trigger with a time of day, got one without")
         fields["schedule"] = trigger.schedule.but(timezone=times.zone())
+    if not times.clock and (limits := times.limits(state.clock.now(), state.settings.zone)):
+        plan = fields.get("schedule", trigger.schedule)
+        if plan is None:
+            raise BadInput("--until: expected a trigger with a schedule, got one without")
+        fields["schedule"] = plan.but(**limits)
     return {
         name: value.to_dict() if isinstance(value, Record) else value
         for name, value in fields.items()
@@ -218,6 +226,6 @@ def trigger_notes(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     if not is_reminder:
         notes.append(notify_words(trigger)["en"])
     every_s = state.settings.triggers.llm_eval_interval_s
-    return notes + [
-        note["en"] for note in trigger_views.notes(trigger, context, asked_every_s=every_s)
-    ]
+    found = trigger_views.matches_now(trigger, FolderWorkspace(state.workspace, state.path))
+    found += trigger_views.notes(trigger, context, asked_every_s=every_s)
+    return notes + [note["en"] for note in found]

@@ -216,18 +216,61 @@ _DAY_SETS = {
 }
 _NUMBERS = r"\d{1,2}(?:-\d{1,2})?(?:,\d{1,2}(?:-\d{1,2})?)*"
 _COMMON_CRON = re.compile(
-    rf"(?P<minute>\d{{1,2}})\s+(?P<hours>\*|{_NUMBERS})\s+(?P<days>\*|{_NUMBERS})\s+"
-    rf"(?P<month>\*|\d{{1,2}})\s+(?P<weekdays>\*|{_NUMBERS})"
+    rf"(?P<minute>\d{{1,2}})\s+(?P<hours>\*|{_NUMBERS})\s+(?P<days>\*|LW?|{_NUMBERS})\s+"
+    rf"(?P<month>\*|\d{{1,2}})\s+(?P<weekdays>\*|\d(?:L|#\d)|{_NUMBERS})"
 )
+_WINDOW_CRON = re.compile(rf"\*/(\d{{1,2}}) (\d{{1,2}})(?:-(\d{{1,2}}))? \* \* (\*|{_NUMBERS})")
 _EVERY_MINUTES = re.compile(r"\*(?:/(?P<step>\d{1,2}))? \* \* \* \*")
 
 
 def interval_words(seconds: float, language: Language = "en") -> str:
     """An interval in words: `every 10 seconds`, `每 10 秒`."""
-    size, en, zh = next(unit for unit in UNITS if seconds % unit[0] == 0 or unit[0] == 1)
-    count = f"{seconds / size:.3f}".rstrip("0").rstrip(".")
+    count, en, zh = _counted(seconds)
     key = "every_one" if count == "1" else "every_some"
     return say(key, language, count=count, unit=zh if language == "zh" else en)
+
+
+def _amount_words(seconds: float, language: Language) -> str:
+    count, en, zh = _counted(seconds)
+    return f"{count} {zh}" if language == "zh" else f"{count} {en}{'' if count == '1' else 's'}"
+
+
+def _counted(seconds: float) -> tuple[str, str, str]:
+    """The number of its largest whole unit, and the unit in both languages."""
+    size, en, zh = next(unit for unit in UNITS if seconds % unit[0] == 0 or unit[0] == 1)
+    return f"{seconds / size:.3f}".rstrip("0").rstrip("."), en, zh
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which slots of a recurring schedule count; `protocol.triggers.Schedule` has the same."""
+
+    starting: datetime | None = None
+    until: datetime | None = None
+    times: int | None = None
+    lateness: float | None = None
+    every_days: int | None = None
+    every_weeks: int | None = None
+
+
+NO_LIMITS = Limits()
+
+
+def limited_words(words: str, limits: Limits, zone: ZoneInfo, language: Language = "en") -> str:
+    """A schedule in words with its limits: `…, until on Friday, 2026-11-27 at 23:59 (UTC)`."""
+    facts: dict[str, object] = {}
+    for name, nth in (("every_days", limits.every_days), ("every_weeks", limits.every_weeks)):
+        if nth is not None:
+            facts[name] = _nth(nth) if language == "en" else nth
+    for name, at in (("starting", limits.starting), ("until", limits.until)):
+        if at is not None and not (facts and name == "starting"):
+            facts[name] = moment_words(at, zone, language).removeprefix("on ")
+    if limits.times is not None:
+        facts["times" if limits.times > 1 else "one_time"] = limits.times
+    if limits.lateness is not None:
+        facts["lateness"] = _amount_words(limits.lateness, language)
+    parts = [say(f"limit_{name}", language, fact=fact) for name, fact in facts.items()]
+    return ("，" if language == "zh" else ", ").join([words, *parts])
 
 
 def moment_words(at: datetime, zone: ZoneInfo, language: Language = "en") -> str:
@@ -253,8 +296,15 @@ def cron_words(expression: str, language: Language = "en", zone: str | None = No
     line = " ".join(expression.split())
     step, match = _EVERY_MINUTES.fullmatch(line), _COMMON_CRON.fullmatch(line)
     minutes = int(step["step"] or 1) if step else 0
+    window = _WINDOW_CRON.fullmatch(line)
     if minutes and 60 % minutes == 0:
         words = interval_words(minutes * 60, language)
+    elif window and 60 % int(window[1]) == 0:
+        first, last = int(window[2]), int(window[3] or window[2])
+        clocks = f"{first:02}:00–{last:02}:{60 - int(window[1]):02}"
+        every = interval_words(int(window[1]) * 60, language)
+        comma = "，" if language == "zh" else ", "
+        words = f"{_on_weekdays(window[4], clocks, language)}{comma}{every}"
     else:
         words = _common(language=language, **match.groupdict()) if match else None
     words = words or say("cron_line", language, line=line)
@@ -270,11 +320,11 @@ def _common(
         every_hour = (days, month, weekdays) == ("*", "*", "*")
         return say("every_hour_at", language, minute=minute) if every_hour else None
     clocks = _and([f"{hour:02}:{minute:0>2}" for hour in _numbers(hours)], language)
+    if (days[0] == "L" or weekdays[-1] == "L" or "#" in weekdays) and "*" in (days, weekdays):
+        part = _month_part(days, weekdays, language)
+        return say("every_month", language, days=part, clocks=clocks) if month == "*" else None
     if days == "*" and month == "*":
-        week = sorted({(day - 1) % 7 for day in _numbers(weekdays)})
-        names = [_name("weekday_names", day, language) for day in week]
-        key = _DAY_SETS.get(frozenset(week), "every_such_day")
-        return say(key, language, days=_and(names, language), clocks=clocks)
+        return _on_weekdays(weekdays, clocks, language)
     if days == "*" or weekdays != "*":
         return None
     if month == "*":
@@ -284,6 +334,22 @@ def _common(
         name = _name("month_names", int(month) - 1, language)
         return say("every_year", language, month=name, day=int(days), clocks=clocks)
     return None
+
+
+def _month_part(days: str, weekdays: str, language: Language) -> str:
+    """`last day`, `first Friday`, 「最后一个周五」."""
+    if days != "*":
+        return say("last_working_day" if days == "LW" else "last_day", language)
+    nth = 0 if weekdays[1] == "L" else int(weekdays[2])
+    name = _name("weekday_names", (int(weekdays[0]) - 1) % 7, language)
+    return f"{_name('nth_names', nth, language)}{'' if language == 'zh' else ' '}{name}"
+
+
+def _on_weekdays(weekdays: str, clocks: str, language: Language) -> str:
+    week = sorted({(day - 1) % 7 for day in _numbers(weekdays)})
+    names = [_name("weekday_names", day, language) for day in week]
+    key = _DAY_SETS.get(frozenset(week), "every_such_day")
+    return say(key, language, days=_and(names, language), clocks=clocks)
 
 
 def _name(key: str, number: int, language: Language) -> str:

@@ -27,6 +27,8 @@ _NUMBER_WORDS = _meanings("numbers")
 _UNITS, _ADVERBS = _meanings("units"), _meanings("adverbs")
 AHEAD = _meanings("ahead")
 WEEKDAYS = _meanings("weekdays")
+ORDINALS = _meanings("ordinals")
+ADVERBS = frozenset(_ADVERBS)
 
 _ODD_LETTERS, _LETTERS = "ſıİK", "siIK"
 """Letters that match these in case-insensitive patterns, but not by `lower`."""
@@ -61,6 +63,12 @@ def period_at(plain: str, start: int) -> FoundInterval | None:
 def span_at(plain: str, start: int) -> FoundInterval | None:
     """Parse the duration that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
     return _interval(_SPAN.match(plain, start))
+
+
+def ordinal_of(word: str) -> int:
+    """Parse `first`, `2nd`, `31st`; `last` is 0."""
+    word = word.lower()
+    return 0 if word == "last" else ORDINALS.get(word) or int(word.rstrip("stndrh"))
 
 
 def number_of(word: str) -> Fraction:
@@ -161,6 +169,7 @@ _PARTS: dict[str, str] = {
     "unit_en": rf"(?:{_either(filter(str.isascii, _UNITS))})(?![A-Za-z])",
     "unit_zh": rf"(?:{_either(word for word in _UNITS if not word.isascii())})",
     "adverbs": "|".join(_ADVERBS),
+    "ordinal_words": "|".join(ORDINALS),
     "month_names": "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS_EN),
     "day_en": rf"(?:{'|'.join(filter(str.isascii, WEEKDAYS))})",
     "day_zh": f"[{''.join(word for word in WEEKDAYS if not word.isascii())}]",
@@ -183,4 +192,24 @@ DAY = _pattern("day")
 HOURLY, YEARLY, MONTHLY = _pattern("hourly"), _pattern("yearly"), _pattern("monthly")
 SETS, LISTS, IN_LIST = _pattern("sets"), _pattern("lists"), _pattern("in_list")
 NUMBER = _pattern("number")
+MONTH_PART, STEP, WINDOW, EXCEPT = (
+    _pattern(name) for name in ("month_part", "step", "window", "except")
+)
+UNTIL, STOP, STARTING, ONWARDS = (
+    _pattern(name) for name in ("until", "stop", "starting", "onwards")
+)
+TIMES, LASTING = _pattern("times"), _pattern("lasting")
+BOUND, MOMENT = _pattern("bound"), _pattern("moment")
+IN_PHRASE, GOES_ON = _pattern("in_phrase"), _pattern("goes_on")
 INTRODUCED = _pattern("introduced")
+
+
+def unknown_time(text: str) -> str:
+    """The first words of a folded text that belong to a time rather than to the text; or none."""
+    if match := BOUND.search(text):
+        return match[0]
+    for match in MOMENT.finditer(text):
+        before = text[max(0, match.start() - 40) : match.start()]
+        if not (IN_PHRASE.search(before) or GOES_ON.match(text, match.end())):
+            return match[0]
+    return ""

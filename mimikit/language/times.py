@@ -12,27 +12,57 @@ the interval or the cron line. Ambiguities:
 - A local time that does not exist moves forward over the gap; of one that exists twice the first
   counts.
 - A date is read as year, month, day, or with the month's name: `12/1` is none.
+- An hour alone ("at 6") is the next such on the 12-hour clock; an end ("until Friday") is whole.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from itertools import groupby
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from mimikit.errors import BadInput
 from mimikit.language import time_vocabulary as words
-from mimikit.language.phrases import MONTHS, Language, cron_words, interval_words, moment_words
-from mimikit.language.time_vocabulary import fold, number_of, period_at, span_at
+from mimikit.language.day_times import (
+    NINE,
+    Day,
+    DayAhead,
+    Days,
+    DayTime,
+    MissingDay,
+    TimeCursor,
+    TimeOfDay,
+    Weekday,
+    clock_of,
+    cron_line,
+    cron_within,
+    default_time,
+    first_of,
+    groups_of,
+    instant,
+    limit_of,
+    match_clocks,
+    read_day,
+    read_days,
+    read_excluded,
+    read_window,
+    without,
+)
+from mimikit.language.phrases import (
+    NO_LIMITS,
+    Language,
+    Limits,
+    cron_words,
+    interval_words,
+    limited_words,
+    moment_words,
+)
+from mimikit.language.time_vocabulary import fold, number_of, ordinal_of, period_at, span_at
 
-_DAY_MINUTES = 24 * 60
 _DAY_S = 86400
 _MAX_AHEAD_S = 3660 * _DAY_S
-_NINE = 9 * 60
-_MAX_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,48 +70,15 @@ class RepeatTime:
     """Repeats at an interval."""
 
     seconds: float
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
 class CronTime:
-    """A cron line of five numeric fields (days 0-6, 0 is Sunday), in the speaker's zone."""
+    """A cron line of five fields (days 0-6, 0 is Sunday), in the speaker's zone."""
 
     expression: str
-
-
-@dataclass(frozen=True, slots=True)
-class TimeOfDay:
-    """A time of day; 1440 minutes or more are after the midnight that ends the day."""
-
-    minutes: int
-    seconds: int = 0
-    offset: tzinfo | None = None
-    """The UTC offset, if one was given."""
-
-
-@dataclass(frozen=True, slots=True)
-class DayAhead:
-    days: int
-
-
-@dataclass(frozen=True, slots=True)
-class Weekday:
-    """A weekday, Monday is 0, in the week `weeks` ahead; None: the next such day."""
-
-    day: int
-    weeks: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class YearDay:
-    """A date; without a year the next such date."""
-
-    month: int
-    day: int
-    year: int | None = None
-
-
-Day = DayAhead | Weekday | YearDay
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +89,18 @@ class SpanAhead:
 
 
 @dataclass(frozen=True, slots=True)
-class DayTime:
-    day: Day | None
-    clock: TimeOfDay | None
+class BoundTime:
+    """A repetition with its limits in words; `when_of` resolves them."""
+
+    core: RepeatTime | CronTime
+    starting: DayTime | None = None
+    until: DayTime | SpanAhead | None = None
+    times: int | None = None
+    every_days: int | None = None
+    every_weeks: int | None = None
 
 
-Time = SpanAhead | DayTime | RepeatTime | CronTime
+Time = SpanAhead | DayTime | RepeatTime | CronTime | BoundTime
 
 
 class FoundTime(NamedTuple):
@@ -126,15 +129,6 @@ class InstantTime:
 When = InstantTime | RepeatTime | CronTime
 
 
-class PastTime(BadInput):
-    """The named day, or the time on that day, has passed."""
-
-    def __init__(self, at: datetime, zone: ZoneInfo) -> None:
-        moment = moment_words(at, zone)
-        super().__init__(f"expected a time to come, got one {moment}; name a later one")
-        self.at = at
-
-
 def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
     """Parse a text that is nothing but a time; None when it is not.
 
@@ -143,26 +137,42 @@ def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
     """
     plain = fold(text.strip()).rstrip(" .。!")
     time = time_at(plain, 0)
-    if time is not None and time.end == len(plain):
-        return when_of(time.time, now=now, zone=zone)
     span = span_at(plain, 0)
-    if span is not None and span.end == len(plain) and span.seconds <= _MAX_AHEAD_S:
-        return when_of(SpanAhead(span.seconds), now=now, zone=zone)
+    try:
+        if time is not None and time.end == len(plain):
+            return when_of(time.time, now=now, zone=zone)
+        if span is not None and span.end == len(plain) and span.seconds <= _MAX_AHEAD_S:
+            return when_of(SpanAhead(span.seconds), now=now, zone=zone)
+    except MissingDay:
+        pass
     return None
+
+
+def parse_limit(text: str, *, now: datetime, zone: ZoneInfo, is_end: bool) -> datetime | None:
+    """Parse the start or end of a schedule; a day alone is meant whole."""
+    plain = fold(text.strip())
+    cursor = TimeCursor(plain, 0)
+    limit = _moment(cursor)
+    if limit is not None and limit.day is not None and cursor.at == len(plain):
+        return limit_of(limit, now, zone, is_end=is_end)
+    when = parse_when(text, now=now, zone=zone)
+    return when.at if isinstance(when, InstantTime) else None
 
 
 def time_at(plain: str, start: int) -> FoundTime | None:
     """Parse the time that begins at `start` of a folded text."""
-    for read in (_time_from_now, _on_the_hour, _on_days):
-        cursor = _Cursor(plain, start)
+    for read in (_time_from_now, _on_the_hour, _phrase):
+        cursor = TimeCursor(plain, start)
         time = read(cursor)
         if time is not None:
-            return FoundTime(time, start, cursor.at, plain[start : cursor.at])
-    period = period_at(plain, start)
-    if period is None:
-        return None
-    phrase = plain[start : period.end]
-    return FoundTime(RepeatTime(period.seconds), start, period.end, phrase, period.adverb)
+            phrase = plain[start : cursor.at]
+            return FoundTime(time, start, cursor.at, phrase, phrase.lower() in words.ADVERBS)
+    return None
+
+
+def interval_of(time: Time) -> float | None:
+    core = time.core if isinstance(time, BoundTime) else time
+    return core.seconds if isinstance(core, RepeatTime) else None
 
 
 def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | None:
@@ -177,30 +187,7 @@ def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | N
     return None
 
 
-def is_date(year: int, month: int, day: int) -> bool:
-    try:
-        date(year, month, day)
-    except ValueError:
-        return False
-    return True
-
-
-class _Cursor:
-    """A position in a text, moved by matching patterns."""
-
-    def __init__(self, plain: str, at: int) -> None:
-        self.plain = plain
-        self.at = at
-
-    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Match the pattern here, and move behind it."""
-        match = pattern.match(self.plain, self.at)
-        if match:
-            self.at = match.end()
-        return match
-
-
-def _time_from_now(cursor: _Cursor) -> Time | None:
+def _time_from_now(cursor: TimeCursor) -> Time | None:
     """Parse `in 10 minutes`, 「两小时后」, `in 3 days at 9`."""
     before = cursor.take(words.IN)
     span = span_at(cursor.plain, cursor.at)
@@ -210,16 +197,16 @@ def _time_from_now(cursor: _Cursor) -> Time | None:
     if not cursor.take(words.FROM_NOW) and not (before and before["tells"]):
         return None
     if span.seconds % _DAY_S == 0:
-        on_day = _Cursor(cursor.plain, cursor.at)
-        matches, part = _match_clocks(on_day)
-        clock = _clock(matches[0], part) if len(matches) == 1 else None
+        on_day = TimeCursor(cursor.plain, cursor.at)
+        matches, part = match_clocks(on_day)
+        clock = clock_of(matches[0], part) if len(matches) == 1 else None
         if clock:
             cursor.at = on_day.at
             return DayTime(DayAhead(int(span.seconds) // _DAY_S), clock)
     return SpanAhead(span.seconds)
 
 
-def _on_the_hour(cursor: _Cursor) -> CronTime | None:
+def _on_the_hour(cursor: TimeCursor) -> CronTime | None:
     """Parse `every hour at :15`."""
     match = cursor.take(words.HOURLY)
     if match is None:
@@ -228,177 +215,214 @@ def _on_the_hour(cursor: _Cursor) -> CronTime | None:
     return CronTime(f"{minute} * * * *") if minute < 60 else None
 
 
-def _on_days(cursor: _Cursor) -> DayTime | CronTime | None:
-    """Parse a day or days, a part of the day and a time, in any usual order."""
-    cursor.take(words.ON)
-    day = _days(cursor) or _day(cursor)
-    matches, part = _match_clocks(cursor)
-    if matches and day is None:
-        day = _days(cursor) or _day(cursor)
-        part = part or (cursor.take(words.PART) if day else None)
-    read = [_clock(match, part) for match in matches]
-    if part and not matches:
-        read = [_default_time(part, day)]
-    clocks = [clock for clock in read if clock is not None]
-    if len(clocks) < len(read):
-        return None  # one of them does not exist
-    if isinstance(day, _Days):
-        return _cron(day, clocks)
-    if (day is None and not clocks) or len(clocks) > 1:
-        return None
-    return DayTime(day, clocks[0] if clocks else None)
+# ---- phrases: their parts come in any order, each once
 
-
-def _match_clocks(cursor: _Cursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:
-    """Match times of day, and the part of the day."""
-    part = cursor.take(words.PART)
-    first = cursor.take(words.HOUR)
-    if first is None:
-        return [], part
-    matches = [first]
-    while len(matches) < _MAX_HOURS and (more := cursor.take(words.NEXT_HOUR)):
-        matches.append(more)
-    return matches, part or cursor.take(words.LATE_PART)
-
-
-def _default_time(part: re.Match[str], day: Day | _Days | None) -> TimeOfDay | None:
-    """The default time of a part of the day; without a day only noon has one."""
-    hour = words.PARTS[_groups_of(part)["part"]].default
-    return None if hour is None or (day is None and hour != words.NOON) else TimeOfDay(hour * 60)
-
-
-def _clock(match: re.Match[str], part: re.Match[str] | None) -> TimeOfDay | None:
-    """The time of day of a match; None when there is no such time."""
-    groups = _groups_of(match)
-    if groups["name"]:
-        return TimeOfDay(words.NAMED[groups["name"]])
-    # Each hour on the 24-hour clock: by am and pm, else by the part of the day.
-    hours = words.ALL_HOURS
-    if half := groups["half"] or groups["full_half"]:
-        hours = words.HALVES[half[0]]
-    elif named := groups.get("part") or (_groups_of(part)["part"] if part else ""):
-        hours = words.PARTS[named].hours
-    hour, minute = int(number_of(_first_of(groups, words.HOUR_GROUPS))), _minute(groups)
-    if hour not in hours or minute >= 60 or (hour == 24 and minute > 0):
-        return None
-    minutes = hours[hour] * 60 + minute
-    if minutes < 0:
-        minutes += _DAY_MINUTES
-    offset, zone = groups["offset"], None  # `z`, `utc`, `+08:00`
-    if offset:
-        zone = UTC if offset.isalpha() else datetime.strptime(offset, "%z").tzinfo
-    return TimeOfDay(minutes, int(groups["second"] or 0), zone)
-
-
-def _minute(groups: dict[str, str]) -> int:
-    if groups["near"]:
-        return words.NEAR[" ".join(groups["near"].split())]
-    if groups["half_zh"]:
-        return 30
-    if groups["quarter"]:
-        return 15 * int(number_of(groups["quarter"]))
-    return int(number_of(_first_of(groups, ("minute", "minute_zh", "more_zh")) or "0"))
-
-
-def _day(cursor: _Cursor) -> Day | None:
-    match = cursor.take(words.DAY)
-    if match is None:
-        return None
-    groups = _groups_of(match)
-    if groups["ahead"]:
-        return DayAhead(words.AHEAD[" ".join(groups["ahead"].split())])
-    weekday = groups["weekday_en"] or groups["weekday_zh"]
-    if weekday:
-        return Weekday(words.WEEKDAYS[weekday], words.WEEKS[groups["which"].replace("个", "")])
-    year = _first_of(groups, ("y_iso", "y_zh", "y_mdy", "y_dmy"))
-    month = MONTHS.get(groups["mon_mdy"][:3] or groups["mon_dmy"][:3])
-    month = month or int(number_of(groups["m_iso"] or groups["m_zh"]))
-    number = int(number_of(_first_of(groups, ("d_iso", "d_zh", "d_mdy", "d_dmy"))))
-    if not is_date(int(year or 2000), month, number):
-        cursor.at = match.start()
-        return None
-    return YearDay(month, number, int(year) if year else None)
+_Hours = tuple[list[re.Match[str]], re.Match[str] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Days:
-    """Recurring days: of the week (Monday is 0), of each month, or of one month."""
+class _Parts:
+    times: int | None = None
+    until: DayTime | SpanAhead | None = None
+    starting: DayTime | None = None
+    step: tuple[int, bool] | None = None
+    """Every so many days, or weeks (True)."""
+    excluded: frozenset[int] | None = None
+    window: tuple[int, int] | None = None
+    """From and to a minute of the day."""
+    days: Days | None = None
+    day: Day | None = None
+    hours: _Hours | None = None
+    part: re.Match[str] | None = None
+    """Of the day, apart from its hours: "at 9 tomorrow morning"."""
+    period: float | None = None
 
-    week: frozenset[int] = frozenset(range(7))
-    month: tuple[int, ...] = ()
-    of: int | None = None
+
+def _phrase(cursor: TimeCursor) -> Time | None:
+    """Parse days, times of day, intervals and their limits; None unless they fit together."""
+    cursor.take(words.ON)
+    parts = _Parts()
+    while (more := _with_next(cursor, parts)) is not None:
+        parts = more
+    clocks = _clocks(parts)
+    core = None if clocks is None else _repetition(parts, clocks)
+    if core is not None:
+        return _bound(core, parts)
+    single = _Parts(day=parts.day, hours=parts.hours, part=parts.part)
+    if clocks is None or parts != single or len(clocks) > 1 or not (parts.day or clocks):
+        return None
+    return DayTime(parts.day, clocks[0] if clocks else None)
 
 
-def _days(cursor: _Cursor) -> _Days | None:
+def _with_next(cursor: TimeCursor, parts: _Parts) -> _Parts | None:
+    """The parts and the next one; None: none follows, the cursor stays."""
     start = cursor.at
-    if cursor.take(words.YEARLY):
-        day = _day(cursor)
-        if isinstance(day, YearDay) and day.year is None:
-            return _Days(month=(day.day,), of=day.month)
-    elif match := cursor.take(words.MONTHLY):
-        listed = words.NUMBER.findall(match["en"] or match["en_of"] or match["zh"])
-        numbers = [int(number_of(one)) for one in listed]
-        if all(1 <= number <= 31 for number in numbers):
-            return _Days(month=tuple(sorted(set(numbers))))
-    elif match := cursor.take(words.SETS):
-        return _Days(words.WEEK_SETS[str(match.lastgroup)])
-    elif match := cursor.take(words.LISTS):
-        week, again = _listed(match["en"] or match["zh"])
-        if again or match["every"] or match["every_zh"]:
-            return _Days(week)
-    cursor.at = start
+    for name, read in _READERS:
+        value = read(cursor) if getattr(parts, name) is None else None
+        if value is not None:
+            return replace(parts, **{name: value})
+        cursor.at = start
     return None
 
 
-def _listed(text: str) -> tuple[frozenset[int], bool]:
-    """Parse a list of weekdays; returns also whether it implies every week (a range, a plural)."""
-    days: list[int] = []
-    ranging = again = False
-    for match in words.IN_LIST.finditer(text):
-        if match["to"] or match["plural"]:
-            ranging, again = bool(match["to"]), True
-            continue
-        day = words.WEEKDAYS[match["day"].lower()]
-        if ranging:
-            days += [(days[-1] + more) % 7 for more in range(1, (day - days[-1]) % 7)]
-        days.append(day)
-        ranging = False
-    return frozenset(days), again
-
-
-def _cron(days: _Days, clocks: list[TimeOfDay]) -> CronTime | None:
-    """The cron line; None when one line cannot express it."""
-    if not clocks:
-        if days == _Days():
-            return None
-        clocks = [TimeOfDay(_NINE)]
-    frames = {(clock.minutes // _DAY_MINUTES, clock.minutes % 60) for clock in clocks}
-    shift, minute = max(frames)
-    exact = all(clock.seconds == 0 and clock.offset is None for clock in clocks)
-    if len(frames) > 1 or not exact or (days.month and shift):
+def _times(cursor: TimeCursor) -> int | None:
+    match = cursor.take(words.TIMES)
+    if match is None:
         return None
-    hours = sorted({clock.minutes % _DAY_MINUTES // 60 for clock in clocks})
-    week = sorted((day + 1 + shift) % 7 for day in days.week)
-    of_month = _cron_field(list(days.month)) if days.month else "*"
-    of_week = "*" if len(week) == 7 else _cron_field(week)
-    return CronTime(f"{minute} {_cron_field(hours)} {of_month} {days.of or '*'} {of_week}")
+    return 2 if match["twice"] else int(number_of(match["en"] or match["zh"])) or None
 
 
-def _cron_field(numbers: list[int]) -> str:
-    """Format numbers of a cron field, three or more in a row as a range."""
-    groups = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
-    runs = [[number for _, number in group] for _, group in groups]
-    return ",".join(
-        f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs
+def _until(cursor: TimeCursor) -> DayTime | SpanAhead | None:
+    """Parse `until Friday`, `for two weeks`, 「直到周五」."""
+    if cursor.take(words.LASTING):
+        span = span_at(cursor.plain, cursor.at)
+        cursor.at = span.end if span else cursor.at
+        return SpanAhead(span.seconds) if span and span.seconds <= _MAX_AHEAD_S else None
+    opening = cursor.take(words.UNTIL)
+    moment = _moment(cursor) if opening else None
+    has_stop = cursor.take(words.STOP) is not None
+    return moment if opening and (has_stop or not opening["stop"]) else None
+
+
+def _starting(cursor: TimeCursor) -> DayTime | None:
+    opening, moment = cursor.take(words.STARTING), _moment(cursor)
+    onwards = cursor.take(words.ONWARDS)
+    is_said = (opening and opening["en"]) or (onwards and onwards["zh"])
+    return moment if is_said and moment and moment.day else None
+
+
+def _moment(cursor: TimeCursor) -> DayTime | None:
+    """Parse a day, a time of day, or both in any order."""
+    cursor.take(words.ON)
+    day, hours = read_day(cursor), _hours(cursor)
+    parts = _Parts(day=day or read_day(cursor), hours=hours)
+    clocks = _clocks(parts)
+    if clocks is None or len(clocks) > 1 or not (parts.day or clocks):
+        return None
+    return DayTime(parts.day, clocks[0] if clocks else None)
+
+
+def _step(cursor: TimeCursor) -> tuple[int, bool] | None:
+    match = cursor.take(words.STEP)
+    if match is None:
+        return None
+    groups = groups_of(match)
+    count = 2 if groups["other"] or groups["skip_zh"] else 1
+    if groups["nth"]:
+        count = ordinal_of(groups["nth"])
+    elif number := first_of(groups, ("count", "count_zh")):
+        count = int(number_of(number))
+    if first_of(groups, ("fortnights", "fortnight", "biweekly")):
+        count *= 2
+    return (count, not first_of(groups, ("days", "days_zh", "skip_days"))) if count else None
+
+
+def _hours(cursor: TimeCursor) -> _Hours | None:
+    matches, part = match_clocks(cursor)
+    return (matches, part) if matches or part else None
+
+
+def _period(cursor: TimeCursor) -> float | None:
+    period = period_at(cursor.plain, cursor.at)
+    cursor.at = period.end if period else cursor.at
+    return period.seconds if period else None
+
+
+_READERS: tuple[tuple[str, Callable[[TimeCursor], object]], ...] = (
+    ("times", _times), ("until", _until), ("starting", _starting), ("step", _step),
+    ("excluded", read_excluded), ("window", read_window), ("days", read_days), ("day", read_day),
+    ("hours", _hours), ("part", lambda cursor: cursor.take(words.PART)), ("period", _period),
+)  # fmt: skip
+
+
+# ---- what the parts mean together
+
+
+def _clocks(parts: _Parts) -> list[TimeOfDay] | None:
+    """The times of day; None when one of them does not exist."""
+    matches, part = parts.hours or ([], None)
+    part = part or parts.part
+    read = [clock_of(match, part) for match in matches]
+    if part and not matches:
+        has_day = (parts.day or parts.days or parts.step) is not None
+        read = [default_time(part, has_day=has_day)]
+    clocks = [clock for clock in read if clock is not None]
+    return clocks if len(clocks) == len(read) else None
+
+
+def _repetition(parts: _Parts, clocks: list[TimeOfDay]) -> BoundTime | None:
+    """The repetition without its limits."""
+    for limit in (parts.starting, parts.until):  # "every day until Friday at 9"
+        if isinstance(limit, DayTime) and limit.day and limit.clock and not clocks:
+            clocks = [limit.clock]
+    days = without(parts.days or Days(), parts.excluded)
+    if parts.step is not None:
+        return _of_step(parts, parts.step, clocks)
+    if days is None or parts.day is not None:
+        return None
+    if parts.period is not None:
+        return _of_period(parts, parts.period, days, clocks)
+    if parts.days is None or parts.window is not None:
+        return None
+    if days == Days() and not (clocks or parts.excluded or parts.starting):
+        return BoundTime(RepeatTime(_DAY_S))
+    cron = cron_line(days, clocks or [TimeOfDay(NINE)])
+    return BoundTime(CronTime(cron)) if cron else None
+
+
+def _of_period(
+    parts: _Parts, seconds: float, days: Days, clocks: list[TimeOfDay]
+) -> BoundTime | None:
+    if parts.hours is not None or parts.part is not None:
+        return None
+    if parts.days or parts.window or parts.excluded:
+        cron = cron_within(seconds, days, parts.window)
+        return BoundTime(CronTime(cron)) if cron else None
+    if seconds == 7 * _DAY_S and parts.starting:
+        return _of_step(parts, (1, True), clocks)
+    return BoundTime(RepeatTime(seconds))
+
+
+def _of_step(parts: _Parts, step: tuple[int, bool], clocks: list[TimeOfDay]) -> BoundTime | None:
+    """Every other day at 8, every 2 weeks on Monday."""
+    count, is_weeks = step
+    if parts.window or parts.excluded or parts.period not in (None, 7 * _DAY_S):
+        return None
+    days = parts.days
+    if isinstance(parts.day, Weekday) and parts.day.weeks is None and days is None:
+        days = Days(frozenset((parts.day.day,)))
+    elif parts.day is not None:
+        return None
+    if days is not None and not (is_weeks and days.is_weekly and 1 <= count <= 52):
+        return None
+    number = count * 7 if is_weeks and days is None else count
+    if days is None and not (clocks or parts.starting):
+        return BoundTime(RepeatTime(number * _DAY_S))
+    cron = cron_line(days or Days(), clocks or [TimeOfDay(NINE)])
+    if cron is None or number > 366:
+        return None
+    every = None if number == 1 else number
+    return BoundTime(
+        CronTime(cron),
+        every_days=every if days is None else None,
+        every_weeks=None if days is None else every,
     )
 
 
-def _groups_of(match: re.Match[str]) -> dict[str, str]:
-    return {name: (text or "").lower() for name, text in match.groupdict().items()}
-
-
-def _first_of(groups: dict[str, str], names: tuple[str, ...]) -> str:
-    return next((groups[name] for name in names if groups[name]), "")
+def _bound(core: BoundTime, parts: _Parts) -> Time | None:
+    """The repetition with its limits."""
+    until, starting, repeated = parts.until, parts.starting, core.core
+    seconds = repeated.seconds if isinstance(repeated, RepeatTime) else None
+    is_short = seconds is not None and seconds < _DAY_S
+    if isinstance(until, DayTime) and until.day is None and not is_short:
+        return None
+    if seconds is None and parts.hours is None:  # their time of day is that of the repetition
+        starting = starting and replace(starting, clock=None)
+        until = replace(until, clock=None) if isinstance(until, DayTime) else until
+    elif starting is not None and starting.clock is None and seconds is not None:
+        starting = replace(starting, clock=TimeOfDay(NINE))
+    bound = replace(core, starting=starting, until=until, times=parts.times)
+    return bound if bound != BoundTime(repeated) else repeated
 
 
 # ---- from words to instants
@@ -414,43 +438,18 @@ def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
         case SpanAhead(seconds):
             return InstantTime(now.astimezone(UTC) + timedelta(seconds=seconds))
         case DayTime(day, clock):
-            return InstantTime(_instant(day, clock or TimeOfDay(_NINE), now, zone))
+            return InstantTime(instant(day, clock or TimeOfDay(NINE), now, zone))
+        case BoundTime(core, starting, until, times, every_days, every_weeks):
+            start = limit_of(starting, now, zone, is_end=False) if starting else None
+            end = None
+            if isinstance(until, SpanAhead):
+                end = (start or now.astimezone(UTC)) + timedelta(seconds=until.seconds)
+            elif until is not None:
+                end = limit_of(until, now, zone, is_end=True)
+            limits = Limits(start, end, times, None, every_days, every_weeks)
+            return replace(core, limits=limits)
         case _:
             return time
-
-
-def _instant(day: Day | None, clock: TimeOfDay, now: datetime, zone: ZoneInfo) -> datetime:
-    """The first matching day on which the time of day is in the future."""
-    if day is None:
-        clock = TimeOfDay(clock.minutes % _DAY_MINUTES, clock.seconds, clock.offset)
-    into_day = timedelta(minutes=clock.minutes, seconds=clock.seconds)
-    at = now
-    for one in _dates(day, now.astimezone(zone).date()):
-        local = datetime.combine(one, time()) + into_day
-        # `fold=0` is the first of two, as the module promises.
-        at = local.replace(tzinfo=clock.offset or zone).astimezone(UTC)
-        if at > now:
-            return at
-    raise PastTime(at, zone)
-
-
-def _dates(day: Day | None, today: date) -> list[date]:
-    """The candidate days, in order."""
-    match day:
-        case None:
-            ahead = [-1, 0, 1, 2]
-        case DayAhead(days):
-            ahead = [days]
-        case Weekday(weekday, weeks):
-            away = weekday - today.weekday()
-            ahead = [away % 7, away % 7 + 7] if weeks is None else [away + 7 * weeks]
-        case YearDay(month, number, year):
-            if year is not None:
-                return [date(year, month, number)]
-            years = range(today.year, today.year + 9)
-            fitting = (date(y, month, number) for y in years if is_date(y, month, number))
-            return [next(one for one in fitting if one >= today)]
-    return [today + timedelta(days=days) for days in ahead]
 
 
 # ---- from instants to words
@@ -461,7 +460,8 @@ def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
     match when:
         case InstantTime(at):
             return moment_words(at, zone, language)
-        case RepeatTime(seconds):
-            return interval_words(seconds, language)
-        case CronTime(expression):
-            return cron_words(expression, language, zone.key)
+        case RepeatTime(seconds, limits):
+            return limited_words(interval_words(seconds, language), limits, zone, language)
+        case CronTime(expression, limits):
+            words_ = cron_words(expression, language, zone.key)
+            return limited_words(words_, limits, zone, language)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import fields
 from typing import Annotated, Any, Literal, Self, Unpack
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticKnownError
 
+from mimikit.language.phrases import Limits
 from mimikit.protocol.ids import ID_PATTERN
 from mimikit.protocol.models import (
     MAX_TEXT,
@@ -36,13 +38,37 @@ from mimikit.protocol.results import ResultFacts
 MAX_NODES = 50
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_empty(values: list[Any]) -> bool:
+    return not values
+
+
 class Schedule(Record):
-    """Exactly one of interval (seconds), cron, runAt."""
+    """Exactly one of interval (seconds), cron, runAt; and limits of its slots."""
 
     interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
     cron: str | None = None
     timezone: str | None = None
     run_at: Instant | None = None
+    starting: Annotated[Instant | None, Field(exclude_if=_is_none)] = None
+    """The earliest slot."""
+    until: Annotated[Instant | None, Field(exclude_if=_is_none)] = None
+    """The latest slot; then the trigger is removed."""
+    times: Annotated[int | None, Field(ge=1, le=1_000_000, exclude_if=_is_none)] = None
+    """The number of runs; then the trigger is removed."""
+    lateness: Annotated[float | None, Field(ge=0, le=366 * 86400, exclude_if=_is_none)] = None
+    """A slot later than this many seconds is recorded as missed and not run."""
+    every_days: Annotated[int | None, Field(ge=2, le=366, exclude_if=_is_none)] = None
+    """Of a cron line: on every Nth day only, counted from the local date of `starting`."""
+    every_weeks: Annotated[int | None, Field(ge=2, le=52, exclude_if=_is_none)] = None
+    """Of a cron line: in every Nth week (from Monday) only, counted from the week of `starting`."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(**{field.name: getattr(self, field.name) for field in fields(Limits)})
 
 
 class _Params(BaseModel):
@@ -51,13 +77,19 @@ class _Params(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+Settle = Annotated[float | None, Field(ge=0, le=3600, exclude_if=_is_none)]
+"""Seconds for which size and time of a file must rest before it counts; None: the setting."""
+
+
 class FileChangedParameters(_Params):
     path: str
+    settle: Settle = None
     fire_on_init: bool = Field(default=False, alias="fireOnInit", exclude_if=lambda on: not on)
 
 
 class FileExistsParameters(_Params):
     path: str
+    settle: Settle = None
 
 
 class TaskParameters(_Params):
@@ -223,6 +255,8 @@ class FiringIntent(Record):
     planned_at: Instant | None = None
     missed: int = 0
     seen: dict[str, Any] = Field(default_factory=dict)
+    fired_by: list[str] = Field(default_factory=list[str], exclude_if=_is_empty)
+    change_fires: list[Instant] = Field(default_factory=list[Instant], exclude_if=_is_empty)
 
 
 class NodeAnswer(Record):
@@ -259,6 +293,8 @@ class TriggerState(Record):
     seen: dict[str, Any] = Field(default_factory=dict)
     initialized: bool = False
     fire_count: int = 0
+    schedule_fires: int = Field(default=0, exclude_if=lambda count: not count)
+    """Firings since the schedule was last changed, for its `times`."""
     last_task_id: Id | None = None
     last_verdict: str | None = None
     verdicts: dict[str, NodeVerdict] = Field(default_factory=dict[str, NodeVerdict])
@@ -267,6 +303,12 @@ class TriggerState(Record):
     """By node path."""
     false_streak: int = 0
     """Consecutive "no" answers of a model: each lengthens the interval between questions."""
+    settled_run: Annotated[Id | None, Field(exclude_if=_is_none)] = None
+    """The run whose own changes of files were noted as seen."""
+    fired_by: list[str] = Field(default_factory=list[str], exclude_if=_is_empty)
+    """The files that fired the last run, and were not changed during the one before it."""
+    change_fires: list[Instant] = Field(default_factory=list[Instant], exclude_if=_is_empty)
+    """The latest firings by changes of files, and those of other triggers that led to them."""
     firing: FiringIntent | None = None
     """Set while a firing is applied, so that recovery can finish it."""
     paused: bool = False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
 from mimikit import permission
 from mimikit.protocol import paths
 from mimikit.protocol.models import Task
+from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import Trigger, TriggerState
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
@@ -105,7 +106,10 @@ class FactReader:
         trigger: Trigger,
         state: TriggerState,
         now: datetime,
+        change_runs: Mapping[str, tuple[str, datetime]],
     ) -> None:
+        """`change_runs`: trigger → its newest run fired by changes of files, and when."""
+        self._change_runs = change_runs
         self._store, self._workspace, self._watch = store, workspace, watch
         self._trigger, self._state, self._now = trigger, state, now
         self._confined = permission.is_confined(trigger.origin)
@@ -136,11 +140,33 @@ class FactReader:
     def exists(self, pattern: Pattern) -> bool | None:
         return self._workspace.exists(pattern) if self._may_look(pattern) else False
 
+    def rests(self, entry: Sequence[int], settle: float | None) -> bool:
+        rest_s = self._store.settings.triggers.settle_s if settle is None else settle
+        age_s = self._now.timestamp() - entry[0] / 1e9
+        return not -1 < age_s < rest_s  # a time to come tells nothing
+
     def answer(self, path: str) -> bool | None:
         found = self._state.answers.get(path)
         if found is None or not timedelta() <= self._now - found.at < self.answer_ttl:
             return None
         return found.result
+
+    def window_of(self, run_id: str) -> tuple[datetime, datetime] | None:
+        path = paths.result("worker", run_id)
+        found = self._store.files.load(path, TaskResult) if self._trigger.role == "worker" else None
+        return (found.started_at, found.completed_at) if found else None
+
+    def fires_behind(self, files: Seen) -> list[datetime]:
+        found: list[datetime] = []
+        for trigger_id, (run_id, fired_at) in self._change_runs.items():
+            end = self._store.ledger.end_of(run_id)
+            until = end.completed_at if end else self._now
+            times = [fired_at.timestamp(), until.timestamp() + 1]
+            if trigger_id != self._trigger.id and any(
+                times[0] <= entry[0] / 1e9 <= times[1] for entry in files.values()
+            ):
+                found += registry.state(self._store.files, trigger_id).change_fires
+        return found
 
     def is_live(self, task_id: str) -> bool:
         store = self._store

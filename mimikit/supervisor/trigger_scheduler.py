@@ -20,6 +20,7 @@ from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import conditions, registry, schedule
 from mimikit.triggers.decide import (
+    LOOP_FIRES,
     RECHECK_EVERY,
     Decision,
     SkippedSlot,
@@ -54,6 +55,8 @@ class TriggerScheduler:
         self._zone = store.settings.zone
         self.asks: dict[str, dict[str, str]] = {}
         """Trigger → the questions for a model (by node path) on which its condition depends."""
+        self._change_runs: dict[str, tuple[str, datetime]] = {}
+        """Trigger → its newest run fired by changes of files, and when it fired."""
         self._is_loaded = False
         self.event_count = 0
         """Events so far that may change a model's answer: ends of tasks, changes of files."""
@@ -187,6 +190,9 @@ class TriggerScheduler:
             self._write_skipped(trigger, taken.skipped, now)
         if before.last_good is None:
             store.ledger.write("trigger_created", trigger.id, now, title=trigger.title or None)
+        if taken.is_finished:
+            self._end(trigger, now)
+            return
         if taken.state != before:
             registry.save_state(store.files, trigger.id, taken.state)
             store.feed.publish("trigger", id=trigger.id)
@@ -229,6 +235,14 @@ class TriggerScheduler:
                     waiting.append(step.id)
         return list(found.values())
 
+    def _end(self, trigger: Trigger, now: datetime) -> None:
+        """Remove a trigger without a further slot. Crash: the line may be repeated."""
+        if trigger.schedule is not None and trigger.schedule.run_at is None:
+            self._store.ledger.write("trigger_ended", trigger.id, now)
+        registry.remove(self._store.files, trigger.id)
+        self._store.feed.publish("trigger", id=trigger.id)
+        self._forget(trigger.id)
+
     def _steps_of(self, subject: str) -> Iterator[Trigger]:
         for trigger_id in sorted(self._possible_dependents(subject)):
             trigger = registry.active(self._store.files, trigger_id)[0]
@@ -252,17 +266,44 @@ class TriggerScheduler:
         before = store.ledger.results_of(failed_task)  # of a trigger, its last run
         run, end = make_run(trigger, slot, now), TaskEnd("canceled", "upstream", 0)
         run = run.but(parent_task_id=before[-1] if before else trigger.parent_task_id)
-        error = f"{failed_task}, which it waited for, did not succeed"
-        queue.finish(store.files, result_of(run, end, now, now, error=error))
-        if store.ledger.end_of(run.id) is None:
-            store.files.save(paths.running(run.role, run.id), run)
-        store.events.ended_runs.put((run.role, run.id))
+        self._end_unrun(run, end, now, f"{failed_task}, which it waited for, did not succeed")
         self._write_slot(
             trigger, slot, now, state="skipped", missed=0, reason="upstream", taskId=run.id
         )
         registry.remove(store.files, trigger.id)
         store.feed.publish("trigger", id=trigger.id)
         self._forget(trigger.id)
+
+    def _end_unrun(self, run: Task, end: TaskEnd, now: datetime, error: str) -> None:
+        """End a run that was not started, so that it is reported. Idempotent."""
+        store = self._store
+        queue.finish(store.files, result_of(run, end, now, now, error=error))
+        if store.ledger.end_of(run.id) is None:
+            store.files.save(paths.running(run.role, run.id), run)
+        store.events.ended_runs.put((run.role, run.id))
+
+    def _pause_loop(
+        self, trigger: Trigger, state: TriggerState, firing: FiringIntent, names: tuple[str, ...]
+    ) -> None:
+        """Pause a trigger that changes of files fire again and again, and report it once.
+
+        Crash: the definition is paused last; until then the same is decided again.
+        """
+        store, now = self._store, firing.fired_at
+        error = (
+            f"paused: it was fired {LOOP_FIRES} times within 5 minutes by changes of files alone, "
+            f"now of {', '.join(names)}; resume it when that is mended"
+        )
+        self._end_unrun(firing.task, TaskEnd("failed", "error", 0), now, error)
+        self._write_slot(
+            trigger, firing.slot, now,
+            state="skipped", missed=0, reason="loop", taskId=firing.task.id,
+        )  # fmt: skip
+        state = state.but(paused_by="breaker", last_verdict="loop")
+        registry.save_state(store.files, trigger.id, state)
+        registry.save(store.files, trigger.but(enabled=False))
+        store.log.write("audit", "circuit_broken", triggerId=trigger.id, files=list(names))
+        store.trigger_changed(trigger.id)
 
     # ---- firing
 
@@ -345,6 +386,8 @@ class TriggerScheduler:
         elif decided.firing is None:
             self._save_outcome(trigger, state, decided, now)
             return trigger.schedule is not None
+        elif decided.loops:
+            self._pause_loop(trigger, decided.state, decided.firing, decided.loops)
         else:
             firing = decided.state.but(firing=decided.firing)
             registry.save_state(store.files, trigger_id, firing)
@@ -354,7 +397,8 @@ class TriggerScheduler:
         return True
 
     def _facts(self, trigger: Trigger, state: TriggerState, now: datetime) -> FactReader:
-        return FactReader(self._store, self._workspace, self._watch, trigger, state, now)
+        runs = self._change_runs
+        return FactReader(self._store, self._workspace, self._watch, trigger, state, now, runs)
 
     def _save_outcome(
         self, trigger: Trigger, before: TriggerState, decided: Decision, now: datetime
@@ -363,10 +407,10 @@ class TriggerScheduler:
         if decided.skipped is not None:
             self._write_skipped(trigger, decided.skipped, now)
         if decided.is_finished:
-            registry.remove(store.files, trigger.id)
-        elif state != before:
-            registry.save_state(store.files, trigger.id, state)
+            self._end(trigger, now)
+            return
         if state != before:
+            registry.save_state(store.files, trigger.id, state)
             store.feed.publish("trigger", id=trigger.id)
         self.asks.pop(trigger.id, None)
         if decided.asks:
@@ -387,21 +431,22 @@ class TriggerScheduler:
         )  # fmt: skip
         fired = after_firing(trigger, state, firing, store.settings.zone)
         if fired is None:
-            registry.remove(store.files, trigger.id)
-            self._forget(trigger.id)
-        else:
-            registry.save_state(store.files, trigger.id, fired)
-            facts = self._facts(trigger, fired, now)
-            self.index.set_due(trigger.id, next_check_after_firing(trigger, fired, facts, now))
-            self.asks.pop(trigger.id, None)
-            if trigger.condition is not None and conditions.questions(trigger.condition):
-                self.index.mark_due(trigger.id)
+            self._end(trigger, now)
+            return
+        registry.save_state(store.files, trigger.id, fired)
+        if firing.change_fires:
+            self._change_runs[trigger.id] = (task.id, now)
+        facts = self._facts(trigger, fired, now)
+        self.index.set_due(trigger.id, next_check_after_firing(trigger, fired, facts, now))
+        self.asks.pop(trigger.id, None)
+        if trigger.condition is not None and conditions.questions(trigger.condition):
+            self.index.mark_due(trigger.id)
         store.feed.publish("trigger", id=trigger.id)
 
     def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:
         self._write_slot(
             trigger, skipped.slot, now,
-            state="skipped", missed=skipped.missed, reason=skipped.reason,
+            state=skipped.state, missed=skipped.missed, reason=skipped.reason,
         )  # fmt: skip
 
     def _write_slot(

@@ -34,7 +34,7 @@ _MOST_SAVED = 64_000
 """Entries of a checkpoint: as many as one record may have."""
 ENDED: frozenset[EndStatus] = frozenset({"done", "failed", "canceled"})
 Line: TypeAlias = "dict[str, Json]"
-_OF_TRIGGERS = frozenset({"slot", "ordered", "trigger_created", "trigger_removed"})
+_OF_TRIGGERS = frozenset({"slot", "ordered", "trigger_created", "trigger_removed", "trigger_ended"})
 _SLOT_SCAN_BYTES = 2**18
 """How far back to scan for a slot that a crash left half done."""
 _SCAN_BYTES = 4 * 2**20

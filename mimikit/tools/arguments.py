@@ -129,6 +129,21 @@ class ScheduleArguments(_PlannedArguments):
         Annotated[Short, Field(description="such as Asia/Shanghai; else the user's")] | None
     ) = None
     run_at: Moment | None = None
+    starting: Annotated[Moment, Field(description="the earliest time")] | None = None
+    until: Annotated[Moment, Field(description="the latest time, then it ends")] | None = None
+    times: Annotated[int, Field(ge=1, le=1_000_000, description="runs, then it ends")] | None = None
+    lateness: (
+        Annotated[float, Field(ge=0, le=366 * 86400, description="seconds; later it does not run")]
+        | None
+    ) = None
+    every_days: (
+        Annotated[int, Field(ge=2, le=366, description="cron on every Nth day from starting")]
+        | None
+    ) = None
+    every_weeks: (
+        Annotated[int, Field(ge=2, le=52, description="cron in every Nth week from starting")]
+        | None
+    ) = None
 
 
 class ChangeTriggerArguments(ToolArguments):
@@ -141,7 +156,7 @@ class ChangeTriggerArguments(ToolArguments):
         Field(
             max_length=10,
             description="of an edit: title, prompt, priority, schedule {interval | cron, timezone "
-            "| runAt}, condition, cooldown, once, notify",
+            "| runAt; starting, until, times, lateness}, condition, cooldown, once, notify",
         ),
     ] = {}
     more: More = False

@@ -27,6 +27,7 @@ from mimikit.protocol.triggers import (
 from mimikit.tools import arguments, reader, requests
 from mimikit.tools.session import ToolSession
 from mimikit.triggers import conditions, explain, registry
+from mimikit.triggers.schedule import anchored, check_coming, check_cron
 
 Planned = TypeVar("Planned", Task, Trigger)
 
@@ -111,13 +112,20 @@ class PlannerSession(ToolSession):
         if args.condition is not None:
             condition = self._condition(args.condition)
             return self._add_trigger(args, None, condition=condition, once=args.once)
+        has_moment = not args.interval or args.starting or args.until
+        if args.cron is not None:
+            check_cron(args.cron)
         schedule = Schedule(
             interval=args.interval,
             cron=args.cron,
-            timezone=args.timezone or (None if args.interval else self._caller.timezone),
+            timezone=args.timezone or (self._caller.timezone if has_moment else None),
             run_at=_instant(args.run_at, "runAt") if args.run_at else None,
+            starting=_instant(args.starting, "starting") if args.starting else None,
+            until=_instant(args.until, "until") if args.until else None,
+            **args.model_dump(include={"times", "lateness", "every_days", "every_weeks"}),
         )
-        return self._add_trigger(args, schedule)
+        zone = self._settings.zone
+        return self._add_trigger(args, anchored(schedule, self._caller.now, zone))
 
     def _add_trigger(
         self,
@@ -150,6 +158,8 @@ class PlannerSession(ToolSession):
         ).but(**more)
         trigger = with_default_notify(trigger)
         registry.check(trigger)
+        if schedule is not None:
+            check_coming(schedule, self._caller.now, self._settings.zone)
         if trigger.type != args.type and args.type != "oneshot":
             raise BadInput(
                 f"type: expected {trigger.type!r} for these arguments, got {args.type!r}",

@@ -22,6 +22,7 @@ from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry
+from mimikit.triggers.schedule import anchored, check_coming
 
 TRIGGER_PROFILES = (*ProfilesSettings.model_fields, REMINDER)
 
@@ -83,6 +84,8 @@ def new_trigger(
         raise bad_record(error) from None
     trigger = with_default_notify(trigger)
     registry.check_new(files, trigger)
+    if trigger.schedule is not None:
+        check_coming(trigger.schedule, now)
     if condition is None:
         return trigger
     return trigger.but(trace_id=check_subjects(files, condition) or id_)
@@ -124,16 +127,27 @@ def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
     match parse_when(text, now=now, zone=zone):
         case InstantTime(at):
             return Schedule(run_at=at, timezone=zone.key)
-        case RepeatTime(seconds):
-            return Schedule(interval=seconds)
-        case CronTime(expression):
-            return Schedule(cron=expression, timezone=zone.key)
+        case RepeatTime(seconds, limits):
+            key = zone.key if limits.starting or limits.until else None
+            return Schedule(interval=seconds, timezone=key, **asdict(limits))
+        case CronTime(expression, limits):
+            return anchored(Schedule(cron=expression, timezone=zone.key, **asdict(limits)), now)
         case _:
             raise BadInput(
                 "when: expected a time such as `tomorrow 9:00`, `in 10m`, `every weekday at 9`, "
                 f"or {time_text(now)!r}; got {text[:60]!r}",
                 field="when",
             )
+
+
+def limit_of(text: str, *, now: datetime, zone: ZoneInfo, is_end: bool) -> datetime:
+    """The start or end of a schedule: `Friday`, `2026-12-24`, `in 3 days`. Raises BadInput."""
+    from mimikit.language.times import parse_limit
+
+    found = parse_limit(text, now=now, zone=zone, is_end=is_end)
+    if found is None:
+        raise BadInput(f"expected a day or time such as 2026-12-24 or Friday, got {text[:60]!r}")
+    return found
 
 
 def time_zone(name: str) -> ZoneInfo:

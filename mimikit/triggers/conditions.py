@@ -68,6 +68,10 @@ class ConditionFacts(Protocol):
         """Whether any file matches; None: too many to list."""
         ...
 
+    def rests(self, entry: Sequence[int], settle: float | None) -> bool:
+        """Whether a file was last changed `settle` seconds ago or longer; None: the setting."""
+        ...
+
     def answer(self, path: str) -> bool | None:
         """The model's recent answer for the llm_eval node at `path`; None: not asked."""
         ...
@@ -106,6 +110,7 @@ class Verdict:
     """The task or trigger because of which it can never become true."""
     more: bool = False
     """Whether events remain for another firing."""
+    unsettled: bool = False  # files are being written: evaluate again soon
 
     @property
     def failed_task(self) -> str | None:
@@ -185,7 +190,7 @@ def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -
     params = _params_of(condition, f"{place}.params")
     if isinstance(params, (FileChangedParameters, FileExistsParameters)):
         try:
-            patterns.parse(params.path)
+            patterns.parse_all(params.path)
         except BadInput as error:
             raise BadInput(f"{place}.params.path: {error}", field=f"{place}.params.path") from None
     for number, child in enumerate(_inner(params)):
@@ -230,7 +235,7 @@ def subjects(condition: Condition) -> frozenset[str]:
 def watched(condition: Condition) -> tuple[Pattern, ...]:
     """Patterns of the files a condition depends on."""
     looking = (it for _, it in walk(condition) if isinstance(it, (FileChanged, FileExists)))
-    return tuple(patterns.parse(it.params.path) for it in looking)
+    return tuple(one for it in looking for one in patterns.parse_all(it.params.path))
 
 
 def questions(condition: Condition) -> dict[str, str]:
@@ -294,6 +299,7 @@ def evaluate(
         ),
         blocked_by=_blocked_by(condition, ROOT, nodes),
         more=evaluation.more,
+        unsettled=evaluation.unsettled,
     )
 
 
@@ -302,7 +308,7 @@ class _Evaluation:
         self._facts, self._seen = facts, seen
         self.nodes: dict[str, Node] = {}
         self.baseline: Consumed = {}
-        self.more = False
+        self.more = self.unsettled = False
 
     def node(self, condition: Condition, path: str, *, each: bool = False) -> Node:
         """Evaluate a node and its descendants; `each`: consume events one by one."""
@@ -320,9 +326,7 @@ class _Evaluation:
             case FileChanged():
                 evaluated = self._changed(condition, path)
             case FileExists():
-                holds = self._facts.exists(patterns.parse(condition.params.path))
-                why = {True: "exists", False: "missing", None: "too_many"}[holds]
-                evaluated = self._level(condition, path, holds, why)
+                evaluated = self._exists(condition, path)
             case LlmEvalCondition():
                 holds = self._facts.answer(path)
                 why = {True: "said_yes", False: "said_no", None: "not_needed"}[holds]
@@ -379,6 +383,17 @@ class _Evaluation:
             can_accumulate=all(node.can_accumulate for node in true if node.fresh),
         )
 
+    def _exists(self, condition: FileExists, path: str) -> Node:
+        params = condition.params
+        there = [self._facts.exists(pattern) for pattern in patterns.parse_all(params.path)]
+        holds = True if True in there else None if None in there else False
+        why = {True: "exists", False: "missing", None: "too_many"}[holds]
+        if holds and path not in self._seen:
+            files = patterns.list_all(params.path, self._facts.files)
+            if files and not any(self._facts.rests(it, params.settle) for it in files.values()):
+                self.unsettled, holds, why = True, False, "unsettled"
+        return self._level(condition, path, holds, why)
+
     def _level(self, condition: Condition, path: str, holds: bool | None, why: str) -> Node:
         fresh = holds is True and path not in self._seen
         consumes = {path: True} if holds else {}
@@ -405,7 +420,7 @@ class _Evaluation:
         return Node(path, kind, True, "ended", facts, True, {path: ended}, upstream=(ended,))
 
     def _changed(self, condition: FileChanged, path: str) -> Node:
-        files = self._facts.files(patterns.parse(condition.params.path))
+        files = patterns.list_all(condition.params.path, self._facts.files)
         if files is None:
             return Node(path, condition.type, None, "too_many")
         known: Seen | float | None = self._seen.get(path)
@@ -416,11 +431,16 @@ class _Evaluation:
                 self.baseline[path] = files
                 return Node(path, condition.type, False, "first_look", {"files": len(files)})
             known = {}
-        names = sorted(
-            name for name in known.keys() | files.keys() if known.get(name) != files.get(name)
-        )
+        names = list(patterns.changes(known, files))
         if not names:
             return Node(path, condition.type, False, "unchanged", {"files": len(files)})
+        settle = condition.params.settle
+        moving = [n for n in names if n in files and not self._facts.rests(files[n], settle)]
+        self.unsettled |= bool(moving)
+        files = patterns.as_before(files, known, moving)
+        names = sorted(set(names) - set(moving))
+        if not names:
+            return Node(path, condition.type, False, "unsettled")
         facts = {"changed": len(names), "names": names[:5]}
         return Node(
             path, condition.type, True, "changed", facts, True, {path: files}, can_accumulate=True

@@ -8,9 +8,11 @@ trigger and slot, so the same decision gives the same run.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from math import inf
+from typing import Literal, Protocol
 from zoneinfo import ZoneInfo
 
 from mimikit.protocol.ids import derived_id
@@ -19,17 +21,25 @@ from mimikit.protocol.models import REMINDER, Task, time_text
 from mimikit.protocol.notify import notify_of
 from mimikit.protocol.triggers import (
     Condition,
+    FileChanged,
     FiringIntent,
     NodeVerdict,
     Schedule,
     Trigger,
     TriggerState,
 )
-from mimikit.triggers import conditions, schedule
+from mimikit.triggers import conditions, patterns, schedule
 from mimikit.triggers.conditions import Verdict
+from mimikit.triggers.patterns import Seen
 
 RECHECK_EVERY = timedelta(seconds=60)
 """Recheck interval of a condition that waits for a run to end, in case the event is lost."""
+SETTLE_CHECK = timedelta(seconds=1)
+"""Recheck interval of files that are being written."""
+LOOP_FIRES, LOOP_TIME = 20, timedelta(minutes=5)
+"""More firings than this, by changes of files alone, are a loop."""
+_SLACK = timedelta(milliseconds=20)
+"""The clock of files is coarser than ours."""
 POLL_EVERY = timedelta(seconds=2)
 """Poll interval of files without kernel events."""
 
@@ -49,6 +59,14 @@ class TriggerFacts(conditions.ConditionFacts, Protocol):
         """Whether files of the condition may change without a kernel event."""
         ...
 
+    def window_of(self, run_id: str) -> tuple[datetime, datetime] | None:
+        """When an ended run of this trigger ran; None: not yet, or unknown."""
+        ...
+
+    def fires_behind(self, files: Seen) -> Sequence[datetime]:
+        """The latest firings of other triggers during whose runs these files were changed."""
+        ...
+
     def is_live(self, task_id: str) -> bool: ...
     def trace_of(self, task_id: str) -> str | None: ...
 
@@ -59,6 +77,7 @@ class SkippedSlot:
     reason: str
     missed: int
     """Number of later slots, up to now."""
+    state: Literal["skipped", "missed"] = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +93,10 @@ class Decision:
     failed_task: str | None = None
     """The failed or canceled task of the previous step: this one can never run."""
     is_finished: bool = False
-    """Its only slot has run: remove the trigger."""
+    """It has no further slot: remove the trigger."""
     not_due: bool = False
+    loops: tuple[str, ...] = ()
+    """Files that fired it too often: pause it instead."""
     asks: dict[str, str] = field(default_factory=dict[str, str])
     """llm_eval prompts to answer, by node path."""
     waits_for: str | None = None
@@ -110,8 +131,12 @@ def accept_definition(
             missed = schedule.count_slots_after(plan, slot, now=now, zone=zone)
             skipped = SkippedSlot(time_text(slot), "paused", missed)
             state = state.but(next_run_at=_next_slot(trigger, slot, now, zone))
+            if state.next_run_at is None:
+                return Decision(state, skipped=skipped, is_finished=True)
         # Earlier failures do not count.
-        state = state.but(paused=False, paused_by=None, failure_streak=0, last_failure=None)
+        state = state.but(
+            paused=False, paused_by=None, failure_streak=0, last_failure=None, change_fires=[]
+        )
     if plan is not None and (trigger.enabled or state.next_run_at is None):
         # A paused trigger keeps its slot: on resume, skipped slots are counted from it.
         slot = schedule.slot_to_wait_for(
@@ -123,7 +148,8 @@ def accept_definition(
             zone=zone,
         )
         state = state.but(next_run_at=slot)
-    return Decision(state, skipped=skipped)
+    is_finished = plan is not None and trigger.enabled and state.next_run_at is None
+    return Decision(state, skipped=skipped, is_finished=is_finished)
 
 
 def _with_definition(
@@ -135,6 +161,7 @@ def _with_definition(
         planned, known = state.next_run_at, state.last_good
         if known is not None and known.get("schedule") != definition["schedule"]:
             planned = schedule.next_run_at(trigger.schedule, now=now, planned=None, zone=zone)
+            state = state.but(schedule_fires=0)
         return state.but(
             last_good=definition, next_run_at=planned, seen={}, verdicts={}, blocked_by=None
         )
@@ -171,7 +198,8 @@ def decide_slot(
 ) -> Decision:
     """Fire a due slot, unless it has already run or would overlap the previous run.
 
-    A missed slot runs late, once; the slots missed after it are counted, not run.
+    A missed slot runs late, once; the slots missed after it are counted, not run. One later than
+    `lateness` does not run, and the first slot that is not too late is next.
     """
     if slot > now:
         return Decision(state, not_due=True)
@@ -179,15 +207,21 @@ def decide_slot(
     run = make_run(trigger, name, now)
     missed = schedule.count_slots_after(plan, slot, now=now, zone=facts.zone)
     following = _next_slot(trigger, slot, now, facts.zone)
-    if facts.was_handled(name, run):
-        is_finished = plan.run_at is not None
+    skipped: SkippedSlot | None = None
+    if schedule.is_too_late(plan, slot, now):
+        following = schedule.first_timely_slot(plan, slot, now=now, zone=facts.zone)
+        before = now if following is None else min(now, following - timedelta(microseconds=1))
+        missed = schedule.count_slots_after(plan, slot, now=before, zone=facts.zone)
+        skipped = SkippedSlot(name, "late", missed, state="missed")
+    elif plan.run_at is None and _would_overlap(trigger, state, facts):
+        skipped = SkippedSlot(name, "overlap", missed)
+    was_handled = facts.was_handled(name, run)
+    if was_handled or skipped is not None:
+        verdict = state.last_verdict if was_handled or skipped is None else skipped.state
         return Decision(
-            state.but(next_run_at=following), is_finished=is_finished, next_check_at=following
-        )
-    if plan.run_at is None and _would_overlap(trigger, state, facts):
-        return Decision(
-            state.but(last_verdict="skipped", next_run_at=following),
-            skipped=SkippedSlot(name, "overlap", missed),
+            state.but(last_verdict=verdict, next_run_at=following),
+            skipped=None if was_handled else skipped,
+            is_finished=following is None,
             next_check_at=following,
         )
     firing = FiringIntent(slot=name, task=run, fired_at=now, planned_at=slot, missed=missed)
@@ -200,6 +234,7 @@ def decide_condition(
     """Fire when a new event makes the condition true, outside of cooldown and overlap."""
     if state.last_triggered_at is not None and state.last_triggered_at > now:
         state = state.but(last_triggered_at=now)  # the clock was set back
+    state = _with_own_changes(condition, state, facts, now)
     cooldown = conditions.cooldown_of(condition, trigger.cooldown)
     verdict = conditions.evaluate(condition, facts, state.seen, cooldown=cooldown)
     seen_still = {
@@ -225,10 +260,12 @@ def decide_condition(
     if verdict.fires(cooldown) and waits_for is None:
         seen = {**evaluated.seen, **verdict.root.consumes}
         after = conditions.evaluate(condition, facts, seen, cooldown=cooldown)
+        firing = _edge_firing(trigger, evaluated, verdict, facts, now)
         return Decision(
             evaluated.but(verdicts=_verdicts(evaluated, after, now)),
-            firing=_edge_firing(trigger, evaluated, verdict, facts, now),
-            more=verdict.more,
+            firing=firing,
+            loops=tuple(firing.fired_by[:5]) if len(firing.change_fires) > LOOP_FIRES else (),
+            more=verdict.more or verdict.unsettled,
         )
     evaluated = evaluated.but(last_verdict="overlap" if waits_for else "waits")
     prompts = conditions.questions(condition) if verdict.open_questions else {}
@@ -236,7 +273,9 @@ def decide_condition(
         evaluated,
         asks={path: prompts[path] for path in verdict.open_questions},
         waits_for=waits_for,
-        next_check_at=_next_poll(evaluated, facts, now, waits_for),
+        next_check_at=now + SETTLE_CHECK
+        if verdict.unsettled and waits_for is None
+        else _next_poll(evaluated, facts, now, waits_for),
     )
 
 
@@ -257,7 +296,57 @@ def _edge_firing(
     run = make_run(trigger, slot, now, upstream=upstream)
     if upstream and trigger.origin == "file":  # a hand-written step joins its upstream's trace
         run = run.but(trace_id=facts.trace_of(upstream[0]) or run.trace_id)
-    return FiringIntent(slot=slot, task=run, fired_at=now, seen=consumes)
+    firing = FiringIntent(slot=slot, task=run, fired_at=now, seen=consumes)
+    files = {
+        name: entry
+        for path, value in consumes.items()
+        if (listing := patterns.as_listing(value)) is not None
+        for name, entry in patterns.changes(_known(state, path), listing).items()
+    }
+    if not files or upstream:
+        return firing
+    earlier = {*state.change_fires, *facts.fires_behind(files)}
+    fires = sorted(at for at in earlier if timedelta() <= now - at <= LOOP_TIME)
+    return firing.but(fired_by=list(files), change_fires=[*fires, now][-LOOP_FIRES - 1 :])
+
+
+def _known(state: TriggerState, path: str) -> Seen:
+    return patterns.as_listing(state.seen.get(path)) or {}
+
+
+def _with_own_changes(
+    condition: Condition, state: TriggerState, facts: TriggerFacts, now: datetime
+) -> TriggerState:
+    """Note as seen what the last run changed itself, by the times of the files.
+
+    Not a file that fired this run and is changed again: the user may have gone on. Then it fires
+    once more, and what is changed during that run does not.
+    """
+    run = state.last_task_id
+    window = facts.window_of(run) if run is not None and run != state.settled_run else None
+    if window is None:
+        return state
+    start, end = window[0] - _SLACK, window[1] + _SLACK
+    seen, again = dict(state.seen), list[str]()
+    for path, node in conditions.walk(condition):
+        known = patterns.as_listing(seen.get(path))
+        if not isinstance(node, FileChanged) or known is None:
+            continue
+        files = patterns.list_all(node.params.path, facts.files)
+        if files is None:
+            continue
+        for name, entry in patterns.changes(known, files).items():
+            is_own = start.timestamp() <= entry[0] / 1e9 <= end.timestamp()
+            is_cause = name in state.fired_by
+            if name not in files:
+                is_own = is_cause and now - end < POLL_EVERY  # as one that moves what it finds
+            elif is_cause:
+                again += [name] if is_own else []
+                continue
+            if is_own:
+                known = patterns.as_before(known, files, [name])
+        seen[path] = known
+    return state.but(seen=seen, settled_run=run, fired_by=again)
 
 
 def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str, NodeVerdict]:
@@ -276,19 +365,24 @@ def _verdicts(state: TriggerState, verdict: Verdict, now: datetime) -> dict[str,
 def after_firing(
     trigger: Trigger, state: TriggerState, firing: FiringIntent, zone: ZoneInfo
 ) -> TriggerState | None:
-    """The state after a firing; None: a one-time trigger, to be removed."""
-    if trigger.once or (trigger.schedule is not None and trigger.schedule.run_at is not None):
+    """The state after a firing; None: it was the last one, the trigger is to be removed."""
+    now, plan = firing.fired_at, trigger.schedule
+    following = _next_slot(trigger, firing.planned_at or now, now, zone)
+    fires = state.schedule_fires + 1
+    if trigger.once or (plan is not None and (following is None or fires >= (plan.times or inf))):
         return None
-    now = firing.fired_at
     return state.but(
         firing=None,
         last_run_at=now,
         last_triggered_at=now,
-        next_run_at=_next_slot(trigger, firing.planned_at, now, zone),
+        next_run_at=following,
         fire_count=state.fire_count + 1,
+        schedule_fires=fires if plan is not None else 0,
         last_task_id=firing.task.id,
         last_verdict="ran",
         seen={**state.seen, **firing.seen},
+        fired_by=[name for name in firing.fired_by if name not in state.fired_by],
+        change_fires=firing.change_fires,
         answers={},
         false_streak=0,
     )
@@ -315,10 +409,8 @@ def _next_poll(
     return min((time for time in times if time > now), default=None)
 
 
-def _next_slot(
-    trigger: Trigger, slot: datetime | None, now: datetime, zone: ZoneInfo
-) -> datetime | None:
-    if trigger.schedule is None or slot is None:
+def _next_slot(trigger: Trigger, slot: datetime, now: datetime, zone: ZoneInfo) -> datetime | None:
+    if trigger.schedule is None:
         return None
     return schedule.next_run_at(trigger.schedule, now=now, planned=slot, zone=zone)
 

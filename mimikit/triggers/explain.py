@@ -20,8 +20,10 @@ from mimikit.language.phrases import (
     Words,
     cron_words,
     interval_words,
+    limited_words,
     local_time,
     moment_words,
+    named_zone,
     say_both,
 )
 from mimikit.protocol.models import REMINDER, EndStatus, FailureReason, Instant, to_utc
@@ -64,14 +66,16 @@ def trigger_words(trigger: Trigger, title_of: TitleOf = str) -> Words:
 
 def schedule_words(plan: Schedule) -> Words:
     """A schedule as text: `every 10 seconds`, 「每周一 09:00（Asia/Shanghai）」."""
+    zone = named_zone(plan.timezone) or ZoneInfo("UTC")
     if plan.interval is not None:
-        return {language: interval_words(plan.interval, language) for language in TABLE}
-    if plan.cron is not None:
-        return {language: cron_words(plan.cron, language, plan.timezone) for language in TABLE}
-    if plan.run_at is not None:
-        moment = _moment(plan.run_at, ZoneInfo(plan.timezone or "UTC"))
-        return say_both("trigger_once", moment=moment)
-    return say_both("trigger_never")
+        words = {language: interval_words(plan.interval, language) for language in TABLE}
+    elif plan.cron is not None:
+        words = {language: cron_words(plan.cron, language, plan.timezone) for language in TABLE}
+    elif plan.run_at is not None:
+        words = say_both("trigger_once", moment=_moment(plan.run_at, zone))
+    else:
+        return say_both("trigger_never")
+    return {it: limited_words(words[it], plan.limits, zone, it) for it in TABLE}
 
 
 def condition_words(condition: Condition, title_of: TitleOf = str) -> Words:
@@ -206,11 +210,13 @@ def headline(
         return _current(trigger, state, broken, here)
     if broken is not None:
         return "broken", say_both("trigger_never_good", broken=broken)
+    if slots and slots[0].state == "missed" and slots[0].reason == _reason("late"):
+        return "gone", say_both("trigger_missed_and_gone", at=_when(_time(slots[0].at), here))
     ran = next((slot for slot in slots if slot.task_id), None)
     if ran is not None:
         at = _when(_time(ran.at), here)
         return "gone", say_both("trigger_fired_and_gone", at=at, task=ran.task_id)
-    if any(line.get("event") in ("trigger_created", "trigger_removed") for line in here.slots):
+    if any(line.get("event", "").startswith("trigger_") for line in here.slots):
         return "gone", say_both("trigger_removed")
     return "unknown", say_both("trigger_no_such")
 
@@ -219,7 +225,8 @@ def _current(
     trigger: Trigger, state: TriggerState, broken: str | None, here: ExplanationContext
 ) -> tuple[State, Words]:
     if not trigger.enabled:
-        return "paused", say_both(f"trigger_is_paused{'_failing' if state.paused_by else ''}")
+        cause = "_loop" if state.last_verdict == "loop" else "_failing"
+        return "paused", say_both(f"trigger_is_paused{cause if state.paused_by else ''}")
     if broken is not None:
         return "broken", say_both("trigger_was_good", broken=broken)
     if state.blocked_by is not None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from mimikit.errors import BadInput
 from mimikit.protocol.paths import STATE_FOLDER
@@ -22,6 +23,9 @@ _MAX_STARS = 4
 Seen: TypeAlias = dict[str, list[int]]
 """Path → [mtime in nanoseconds, size in bytes]."""
 
+_MAX_ALTERNATIVES = 50
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+"""The innermost alternatives."""
 _GLOB = re.compile(r"[*?\[]")
 _CLASS = re.compile(r"\[(?:([!^]?+)(.[^]]*)\])?", re.DOTALL)
 """`[a-c]`, `[!a]`, or a literal `[`."""
@@ -43,8 +47,8 @@ class Pattern:
         return not self.parts
 
     def matches(self, below: str) -> bool:
-        """Whether a path relative to the base matches."""
-        return len(self.parts) in self._reached(below)
+        """Whether a path relative to the base matches, also one that is the glob's own text."""
+        return below == "/".join(self.parts) or len(self.parts) in self._reached(below)
 
     def enters(self, folder: str) -> bool:
         """Whether a folder, relative to the base, may contain matches."""
@@ -52,6 +56,8 @@ class Pattern:
             return False
         if self.is_plain:
             return not any(name.startswith(".") for name in folder.split("/"))
+        if "/".join(self.parts).startswith(f"{folder}/"):
+            return True
         return any(place < len(self.parts) for place in self._reached(folder))
 
     def _reached(self, below: str) -> set[int]:
@@ -74,6 +80,54 @@ class Pattern:
         return places | {
             place + 1 for place in places if place < last and self.parts[place] == "**"
         }
+
+
+def parse_all(text: str) -> list[Pattern]:
+    """Parse a path or glob with alternatives: `src/*.{ts,tsx}`. Raises BadInput."""
+    waiting, found = [text], list[Pattern]()
+    while waiting:
+        one = waiting.pop(0)
+        if braces := _BRACES.search(one):
+            start, end = braces.span()
+            waiting = [f"{one[:start]}{it}{one[end:]}" for it in braces[1].split(",")] + waiting
+        else:
+            found.append(parse(one))
+        if len(found) + len(waiting) > _MAX_ALTERNATIVES:
+            raise _refusal(f"at most {_MAX_ALTERNATIVES} alternatives in braces", text)
+    if len(found) > 1:
+        found.append(Pattern(text, text, ()))  # a file that is called so
+    return found
+
+
+def list_all(text: str, list_files: Callable[[Pattern], Seen | None]) -> Seen | None:
+    """The files of all alternatives of a path; None: too many."""
+    alternatives, found = parse_all(text), Seen()
+    for pattern in alternatives:
+        files = list_files(pattern)
+        if files is None:
+            return None
+        below = "" if len(alternatives) == 1 or pattern.is_plain else f"{pattern.base}/"
+        found |= {f"{below}{name}": entry for name, entry in files.items()}
+    return found
+
+
+def as_before(files: Seen, known: Seen, names: Collection[str]) -> Seen:
+    """The files, of which some names are as they were known."""
+    kept = {name: entry for name, entry in files.items() if name not in names}
+    return kept | {name: known[name] for name in names if name in known}
+
+
+def as_listing(value: object) -> Seen | None:
+    return cast("Seen", value) if isinstance(value, dict) else None
+
+
+def changes(known: Seen, files: Seen) -> Seen:
+    """The changed files with their present entries; of a deleted one the last known."""
+    return {
+        name: files.get(name) or known[name]
+        for name in sorted(known.keys() | files.keys())
+        if known.get(name) != files.get(name)
+    }
 
 
 def parse(text: str) -> Pattern:

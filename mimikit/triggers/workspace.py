@@ -1,8 +1,9 @@
 """Lists the files of conditions, and notifies the triggers concerned by a change.
 
-Reads names, times and sizes, never contents; a link itself, not its target. The state folder is
-excluded. An event is only a hint: the trigger lists its files again. Folders are watched one by
-one, so that hidden folders and the state folder cost nothing.
+Reads names, times and sizes, never contents. A path that exists is taken as it is, also where it
+looks like a glob; a link among the matches of a glob is not followed. The state folder is excluded.
+An event is only a hint: the trigger lists its files again. Folders are watched one by one, so that
+hidden folders and the state folder cost nothing.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class FolderWorkspace:
         return files
 
     def exists(self, pattern: Pattern) -> bool | None:
+        pattern = self._as_it_is(pattern)
         if pattern.is_plain:
             base = self.base_of(pattern)
             # pathlib raises at an invalid name.
@@ -82,18 +84,25 @@ class FolderWorkspace:
         return Path(real).is_relative_to(root)
 
     def _entries(self, pattern: Pattern) -> Iterator[tuple[str, os.stat_result]]:
+        pattern = self._as_it_is(pattern)
         base = self.base_of(pattern)
         if self.is_in_state_folder(base):
             return
         try:
-            # The base of a glob is followed where it is a link.
-            stat = base.stat(follow_symlinks=not pattern.is_plain)
+            # A link is followed, unless it leads nowhere.
+            is_there = not pattern.is_plain or os.path.exists(base)  # noqa: PTH110
+            stat = base.stat(follow_symlinks=is_there)
         except OSError:
             return
         if S_ISDIR(stat.st_mode):
             yield from self._below(pattern, str(base))
         elif pattern.is_plain:
             yield _display_name(pattern.base), stat
+
+    def _as_it_is(self, pattern: Pattern) -> Pattern:
+        """The path itself, if a file is called as the glob is written."""
+        is_file = not pattern.is_plain and os.path.lexists(self.root / pattern.text)
+        return Pattern(pattern.text, pattern.text, ()) if is_file else pattern
 
     def _below(self, pattern: Pattern, base: str) -> Iterator[tuple[str, os.stat_result]]:
         folders, left = [(base, "")], MAX_ENTRIES
@@ -188,8 +197,8 @@ class FileWatch:
         self._patterns: dict[str, tuple[Pattern, ...]] = {}
         self._unwatched: set[str] = set()
         """Folders without kernel events."""
-        self._over_limit: set[str] = set()
-        """Triggers with more than MAX_FOLDERS folders; they poll."""
+        self._polled: set[str] = set()
+        """Triggers with more than MAX_FOLDERS folders, or a link; they poll."""
         self._watch: FolderWatch | None = None
 
     def set(self, trigger_id: str, patterns: tuple[Pattern, ...]) -> None:
@@ -197,7 +206,7 @@ class FileWatch:
             if self._patterns.get(trigger_id, ()) == patterns:
                 return
             if self._patterns.pop(trigger_id, None) is not None:
-                self._over_limit.discard(trigger_id)
+                self._polled.discard(trigger_id)
                 for folder, watchers in list(self._folders.items()):
                     self._folders[folder] = [
                         entry for entry in watchers if entry.trigger_id != trigger_id
@@ -211,7 +220,7 @@ class FileWatch:
 
     def needs_polling(self, trigger_id: str) -> bool:
         with self._guard:
-            return trigger_id in self._over_limit or any(
+            return trigger_id in self._polled or any(
                 trigger_id == watcher.trigger_id
                 for name in self._unwatched
                 for watcher in self._folders[name]
@@ -248,10 +257,11 @@ class FileWatch:
             # Each is watched before the next is checked for.
             if not folder.is_relative_to(top):
                 continue
+            if watcher.pattern.is_plain and folder == base and folder.is_symlink():
+                self._polled.add(watcher.trigger_id)  # its target is in any folder
+                return
             if not is_folder(folder) or self._workspace.is_in_state_folder(folder):
                 return
-            if watcher.pattern.is_plain and folder == base and folder.is_symlink():
-                return  # the link itself matches, and its folder reports changes of it
             self._watch_folder(str(folder), watcher)
         self._watch_subfolders(watcher, base)
 
@@ -265,7 +275,7 @@ class FileWatch:
                 continue
             self._watch_folder(str(folder), watcher)
             if len(self._folders) >= MAX_FOLDERS and waiting:
-                self._over_limit.add(watcher.trigger_id)
+                self._polled.add(watcher.trigger_id)
                 return
             waiting += [  # listed after it is watched, so that none is missed
                 path

@@ -15,6 +15,7 @@ from mimikit.tasks import ledger
 from mimikit.tools.world import active, title
 from mimikit.triggers import conditions, explain, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
+from mimikit.triggers.workspace import Workspace
 from mimikit.views.base import Title, View, Words
 
 MAX_LISTED = 500
@@ -148,6 +149,13 @@ def notes(trigger: Trigger, context: ExplanationContext, *, asked_every_s: float
     if plan is not None and plan.run_at is not None and plan.run_at <= context.now:
         result.append(say_both("trigger_time_passed"))
     return result
+
+
+def matches_now(trigger: Trigger, workspace: Workspace) -> list[Words]:
+    """How many files its condition matches, if it has any to watch."""
+    watched = conditions.watched(trigger.condition) if trigger.condition else ()
+    count = sum(len(workspace.list_files(pattern) or ()) for pattern in watched)
+    return [say_both("matches_now", n=count)] if watched else []
 
 
 def _is_valid(line: dict[str, Any]) -> bool:

@@ -411,3 +411,47 @@ def test_doctor_starts_the_app_server_of_codex(
     cli("init")
     (found,) = findings(cli, "codex")
     assert (found["level"], "its app-server starts" in found["text"]) == ("ok", True)
+
+
+# ---- the time zone
+
+
+@pytest.mark.parametrize(
+    ("variable", "timezone", "localtime", "zone"),
+    [
+        ("Asia/Tokyo", "Europe/Berlin", None, "Asia/Tokyo"),
+        (":Asia/Tokyo", None, None, "Asia/Tokyo"),
+        ("CST-8", None, None, "Etc/GMT-8"),
+        ("<+03>-3", None, None, "Etc/GMT-3"),
+        ("EST5EDT,M3.2.0,M11.1.0", None, None, None),
+        ("", "Europe/Berlin\n", None, "Europe/Berlin"),
+        ("", None, "Asia/Kolkata", "Asia/Kolkata"),
+        ("", "Mars/Crater", "America/New_York", "America/New_York"),
+        ("", None, None, None),
+    ],
+)
+def test_the_zone_of_the_machine_is_found(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    timezone: str | None,
+    localtime: str | None,
+    zone: str | None,
+) -> None:
+    """`localtime` is a plain file with the content of that zone's, as containers have it."""
+    monkeypatch.setenv("TZ", variable)
+    if timezone:
+        (tmp_path / "timezone").write_text(timezone)
+    if localtime:
+        (tmp_path / "localtime").write_bytes(Path("/usr/share/zoneinfo", localtime).read_bytes())
+    assert config.find_system_zone(tmp_path) == zone
+
+
+def test_a_machine_without_a_zone_is_told_so(
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "find_system_zone", lambda: None)
+    (finding,) = findings(cli, "time zone")
+    assert "UTC is assumed" in finding["text"]
+    (state / "config.toml").write_text('timezone = "Asia/Shanghai"\n')
+    assert findings(cli, "time zone") == []

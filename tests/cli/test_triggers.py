@@ -63,6 +63,30 @@ def made(cli: Cli, *arguments: str) -> str:
             "Runs once on Tuesday, 2091-01-02 at 09:00 (UTC)",
         ),
         (
+            ["--every", "1h", "--times", "3", "--lateness", "10m"],
+            {"interval": 3600, "times": 3, "lateness": 600},
+            "Runs every hour, 3 times in all, not if more than 10 minutes late, first in 1 hour.",
+        ),
+        (
+            [
+                "--cron",
+                "0 9 * * *",
+                "--tz",
+                "UTC",
+                "--starting",
+                "2091-01-02",
+                "--until",
+                "2091-02-03",
+            ],
+            {
+                "cron": "0 9 * * *",
+                "timezone": "UTC",
+                "starting": "2091-01-02T00:00:00.000Z",
+                "until": "2091-02-03T23:59:59.000Z",
+            },
+            "Runs every day at 09:00 (UTC), starting Tuesday, 2091-01-02 at 00:00 (UTC), until ",
+        ),
+        (
             ["--at", "每天早上 9 点", "--tz", "Asia/Shanghai"],
             {"cron": "0 9 * * *", "timezone": "Asia/Shanghai"},
             "Runs every day at 09:00 (Asia/Shanghai)",
@@ -292,6 +316,41 @@ def test_an_edit_is_a_command_with_the_new_fields(
     assert "it is kept until then" in result.stderr
     order = order_in(tmp_path)
     assert (order.action, order.target, order.args) == ("trigger_edit", trigger_id, args)
+
+
+def test_a_new_file_condition_says_how_many_files_match(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    (tmp_path / "Invoice [2026].pdf").write_text("x")
+    for name in ("a.ts", "b.tsx", "c.js"):
+        (tmp_path / name).write_text("x")
+    for path, count in (("*.{ts,tsx}", 2), ("Invoice [2026].pdf", 1), ("none/*", 0)):
+        result = cli("enqueue", "x", "--when-changed", path)
+        assert f"Files that match now: {count}." in result.stderr
+
+
+def test_an_edit_of_a_limit_keeps_the_schedule(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    trigger_id = made(cli, "x", "--cron", "0 9 * * *", "--times", "5")
+    cli("triggers", "edit", trigger_id, "--until", "2091-02-03T12:00:00Z", "--lateness", "1h")
+    schedule = order_in(tmp_path).args["schedule"]
+    assert (schedule["cron"], schedule["times"], schedule["lateness"]) == ("0 9 * * *", 5, 3600)
+    assert schedule["until"] == "2091-02-03T12:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--when-changed", "a", "--times", "2"], "with --starting, --until, --times"),
+        (["--every", "1h", "--until", "someday"], "--until: expected a day or time"),
+        (["--every", "1h", "--until", "2020-01-01"], "--until: "),
+        (["--at", "2091-01-02 09:00", "--times", "2"], "times: expected it with interval or cron"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(cli: Cli, options: list[str], said: str) -> None:
+    cli("init")
+    result = cli("enqueue", "x", *options)
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -592,8 +592,9 @@ def _runs(folder: Folder, tasks: dict[str, Record], known: set[str]) -> list[str
     """Each slot that ran has its run, and each run that nobody ordered its slot."""
     ordered = {o["resultId"] for o in folder.records("commands/done").values()}
     by_trigger: dict[str, set[str]] = {id_: set() for id_ in known}
+    loops = {line.get("taskId") for line in folder.ledger if line.get("reason") == "loop"}
     for id_, task in tasks.items():
-        if _is_upstream(folder, id_):
+        if _is_upstream(folder, id_) or id_ in loops:  # told, not run
             continue
         if task["sourceTriggerId"] is not None and task["origin"] == "trigger":
             by_trigger.setdefault(task["sourceTriggerId"], set()).add(id_)

@@ -6,8 +6,13 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from mimikit.protocol import paths
+from mimikit.protocol.models import time_text
 from mimikit.protocol.triggers import Schedule, Trigger
+from mimikit.tasks import ledger
+from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
 from tests.crash.driver import Client
 from tests.support.product import START
@@ -144,3 +149,69 @@ def test_an_ordered_run_is_one_more_and_moves_no_slot(judged: Client) -> None:
     at(judged, 60)
     assert planned(judged) == ["01:00"]
     assert len(results(judged.files)) == 2
+
+
+# ---- schedules that end, or whose slots are worth nothing later
+
+
+def limited(client: Client, **limits: Any) -> None:
+    client.trigger("g1", 60, "tick")
+    data = loaded(client.files, paths.trigger("g1"))
+    data |= {"type": None, "schedule": data["schedule"] | limits}
+    client.files.write(paths.trigger("g1"), json.dumps(data).encode())
+    client.product.store.events.changed_triggers.put("g1")
+
+
+def events(client: Client) -> list[str]:
+    lines = ledger.slots_of(client.files, "g1", 50)
+    return [str(line.get("reason") or line.get("state") or line["event"]) for line in lines]
+
+
+@pytest.mark.parametrize("limits", [{"times": 2}, {"until": "2026-12-01T09:02:30Z"}])
+def test_a_schedule_that_has_ended_is_removed_and_recorded(judged: Client, limits: Any) -> None:
+    limited(judged, **limits)
+    for seconds in (60, 120, 180, 240):
+        at(judged, seconds)
+    assert planned(judged) == ["01:00", "02:00"]
+    assert not registry.exists(judged.files, "g1")
+    assert events(judged)[-2:] == ["ran", "trigger_ended"]
+
+
+def test_its_runs_are_counted_from_the_change_of_the_schedule(judged: Client) -> None:
+    limited(judged)
+    at(judged, 60)
+    limited(judged, times=1)
+    at(judged, 61)
+    assert registry.exists(judged.files, "g1")
+    at(judged, 121)
+    assert not registry.exists(judged.files, "g1")
+
+
+def test_a_slot_later_than_its_limit_is_recorded_as_missed_and_not_run(judged: Client) -> None:
+    limited(judged, lateness=20)
+    at(judged, 75)
+    assert planned(judged) == ["01:00"]
+    at(judged, 60 * 10 + 10)  # the slots of 2 to 9 are too late, that of 10 is not
+    assert planned(judged) == ["01:00", "10:00"]
+    missed = slots(judged.files, "g1")[1]
+    assert (missed["state"], missed["reason"], missed["missed"]) == ("missed", "late", 7)
+
+
+def test_a_single_time_that_is_too_late_is_missed_and_gone(judged: Client) -> None:
+    run_at = time_text(START + timedelta(hours=1))
+    limited(judged, interval=None, runAt=run_at, lateness=600)
+    at(judged, 11 * 3600)
+    assert events(judged)[-1] == "late"
+    assert not registry.exists(judged.files, "g1")
+    assert results(judged.files) == {}
+
+
+def test_a_schedule_that_ended_while_paused_is_removed_when_resumed(judged: Client) -> None:
+    limited(judged, until="2026-12-01T09:02:30Z")
+    at(judged, 60)
+    judged.order("o1", "trigger_pause", "g1")
+    at(judged, 600)
+    judged.order("o2", "trigger_resume", "g1")
+    at(judged, 660)
+    assert planned(judged) == ["01:00"]
+    assert not registry.exists(judged.files, "g1")

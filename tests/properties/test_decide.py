@@ -36,6 +36,12 @@ class Facts(World):
     newest: str | None = None
     blind: bool = False
 
+    def window_of(self, run_id: str) -> None:
+        return None
+
+    def fires_behind(self, files: object) -> list[datetime]:
+        return []
+
     def is_live(self, task_id: str) -> bool:
         return task_id in self.live
 

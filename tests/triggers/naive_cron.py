@@ -13,24 +13,35 @@ MINUTE = timedelta(minutes=1)
 _MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 _DAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 
-Row = tuple[datetime, date, int]
-"""An instant, its local date, its local minute of the day."""
+Row = tuple[datetime, datetime, list[datetime]]
+"""An instant, its local time, and the local times that it skipped: those of a gap before it."""
 
 
 def rows(start: datetime, end: datetime, zone: ZoneInfo) -> list[Row]:
-    """The whole minutes in (start, end] whose local time has not been shown before."""
+    """The whole minutes in (start, end]."""
     found: list[Row] = []
     time = start.replace(second=0, microsecond=0)
+    before = time.astimezone(zone).replace(tzinfo=None)
     while (time := time + MINUTE) <= end:
         local = time.astimezone(zone)
-        if time > start and not local.fold:
-            found.append((time, local.date(), local.hour * 60 + local.minute))
+        wall = local.replace(tzinfo=None, fold=0)
+        missing = range(1, int((wall - before) / MINUTE))
+        if time > start:
+            found.append((time, local, [before + MINUTE * n for n in missing]))
+        before = wall
     return found
 
 
 def times(line: str, among: Iterable[Row]) -> list[datetime]:
+    """As Debian's cron: fixed times once, after a gap; lines with a star go on."""
     naive = _parsed(line)
-    return [time for time, day, minute in among if minute in naive.minutes and naive.means(day)]
+    fixed = not any(field.startswith("*") for field in line.split()[:2])
+    found: list[datetime] = []
+    for time, local, missing in among:
+        walls = [*missing, *([] if local.fold else [local])] if fixed else [local]
+        if any(naive.fires(wall) for wall in walls):
+            found.append(time)
+    return found
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,9 @@ class _Naive:
     dom: str
     dow: str
     known: dict[date, bool]
+
+    def fires(self, wall: datetime) -> bool:
+        return wall.hour * 60 + wall.minute in self.minutes and self.means(wall.date())
 
     def means(self, day: date) -> bool:
         if day not in self.known:

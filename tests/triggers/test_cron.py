@@ -80,16 +80,34 @@ def test_any_line_in_any_week_of_any_zone(size: int) -> None:
     holds()
 
 
-def test_a_local_time_that_is_skipped_is_skipped_and_one_shown_twice_comes_once() -> None:
-    berlin = zone_of("Europe/Berlin")
-    spring = told(
-        "30 2 * * *", datetime(2026, 3, 28, tzinfo=UTC), datetime(2026, 3, 31, tzinfo=UTC), berlin
-    )
-    assert [f"{time:%d %H:%M}" for time in spring] == ["28 01:30", "30 00:30"]
-    autumn = told(
-        "30 2 * * *", datetime(2026, 10, 24, tzinfo=UTC), datetime(2026, 10, 27, tzinfo=UTC), berlin
-    )
-    assert [f"{time:%d %H:%M}" for time in autumn] == ["24 00:30", "25 00:30", "26 01:30"]
+@pytest.mark.parametrize(
+    ("line", "name", "day", "expected"),
+    [
+        ("30 2 14 3 *", "America/New_York", "2027-03-14", ["03:00"]),
+        ("30 2 * * *", "Europe/Berlin", "2026-03-29", ["03:00"]),
+        ("0,30 2 * * *", "Europe/Berlin", "2026-03-29", ["03:00"]),
+        ("0 0 * * *", "America/Santiago", "2026-09-06", ["01:00"]),
+        ("15 2 * * *", "Australia/Lord_Howe", "2026-10-04", ["02:30"]),
+        ("30 2 * * *", "Europe/Berlin", "2026-10-25", ["02:30"]),
+        ("30 1,2 1 11 *", "America/New_York", "2026-11-01", ["01:30", "02:30"]),
+        (
+            "*/30 1 * * *", "America/New_York", "2026-11-01",
+            ["01:00", "01:30", "01:00 again", "01:30 again"],
+        ),
+        ("*/30 2 * * *", "Europe/Berlin", "2026-03-29", []),
+        ("5 * 1 11 *", "Europe/London", "2026-10-25", []),
+    ],
+)  # fmt: skip
+def test_a_line_passes_a_change_of_the_clocks_as_in_debian_s_cron(
+    line: str, name: str, day: str, expected: list[str]
+) -> None:
+    zone = zone_of(name)
+    midnight = datetime.fromisoformat(f"{day}T00:00:00+00:00")
+    start, end = midnight - timedelta(hours=14), midnight + timedelta(hours=38)
+    found = [time.astimezone(zone) for time in told(line, start, end, zone)]
+    shown = [f"{at:%H:%M}{' again' * at.fold}" for at in found if f"{at:%Y-%m-%d}" == day]
+    assert shown == expected
+    assert_as_naive(line, start, end, zone)
 
 
 def test_at_the_end_of_the_calendar_the_times_end() -> None:

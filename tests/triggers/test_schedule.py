@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,7 +16,9 @@ from mimikit.triggers.schedule import (
     MAX_COUNTED,
     check,
     count_slots_after,
+    first_timely_slot,
     is_far_ahead,
+    is_too_late,
     next_run_at,
     slot_to_wait_for,
     zone_of,
@@ -305,6 +308,79 @@ def test_no_cron_slot_is_skipped_while_running(line: str, zone: str, steps: list
     assert life.ran == sorted(life.ran)
 
 
+# ---- limits: a start, an end, a number of days between
+
+
+def times_of(schedule: Schedule, now: datetime, count: int = 4) -> list[str]:
+    """The first slots of a schedule created at `now`, in its zone."""
+    zone, found = zone_of(schedule, ZoneInfo("UTC")), list[str]()
+    slot = next_run_at(schedule, now=now, planned=None)
+    while slot is not None and len(found) < count:
+        found.append(f"{slot.astimezone(zone):%m-%d %H:%M}")
+        slot = next_run_at(schedule, now=slot, planned=slot)
+    return found
+
+
+SATURDAY = datetime(2026, 10, 24, 12, tzinfo=UTC)
+"""The clocks of Berlin change in the night after it."""
+
+
+def hour(number: float) -> datetime:
+    return SATURDAY + timedelta(hours=number)
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"cron": "0 8 * * *", "every_days": 2}, ["10-26 08:00", "10-28 08:00", "10-30 08:00"]),
+        ({"cron": "30 2 * * *", "every_days": 3}, ["10-27 02:30", "10-30 02:30", "11-02 02:30"]),
+        ({"cron": "0 8,20 * * *", "every_days": 9}, ["10-24 20:00", "11-02 08:00", "11-02 20:00"]),
+        ({"cron": "0 9 * * 1", "every_weeks": 2}, ["11-02 09:00", "11-16 09:00", "11-30 09:00"]),
+        ({"cron": "0 9 * * 0,1", "every_weeks": 2}, ["10-25 09:00", "11-02 09:00", "11-08 09:00"]),
+        ({"cron": "0 9 * * 5", "every_weeks": 52}, ["10-22 09:00", "10-20 09:00", "10-19 09:00"]),
+        ({"cron": "0 8 * * *", "until": hour(48)}, ["10-25 08:00", "10-26 08:00"]),
+        ({"cron": "0 8 * * *", "starting": hour(216)}, ["11-03 08:00", "11-04 08:00"]),
+        ({"interval": 3600, "until": hour(2)}, ["10-24 15:00", "10-24 16:00"]),
+        ({"interval": 3600, "starting": hour(0.25)}, ["10-24 14:15", "10-24 15:15"]),
+    ],
+)  # fmt: skip
+def test_limits_choose_among_the_slots_by_local_dates(
+    limits: dict[str, object], expected: list[str]
+) -> None:
+    schedule = Schedule(starting=SATURDAY, timezone="Europe/Berlin").but(**limits)
+    check(schedule)
+    found = times_of(schedule, SATURDAY)
+    assert found[: len(expected)] == expected
+    assert len(found) == (len(expected) if "until" in limits else 4)
+
+
+def test_days_between_do_not_hang_on_when_it_is_asked() -> None:
+    schedule = Schedule(cron="0 8 * * *", every_days=3, starting=T0, timezone="Europe/Berlin")
+    slots = set[datetime]()
+    for hours in range(0, 60 * 24, 5):
+        slot = next_run_at(schedule, now=T0 + timedelta(hours=hours), planned=None)
+        assert slot is not None
+        slots.add(slot)
+    days = sorted(slot.astimezone(BERLIN).date() for slot in slots)
+    assert {(after - before).days for before, after in pairwise(days)} == {3}
+
+
+def test_after_a_missed_slot_the_first_that_is_not_too_late_is_next() -> None:
+    daily = Schedule(cron="0 7 * * *", lateness=3600)
+    slot = datetime(2026, 11, 22, 7, tzinfo=UTC)
+    assert not is_too_late(daily, slot, slot + timedelta(hours=1))
+    assert is_too_late(daily, slot, slot + timedelta(hours=11))
+    assert first_timely_slot(daily, slot, now=slot + timedelta(hours=11)) == slot + timedelta(
+        days=1
+    )
+    later = slot + timedelta(days=3, minutes=10)  # this morning's is 10 minutes late only
+    assert first_timely_slot(daily, slot, now=later) == slot + timedelta(days=3)
+    often = Schedule(interval=60, lateness=0)
+    assert first_timely_slot(often, T0, now=at(150)) == at(180)
+    assert first_timely_slot(often, T0, now=at(120)) == at(120)
+    assert first_timely_slot(Schedule(run_at=T0, lateness=1), T0, now=at(9)) is None
+
+
 # ---- what can be used
 
 
@@ -315,6 +391,15 @@ def test_no_cron_slot_is_skipped_while_running(line: str, zone: str, steps: list
         (Schedule(interval=5, cron="0 9 * * *"), "schedule", "got interval and cron"),
         (Schedule(interval=5, run_at=T0), "schedule", "got interval and runAt"),
         (Schedule(cron="0 9 * *"), "schedule.cron", "minute hour day month weekday"),
+        (Schedule(run_at=T0, times=3), "schedule.times", "with interval or cron"),
+        (Schedule(interval=5, starting=at(1), until=T0), "schedule.until", "after starting"),
+        (Schedule(interval=5, starting=T0, every_days=2), "schedule.everyDays", "with cron"),
+        (Schedule(cron="0 9 * * *", every_weeks=2), "schedule.everyWeeks", "starting"),
+        (
+            Schedule(cron="0 9 * * 2", starting=T0, every_days=14),
+            "schedule.everyDays",
+            "on which the cron line has times",
+        ),
         (Schedule(cron="0 9 * * *", timezone="Mars"), "schedule.timezone", "'Mars'"),
         (Schedule(interval=5, timezone="../etc/passwd"), "schedule.timezone", "IANA"),
         (Schedule(interval=5, timezone=""), "schedule.timezone", "IANA"),

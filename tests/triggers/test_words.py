@@ -57,7 +57,27 @@ A, B = leaf("file_exists", path="a"), leaf("file_changed", path="src/**/*.py")
         (Schedule(cron="* * * * *"), "every minute", "每分钟"),
         (Schedule(cron="*/10 * * * *"), "every 10 minutes", "每 10 分钟"),
         (Schedule(cron="*/7 * * * *"), "by cron */7 * * * *", "按 cron */7 * * * *"),
-        (Schedule(cron="0 9 * * 1#1"), "by cron 0 9 * * 1#1", "按 cron 0 9 * * 1#1"),
+        (
+            Schedule(cron="0 9 * * 1#1"),
+            "every month on the first Monday at 09:00",
+            "每月 第一个周一 09:00",
+        ),
+        (Schedule(cron="0 9 L * *"), "every month on the last day at 09:00", None),
+        (
+            Schedule(cron="*/30 9-16 * * 1-5"),
+            "every weekday at 09:00–16:30, every 30 minutes",
+            "每个工作日 09:00–16:30，每 30 分钟",
+        ),
+        (
+            Schedule(cron="0 8 * * *", starting=T0, every_days=2, times=1, lateness=3600),
+            "every day at 08:00, only every 2nd day, one time in all, not if more than 1 hour late",
+            "每天 08:00，每 2 天一次，共 1 次，迟到超过 1 小时 则不执行",
+        ),
+        (
+            Schedule(interval=3600, until=T0, timezone="Asia/Shanghai"),
+            "every hour, until Saturday, 2026-11-21 at 17:30 (Asia/Shanghai)",
+            "每小时，直到 2026-11-21（周六）17:30（Asia/Shanghai）",
+        ),
         (Schedule(run_at=T0), "once on Saturday, 2026-11-21 at 09:30 (UTC)", None),
         (
             Schedule(run_at=T0, timezone="Asia/Shanghai"),

@@ -10,8 +10,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from mimikit.errors import BadInput
 from mimikit.triggers import workspace
-from mimikit.triggers.patterns import parse
+from mimikit.triggers.patterns import list_all, parse, parse_all
 from mimikit.triggers.workspace import FolderWorkspace
 
 NOBODY = 65534
@@ -82,9 +83,6 @@ def test_links_are_followed_only_as_the_base_of_a_glob(here: FolderWorkspace, ro
     assert names(here, "src/loop/**/*.py") == {"src/x.py", "src/lib/y.py"}  # named: it is meant
     for link in sorted(links):
         stat = (root / "src" / link).lstat()
-        assert here.list_files(parse(f"src/{link}")) == {
-            f"src/{link}": [stat.st_mtime_ns, stat.st_size]
-        }
         assert (here.list_files(parse("src/**")) or {})[link] == [stat.st_mtime_ns, stat.st_size]
 
 
@@ -201,3 +199,57 @@ def test_is_inside_resolves_links(here: FolderWorkspace, root: Path) -> None:
     assert linked.is_inside(parse("src/*"))
     assert linked.is_inside(parse(f"{root}/src/*"))
     assert not linked.is_inside(parse("src/out/*"))
+
+
+def test_a_plain_path_that_is_a_link_is_followed_to_its_target(
+    here: FolderWorkspace, root: Path
+) -> None:
+    (root / "link").symlink_to("src/x.py")
+    for target in ("src/x.py", "src/lib/y.py"):  # swapped in between
+        (root / "link").unlink()
+        (root / "link").symlink_to(target)
+        stat = (root / target).stat()
+        assert here.list_files(parse("link")) == {"link": [stat.st_mtime_ns, stat.st_size]}
+    (root / "src/lib/y.py").write_text("edited, and longer")
+    assert (here.list_files(parse("link")) or {})["link"][1] == 18
+    (root / "src/lib/y.py").unlink()
+    assert here.list_files(parse("link"))  # the link itself, which leads nowhere
+    assert here.exists(parse("link")) is False
+
+
+def test_a_path_that_exists_is_taken_as_it_is(here: FolderWorkspace, root: Path) -> None:
+    (root / "Invoice [2026].pdf").write_text("x")
+    (root / "Invoice 2.pdf").write_text("y")
+    assert names(here, "Invoice [2026].pdf") == {"Invoice [2026].pdf"}
+    assert here.exists(parse("Invoice [2026].pdf"))
+    assert names(here, "Invoice [12].pdf") == {"Invoice 2.pdf"}
+    (root / "a[1]").mkdir()
+    (root / "a[1]/b").write_text("z")
+    assert names(here, "a[1]/b") == {"a[1]/b"}
+    assert parse("a[1]/b").enters("a[1]")
+    assert parse("a[1]/b").matches("a[1]/b")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("src/*.{py,txt}", {"src/x.py", "src/z.txt"}),
+        ("{src,src/lib}/*.py", {"src/x.py", "src/lib/y.py"}),
+        ("src/{x,{z,nothing}}.{py,txt}", {"src/x.py", "src/z.txt"}),
+        ("src/x.{py}", set()),
+        ("src/odd{1,2}.md", {"src/odd{1,2}.md"}),
+    ],
+)
+def test_braces_are_alternatives(
+    here: FolderWorkspace, root: Path, path: str, expected: set[str]
+) -> None:
+    (root / "src/z.txt").write_text("z")
+    (root / "src/odd{1,2}.md").write_text("o")
+    found = list_all(path, here.list_files)
+    assert found is not None
+    assert set(found) == expected
+
+
+def test_too_many_alternatives_are_refused() -> None:
+    with pytest.raises(BadInput, match="at most 50 alternatives"):
+        parse_all("{a,b,c,d}" * 3)

@@ -59,6 +59,16 @@ def slot(web: Web, trigger_id: str, **facts: Any) -> None:
             ["2026-03-02T01:00:00", "2026-03-03T01:00:00", "2026-03-04T01:00:00"],
         ),
         (
+            {"schedule": {"cron": "0 9 * * *", "everyDays": 2, "until": "2026-03-04"}},
+            "every day at 09:00, only every 2nd day, until Wednesday, 2026-03-04 at 00:00 (UTC)",
+            ["2026-03-02T09:00:00"],
+        ),
+        (
+            {"when": "every 2 weeks on Monday", "timezone": "UTC"},
+            "every Monday at 09:00 (UTC), only every 2nd week",
+            ["2026-03-02T09:00:00", "2026-03-16T09:00:00", "2026-03-30T09:00:00"],
+        ),
+        (
             {"schedule": {"runAt": "2026-12-01T09:00", "timezone": "Asia/Shanghai"}},
             "once on Tuesday, 2026-12-01 at 09:00 (Asia/Shanghai)",
             ["2026-12-01T01:00:00"],
@@ -300,6 +310,17 @@ def test_an_edit_is_a_command_with_the_new_fields(
     assert order is not None
     assert (order.action, order.target, order.origin) == ("trigger_edit", "trig-1", "http")
     assert order.args == args
+
+
+def test_an_edit_of_the_time_keeps_the_limits_that_it_does_not_name(web) -> None:
+    plan = Schedule(cron="0 9 * * *", times=3, lateness=60, starting=START, every_days=2)
+    registry.create(web.files, trigger(schedule=plan))
+    change = {"schedule": {"cron": "0 8 * * *", "times": None}}
+    assert web.ask("PATCH", "/api/triggers/trig-1", change).status_code == 202
+    (order,) = queue.waiting_commands(web.files)
+    assert order.args["schedule"]["cron"] == "0 8 * * *"
+    assert {"lateness", "starting", "everyDays"} <= order.args["schedule"].keys()
+    assert "times" not in order.args["schedule"]
 
 
 def test_a_zone_alone_moves_the_schedule_there(web) -> None:

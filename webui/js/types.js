@@ -132,6 +132,7 @@
  *
  * @typedef {object} FileChangedParameters
  * @property {string} path
+ * @property {number | null} settle
  * @property {boolean} fireOnInit
  *
  * @typedef {object} FileDiff The change of one file. Sizes in bytes; None where the file did not, or does not, exist.
@@ -156,6 +157,7 @@
  *
  * @typedef {object} FileExistsParameters
  * @property {string} path
+ * @property {number | null} settle
  *
  * @typedef {object} Healthz
  * @property {boolean} ok
@@ -329,11 +331,17 @@
  * @property {string | null} html Null without a text, and for the output of a command, which is plain text.
  * @property {string} completedAt
  *
- * @typedef {object} Schedule Exactly one of interval (seconds), cron, runAt.
+ * @typedef {object} Schedule Exactly one of interval (seconds), cron, runAt; and limits of its slots.
  * @property {number | null} interval
  * @property {string | null} cron
  * @property {string | null} timezone
  * @property {string | null} runAt
+ * @property {string | null} starting The earliest slot.
+ * @property {string | null} until The latest slot; then the trigger is removed.
+ * @property {number | null} times The number of runs; then the trigger is removed.
+ * @property {number | null} lateness A slot later than this many seconds is recorded as missed and not run.
+ * @property {number | null} everyDays Of a cron line: on every Nth day only, counted from the local date of `starting`.
+ * @property {number | null} everyWeeks Of a cron line: in every Nth week (from Monday) only, counted from the week of `starting`.
  *
  * @typedef {object} SearchAnswer
  * @property {string} query

@@ -10,6 +10,7 @@ from mimikit.engines.base import Done, Outcome, RunSpec, TaskLine, ToolReply, st
 from mimikit.engines.builtin import grammar, intents
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence, Shown
 from mimikit.engines.builtin.planner import (
+    bad_sentence,
     call_tool,
     notify_text,
     plan_of,
@@ -154,8 +155,8 @@ class Turn:
                 return self._show(what)
             case NoticedIntent():
                 return say("reminder_noticed", language)
-            case BadSentence(reason):
-                return say(reason, language)
+            case BadSentence() as sentence:
+                return bad_sentence(sentence, language)
             case intents.FailedIntent(day):
                 return failed(self._input, day, language)
             case intents.AskIntent(asks, reference) if found := find_subjects(
@@ -276,8 +277,8 @@ def is_answered(
     if options and answer in permission.YES | permission.NO:
         return True
     match grammar.parse(text.strip(), is_program):
-        case PlainSentence():
-            return False
+        case PlainSentence() | BadSentence("time_unknown"):
+            return False  # a model may understand it
         case intents.AskIntent(_, reference):
             return bool(reference and resolve(reference, tasks()))
         case intents.CancelIntent():

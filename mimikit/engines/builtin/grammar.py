@@ -57,8 +57,14 @@ from mimikit.engines.builtin.shell_lines import (
     read_marked,
     without_end,
 )
-from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S, filled, fold
-from mimikit.language.times import FoundTime, RepeatTime, time_at
+from mimikit.language.time_vocabulary import (
+    MAX_INTERVAL_S,
+    MIN_INTERVAL_S,
+    filled,
+    fold,
+    unknown_time,
+)
+from mimikit.language.times import FoundTime, RepeatTime, interval_of, time_at
 
 
 def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
@@ -147,6 +153,9 @@ def _reminding(match: _Match, rest: FoldedText, lead: str | None = None) -> Inte
     if not isinstance(read, RemindIntent):
         return read
     found = time_at(fold(read.when), 0)
+    unknown = "" if read.is_verbatim else unknown_time(fold(read.text))
+    if unknown:
+        return BadSentence("time_unknown", match.view.raw, unknown)
     if found is None:
         return BadSentence("reminding_none", match.view.raw)
     return _bad_interval(found, match.view) or read
@@ -160,6 +169,14 @@ def _at_time(match: _Match) -> Intent | None:
         return None  # "Monday: make soup" is a note
     rest = match.view.cut(found.end)
     return _later(match, rest, lambda command: _timed(found, command, match.view))
+
+
+def _unknown_time(match: _Match) -> Intent | None:
+    """A time that was not understood as a whole, before a command or reminder."""
+    words = match.group("words")
+    time = time_at(words.plain, 0)
+    is_whole = time is not None and time.end == len(words.plain)
+    return None if is_whole else BadSentence("time_unknown", match.view.raw, words.raw)
 
 
 def _when_file(match: _Match) -> Intent | None:
@@ -205,13 +222,16 @@ def _later(match: _Match, rest: FoldedText, build: Callable[[str], Intent]) -> I
 
 
 def _timed(found: FoundTime, command: str, view: FoldedText) -> Intent:
-    if not isinstance(found.time, RepeatTime):
-        return AtIntent(found.words, command)
-    return _bad_interval(found, view) or EveryIntent(found.time.seconds, command)
+    if bad := _bad_interval(found, view):
+        return bad
+    if isinstance(found.time, RepeatTime):
+        return EveryIntent(found.time.seconds, command)
+    return AtIntent(found.words, command)
 
 
 def _bad_interval(found: FoundTime, view: FoldedText) -> BadSentence | None:
-    seconds = found.time.seconds if isinstance(found.time, RepeatTime) else MIN_INTERVAL_S
+    seconds = interval_of(found.time)
+    seconds = MIN_INTERVAL_S if seconds is None else seconds
     if MIN_INTERVAL_S <= seconds <= MAX_INTERVAL_S:
         return None
     return BadSentence("too_often" if seconds < MIN_INTERVAL_S else "too_rare", view.raw)
@@ -380,6 +400,7 @@ ROWS: tuple[_Row, ...] = (
     *_rows("at_time", "begins", _at_time),
     *_rows("when_file", "begins", _when_file),
     *_rows("after", "begins", _after),
+    *_rows("unknown_time", "begins", _unknown_time),
     *_rows("run", "begins", _run),
     *_rows("backlog", "whole", lambda _said: ShowIntent("backlog")),
     *_rows("backlog_add", "begins", partial(_backlog_verb, "add")),

@@ -106,7 +106,13 @@ class ShowIntent:
 
 
 BadReason = Literal[
-    "too_often", "too_rare", "command_or_time", "several", "file_or_word", "reminding_none"
+    "too_often",
+    "too_rare",
+    "command_or_time",
+    "several",
+    "file_or_word",
+    "reminding_none",
+    "time_unknown",
 ]
 
 
@@ -116,6 +122,8 @@ class BadSentence:
 
     reason: BadReason
     text: str
+    words: str = ""
+    """What was not understood."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from pydantic.alias_generators import to_camel
 
 from mimikit.engines.base import Done, Failed, Outcome, RunSpec, TaskLine, ToolReply, TurnInput
 from mimikit.engines.builtin import grammar, intents
@@ -23,8 +25,9 @@ from mimikit.engines.builtin.references import (
 from mimikit.engines.builtin.reminders import RemindIntent
 from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
-from mimikit.language.phrases import Language, code, interval_words, paragraphs, say
-from mimikit.language.times import InstantTime, PastTime, RepeatTime, parse_when, when_words
+from mimikit.language.day_times import PastTime
+from mimikit.language.phrases import Language, Limits, code, interval_words, paragraphs, say
+from mimikit.language.times import CronTime, InstantTime, RepeatTime, parse_when, when_words
 from mimikit.protocol import notify
 from mimikit.protocol.models import REMINDER, Notify, time_text
 from mimikit.protocol.triggers import Schedule
@@ -80,11 +83,22 @@ def _plan_at(
     match when:
         case InstantTime(at):
             more = {"type": "scheduled", "runAt": time_text(at)}
-        case RepeatTime(seconds):
-            more = {"type": "recurring", "interval": seconds}
-        case _:
-            more = {"type": "recurring", "cron": when.expression, "timezone": zone.key}
+        case RepeatTime(seconds, limits):
+            more = {"type": "recurring", "interval": seconds, **_limits(limits)}
+        case CronTime(expression, limits):
+            more = {"type": "recurring", "cron": expression, "timezone": zone.key}
+            more |= _limits(limits)
     return PlannedCall("schedule", more, when_words(when, zone, language), text)
+
+
+def _limits(limits: Limits) -> dict[str, str | float]:
+    """As arguments of `schedule`."""
+    own = {field.name: getattr(limits, field.name) for field in fields(limits)}
+    return {
+        to_camel(name): time_text(value) if isinstance(value, datetime) else value
+        for name, value in own.items()
+        if value is not None
+    }
 
 
 def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> PlannedCall | str:
@@ -112,6 +126,10 @@ def notify_text(wish: Notify | None, plan: PlannedCall) -> phrases.Words:
     return notify.words(wish or usual, times)
 
 
+def bad_sentence(sentence: BadSentence, language: Language) -> str:
+    return say(sentence.reason, language, words=code(one_line(sentence.words, 60)))
+
+
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
     """Detects the language without the command, path or task name."""
     if isinstance(intent, Commanding):
@@ -136,7 +154,7 @@ def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
         # A follow-up to another engine's question is not the user's own text.
         intent = PlainSentence(task.prompt)
     if isinstance(intent, BadSentence):
-        return Done(say(intent.reason, language))
+        return Done(bad_sentence(intent, language))
     if isinstance(intent, intents.SwitchIntent):
         found = triggers(intent.reference, request.input.tasks)
         switch = {"id": found[0].id if found else intent.reference, "action": intent.action}

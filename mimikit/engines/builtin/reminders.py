@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mimikit.engines.builtin.shell_lines import FoldedText, without_end
 from mimikit.language.phrases import HAN
-from mimikit.language.time_vocabulary import fold, span_at
-from mimikit.language.times import CronTime, DayTime, SpanAhead, time_at, time_at_end
+from mimikit.language.time_vocabulary import INTRODUCED, fold, span_at
+from mimikit.language.times import DayTime, SpanAhead, time_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,8 @@ class RemindIntent:
     when: str
     """For `times.parse_when`; may be empty."""
     text: str
+    is_verbatim: bool = field(default=False, compare=False)
+    """Whether the text came after a colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +40,33 @@ def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | S
     if lead is not None and rest.plain.startswith(":"):
         return _reminder(lead, rest.after(":"), verbatim=True)
     rest = rest.cut(_end_of(_BEFORE_TIME, rest))
-    when, found = lead, time_at(rest.plain, 0)
-    if found is not None:
-        words = rest.cut(0, found.end).raw
-        both = words if when is None else _joined(when, words)
-        if both is not None:
-            when, rest = both, rest.cut(found.end)
+    when, end = _time_at_start(lead, rest)
+    rest = rest.cut(end)
     joint = _JOINT.match(rest.plain)
     rest = rest.cut(joint.end() if joint else 0)
     if joint and joint["colon"] and when is not None:
         return _reminder(when, rest, verbatim=True)
     rest = without_end(rest, _COURTESY)
-    tail = time_at_end(rest.plain, _END, _TAIL)
-    if tail is not None and _is_complete(before := rest.plain[: tail.start]):
-        words = rest.cut(tail.start, tail.end).raw
-        both = words if when is None else _joined(when, words)
-        if both is not None:
-            when, rest = both, rest.cut(0, len(before.rstrip(" ,\t\n")))
+    for opening in INTRODUCED.finditer(rest.plain, max(0, len(rest.plain) - _TAIL)):
+        before, words = rest.plain[: opening.start()], _END.sub("", rest.cut(opening.start()).raw)
+        whole = _whole_time(words) if when is None else _joined(when, words)
+        if whole is not None and _is_complete(before):
+            return _reminder(whole, rest.cut(0, len(before.rstrip(" ,\t\n"))))
     return _reminder(when, rest)
+
+
+def _time_at_start(lead: str | None, rest: FoldedText) -> tuple[str | None, int]:
+    """The time before the text, joined with the one before the verb, and its end."""
+    found = time_at(rest.plain, 0)
+    if lead is None:
+        return (rest.cut(0, found.end).raw, found.end) if found else (None, 0)
+    both = lead + _between(lead, rest.raw)
+    longer = time_at(fold(both) + rest.plain, 0)
+    if longer is not None and longer.end > len(both):
+        end = longer.end - len(both)
+        return both + rest.raw[:end], end
+    joined = _joined(lead, rest.cut(0, found.end).raw) if found else None
+    return (joined, found.end) if found and joined else (lead, 0)
 
 
 def read_snooze(rest: FoldedText) -> SnoozeIntent | None:
@@ -74,24 +85,22 @@ def _reminder(
 ) -> RemindIntent | SnoozeIntent | None:
     if not text.raw or (not verbatim and _POINTS.fullmatch(text.plain)):
         return SnoozeIntent(when or "")
-    return RemindIntent(when or "", text.raw) if "\0" not in text.raw else None
+    return RemindIntent(when or "", text.raw, verbatim) if "\0" not in text.raw else None
 
 
 def _joined(one: str, other: str) -> str | None:
-    """A day and a time of day, in either order."""
-    between = "" if HAN.search(one + other) else " "
-    for both in (f"{one}{between}{other}", f"{other}{between}{one}"):
-        found = time_at(fold(both), 0)
-        if found is None or found.end < len(both):
-            continue
-        match found.time:
-            case DayTime(day, clock) if day is not None and clock is not None:
-                return both
-            case CronTime():
-                return both
-            case _:
-                pass
-    return None
+    """Two parts of a time, in either order."""
+    between = _between(one, other)
+    return _whole_time(f"{one}{between}{other}") or _whole_time(f"{other}{between}{one}")
+
+
+def _between(one: str, other: str) -> str:
+    return "" if HAN.search(one + other) else " "
+
+
+def _whole_time(text: str) -> str | None:
+    found = time_at(fold(text), 0)
+    return text if found is not None and found.end == len(text) else None
 
 
 def _is_complete(before: str) -> bool:

@@ -43,6 +43,7 @@ area = EndpointRegistry("triggers")
 WHEN = ("schedule", "condition", "when")
 
 ZoneName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+MomentText = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 _COMPARED = (
     *("prompt", "title", "profile", "priority", "schedule", "condition", "cooldown", "once"),
@@ -54,12 +55,18 @@ _VIEW_KEYS = frozenset(field.alias for field in views.TriggerView.model_fields.v
 
 
 class ScheduleInput(Input):
-    """One of interval, cron, runAt. Units: seconds."""
+    """One of interval, cron, runAt; and limits of its times. Units: seconds."""
 
     interval: Annotated[float, Field(ge=1, le=366 * 86400)] | None = None
     cron: Annotated[str, StringConstraints(max_length=200)] | None = None
     timezone: ZoneName | None = None
-    run_at: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    run_at: MomentText | None = None
+    starting: MomentText | None = None
+    until: MomentText | None = None
+    times: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    lateness: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
+    every_days: Annotated[int, Field(ge=2, le=366)] | None = None
+    every_weeks: Annotated[int, Field(ge=2, le=52)] | None = None
 
 
 class TimingInput(Input):
@@ -155,32 +162,43 @@ def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields
         except ValidationError as error:
             raise BadInput(f"when: {bad_record(error)}", field="when") from None
     elif body.schedule is not None:
-        fields["schedule"] = _schedule(body.schedule, body.timezone, zone)
+        fields["schedule"] = _schedule(body.schedule, body.timezone, now, zone)
     return fields
 
 
-def _schedule(body: ScheduleInput, timezone: str | None, zone: ZoneInfo) -> Schedule:
+def _schedule(body: ScheduleInput, timezone: str | None, now: datetime, zone: ZoneInfo) -> Schedule:
     if body.timezone:
         with bad_value("schedule.timezone"):
             zone = requests.time_zone(body.timezone)
-    run_at = None
-    if body.run_at is not None:
-        try:
-            time = datetime.fromisoformat(body.run_at)
-            run_at = to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
-        except (ValueError, OverflowError):
-            raise BadInput(
-                "schedule.runAt: expected a time such as 2026-12-01T09:00:00Z, "
-                f"got {body.run_at!r}; plain words go into `when`",
-                field="schedule.runAt",
-            ) from None
-    has_time_of_day = body.cron is not None or body.run_at is not None
-    return Schedule(
+    if body.cron is not None:
+        with bad_value():
+            schedule.check_cron(body.cron)
+    moments = (body.cron, body.run_at, body.starting, body.until)
+    has_moment = any(moment is not None for moment in moments)
+    plan = Schedule(
         interval=body.interval,
         cron=body.cron,
-        timezone=body.timezone or (timezone if has_time_of_day else None),
-        run_at=run_at,
+        timezone=body.timezone or (timezone if has_moment else None),
+        run_at=_instant(body.run_at, "runAt", zone),
+        starting=_instant(body.starting, "starting", zone),
+        until=_instant(body.until, "until", zone),
+        **body.model_dump(include={"times", "lateness", "every_days", "every_weeks"}),
     )
+    return schedule.anchored(plan, now, zone)
+
+
+def _instant(text: str | None, name: str, zone: ZoneInfo) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
+    except (ValueError, OverflowError):
+        raise BadInput(
+            f"schedule.{name}: expected a time such as 2026-12-01T09:00:00Z, "
+            f"got {text!r}; plain words go into `when`",
+            field=f"schedule.{name}",
+        ) from None
 
 
 @area.route("GET", "/api/triggers", views.TriggerList, query=Input)
@@ -334,6 +352,9 @@ def _changes(site: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, An
     )
     if timing_fields(body):
         chosen = timing(body, now=site.clock.now(), zone=site.settings.zone)
+        if plan := chosen.get("schedule"):
+            given = body.schedule.model_fields_set if body.schedule else ()
+            chosen["schedule"] = schedule.with_limits_of(trigger.schedule, plan, given)
         changes |= {k: v.to_dict() for k, v in chosen.items() if isinstance(v, Record)}
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it applies to conditions
