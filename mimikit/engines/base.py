@@ -30,9 +30,9 @@ from mimikit.protocol.models import (
 from mimikit.protocol.results import TaskResult
 
 EventKind = Literal[
-    "output", "delta", "message", "tool", "command", "file", "note", "error", "usage"
+    "output", "delta", "reset", "message", "tool", "command", "file", "note", "error", "usage"
 ]
-"""`usage`: the fields of a `Usage` so far."""
+"""`usage`: the fields of a `Usage` so far. `reset`: the deltas of this answer are withdrawn."""
 OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
 OnSession = Callable[[str], None]
 
@@ -270,6 +270,8 @@ class Failed(_RunEnd):
     retry_now: bool = False
     """Transient, and nothing was done yet: may be retried without an attempt."""
     too_long: bool = False
+    refused: bool = False
+    """A content filter refuses the text for good."""
     acted: bool = False
     """Something was done: do not repeat the run with a shorter prompt."""
 

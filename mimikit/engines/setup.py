@@ -27,7 +27,8 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.records import bad_record
 
 if TYPE_CHECKING:
-    from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
+    from mimikit.engines.openai.endpoint import EndpointClient
+    from mimikit.engines.openai.failure import EndpointError
 
 EndpointFact: TypeAlias = str | float | bool | dict[str, float]
 TomlTable: TypeAlias = Any
@@ -239,8 +240,15 @@ class EndpointTrial:
 
     def turn(self) -> EndpointTest:
         """A short turn with a tool call. Raises BadInput."""
-        from mimikit.engines.openai.dialogue import PATHS, AnswerReader, ModelDialogue
-        from mimikit.engines.openai.engine import api_of
+        from mimikit.engines.openai.answer import AnswerReader
+        from mimikit.engines.openai.dialogue import (
+            PATHS,
+            ModelDialogue,
+            ModelOptions,
+            refused_fields,
+        )
+        from mimikit.engines.openai.failure import EndpointError
+        from mimikit.engines.openai.profile import api_of
 
         began = time.monotonic()
         with self._connected() as (settings, client):
@@ -252,30 +260,46 @@ class EndpointTrial:
                 [spec],
                 None,
             )
-            body = dialogue.body(api, settings.model, settings.effort, "mimikit-test")
-            reader = AnswerReader(lambda _text: None, set())
-            answer = reader.read(api, client.stream(PATHS[api], body), client.stream_error)
+            options = ModelOptions(
+                settings.model, settings.effort, settings.temperature, settings.max_tokens
+            )
+            omitted = set[str]()
+            while True:
+                body = dialogue.body(api, options, omitted)
+                reader = AnswerReader(lambda _text: None, set())
+                try:
+                    answer = reader.read(api, client.stream(PATHS[api], body), client.stream_error)
+                    break
+                except EndpointError as error:
+                    if not (refused := refused_fields(error, body)):
+                        raise
+                    omitted |= refused
+            if not answer.text and not answer.calls:
+                message = "it answered without any text"
+                if answer.is_truncated:
+                    message = (
+                        "its thinking used up the output limit before an answer: set "
+                        "`max_tokens` higher, or `effort` lower"
+                    )
+                raise BadInput(message, field="model")
         text = answer.text or ", ".join(call.name for call in answer.calls)
         return EndpointTest(api, text, bool(answer.calls), time.monotonic() - began)
 
     @contextlib.contextmanager
     def _connected(self) -> Generator[tuple[EndpointSettings, EndpointClient]]:
-        from mimikit.engines.openai import endpoint, engine
+        from mimikit.engines.openai import endpoint, profile
+        from mimikit.engines.openai.failure import EndpointError
 
-        if not endpoint.is_installed():
-            raise BadInput(endpoint.MISSING)
         try:
             settings = EndpointSettings.model_validate({"model": "unknown", **self.facts})
         except ValidationError as error:
             raise bad_record(error) from None
         try:
-            key = self._key or engine.key_of(self.name, settings, self._state)
+            key = self._key or profile.key_of(self.name, settings, self._state)
             now = SystemClock().now
-            with endpoint.EndpointClient(
-                settings.base_url, key, idle_s=_IDLE_TIMEOUT_S, now=now
-            ) as client:
+            with endpoint.EndpointClient(settings, key, idle_s=_IDLE_TIMEOUT_S, now=now) as client:
                 yield settings, client
-        except endpoint.EndpointError as error:
+        except EndpointError as error:
             raise BadInput(self._with_remedy(error), field=_FIELDS.get(error.trouble)) from None
         except EngineError as error:
             raise BadInput(str(error)) from None

@@ -145,7 +145,8 @@ def test_a_limit_is_told_with_its_end_and_not_again(world: World) -> None:
     world.client.say("m1", "how are you?")
     world.live_through(60)
     (told,) = world.told("limit")
-    assert told.startswith("codex has reached its limit until 10:00. Waiting for it: 1 message.")
+    start = 'codex has reached its limit until 10:00 (it says: "usage limit"). Waiting for it: 1 '
+    assert told.startswith(start)
     world.client.say("m2", "status")
     world.live_through(2)
     assert ("user", "status") in world.said
