@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from mimikit.engines.openai.endpoint import EndpointClient
     from mimikit.engines.openai.failure import EndpointError
 
-EndpointFact: TypeAlias = str | float | bool | dict[str, float]
+EndpointFact: TypeAlias = str | float | bool | dict[str, float] | dict[str, str]
 TomlTable: TypeAlias = Any
 Facts: TypeAlias = dict[str, EndpointFact]
 _IDLE_TIMEOUT_S = 60.0
@@ -39,6 +40,22 @@ TEST_TIMEOUT_S = 45.0
 _MAX_MODELS = 500
 _test_lock = threading.Lock()
 _EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
+PROVIDERS = {
+    "ollama": "http://127.0.0.1:11434/v1",
+    "llamacpp": "http://127.0.0.1:8080/v1",
+    "vllm": "http://127.0.0.1:8000/v1",
+    "lmstudio": "http://127.0.0.1:1234/v1",
+    "openai": "https://api.openai.com/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "qwen": "https://dashscope.aliyuncs.com/compatible-mode/v1",
+    "kimi": "https://api.moonshot.cn/v1",
+    "glm": "https://open.bigmodel.cn/api/paas/v4",
+    "minimax": "https://api.minimaxi.com/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "openrouter": "https://openrouter.ai/api/v1",
+}
+"""Addresses of known services, by the name that `mimikit engine add` takes."""
 SEATS = {
     "teller": "roles",
     "planner": "roles",
@@ -119,6 +136,12 @@ def without_endpoint(text: str, name: str) -> str:
                     del table[key]
 
     return _edited(text, change)
+
+
+def default_facts(base_url: str) -> Facts:
+    """What the settings of an address need besides: Azure takes the key in a header of its own."""
+    host = (urlsplit(base_url).hostname or "").lower()
+    return {"api_key_header": "api-key"} if host.endswith(".azure.com") else {}
 
 
 def check_seat(seat: str | None) -> None:
