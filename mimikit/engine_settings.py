@@ -75,7 +75,17 @@ class EndpointSettings(SettingsSection):
     """The environment variable of the consumer that holds the key."""
     api_key_file: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]{1,60}$")] | None = None
     """The file in `secrets/` that does."""
+    api_key_header: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,60}$")] = (
+        "Authorization"
+    )
+    """The header of the key; `api-key` for Azure."""
+    headers: dict[str, str] = {}
+    query: dict[str, str] = {}
+    """More headers and query parameters of each request."""
     effort: str | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    max_tokens: Annotated[int, Field(ge=16)] | None = None
+    """The output limit of an answer, thinking included; None: the endpoint's."""
     context_tokens: Annotated[int, Field(ge=1024)] | None = None
     """The model's context window; None is what the endpoint says."""
     network: bool = False

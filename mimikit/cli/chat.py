@@ -292,7 +292,9 @@ class ReplyPrinter(terminal.StreamPrinter):
                     self.line(terminal.dim("(that attempt failed; once more)"))
                 if awaited in inputs:
                     self._turn = turn_id
-            case client.ReplyPart(turn_id, text) if turn_id == self._turn:
+            case client.ReplyPart(turn_id, text, reset) if turn_id == self._turn:
+                if reset:
+                    self.withdraw()
                 self.stream(text)
             case Message(turn_id=turn_id, role="agent" | "system"):
                 if turn_id != self._turn:

@@ -235,6 +235,8 @@ def _command(state: State, action: str, target: str, args: dict[str, Any] | None
 class ReplyPart(NamedTuple):
     turn_id: str
     text: str
+    reset: bool = False
+    """The parts before it are withdrawn."""
 
 
 class TurnStarted(NamedTuple):
@@ -304,7 +306,8 @@ class ConversationClient:
         for event in changes.events:
             turn_id = str(event.get("turnId"))
             if event["kind"] == "delta":
-                yield ReplyPart(turn_id, str(event.get("text", "")))
+                is_reset = event.get("reset") is True
+                yield ReplyPart(turn_id, str(event.get("text", "")), is_reset)
             elif event["kind"] == "turn" and event.get("state") == "started":
                 inputs = event.get("inputs")
                 known = map(str, inputs if isinstance(inputs, list) else ())

@@ -36,10 +36,20 @@ def engine() -> None:
 @click.argument("name", required=False)
 @click.option("--type", "kind", type=click.Choice(["openai"]), default="openai", show_default=True)
 @click.option("--base-url", metavar="URL", help="Its address, such as http://127.0.0.1:11434/v1.")
-@click.option("--model", metavar="MODEL", help="The model to ask; without it they are listed.")
+@click.option(
+    "--model",
+    "models",
+    metavar="MODEL",
+    multiple=True,
+    help="The model to ask; a second one becomes NAME-2, the fallback. Without it they are listed.",
+)
 @click.option("--key-env", metavar="VAR", help="The consumer's variable that holds the key.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from standard input.")
 @click.option("--effort", metavar="WORD", help="Reasoning effort, where it knows that.")
+@click.option("--temperature", type=float, metavar="N", help="Sampling temperature, 0 to 2.")
+@click.option("--max-tokens", type=int, metavar="N", help="Output limit, thinking included.")
+@click.option("--header", multiple=True, metavar="NAME=VALUE", help="One more request header.")
+@click.option("--query", multiple=True, metavar="NAME=VALUE", help="One more query parameter.")
 @click.option("--price-in", type=float, metavar="N", help="Price of a million tokens read.")
 @click.option("--price-out", type=float, metavar="N", help="Price of a million tokens written.")
 @click.option("--no-test", is_flag=True, help="Do not test it with a turn.")
@@ -50,16 +60,20 @@ def add(
     name: str | None,
     kind: str,
     base_url: str | None,
-    model: str | None,
+    models: tuple[str, ...],
     key_env: str | None,
     key_stdin: bool,
     no_test: bool,
     first: bool,
+    header: tuple[str, ...],
+    query: tuple[str, ...],
     **more: str | float | None,
 ) -> None:
     """Set up or change the endpoint NAME, with any server of OpenAI's protocol.
 
-    Prompts for missing options. The key is stored in secrets/, or stays in a variable.
+    Prompts for missing options. The key is stored in secrets/, or stays in a variable. The address
+    of these names is known: ollama, llamacpp, vllm, lmstudio, openai, deepseek, qwen, kimi, glm,
+    minimax, mistral, gemini, openrouter.
     """
     state = cli.open_writable(create=True)
     used = state.settings.engine_order
@@ -69,15 +83,17 @@ def add(
     base_url = (
         base_url
         or (known and known.base_url)
+        or setup.PROVIDERS.get(name)
         or _prompt("Address", interactive, _URL, "--base-url")
     )
     key = _key_to_store(key_env, key_stdin, interactive, known)
-    facts: Facts = {"type": kind, "base_url": base_url}
+    facts: Facts = {"type": kind, "base_url": base_url, **setup.default_facts(base_url)}
+    facts |= _pairs("headers", "--header", header) | _pairs("query", "--query", query)
     facts |= setup.key_facts(name, base_url, key, key_env, known)
     facts |= _price(more.pop("price_in"), more.pop("price_out"))
     facts |= {fact: value for fact, value in more.items() if value is not None}
     trial = setup.EndpointTrial(name, facts, key, state.path)
-    chosen = model or _chosen_model(trial, known.model if known else None, interactive)
+    chosen, *others = models or [_chosen_model(trial, known.model if known else None, interactive)]
     facts["model"] = trial.facts["model"] = chosen
     setup.with_endpoint(setup.settings_text(state.files), name, facts)  # raises what is wrong
     if not no_test:
@@ -86,10 +102,24 @@ def add(
         state.files.write(f"{paths.SECRETS}/{facts['api_key_file']}", f"{key}\n".encode())
     client.change_settings(state, "engine_set", name, dict(facts))
     terminal.out(f"Set up {name}: {facts['model']} at {base_url}.")
-    if first:
-        client.change_settings(state, "engine_use", name, {"first": True})
+    names = [name, *(f"{name}-{number}" for number in range(2, len(others) + 2))]
+    for other, fallback in zip(others, names[1:], strict=True):
+        client.change_settings(state, "engine_set", fallback, {**facts, "model": other})
+        terminal.out(f"Set up {fallback}: {other} at {base_url}.")
+    for one in reversed(names if first else []):
+        client.change_settings(state, "engine_use", one, {"first": True})
     if not first and state.settings.engine_order != ["auto"] and name not in used:
         terminal.note(f"`mimikit engine use {name}` uses it.")
+
+
+def _pairs(fact: str, option: str, words: Sequence[str]) -> Facts:
+    pairs: dict[str, str] = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        if not key or not value:
+            raise BadInput(f"expected {option} NAME=VALUE, got {word!r}")
+        pairs[key] = value
+    return {fact: pairs} if pairs else {}
 
 
 def _price(input_: str | float | None, output: str | float | None) -> Facts:

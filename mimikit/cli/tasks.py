@@ -214,6 +214,8 @@ def _print_event(printer: terminal.StreamPrinter, event: OutputEvent) -> None:
     match event.type:
         case "delta":
             printer.stream(event.text)
+        case "reset":
+            printer.withdraw()
         case "message":
             printer.message(event.text, text)
         case "output":

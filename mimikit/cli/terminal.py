@@ -210,6 +210,11 @@ class StreamPrinter:
         self.end()
         self.write(text + "\n")
 
+    def withdraw(self) -> None:
+        """What was streamed is not the answer; it stays on the screen, marked."""
+        if self.streamed:
+            self.line(dim("(that answer broke off; once more)"))
+
     def end(self) -> None:
         if not self._at_line_start:
             self.write("\n")
@@ -316,10 +321,8 @@ def engine_lines(engines: Mapping[str, EngineStatus]) -> dict[str, bool]:
 def waiting_reason(engine: EngineStatus, now: datetime, zone: ZoneInfo) -> str:
     from mimikit.engines.registry import problem_words
 
-    is_plain = engine.problem in ("limited", "unreachable", "broken")  # the reason is for the log
-    if is_plain or not engine.reason:
-        return one_line(problem_words(engine, now, zone)["en"])
-    return one_line(engine.reason)
+    why = one_line(problem_words(engine, now, zone)["en"])
+    return f"{why}: {one_line(engine.reason)}" if engine.reason else why
 
 
 def waiting_lines(

@@ -30,10 +30,11 @@ from mimikit.protocol.models import (
 from mimikit.protocol.results import TaskResult
 
 EventKind = Literal[
-    "output", "line", "delta", "message", "tool", "command", "file", "note", "error", "usage"
-]
-"""`line`: an unfinished line of output, until its stream's next event. `usage`: the fields of a
-`Usage` so far."""
+    "output", "line", "delta", "reset", "message", "tool", "command", "file", "note", "error",
+    "usage",
+]  # fmt: skip
+"""`line`: an unfinished line of output, until its stream's next event. `reset`: the deltas of this
+answer are withdrawn. `usage`: the fields of a `Usage` so far."""
 OnEvent = Callable[[EventKind, str, dict[str, Any]], None]
 OnSession = Callable[[str], None]
 
@@ -271,6 +272,8 @@ class Failed(_RunEnd):
     retry_now: bool = False
     """Transient, and nothing was done yet: may be retried without an attempt."""
     too_long: bool = False
+    refused: bool = False
+    """A content filter refuses the text for good."""
     acted: bool = False
     """Something was done: do not repeat the run with a shorter prompt."""
 

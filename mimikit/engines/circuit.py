@@ -72,7 +72,8 @@ def opened(before: Circuit | None, run_id: str, failed: Failed, now: datetime) -
         failed.want or ("limited" if failed.reason == "rate_limited" else "unready"),
         failed.error,
         since=now,
-        probe_at=until or now + back_off,
+        # A short limit that repeats does not end by waiting that long.
+        probe_at=max(until, now + back_off) if until and failures else until or now + back_off,
         until=until,
         failures=failures + (0 if before and before.is_manual_probe else 1),
     )

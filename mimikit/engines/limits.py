@@ -18,15 +18,19 @@ _PIECE = (
     r"(\d+(?:\.\d+)?) ?"
     r"(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])"
 )
-_AGAIN_IN = re.compile(rf"try again in ((?:{_PIECE}[ ,]*(?:and )?)+)", re.IGNORECASE)
+_AGAIN_IN = re.compile(
+    rf"(?:(?:try again|retry|wait)(?: (?:in|after|for))?|retry.after\W) ?"
+    rf"((?:{_PIECE}[ ,]*(?:and )?)+)|(?P<zh_s>\d+) ?秒后",
+    re.IGNORECASE,
+)
 _UNIT_S = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def retry_at(message: str, now: datetime, zone: tzinfo | None = None) -> datetime | None:
     """`zone`: of its clock times; None: the system's."""
     if found := _AGAIN_IN.search(message):
-        seconds = 0.0
-        for number, unit in re.findall(_PIECE, found[1].lower()):
+        seconds = float(found["zh_s"] or 0)
+        for number, unit in re.findall(_PIECE, (found[1] or "").lower()):
             unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
             seconds += float(number) * unit_s
         return now + timedelta(seconds=min(seconds, 366 * 86400))

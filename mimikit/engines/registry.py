@@ -147,15 +147,16 @@ class EngineRegistry:
     # ---- the status of each engine
 
     def engine_status(self) -> dict[str, EngineStatus]:
-        """By name, of the engines that are or once were in use."""
+        """By name, of the engines that are or once were in use, or that the settings name."""
+        named = _named_engines(self._settings)
         with self._lock:
-            used, waiting = set(self._used), [wait.engine for wait in self._tasks.values()]
+            used, waiting = self._used | named, [wait.engine for wait in self._tasks.values()]
             fallbacks = dict(self._fallbacks)
         found: dict[str, EngineStatus] = {}
         for name in (name for name in self._auto_order() if name in used and name in self._engines):
             status = EngineStatus(engine=name)
             if reason := self._engines[name].unavailable():
-                if not self._is_awaited(name, self._settings.engine_order, reason):
+                if name not in named and not self._is_awaited(name, [], reason):
                     continue
                 status = EngineStatus(
                     engine=name, state="waiting", problem=problem_of(reason), reason=reason
@@ -279,6 +280,13 @@ class EngineRegistry:
         """Whether work waits for an unavailable engine: not for a removed local model."""
         is_gone = name == LOCAL and problem_of(reason) == "missing"
         return name in order or (name in self._used and not is_gone)
+
+
+def _named_engines(settings: Settings) -> set[str]:
+    seats = [settings.roles.teller, settings.roles.planner]
+    seats += [profile for _, profile in settings.profiles]
+    orders = [settings.engine_order, *(seat.order for seat in seats)]
+    return {name for order in orders for name in order} - {"auto"}
 
 
 def _expand_auto(names: list[str], engines: list[str]) -> list[str]:

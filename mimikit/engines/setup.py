@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
@@ -27,9 +28,10 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.records import bad_record
 
 if TYPE_CHECKING:
-    from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
+    from mimikit.engines.openai.endpoint import EndpointClient
+    from mimikit.engines.openai.failure import EndpointError
 
-EndpointFact: TypeAlias = str | float | bool | dict[str, float]
+EndpointFact: TypeAlias = str | float | bool | dict[str, float] | dict[str, str]
 TomlTable: TypeAlias = Any
 Facts: TypeAlias = dict[str, EndpointFact]
 _IDLE_TIMEOUT_S = 60.0
@@ -38,6 +40,22 @@ TEST_TIMEOUT_S = 45.0
 _MAX_MODELS = 500
 _test_lock = threading.Lock()
 _EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
+PROVIDERS = {
+    "ollama": "http://127.0.0.1:11434/v1",
+    "llamacpp": "http://127.0.0.1:8080/v1",
+    "vllm": "http://127.0.0.1:8000/v1",
+    "lmstudio": "http://127.0.0.1:1234/v1",
+    "openai": "https://api.openai.com/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "qwen": "https://dashscope.aliyuncs.com/compatible-mode/v1",
+    "kimi": "https://api.moonshot.cn/v1",
+    "glm": "https://open.bigmodel.cn/api/paas/v4",
+    "minimax": "https://api.minimaxi.com/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "openrouter": "https://openrouter.ai/api/v1",
+}
+"""Addresses of known services, by the name that `mimikit engine add` takes."""
 SEATS = {
     "teller": "roles",
     "planner": "roles",
@@ -118,6 +136,12 @@ def without_endpoint(text: str, name: str) -> str:
                     del table[key]
 
     return _edited(text, change)
+
+
+def default_facts(base_url: str) -> Facts:
+    """What the settings of an address need besides: Azure takes the key in a header of its own."""
+    host = (urlsplit(base_url).hostname or "").lower()
+    return {"api_key_header": "api-key"} if host.endswith(".azure.com") else {}
 
 
 def check_seat(seat: str | None) -> None:
@@ -239,8 +263,15 @@ class EndpointTrial:
 
     def turn(self) -> EndpointTest:
         """A short turn with a tool call. Raises BadInput."""
-        from mimikit.engines.openai.dialogue import PATHS, AnswerReader, ModelDialogue
-        from mimikit.engines.openai.engine import api_of
+        from mimikit.engines.openai.answer import AnswerReader
+        from mimikit.engines.openai.dialogue import (
+            PATHS,
+            ModelDialogue,
+            ModelOptions,
+            refused_fields,
+        )
+        from mimikit.engines.openai.failure import EndpointError
+        from mimikit.engines.openai.profile import api_of
 
         began = time.monotonic()
         with self._connected() as (settings, client):
@@ -252,30 +283,46 @@ class EndpointTrial:
                 [spec],
                 None,
             )
-            body = dialogue.body(api, settings.model, settings.effort, "mimikit-test")
-            reader = AnswerReader(lambda _text: None, set())
-            answer = reader.read(api, client.stream(PATHS[api], body), client.stream_error)
+            options = ModelOptions(
+                settings.model, settings.effort, settings.temperature, settings.max_tokens
+            )
+            omitted = set[str]()
+            while True:
+                body = dialogue.body(api, options, omitted)
+                reader = AnswerReader(lambda _text: None, set())
+                try:
+                    answer = reader.read(api, client.stream(PATHS[api], body), client.stream_error)
+                    break
+                except EndpointError as error:
+                    if not (refused := refused_fields(error, body)):
+                        raise
+                    omitted |= refused
+            if not answer.text and not answer.calls:
+                message = "it answered without any text"
+                if answer.is_truncated:
+                    message = (
+                        "its thinking used up the output limit before an answer: set "
+                        "`max_tokens` higher, or `effort` lower"
+                    )
+                raise BadInput(message, field="model")
         text = answer.text or ", ".join(call.name for call in answer.calls)
         return EndpointTest(api, text, bool(answer.calls), time.monotonic() - began)
 
     @contextlib.contextmanager
     def _connected(self) -> Generator[tuple[EndpointSettings, EndpointClient]]:
-        from mimikit.engines.openai import endpoint, engine
+        from mimikit.engines.openai import endpoint, profile
+        from mimikit.engines.openai.failure import EndpointError
 
-        if not endpoint.is_installed():
-            raise BadInput(endpoint.MISSING)
         try:
             settings = EndpointSettings.model_validate({"model": "unknown", **self.facts})
         except ValidationError as error:
             raise bad_record(error) from None
         try:
-            key = self._key or engine.key_of(self.name, settings, self._state)
+            key = self._key or profile.key_of(self.name, settings, self._state)
             now = SystemClock().now
-            with endpoint.EndpointClient(
-                settings.base_url, key, idle_s=_IDLE_TIMEOUT_S, now=now
-            ) as client:
+            with endpoint.EndpointClient(settings, key, idle_s=_IDLE_TIMEOUT_S, now=now) as client:
                 yield settings, client
-        except endpoint.EndpointError as error:
+        except EndpointError as error:
             field, _ = _REMEDIES.get(error.trouble, (None, ""))
             raise BadInput(self._with_remedy(error), field=field) from None
         except EngineError as error:

@@ -187,6 +187,8 @@ class Message(Record):
     engine: str | None = None
     trigger_id: Id | None = None
     """It only reports runs of this trigger; views collapse such messages into one line."""
+    withheld: bool = False
+    """A content filter refused it: it is in no later prompt."""
     failed: bool = False
     """It reports a failed turn; the messages it replies to can be retried."""
     reminder: str | None = None
@@ -365,10 +367,19 @@ class CommandResult(Record):
 
 
 EngineProblem: TypeAlias = Literal[
-    "missing", "logged_out", "limited", "unreachable", "broken", "unready"
+    "missing",
+    "logged_out",
+    "account",
+    "region",
+    "unknown_model",
+    "limited",
+    "unreachable",
+    "broken",
+    "unready",
 ]
-"""Why an engine is unavailable: program or package; login or key; rate limit; connection; no whole
-answer (5xx, a cut stream, a process that died); anything else on this machine."""
+"""Why an engine is unavailable: program or package; login or key; out of credit; not offered in
+this region; no such model; rate limit; connection; no whole answer (5xx, a cut stream, silence, a
+process that died); anything else on this machine."""
 
 
 class EngineStatus(Record):

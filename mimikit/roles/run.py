@@ -172,8 +172,8 @@ class RunEvent(Record):
 
     at: Instant
     type: Literal[
-        "started", "output", "line", "delta", "message", "tool", "command", "file", "note", "error",
-        "ended", "process", "usage",
+        "started", "output", "line", "delta", "reset", "message", "tool", "command", "file", "note",
+        "error", "ended", "process", "usage",
     ]  # fmt: skip
     text: str = ""
     stream: Literal["stdout", "stderr"] | None = None
@@ -193,8 +193,9 @@ class RunOutput:
         if kind in _ANSWER_EVENTS:
             context.engines.circuits.answered(self._attempt.choice.engine.name, run_id)
         self._attempt.on_event(kind, text, dict(data))
-        if kind == "delta" and self._attempt.role == "teller":
-            context.feed.publish("delta", turnId=run_id, text=text)
+        if kind in ("delta", "reset") and self._attempt.role == "teller":
+            more = {"reset": True} if kind == "reset" else {}
+            context.feed.publish("delta", turnId=run_id, text=text, **more)
         if kind in ("command", "tool", "note", "file"):
             context.live.headline(run_id, plain(text))
         self.write(kind, text, data)
@@ -332,6 +333,12 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
         if shorter is not None:
             request.callbacks.on_event("note", "retrying with half of the context", {})
             outcome = engine.run(shorter)
+    if isinstance(outcome, Failed) and outcome.refused and not outcome.acted:
+        # What a content filter refuses may be an older message.
+        bare = _without_context(context, request)
+        if bare is not None:
+            request.callbacks.on_event("note", "retrying without conversation and memory", {})
+            outcome = engine.run(bare)
     if not isinstance(outcome, Failed):
         return outcome
     if outcome.reason != "killed" and engine.name not in CODE_ENGINES:
@@ -339,11 +346,14 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
         context.log.write("audit", "engine_failed", said=outcome.error, **facts)
     language = _language(request)
     if outcome.too_long:
-        message = phrases.say("context_too_long", language, engine=engine.name)
+        message = phrases.say(
+            "context_too_long", language, engine=engine.name, error=_sentence(outcome.error)
+        )
         outcome = replace(outcome, error=message)
     elif request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
         key = _TURN_ERRORS.get(outcome.reason)
-        message = phrases.say(key, language, engine=engine.name) if key else outcome.error
+        error = _sentence(outcome.error)
+        message = phrases.say(key, language, engine=engine.name, error=error) if key else error
         outcome = replace(outcome, error=message)
     return outcome
 
@@ -361,6 +371,21 @@ def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
     upstream = request.scratch / UPSTREAM
     prompt = prompt_of(request.role, request.input, BudgetSettings(**half), upstream)
     return replace(request, prompt=prompt) if len(prompt) < len(request.prompt) else None
+
+
+def _without_context(context: RunContext, request: RunSpec) -> RunSpec | None:
+    """Without conversation and memory; None if there are none."""
+    given = request.input
+    if not given.conversation and not given.memory:
+        return None
+    bare = replace(given, conversation=(), memory=())
+    budgets, upstream = context.settings.budgets, request.scratch / UPSTREAM
+    prompt = prompt_of(request.role, bare, budgets, upstream)
+    return replace(request, input=bare, prompt=prompt)
+
+
+def _sentence(error: str) -> str:
+    return error.rstrip(". ")
 
 
 def _timeouts(attempt: Attempt, limits: LimitSettings) -> tuple[float, float]:

@@ -43,6 +43,8 @@ class TurnOutcome:
     record: TurnRecord | None = None
     error: str = ""
     failure_reason: FailureReason | None = None
+    refused: bool = False
+    """For good, by a content filter: another attempt would not help."""
     retry_at: datetime | None = None
 
 
@@ -78,8 +80,14 @@ def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         replies = [effects.question.question]
     if outcome.status != "done" or not replies:
         error = outcome.error or "the model gave no reply"
-        retry_at = outcome.retry_at if isinstance(outcome, Failed) else None
-        return TurnOutcome(job, None, error, outcome.reason or "error", retry_at)
+        failed = outcome if isinstance(outcome, Failed) else None
+        return TurnOutcome(
+            job,
+            error=error,
+            failure_reason=outcome.reason or "error",
+            refused=failed is not None and failed.refused,
+            retry_at=failed and failed.retry_at,
+        )
     record = _record(job, turn_input, outcome, effects, replies, started, context.clock.now())
     return TurnOutcome(job, record)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from mimikit.config import OWN_ENGINES
 from mimikit.engines.registry import CODEX, OPENCODE, problem_words
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, ReminderNotice, ResultNotice, Words
@@ -56,9 +57,14 @@ def question_message(question: Question, record: TurnRecord) -> Message:
     )
 
 
+_BY_OWNER = ("missing", "logged_out", "account", "region", "unknown_model")
+"""Problems that do not pass by themselves."""
+
+
 def engine_waits(status: EngineStatus, language: Language, now: datetime, zone: ZoneInfo) -> str:
     """Why an engine is unavailable, how much waits for it, and what the user can do."""
     own = "zh" if language == "zh" else "en"
+    is_own_login = status.problem == "logged_out" and status.engine in OWN_ENGINES
     mend = f"engine_mend_{status.problem}"
     if status.problem == "logged_out" and status.engine != CODEX:
         mend = "engine_mend_opencode" if status.engine == OPENCODE else "engine_mend_key"
@@ -66,6 +72,13 @@ def engine_waits(status: EngineStatus, language: Language, now: datetime, zone: 
         "engine_waits",
         language,
         why=problem_words(status, now, zone)[own],
+        said=phrases.say("engine_said", language, error=status.reason.rstrip(". "))
+        if status.reason and not is_own_login
+        else "",
+        after=phrases.say(
+            "engine_goes_on_when_mended" if status.problem in _BY_OWNER else "engine_goes_on",
+            language,
+        ),
         what=waiting_counts(status.messages, status.tasks, language),
         mend=phrases.say(mend, language, engine=status.engine)
         if mend in phrases.TABLE["en"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 
 from mimikit.config import OWN_ENGINES
@@ -19,8 +19,6 @@ from mimikit.supervisor.code_turns import engine_waits
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 
-NOTIFY_AFTER = timedelta(seconds=60)
-"""A failure of no known kind is reported once it has lasted this long."""
 _MAX_CHECKED, _MOST_FOUND = 100, 1000
 
 
@@ -140,8 +138,7 @@ class EngineWatch:
 
     def _notify_wait(self, status: EngineStatus, now: datetime) -> None:
         """Notify of an unavailable engine, if something waits for it."""
-        is_lasting = now - (status.since or now) >= NOTIFY_AFTER
-        if not status.messages + status.tasks or (status.problem == "unready" and not is_lasting):
+        if not status.messages + status.tasks:
             return
         if status.state == "waiting":
             language, zone = self._inputs.language(), self._store.settings.zone

@@ -382,8 +382,9 @@ class TellerScheduler:
             turns.excuse_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
         elif outcome.failure_reason == "canceled":
             self._end_by_code(job.id, job.items, now)
-        elif job.is_last:
-            self._end_by_code(job.id, job.items, now, error=outcome.error)
+        elif job.is_last or outcome.refused:
+            refused = outcome.refused
+            self._end_by_code(job.id, job.items, now, error=outcome.error, refused=refused)
         else:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
@@ -402,14 +403,22 @@ class TellerScheduler:
             self._set_state(replace(wait, not_before=not_before, for_tokens=for_tokens))
 
     def _end_by_code(
-        self, turn_id: str, items: Sequence[InboxItem], now: datetime, *, error: str | None = None
+        self,
+        turn_id: str,
+        items: Sequence[InboxItem],
+        now: datetime,
+        *,
+        error: str | None = None,
+        refused: bool = False,
     ) -> None:
         """Commit a turn that reports a failure or a stop, so that no input is retried forever."""
         language = self.inputs.language(" ".join(item.text for item in items))
         failed = error is not None
-        text = phrases.say("turn_failed" if failed else "turn_stopped", language, error=error)
+        key = "turn_refused" if refused else "turn_failed" if failed else "turn_stopped"
+        text = phrases.say(key, language, error=error)
         base = code_record(turn_id, now)
         messages = user_messages(tuple(items), turn_id)
+        messages = [message.but(withheld=refused) for message in messages]
         task_ids = [item.task_id for item in items if item.task_id]
         message = system_message(base, text, task_ids=task_ids).but(
             in_reply_to=[m.id for m in messages], failed=failed

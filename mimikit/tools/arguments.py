@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
 from mimikit.config import ProfilesSettings
@@ -258,3 +260,41 @@ class SearchMemoryArguments(QueryArguments):
     after: Moment | None = None
     before: Moment | None = None
     limit: Annotated[int, Field(ge=1, le=50, description="1 to 50")] = 10
+
+
+T = TypeVar("T", bound=ToolArguments)
+
+
+def validated(model: type[T], raw_args: Mapping[str, object]) -> T:
+    """The arguments, corrected where they can mean one thing only. Raises ValidationError."""
+    try:
+        return model.model_validate(raw_args)
+    except ValidationError as error:
+        corrected = dict(raw_args)
+        for wrong in error.errors(include_url=False):
+            _correct(model, corrected, str(wrong["loc"][0]) if wrong["loc"] else "", wrong["type"])
+        if corrected == raw_args:
+            raise
+    return model.model_validate(corrected)
+
+
+def _correct(model: type[ToolArguments], args: dict[str, object], name: str, problem: str) -> None:
+    """JSON within a text, a single item instead of a list, null or "" for an optional argument."""
+    value = args.get(name)
+    known = {field.alias or key: field for key, field in model.model_fields.items()}
+    field = known.get(name) or model.model_fields.get(name)
+    if name not in args or field is None:
+        return
+    if isinstance(value, str) and problem in ("list_type", "dict_type", "model_type"):
+        try:
+            parsed = cast("object", json.loads(value))
+        except (ValueError, RecursionError):
+            parsed = value
+        is_list = problem == "list_type" and value.strip() and not isinstance(parsed, dict | list)
+        args[name] = [value] if is_list else parsed
+    if args[name] in (None, "", "null") and not field.is_required():
+        del args[name]
+    elif isinstance(value, int | float) and problem == "string_type":
+        args[name] = str(value)
+    elif isinstance(value, str) and problem == "literal_error":
+        args[name] = value.strip().lower()

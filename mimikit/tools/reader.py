@@ -100,7 +100,7 @@ class RoleReader:
             first = counted[-most] if len(counted) >= most else 0
             if first or len(messages) < count:
                 break
-        return messages[first:]
+        return [message for message in messages[first:] if not message.withheld]
 
     def history_between(self, after: datetime, before: datetime | None) -> list[Message]:
         """The newest, at most MAX_MESSAGES."""

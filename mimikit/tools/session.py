@@ -148,7 +148,7 @@ class ToolSession:
         if self._closed:
             raise Refused("this turn is over")
         permission.check_tool(self.role, name)
-        args = self._arguments(name).model_validate(raw_args)
+        args = arguments.validated(self._arguments(name), raw_args)
         # All effects go into one record, whose size is limited.
         self._characters_left -= len(str(raw_args))
         if self._characters_left < 0:

@@ -88,6 +88,8 @@ class DeltaChange(View):
     kind: Literal["delta"] = "delta"
     turn_id: str
     text: str
+    reset: bool = False
+    """The parts before it are withdrawn."""
 
 
 Change = (
@@ -190,6 +192,6 @@ class StateReader:
                     inputs=[str(it) for it in ids],
                 )
             case {"kind": "delta", "turnId": str(id_), "text": str(text)}:
-                return DeltaChange(turn_id=id_, text=text)
+                return DeltaChange(turn_id=id_, text=text, reset=event.get("reset") is True)
             case _:
                 return None

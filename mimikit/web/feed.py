@@ -184,8 +184,11 @@ def _merged(events: list[Event]) -> list[Event]:
             continue
         before = merged[-1] if merged else {}
         if kind == before.get("kind") == "delta" and event.get("turnId") == before.get("turnId"):
-            text = f"{before.get('text', '')}{event.get('text', '')}"
-            merged[-1] = {**event, "text": text}
+            if event.get("reset"):
+                merged[-1] = event
+            else:
+                text = f"{before.get('text', '')}{event.get('text', '')}"
+                merged[-1] = {**before, "text": text}
         else:
             merged.append(event)
     return merged

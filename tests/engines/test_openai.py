@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mimikit.engines.base import EngineOutage, Failed, Outcome, ToolReply, ToolSpec
+from mimikit.engines.base import Failed, Outcome, ToolReply, ToolSpec
 from mimikit.engines.openai.dialogue import DROPPED
 from mimikit.tools.session import TellerSession
 from tests.support.endpoint import KEY, EndpointGround, endpoint_ground
@@ -27,7 +27,7 @@ SAY = ToolSpec("say", "Say.", ONE_SCHEMA)
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EndpointGround:
-    monkeypatch.setattr("mimikit.engines.openai.engine.BACKOFF_S", (0.0,))
+    monkeypatch.setattr("mimikit.engines.openai.run.BACKOFF_S", (0.0,))
     return endpoint_ground(tmp_path)
 
 
@@ -356,15 +356,6 @@ def test_redirects_are_not_followed(here: EndpointGround) -> None:
     assert outcome.status == "failed"
 
 
-def test_a_missing_package_is_reported_with_the_install_command(
-    here: EndpointGround, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mimikit.engines.openai.endpoint.PACKAGE", "openai_is_not_here")
-    reason = here.engine(None).unavailable()
-    assert isinstance(reason, EngineOutage)
-    assert (reason.want, "pip install 'mimikit-assistant[openai]'" in reason) == ("missing", True)
-
-
 def test_a_missing_key_is_reported_by_name(
     here: EndpointGround, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,7 +369,7 @@ def test_a_missing_key_is_reported_by_name(
 def test_nothing_of_the_client_is_imported_before_it_is_used() -> None:
     line = (
         "import sys, mimikit.app, mimikit.cli.engines, mimikit.engines.openai.engine\n"
-        "sys.exit(str([n for n in ('openai', 'httpx2', 'tomlkit') if n in sys.modules] or ''))"
+        "sys.exit(str([n for n in ('httpx', 'tomlkit') if n in sys.modules] or ''))"
     )
     said = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False)
     assert said.stderr.strip() == ""

@@ -56,7 +56,7 @@ def test_links_lead_nobody_confined_out_of_the_workspace(client: Client, tmp_pat
                 id="t1", type="conditional", prompt="x", created_at=now, trace_id="t1",
                 origin=origin,
             ),
-            TriggerState(), now,
+            TriggerState(), now, {},
         )
         for origin in ("cli", "planner")
     )  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mimikit.conversation import inbox
-from mimikit.engines.base import EngineOutage, Outcome, RunSpec, stop_outcome
+from mimikit.engines.base import EngineOutage, Failed, Outcome, RunSpec, stop_outcome
 from mimikit.protocol import paths
 from mimikit.protocol.runtime import RuntimeState
-from tests.support.engine_world import LOGGED_OUT, World
+from tests.support.engine_world import LOGGED_OUT, LimitedMind, World
 from tests.support.reading import loaded, results
 
 
@@ -145,7 +145,8 @@ def test_a_limit_is_told_with_its_end_and_not_again(world: World) -> None:
     world.client.say("m1", "how are you?")
     world.live_through(60)
     (told,) = world.told("limit")
-    assert told.startswith("codex has reached its limit until 10:00. Waiting for it: 1 message.")
+    start = 'codex has reached its limit until 10:00 (it says: "usage limit"). Waiting for it: 1 '
+    assert told.startswith(start)
     world.client.say("m2", "status")
     world.live_through(2)
     assert ("user", "status") in world.said
@@ -197,13 +198,65 @@ def test_a_stop_of_the_consumer_is_no_end_of_a_limit(world: World) -> None:
     assert world.told("is available again") == []
 
 
-def test_a_trouble_of_a_moment_is_not_told(world: World) -> None:
+def test_every_wait_is_reported_within_two_seconds(world: World) -> None:
     world.mind.waiting = "the network is down"
     world.client.say("m1", "how are you?")
-    world.live_through(40)
-    world.mind.waiting = None
-    world.live_through(10)
-    assert not [role for role, _ in world.said if role == "system"]
+    world.live_through(2)
+    (told,) = [text for role, text in world.said if role == "system"]
+    assert 'codex is unavailable (it says: "the network is down")' in told
+
+
+def test_an_engine_that_never_answered_is_reported_as_well() -> None:
+    world = World(engine="codex")
+    world.mind.waiting = EngineOutage("expected codex, got no such program", "missing")
+    world.client.say("m1", "how are you?")
+    world.live_through(2)
+    (told,) = [text for role, text in world.said if role == "system"]
+    assert told.startswith("codex is not installed")
+    assert "it goes on once that is settled" in told
+
+
+class CensoredMind(LimitedMind):
+    """Its content filter refuses a word, wherever it stands."""
+
+    def __init__(self, runs: list[tuple[str, int]], name: str) -> None:
+        super().__init__(runs, name)
+        self.prompts: list[str] = []
+
+    def run(self, request: RunSpec) -> Outcome:
+        self.prompts.append(request.prompt)
+        if "tulip" in request.prompt:
+            return Failed("error", "codex answered 400: Content Exists Risk.", refused=True)
+        return super().run(request)
+
+
+def test_a_refused_message_is_left_out_and_the_next_ones_work() -> None:
+    world = World()
+    mind = world.mind = CensoredMind(world.oracle.runs, "codex")
+    world.start()
+    for number, text in enumerate(["hello", "a tulip", "how are you?", "and you?"]):
+        world.client.say(f"m{number}", text)
+        world.live_through(3)
+    (told,) = [text for role, text in world.said if role == "system"]
+    assert "Content Exists Risk" in told
+    assert [text for role, text in world.said if role == "agent"] == [
+        "heard hello",
+        "heard how are you?",
+        "heard and you?",
+    ]
+    refused = [prompt for prompt in mind.prompts if "tulip" in prompt]
+    assert len(refused) == 2, "with its context and without"
+
+
+def test_an_old_message_that_a_filter_refuses_does_not_block_the_next() -> None:
+    world = World()
+    world.client.say("m0", "a tulip")
+    world.live_through(3)
+    world.mind = CensoredMind(world.oracle.runs, "codex")
+    world.start()
+    world.client.say("m1", "how are you?")
+    world.live_through(3)
+    assert world.said[-1] == ("agent", "heard how are you?")
 
 
 def test_the_owner_may_go_on_without_it(world: World) -> None:

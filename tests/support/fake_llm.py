@@ -36,7 +36,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 Body = dict[str, Any]
 Step = Body | Callable[[Body], Body]
@@ -90,6 +90,9 @@ def tool_outputs(body: Body) -> list[str]:
 
 class FakeLLM:
     """The server; `requests` and `headers` hold what it was asked."""
+
+    probe: ClassVar[Body] = {"error": {"message": "model is required"}}
+    """The answer to a request without a body."""
 
     def __init__(
         self,
@@ -209,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         fake = self.server.fake
         body = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"{}")
-        if not self.path.endswith(fake.apis):
+        if not self.path.partition("?")[0].endswith(fake.apis):
             fake.looks.append(self.path)
             self._json(404, {"detail": "Not Found"}, {})
             return
@@ -217,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if not body:
             fake.looks.append(self.path)
-            self._json(400, {"error": {"message": "model is required"}}, {})
+            self._json(400, fake.probe, {})
             return
         step = fake.next_step(body, dict(self.headers))
         fake.closing.wait(step.get("delay", 0))
@@ -240,15 +243,17 @@ class _Handler(BaseHTTPRequestHandler):
             error = {"message": "scripted error", "type": "server_error", "code": None}
             answer = step.get("body", {"error": error})
             self._json(step["status"], answer, step.get("headers", {}))
-        elif self.path.endswith("/chat/completions"):
+        elif "/chat/completions" in self.path:
             self._stream(fake.chat(body, step), step, end=b"data: [DONE]\n\n")
         else:
             self._stream(fake.responses(body, step), step, end=b"")
 
-    def _json(self, status: int, answer: Body, headers: dict[str, str]) -> None:
-        data = json.dumps(answer).encode()
+    def _json(self, status: int, answer: Any, headers: dict[str, str]) -> None:
+        page = isinstance(answer, str)
+        data = answer.encode() if page else json.dumps(answer).encode()
         self.send_response(status)
-        sizes = {"content-type": "application/json", "content-length": str(len(data))}
+        kind = "text/html" if page else "application/json"
+        sizes = {"content-type": kind, "content-length": str(len(data))}
         for name, value in {**sizes, **headers}.items():
             self.send_header(name, value)
         self.end_headers()

@@ -172,6 +172,11 @@ describe("a turn", () => {
     assert.equal(state.turn.committed, true);
   });
 
+  test("withdraws what a failed try has streamed", () => {
+    const again = { ...delta(""), reset: true };
+    assert.equal(hear(loaded(), started, delta("Hel"), again, delta("Hello")).turn.draft, "Hello");
+  });
+
   test("that was joined in the middle says so", () => {
     assert.equal(hear(loaded(), delta("lo")).turn.partial, true);
   });

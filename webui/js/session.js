@@ -90,8 +90,10 @@ export class Session {
     try {
       for (let offset = null, more = true; more;) {
         const piece = await this.api.output(turnId, offset);
-        const deltas = piece.events.filter((/** @type {any} */ one) => one.type === "delta");
-        text += deltas.map((/** @type {any} */ one) => one.text).join("");
+        for (const event of piece.events) {
+          if (event.type === "reset") text = "";
+          if (event.type === "delta") text += event.text;
+        }
         offset = piece.offset;
         more = piece.events.length > 0 && !piece.ended;
       }

@@ -230,7 +230,7 @@ function applyChange(state, change) {
     case "turn":
       return withTurn(state, change);
     case "delta":
-      return withDelta(state, change.turnId, change.text);
+      return withDelta(state, change);
     default:
       return state; // a newer server speaks of things this page does not show
   }
@@ -351,10 +351,11 @@ function withTurn(state, change) {
 }
 
 /** @param {State} state @param {string} turnId @param {string} text */
-function withDelta(state, turnId, text) {
+function withDelta(state, { turnId, text, reset }) {
   const known = state.turn?.turnId === turnId ? state.turn : null;
   const turn = known ?? { ...newTurn(turnId, state.now), partial: true };
   if (turn.committed) return state;
+  if (reset) return { ...state, turn: { ...turn, draft: text, partial: false } };
   return { ...state, turn: { ...turn, draft: turn.draft + text } };
 }
 
@@ -475,6 +476,7 @@ const SHOWN = new Set(["output", "line", "delta", "message", "tool", "command", 
 function appended(blocks, events) {
   const result = [...blocks];
   for (const event of events) {
+    if (event.type === "reset" && result.at(-1)?.type === "delta") result.pop();
     if (!SHOWN.has(event.type) || !event.text) continue;
     const stream = event.stream ?? event.data?.stream ?? null;
     const replaced = result.findIndex((block) => block.type === "line" && block.stream === stream);

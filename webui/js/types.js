@@ -68,6 +68,7 @@
  * @property {"delta"} kind
  * @property {string} turnId
  * @property {string} text
+ * @property {boolean} reset The parts before it are withdrawn.
  *
  * @typedef {object} DiffHunk Changed lines with context. Numbers are 1-based; 0 where a side has none.
  * @property {number} oldStart
@@ -89,7 +90,7 @@
  * @typedef {object} EngineStatus The availability of an engine, in general or for a role or profile.
  * @property {string} engine
  * @property {"ready" | "waiting"} state
- * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want
+ * @property {"missing" | "logged_out" | "account" | "region" | "unknown_model" | "limited" | "unreachable" | "broken" | "unready" | null} want
  * @property {string | null} reason Why it is unavailable; if ready: why a better engine was skipped.
  * @property {string | null} since Since when work is waiting.
  * @property {string | null} until When its rate limit ends, if known.
@@ -106,7 +107,7 @@
  * @property {"none" | "kept" | "variable"} key
  * @property {string} keyEnv
  * @property {"ready" | "waiting" | "unknown"} state Unknown without a consumer, and for an engine that was never used.
- * @property {"missing" | "logged_out" | "limited" | "unreachable" | "broken" | "unready" | null} want
+ * @property {"missing" | "logged_out" | "account" | "region" | "unknown_model" | "limited" | "unreachable" | "broken" | "unready" | null} want
  * @property {string | null} reason
  * @property {string | null} until
  * @property {number} tasks

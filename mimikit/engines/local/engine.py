@@ -17,13 +17,22 @@ from typing import TYPE_CHECKING
 
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
-from mimikit.engines.base import CancelToken, EngineOutage, Failed, Outcome, RunSpec, stop_outcome
+from mimikit.engine_settings import EndpointSettings
+from mimikit.engines.base import (
+    CancelToken,
+    EngineOutage,
+    Failed,
+    Outcome,
+    RunSpec,
+    stop_outcome,
+)
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.local import model_server, weights
 from mimikit.engines.local.server import PROGRAM, ModelProcess
-from mimikit.engines.openai import endpoint as endpoints
-from mimikit.engines.openai.dialogue import PATHS, AnswerReader
-from mimikit.engines.openai.endpoint import EndpointClient, EndpointError
+from mimikit.engines.openai.answer import AnswerReader
+from mimikit.engines.openai.dialogue import PATHS
+from mimikit.engines.openai.endpoint import EndpointClient
+from mimikit.engines.openai.failure import EndpointError
 from mimikit.engines.registry import LOCAL
 from mimikit.errors import EngineError
 from mimikit.protocol.models import Role, Usage
@@ -61,8 +70,6 @@ class LocalEngine:
     def unavailable(self, role: Role | None = None) -> str | None:
         if role == "worker":
             return EngineOutage("it only talks and plans", "unready")
-        if not endpoints.is_installed():
-            return EngineOutage(endpoints.MISSING, "missing")
         if self._program == PROGRAM and util.find_spec(model_server.PACKAGE) is None:
             return EngineOutage(MISSING, "missing")
         try:
@@ -120,7 +127,12 @@ class LocalEngine:
 
         with (
             self.server.use(options, start, request.cancel) as server,
-            EndpointClient(server.url, server.key, idle_s=idle_s, now=now) as client,
+            EndpointClient(
+                EndpointSettings(base_url=server.url, model=LOCAL),
+                server.key,
+                idle_s=idle_s,
+                now=now,
+            ) as client,
             client.deadline(request.cancel, request.timeout_s, stop),
         ):
             request.cancel.has_begun = True

@@ -16,7 +16,7 @@ from mimikit.engines.builtin.planner import call_tool, title_of
 from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.engines.local import dialogue
 from mimikit.engines.local.dialogue import Body, PlannerAction, TellerAction
-from mimikit.engines.openai.endpoint import EndpointError
+from mimikit.engines.openai.failure import EndpointError
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, paragraphs, say
 from mimikit.protocol.models import InboxItem, Usage

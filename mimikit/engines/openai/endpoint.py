@@ -1,123 +1,117 @@
-"""HTTP client for OpenAI-compatible endpoints; classifies their errors."""
+"""HTTP client of OpenAI-compatible endpoints."""
 
 from __future__ import annotations
 
 import contextlib
-import email.utils
 import functools
+import ipaddress
 import json
+import os
 import re
 import socket
+import ssl
 import threading
-from collections.abc import Callable, Generator
-from datetime import datetime, timedelta
-from importlib import util
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+import urllib.request
+from collections.abc import Callable, Generator, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
+from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import CancelToken
-from mimikit.engines.limits import retry_at
-from mimikit.errors import shortage_of
+from mimikit.engines.openai.answer import Body
+from mimikit.engines.openai.failure import EndpointError, Trouble, classify, message_of, words_of
+from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import plain
 
 if TYPE_CHECKING:
-    import httpx2
-    import openai
+    import httpx
 
-Trouble: TypeAlias = Literal[
-    "logged_out",
-    "limited",
-    "unreachable",
-    "broken",
-    "unknown_model",
-    "absent",
-    "too_long",
-    "silent",
-    "error",
-]
-"""`absent`: no such API. `error`: this request was rejected."""
-
-PACKAGE = "openai"
-MISSING = "expected the package openai, got none; pip install 'mimikit-assistant[openai]'"
-MAX_ANSWER_CHARACTERS = 32 * 2**20
+MAX_ANSWER_BYTES = 32 * 2**20
 CONNECT_S = 10.0
-_TRANSIENT_STATUS = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-_TOO_LONG = re.compile(
-    r"context[ _-]?(length|window|size)|maximum context|context_length_exceeded|exceed_context"
-    r"|prompt is too long|too many (input )?tokens|input (length|tokens).{0,40}exceed"
-    r"|range of input length|reduce the length",
-    re.IGNORECASE,
-)
-_UNKNOWN_MODEL = re.compile(
-    r"model[_ ]not[_ ](found|exist)|model.{0,80}(does not exist|not found|not exist|unknown"
-    r"|is not (a )?valid|not available)|(no such|unknown|invalid) model",
-    re.IGNORECASE | re.DOTALL,
-)
-_LIMITED = re.compile(
-    r"insufficient_quota|rate[_ ]?limit|usage_limit|quota exceeded|insufficient balance"
-    r"|too many requests",
-    re.IGNORECASE,
-)
 _ERROR_CHARACTERS = 500
-
-
-class EndpointError(Exception):
-    def __init__(
-        self,
-        trouble: Trouble,
-        message: str,
-        *,
-        until: datetime | None = None,
-        is_transient: bool = False,
-    ) -> None:
-        """`until`: when a rate limit ends."""
-        super().__init__(message)
-        self.trouble: Trouble = trouble
-        self.until, self.is_transient = until, is_transient
-
-
-def is_installed() -> bool:
-    return util.find_spec(PACKAGE) is not None
+_NO_ENDPOINT = "is not a model endpoint"
 
 
 @functools.cache
-def _certificates() -> Any:
-    """Cached: loading them takes longer than connecting."""
-    import httpx2
+def _certificates() -> ssl.SSLContext:
+    """Cached: loading them takes longer than connecting. The system's, and well-known ones."""
+    import certifi
 
-    return httpx2.create_ssl_context()
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+def proxy_of(url: str) -> tuple[str, str] | None:
+    """The proxy of the environment for that address, and its variable; never for loopback."""
+    place = urlsplit(url)
+    host = (place.hostname or "").rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return None
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_loopback:
+            return None
+    if urllib.request.proxy_bypass(f"{host}:{place.port}" if place.port else host):
+        return None
+    for name in (f"{place.scheme}_proxy", "all_proxy"):
+        for variable in (name, name.upper()):
+            if value := os.environ.get(variable, "").strip():
+                return (value if "://" in value else f"http://{value}"), variable
+    return None
+
+
+def why_not_ready(url: str) -> str | None:
+    """Why this machine's proxy settings cannot be used."""
+    if (proxy := proxy_of(url)) is None:
+        return None
+    value, variable = proxy
+    try:
+        scheme, port = urlsplit(value).scheme, urlsplit(value).port
+        host = urlsplit(value).hostname
+    except ValueError:
+        scheme, port, host = "", None, None
+    if scheme in ("http", "https", "socks5", "socks5h") and host and port != 0:
+        return None
+    shown = re.sub(r"//[^@/]*@", "//", value)[:100]
+    return f"{variable}: expected a proxy such as http://127.0.0.1:7890, got {shown!r}"
 
 
 class EndpointClient:
     """One request at a time, for one run. Another thread may abort it."""
 
     def __init__(
-        self, url: str, key: str | None, *, idle_s: float, now: Callable[[], datetime]
+        self,
+        settings: EndpointSettings,
+        key: str | None,
+        *,
+        idle_s: float,
+        now: Callable[[], datetime],
     ) -> None:
-        import httpx2
-        import openai
+        """Raises EngineError if the proxy settings of the environment cannot be used."""
+        import httpx
 
-        self._url, self._key, self._idle_s, self._now = url, key, idle_s, now
+        if reason := why_not_ready(settings.base_url):
+            raise EngineError(reason)
+        self._url, self._key, self._idle_s, self._now = settings.base_url, key, idle_s, now
+        self._proxy = proxy_of(self._url)
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
         self._is_aborted = False
-        timeout = httpx2.Timeout(idle_s, connect=min(CONNECT_S, idle_s))
-        http = httpx2.Client(
-            timeout=timeout,
-            verify=_certificates() if url.startswith("https") else False,
-            event_hooks={"request": [self._set_trace]},
+        headers = {"user-agent": "mimikit", "accept": "text/event-stream, application/json"}
+        if key:
+            name = settings.api_key_header
+            headers[name] = f"Bearer {key}" if name.lower() == "authorization" else key
+        self._client = httpx.Client(
+            timeout=httpx.Timeout(idle_s, connect=min(CONNECT_S, idle_s)),
+            verify=_certificates() if self._url.startswith("https") else False,
+            trust_env=False,  # the environment's netrc and proxies of loopback
+            proxy=self._proxy[0] if self._proxy else None,
+            headers={**headers, **settings.headers},
+            params=settings.query,
         )
-        self._client = openai.OpenAI(
-            api_key=key or "none",
-            base_url=url,
-            timeout=timeout,
-            max_retries=0,
-            http_client=http,
-        )
-        # The client reads these from the environment, where they belong to OpenAI itself.
-        self._client.organization = self._client.project = None
 
-    def __enter__(self) -> EndpointClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -151,55 +145,126 @@ class EndpointClient:
 
     # ---- requests
 
-    def stream(self, path: str, body: dict[str, object]) -> Generator[dict[str, object]]:
-        """The events of an answer. Raises EndpointError."""
-        import openai
-
-        with self._mapped_errors():
-            answer = self._client.post(
-                path,
-                cast_to=cast("Any", object),
-                body=body,
-                stream=True,
-                stream_cls=openai.Stream[object],
-            )
-            size = 0
-            with answer:
-                for event in answer:
-                    size += len(str(event))
-                    if size > MAX_ANSWER_CHARACTERS:
-                        message = f"{self._url} sent more than {MAX_ANSWER_CHARACTERS} characters"
-                        raise EndpointError("error", self.clean(message))
-                    if isinstance(event, dict):
-                        yield cast("dict[str, object]", event)
+    def stream(self, path: str, body: Body) -> Generator[Body | None]:
+        """The events of an answer, streamed or not; None: its end. Raises EndpointError."""
+        with self._response("POST", path, body) as response:
+            pieces = self._limited(response)
+            head = b""
+            for piece in pieces:
+                head += piece
+                if head.strip():
+                    break
+            start = head.lstrip(b"\xef\xbb\xbf \r\n\t")
+            if start.startswith((b"{", b"[")):
+                yield self._parsed(head + b"".join(pieces))
+                yield None
+                return
+            if start.startswith(b"<"):
+                raise self._error("absent", _NO_ENDPOINT)
+            yield from self._events(head, pieces)
 
     def has(self, path: str) -> bool:
         """Whether there is such an API, probed by an empty request. Raises EndpointError."""
         try:
-            with self._mapped_errors():
-                self._client.post(path, cast_to=cast("Any", object), body={})
+            found = self._json("POST", path, {})
         except EndpointError as error:
-            if error.trouble in ("absent", "unknown_model"):
+            if error.trouble == "absent":
                 return False
-            if error.trouble in ("logged_out", "limited") or not _is_answer(error):
+            is_gateway = error.status in (502, 503, 504)
+            if error.status is None or is_gateway or error.trouble in ("logged_out", "limited"):
                 raise
-        return True
+            return True
+        if "error" in found:
+            return self.stream_error(found).trouble != "absent"
+        return "choices" in found or "output" in found
 
-    def models(self) -> list[dict[str, object]]:
+    def models(self) -> list[Body]:
         """Raises EndpointError."""
-        with self._mapped_errors():
-            found = self._client.get("/models", cast_to=cast("Any", object))
-        listed = cast("dict[str, object]", found).get("data") if isinstance(found, dict) else None
+        listed = self._json("GET", "/models", None).get("data")
         items = cast("list[object]", listed) if isinstance(listed, list) else []
-        objects = [cast("dict[str, object]", one) for one in items if isinstance(one, dict)]
+        objects = [cast("Body", one) for one in items if isinstance(one, dict)]
         return [one for one in objects if isinstance(one.get("id"), str)]
 
-    def _set_trace(self, request: httpx2.Request) -> None:
-        request.extensions = {**request.extensions, "trace": self._trace}
+    def _json(self, method: str, path: str, body: Body | None) -> Body:
+        with self._response(method, path, body) as response:
+            return self._parsed(b"".join(self._limited(response)))
+
+    @contextlib.contextmanager
+    def _response(self, method: str, path: str, body: Body | None) -> Generator[httpx.Response]:
+        """A response with status 200. Raises every error as an EndpointError."""
+        import httpx
+
+        try:
+            with self._client.stream(
+                method,
+                f"{self._url}{path}",
+                json=body,
+                extensions={"trace": self._trace},
+            ) as response:
+                if not response.is_success:
+                    data = b""
+                    with contextlib.suppress(httpx.HTTPError):
+                        data = b"".join(self._limited(response, 64 * 1024))
+                    raise self._status_error(response, data)
+                yield response
+        except (EndpointError, GeneratorExit):
+            raise
+        except httpx.TransportError as error:
+            if shortage_of(error):
+                raise
+            raise self._connection_error(error) from error
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
+            if shortage_of(error):
+                raise
+            detail = f"an invalid answer ({type(error).__name__})"
+            raise self._error("broken", f"answered with {detail}", is_transient=True) from error
+
+    def _limited(self, response: httpx.Response, limit: int = MAX_ANSWER_BYTES) -> Iterator[bytes]:
+        """The bytes of a response; at most `limit` of an error."""
+        size = 0
+        for piece in response.iter_bytes():
+            size += len(piece)
+            if size > limit:
+                if not response.is_success:
+                    return
+                raise self._error("error", f"sent more than {limit} bytes")
+            yield piece
+
+    def _events(self, head: bytes, pieces: Iterator[bytes]) -> Iterator[Body | None]:
+        """Server-sent events. Lines end at a line feed only: JSON may contain U+2028."""
+        buffer = bytearray(head)
+        for piece in _with_end(pieces):
+            buffer += piece
+            if piece and b"\n" not in piece:
+                continue
+            *lines, rest = bytes(buffer).split(b"\n")
+            buffer = bytearray(rest)
+            for line in lines:
+                if not line.startswith(b"data:"):
+                    continue
+                data = line[5:].strip()
+                if data == b"[DONE]":
+                    yield None
+                elif data:
+                    value: object = json.loads(data)
+                    if isinstance(value, dict):
+                        yield cast("Body", value)
+
+    def _parsed(self, data: bytes) -> Body:
+        """Raises EndpointError unless it is a JSON object without an error."""
+        text = data.decode("utf-8-sig", "replace").strip()
+        if text.startswith("<"):
+            raise self._error("absent", _NO_ENDPOINT)
+        value: object = json.loads(text) if text else {}
+        if isinstance(value, list) and value:
+            value = cast("list[object]", value)[0]
+        if not isinstance(value, dict):
+            raise self._error("absent", _NO_ENDPOINT)
+        return cast("Body", value)
 
     def _trace(self, event: str, info: dict[str, Any]) -> None:
         """Keep a handle of each connection: shutting it down ends a blocked read, also with TLS."""
-        if event != "connection.connect_tcp.complete":
+        if not event.endswith("connect_tcp.complete"):
             return
         found = info["return_value"].get_extra_info("socket")
         with self._lock:
@@ -209,88 +274,58 @@ class EndpointClient:
         if is_aborted:
             self.abort()
 
-    @contextlib.contextmanager
-    def _mapped_errors(self) -> Generator[None]:
-        """Raise every error as an EndpointError."""
-        import openai
+    # ---- errors
 
-        try:
-            yield
-        except (EndpointError, GeneratorExit):
-            raise
-        except openai.APIStatusError as error:
-            raise self._status_error(error) from error
-        except openai.APIConnectionError as error:
-            if shortage_of(error):
-                raise
-            raise self._connection_error(error) from error
-        except openai.APIError as error:  # an error event within a stream
-            raise self.stream_error(error.body or error.message) from error
-        except Exception as error:  # the client could not parse the answer
-            if shortage_of(error):
-                raise
-            message = f"{self._url} answered with an invalid answer ({type(error).__name__})"
-            raise EndpointError("broken", self.clean(message), is_transient=True) from error
+    def _error(
+        self, trouble: Trouble, what: str, *, is_transient: bool = False, **more: Any
+    ) -> EndpointError:
+        return EndpointError(
+            trouble, self.clean(f"{self._url} {what}"), is_transient=is_transient, **more
+        )
 
-    def _status_error(self, error: openai.APIStatusError) -> EndpointError:
-        status = error.status_code
-        message = self._message_of(error.body) or error.response.reason_phrase
-        head = f"{self._url} answered {status}"
-        text = self.clean(f"{head}: {message}" if message else head)
-        code = f"{error.code or ''} {error.type or ''} {message}"
-        now = self._now()
-        if status in (400, 413, 422, 500) and _TOO_LONG.search(code):
-            return EndpointError("too_long", text)
-        if status in (401, 403):
-            return EndpointError("logged_out", text)
-        if status in (402, 429) or (status < 500 and _LIMITED.search(code)):
-            return EndpointError("limited", text, until=_until(error, message, now))
-        if status in (400, 404, 422) and _UNKNOWN_MODEL.search(code):
-            return EndpointError("unknown_model", text)
-        if status in (404, 405, 501):
-            return EndpointError("absent", text)
-        if status >= 500 or status in _TRANSIENT_STATUS:
-            until = _until(error, message, now) if status == 503 else None
-            return EndpointError("broken", text, until=until, is_transient=True)
-        return EndpointError("broken" if status < 400 else "error", text)
-
-    def _connection_error(self, error: Exception) -> EndpointError:
-        import openai
-
-        is_timeout, cause = isinstance(error, openai.APITimeoutError), error.__cause__
-        if cause is not None and "connect" in type(cause).__name__.lower():
-            reason = re.sub(r"^\[Errno -?\d+\] ", "", str(cause)) or type(cause).__name__
-            reason = "it accepts no connection" if is_timeout else reason
-            return EndpointError(
-                "unreachable", self.clean(f"{self._url} cannot be reached: {reason}")
-            )
-        if is_timeout:
-            message = f"{self._url} was silent for {self._idle_s:g} s"
-            return EndpointError("silent", self.clean(message), is_transient=True)
-        message = f"{self._url} closed the connection before its answer was complete"
-        return EndpointError("broken", self.clean(message), is_transient=True)
+    def _status_error(self, response: httpx.Response, data: bytes) -> EndpointError:
+        body: object = data.decode("utf-8", "replace")
+        with contextlib.suppress(ValueError, RecursionError):
+            body = json.loads(data)
+        if isinstance(body, str) and body.lstrip().startswith("<"):  # a page
+            body = " ".join(re.sub(r"<[^>]*>", " ", body).split())[:200]
+        return self._classified(response.status_code, body, response.headers)
 
     def stream_error(self, body: object) -> EndpointError:
-        """From an error event within a stream, which has no status."""
-        message = self._message_of(body) or "no reason"
-        details = f"{json.dumps(body, default=str)[:2000]} {message}"
-        text = self.clean(f"{self._url} failed: {message}")
-        if _TOO_LONG.search(details):
-            return EndpointError("too_long", text)
-        if _LIMITED.search(details):
-            return EndpointError("limited", text, until=retry_at(message, self._now()))
-        if _UNKNOWN_MODEL.search(details):
-            return EndpointError("unknown_model", text)
-        return EndpointError("broken", text, is_transient=True)
+        """From an error within an answer, which has no status."""
+        return self._classified(None, body, {})
 
-    def _message_of(self, body: object) -> str:
-        """The message in an error body of any shape."""
-        for _ in range(3):
-            if not isinstance(body, dict):
-                break
-            table = cast("dict[str, object]", body)
-            body = next((table[k] for k in ("error", "message", "detail") if table.get(k)), "")
-        return body if isinstance(body, str) else json.dumps(body, default=str) if body else ""
+    def _classified(
+        self, status: int | None, body: object, headers: Mapping[str, str]
+    ) -> EndpointError:
+        trouble, until, is_transient = classify(status, body, headers, self._now())
+        message = message_of(body)
+        head = f"answered {status}" if status else "failed"
+        more = {"until": until, "status": status, "words": words_of(body)}
+        what = f"{head}: {message}" if message else head
+        return self._error(trouble, what, is_transient=is_transient, **more)
+
+    def _connection_error(self, error: httpx.TransportError) -> EndpointError:
+        import httpx
+
+        reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
+        is_of_proxy = isinstance(error, httpx.ProxyError) or (
+            self._proxy is not None and isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        )
+        if is_of_proxy and self._proxy is not None:
+            value = re.sub(r"//[^@/]*@", "//", self._proxy[0])
+            message = f"the proxy {value} of {self._proxy[1]} failed: {reason}"
+            return EndpointError("unreachable", self.clean(message))
+        if isinstance(error, httpx.ConnectTimeout):
+            reason = "it accepts no connection"
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            return self._error("unreachable", f"cannot be reached: {reason}")
+        if isinstance(error, httpx.TimeoutException):
+            return self._error("silent", f"was silent for {self._idle_s:g} s")
+        if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+            return self._error("error", f"cannot be asked: {reason}")
+        what = "closed the connection before its answer was complete"
+        return self._error("broken", what, is_transient=True)
 
     def clean(self, text: str) -> str:
         """One line of limited length, without the API key."""
@@ -300,29 +335,16 @@ class EndpointClient:
         return line[:_ERROR_CHARACTERS]
 
 
-def _is_answer(error: EndpointError) -> bool:
-    return " answered " in str(error)
-
-
-def _until(error: openai.APIStatusError, message: str, now: datetime) -> datetime | None:
-    """The retry time from headers, body or message."""
-    headers = error.response.headers
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "")
-        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
-            return now + timedelta(seconds=min(float(value) * unit_s, 366 * 86400))
-        with contextlib.suppress(ValueError, TypeError, OverflowError):
-            at = email.utils.parsedate_to_datetime(value)
-            return at.astimezone(now.tzinfo) if at.tzinfo else at.replace(tzinfo=now.tzinfo)
-    body = cast("dict[str, object]", error.body) if isinstance(error.body, dict) else {}
-    for key in ("resets_in_seconds", "retry_after"):
-        seconds = body.get(key)
-        if isinstance(seconds, int | float) and 0 < seconds < 366 * 86400:
-            return now + timedelta(seconds=seconds)
-    return retry_at(message, now)
+def _with_end(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """A last line may lack its line break."""
+    yield b""
+    yield from pieces
+    yield b"\n"
 
 
 def accepts_connections(url: str) -> bool:
+    if proxy_of(url) is not None:
+        return False  # only a request through the proxy shows it
     place = urlsplit(url)
     port = place.port or (443 if place.scheme == "https" else 80)
     try:

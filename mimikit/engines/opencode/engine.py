@@ -31,7 +31,8 @@ from mimikit.engines.base import (
     stop_outcome,
 )
 from mimikit.engines.kept_server import KeptServer
-from mimikit.engines.openai.dialogue import Body, table_of
+from mimikit.engines.openai.answer import Body
+from mimikit.engines.openai.failure import table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 from mimikit.engines.base import Failed, OnEvent, ToolReply
 from mimikit.engines.limits import retry_at
-from mimikit.engines.openai.dialogue import Body, table_of
+from mimikit.engines.openai.answer import Body
+from mimikit.engines.openai.failure import table_of
 from mimikit.engines.opencode.cli import AGENT
 from mimikit.language.plain_text import plain
 from mimikit.protocol.models import EngineProblem, Usage

@@ -27,7 +27,8 @@ from mimikit.engine_settings import OpencodeSettings
 from mimikit.engines import process_marks
 from mimikit.engines.base import CancelToken
 from mimikit.engines.kept_server import KeptProcess
-from mimikit.engines.openai.dialogue import Body, table_of
+from mimikit.engines.openai.answer import Body
+from mimikit.engines.openai.failure import table_of
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.process import Program, Stream

@@ -63,11 +63,10 @@ function mindBanner(mind, state, act) {
   const what = counts.filter(Boolean).join(t("list.and"));
   return banner(
     "warn",
-    t("mind.waits", { why, what }),
+    t("mind.waits", { why: mind.reason ? `${why} (${mind.reason})` : why, what }),
     html`<button
         type="button"
         class="small"
-        title=${mind.reason ?? ""}
         ?disabled=${Boolean(state.pending.engine)}
         @click=${() => act.tryEngine(mind.engine)}
       >

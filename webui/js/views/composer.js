@@ -81,9 +81,7 @@ function grouped(engines) {
 function why(engine) {
   const reason = engine?.reason ?? "";
   if (engine?.state !== "waiting") return reason;
-  // What the server said of these mends nothing: the engines' page has it.
-  const isPlain = ["limited", "unreachable", "broken"].includes(engine.want ?? "");
-  return isPlain ? t("state.waiting") : `${t("state.waiting")}: ${reason}`;
+  return reason ? `${t("state.waiting")}: ${reason}` : t("state.waiting");
 }
 
 /** @param {string[]} seats @param {EngineStatus} engine */

@@ -1,0 +1,232 @@
+"""Classifies the failures of an endpoint: the words of its answer first, then the status."""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias, cast
+
+from mimikit.engines.limits import retry_at
+
+Trouble: TypeAlias = Literal[
+    "too_long",
+    "account",
+    "region",
+    "refused",
+    "logged_out",
+    "unknown_model",
+    "limited",
+    "unreachable",
+    "broken",
+    "absent",
+    "silent",
+    "error",
+]
+"""`account`: out of credit. `refused`: its content filter. `absent`: not a model endpoint.
+`error`: this request was rejected."""
+
+_PATTERNS: dict[Trouble, str] = {
+    "too_long": r"context[ _-]?(length|window|size)|maximum (context|prompt)|exceed_context"
+    r"|(prompt|input|request|messages?)\b.{0,40}\b(too (long|large|many)|exceed)"
+    r"|too many (input )?tokens|token (count|limit).{0,30}exceed|exceed.{0,40}token limit"
+    r"|range of input length|reduce the length|reduce your message size"
+    r"|超长|(长度|tokens?|字数).{0,20}(超过|超出)|(超过|超出).{0,20}(长度|token|上限|窗口)",
+    "account": r"insufficient[ _](balance|quota|credits?|funds)|exceeded your current quota"
+    r"|payment required|credit balance|not enough (credits?|balance|money)|out of credits"
+    r"|(requires|needs?|add) more credits|billing|in arrears|account.{0,40}(overdue|suspended)"
+    r"|spending limit|余额不足|欠费|额度不足|(账户|账号).{0,10}(停用|冻结)",
+    "region": r"(country|region|location|territory).{0,60}not (supported|available|allowed)"
+    r"|not (available|supported|allowed) in your|unsupported_country"
+    r"|地区.{0,20}(不支持|不可用|限制)|不支持.{0,20}地区",
+    "refused": r"content[ _-]?(filter|policy|management|exists risk)|data_?inspection_?failed"
+    r"|inappropriate content|responsible ?ai|safety (system|reasons|policy|setting)"
+    r"|\bflagged\b|moderation|prohibited|new_sensitive|sensitive content"
+    r"|敏感|不合规|违规|内容安全",
+    "logged_out": r"(invalid|incorrect|wrong|missing|no|expired|revoked|malformed)\b.{0,20}"
+    r"\b(api[ _-]?key|access key|credentials?|authentication)"
+    r"|(api[ _-]?key|身份验证|鉴权|令牌|密钥).{0,40}"
+    r"(invalid|incorrect|wrong|missing|expired|not valid|required|revoked|失败|无效|错误|过期)",
+    "unknown_model": r"model[_ ]not[_ ](found|exist)|no endpoints found for"
+    r"|model\b.{0,80}\b(does not exist|not found|not exist|unknown|is not (a )?valid"
+    r"|not available|not loaded|decommissioned|has been (retired|removed))"
+    r"|(no such|unknown|invalid) model|模型.{0,20}(不存在|未找到)",
+    "limited": r"rate[_ -]?limit|usage_limit|quota exceeded|too many requests|resource_exhausted"
+    r"|(requests|tokens) per (second|minute|hour|day)|限流|频率|请求过多|过于频繁",
+    "absent": r"^\W*((page|path|route|resource|endpoint|url) )?not found"
+    r"|unexpected endpoint|unknown (url|path|route|request url)|no route|cannot post",
+}
+_WORDS = {
+    trouble: re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for trouble, pattern in _PATTERNS.items()
+}
+_MAX_TOKENS = re.compile(r"max_(completion_|output_|new_)?tokens", re.IGNORECASE)
+_NUMBERS = re.compile(
+    r"limit\D{1,20}(\d[\d,]*).{0,60}?(?:requested|used|contains|got)\D{1,20}(\d[\d,]*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TRANSIENT_STATUS = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_MAX_WAIT_S = 366 * 86400
+_MESSAGES = ("error", "message", "msg", "detail", "base_resp", "status_msg", "error_msg", "errors")
+_DETAILS = ("code", "type", "status", "param", "reason", "status_code")
+
+
+class EndpointError(Exception):
+    def __init__(
+        self,
+        trouble: Trouble,
+        message: str,
+        *,
+        until: datetime | None = None,
+        is_transient: bool = False,
+        status: int | None = None,
+        words: str = "",
+    ) -> None:
+        """`until`: when a rate limit ends. `words`: of the endpoint, with its error codes."""
+        super().__init__(message)
+        self.trouble: Trouble = trouble
+        self.until, self.is_transient, self.status, self.words = until, is_transient, status, words
+
+
+def table_of(value: object) -> dict[str, object]:
+    """The value if it is a JSON object, else an empty one."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def message_of(body: object) -> str:
+    """The message in an error body of any shape."""
+    for _ in range(6):
+        if isinstance(body, list):
+            body = _validation_text(cast("list[object]", body))
+        if not (table := table_of(body)):
+            break
+        more = table_of(table.get("metadata")).get("raw")
+        if isinstance(more, str):  # OpenRouter's, of the provider behind it
+            return f"{table.get('message') or ''} {more}".strip()
+        body = next((table[name] for name in _MESSAGES if table.get(name)), "")
+    return body if isinstance(body, str) else json.dumps(body or "", default=str).strip('"')
+
+
+def _validation_text(items: list[object]) -> object:
+    """The first error of a list; of a list of validation errors, with where they are."""
+    first = items[0] if items else ""
+    if "loc" not in table_of(first):
+        return first
+    errors = [cast("dict[str, object]", item) for item in items if isinstance(item, dict)]
+    return "; ".join(f"{_path(error.get('loc'))}: {error.get('msg')}" for error in errors)
+
+
+def _path(loc: object) -> str:
+    parts = cast("list[object]", loc) if isinstance(loc, list) else [loc]
+    return ".".join(map(str, parts))
+
+
+def words_of(body: object) -> str:
+    """Its message and error codes, without a copy of the request."""
+    return " ".join([message_of(body), *(str(value) for value in _values(body, _DETAILS))])
+
+
+def _values(body: object, names: tuple[str, ...]) -> Iterator[object]:
+    """Plain values of those names, at any of the upper levels."""
+    level: list[object] = [body]
+    for _ in range(5):
+        tables = [cast("dict[str, object]", item) for item in level if isinstance(item, dict)]
+        for table in tables:
+            yield from (table[k] for k in names if isinstance(table.get(k), str | int | float))
+        level = [value for table in tables for value in table.values()]
+        lists = [cast("list[object]", item) for item in level if isinstance(item, list)]
+        level += [inner for items in lists for inner in items[:10]]
+
+
+def status_in(body: object) -> int | None:
+    """The HTTP status that an error body names."""
+    for value in _values(body, ("code", "status", "status_code")):
+        if isinstance(value, int) and 400 <= value < 600:
+            return value
+    return None
+
+
+def classify(
+    status: int | None, body: object, headers: Mapping[str, str], now: datetime
+) -> tuple[Trouble, datetime | None, bool]:
+    """The trouble, when its limit ends, and whether a retry may help at once. Pure.
+
+    status: None for an error within an answer.
+    """
+    message, words = message_of(body), words_of(body)
+    status = status or status_in(body)
+    until = _until(body, headers, message, now)
+    if _is_too_long(status, words):
+        return "too_long", None, False
+    # Gemini calls its rate limit a quota, but says when it ends.
+    if status == 402 or (_WORDS["account"].search(words) and until is None):
+        return "account", None, False
+    for trouble in ("region", "refused"):
+        if _WORDS[trouble].search(words):
+            return trouble, None, False
+    if status in (401, 403) or (
+        (status or 400) < 500 and status != 429 and _WORDS["logged_out"].search(words)
+    ):
+        return "logged_out", None, False
+    if status != 429 and _WORDS["unknown_model"].search(words):
+        return "unknown_model", None, False
+    if status == 429 or ((status or 400) < 500 and _WORDS["limited"].search(words)):
+        return "limited", until, False
+    if status in (404, 405) or _WORDS["absent"].search(words) or (status and 300 <= status < 400):
+        return "absent", None, False
+    if status is None or status >= 500 or status in _TRANSIENT_STATUS:
+        return "broken", until if status == 503 else None, True
+    return "error", None, False
+
+
+def _is_too_long(status: int | None, words: str) -> bool:
+    if status in (401, 402, 403, 404):
+        return False
+    if (found := _NUMBERS.search(words)) and "token" in words.lower():
+        limit, asked = (int(number.replace(",", "")) for number in found.groups())
+        return asked > limit
+    if status != 413 and (_MAX_TOKENS.search(words) or _WORDS["limited"].search(words)):
+        return False
+    return status == 413 or _WORDS["too_long"].search(words) is not None
+
+
+def _until(
+    body: object, headers: Mapping[str, str], message: str, now: datetime
+) -> datetime | None:
+    """When to retry, from headers, body or message."""
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "")
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
+            return now + timedelta(seconds=min(float(value) * unit_s, _MAX_WAIT_S))
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            at = email.utils.parsedate_to_datetime(value)
+            return at.astimezone(now.tzinfo) if at.tzinfo else at.replace(tzinfo=now.tzinfo)
+    for value in _values(body, ("resets_in_seconds", "retry_after", "retryDelay")):
+        with contextlib.suppress(ValueError):
+            if 0 < (seconds := float(str(value).removesuffix("s"))) < _MAX_WAIT_S:
+                return now + timedelta(seconds=seconds)
+    if (at := retry_at(message, now)) is not None:
+        return at
+    # Only the limits that are used up.
+    resets = [
+        reset
+        for name, value in headers.items()
+        if name.startswith("x-ratelimit-reset")
+        and headers.get(name.replace("-reset", "-remaining"), "0") in ("0", "0.0")
+        and (reset := _reset_time(value, now)) is not None
+    ]
+    return max(resets, default=None)
+
+
+def _reset_time(value: str, now: datetime) -> datetime | None:
+    """Of `6m0s`, `47.4`, or seconds or milliseconds since 1970."""
+    if re.fullmatch(r"\d+(\.\d+)?", value):
+        number = float(value)
+        for unit in (1.0, 1000.0):
+            if 0 <= number / unit - now.timestamp() < _MAX_WAIT_S:
+                return now + timedelta(seconds=number / unit - now.timestamp())
+        return now + timedelta(seconds=number) if number < _MAX_WAIT_S else None
+    return retry_at(f"try again in {value}", now)
