@@ -132,9 +132,14 @@ def lines_of(folder: str, *suffixes: str) -> int:
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
 
 
-def read_limits(text: str) -> dict[str, int]:
-    """The limits by the name of their figure."""
-    return tomllib.loads(text)["limits"]
+def read_limits(text: str, *, with_allowances: bool = True) -> dict[str, int]:
+    """The limits by the name of their figure, with what each capability may add."""
+    tables = tomllib.loads(text)
+    allowances = tables.get("allowances", {}).values() if with_allowances else ()
+    total = Counter(tables["limits"])
+    for allowance in allowances:
+        total.update(allowance)
+    return dict(total)
 
 
 def figures() -> tuple[dict[str, int], dict[str, list[str]]]:

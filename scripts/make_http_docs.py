@@ -52,6 +52,7 @@ from mimikit.web.app import AREAS, build_web  # noqa: E402
 from tests.support.memory_disk import MemoryDisk  # noqa: E402
 from tests.support.twins import FakeClock  # noqa: E402
 
+_IMPORTED, _WORD = re.compile(r"types\.js\"\)\.(\w+)"), re.compile(r"\w+")
 DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "types.js"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"  # noqa: S105 - made up
@@ -389,20 +390,38 @@ def _type(schema: dict[str, Any]) -> str:
 def types_js() -> str:
     routes = [route for area in AREAS for route in area.table]
     document = openapi.document(routes)
-    lines = [
-        "/**",
-        " * The shapes of the server's JSON. Made by scripts/make_http_docs.py; do not edit.",
-    ]
+    shapes: dict[str, list[str]] = {}
     for name, schema in document["components"]["schemas"].items():
-        if name in _bodies(document):
-            continue
         text = schema.get("description", "").partition("\n")[0]
-        lines += [" *", f" * @typedef {{object}} {_js_name(name)} {text}".rstrip()]
+        shape = [f" * @typedef {{object}} {_js_name(name)} {text}".rstrip()]
         for field, made in schema.get("properties", {}).items():
             told = made.get("description", "")
-            lines.append(f" * @property {{{_js(made)}}} {field} {told}".rstrip())
+            shape.append(f" * @property {{{_js(made)}}} {field} {told}".rstrip())
+        shapes[_js_name(name)] = shape
+    lines = [
+        "/**",
+        " * The shapes of the server's JSON that the page uses. Made by scripts/make_http_docs.py; do",
+        " * not edit.",
+    ]
+    used = _used_types(shapes)
+    for name, shape in shapes.items():
+        lines += [" *", *shape] if name in used else []
     lines += [' * @typedef {ChangeList["events"][number]} Change', " */", "export {};"]
     return "\n".join(lines) + "\n"
+
+
+def _used_types(shapes: dict[str, list[str]]) -> set[str]:
+    """The types that scripts of the page import, and those within them."""
+    scripts = [path for path in TYPES.parent.rglob("*.js") if path != TYPES]
+    scripts += (ROOT / "tests" / "webui").glob("*.mjs")
+    found = {name for path in scripts for name in _IMPORTED.findall(path.read_text())}
+    used, todo = set[str](), ["ChangeList", *found]
+    while todo:
+        name = todo.pop()
+        if name in shapes and name not in used:
+            used.add(name)
+            todo += _WORD.findall("\n".join(shapes[name]))
+    return used
 
 
 def _js_name(name: str) -> str:

@@ -267,7 +267,7 @@ class TellerScheduler:
             self.inputs.remove(ids)
             return True
         if counted > turns.MAX_ATTEMPTS:
-            self._end_by_code(turn_id, items, now, error="both attempts were cut short")
+            self._end_by_code(turn_id, items, now, "both attempts were cut short")
             return True
         inputs = tuple(item for item in items if item.kind != "task_result")
         newest = inputs[-1] if inputs else items[-1]
@@ -383,8 +383,7 @@ class TellerScheduler:
         elif outcome.failure_reason == "canceled":
             self._end_by_code(job.id, job.items, now)
         elif job.is_last or outcome.refused:
-            refused = outcome.refused
-            self._end_by_code(job.id, job.items, now, error=outcome.error, refused=refused)
+            self._end_by_code(job.id, job.items, now, outcome.error, refused=outcome.refused)
         else:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
@@ -407,8 +406,8 @@ class TellerScheduler:
         turn_id: str,
         items: Sequence[InboxItem],
         now: datetime,
-        *,
         error: str | None = None,
+        *,
         refused: bool = False,
     ) -> None:
         """Commit a turn that reports a failure or a stop, so that no input is retried forever."""

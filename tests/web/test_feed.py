@@ -114,7 +114,7 @@ def test_a_change_carries_the_fresh_thing(web) -> None:
     assert found[5] == {"kind": "trigger", "id": "trig-2", "trigger": None}
     assert found[6]["question"]["questionId"] == "q-1"
     assert (found[7]["headline"], found[7]["inputs"]) == ("reads", ["msg-2"])
-    assert found[8] == {"kind": "delta", "turnId": "turn-1", "text": "he"}
+    assert found[8] == {"kind": "delta", "turnId": "turn-1", "text": "he", "reset": False}
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,10 @@
 /**
- * The shapes of the server's JSON. Made by scripts/make_http_docs.py; do not edit.
- *
- * @typedef {object} Accepted
- * @property {string} id
- * @property {string} state
+ * The shapes of the server's JSON that the page uses. Made by scripts/make_http_docs.py; do
+ * not edit.
  *
  * @typedef {object} AndCondition
  * @property {"and"} type
  * @property {JoinedParameters} params
- *
- * @typedef {object} BacklogConflict
- * @property {ErrorDetail} error
- * @property {Backlog} current
  *
  * @typedef {object} BacklogItem
  * @property {string} text
@@ -47,22 +40,6 @@
  * @property {string} cursor
  * @property {boolean} reset
  * @property {(MessageChange | InboxChange | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]} events
- *
- * @typedef {object} CommandOutcome
- * @property {boolean} ok
- * @property {string} message
- * @property {string | null} resultId
- *
- * @typedef {object} CommandWaiting The command is stored and not applied yet.
- * @property {string} command
- *
- * @typedef {object} CreatedTrigger
- * @property {string} id
- * @property {{en: string, zh: string} | null} told
- * @property {{en: string, zh: string}[]} notes Warnings about its costs, and about why it cannot run.
- *
- * @typedef {object} Created
- * @property {string} id
  *
  * @typedef {object} DeltaChange A part of a reply in progress.
  * @property {"delta"} kind
@@ -113,13 +90,6 @@
  * @property {number} tasks
  * @property {string[]} serves The roles and profiles that use it now.
  *
- * @typedef {object} ErrorDetail
- * @property {string} message
- * @property {string | null} field
- *
- * @typedef {object} ErrorView
- * @property {ErrorDetail} error
- *
  * @typedef {object} Explanation The current state of a trigger with its reasons, and its past slots.
  * @property {"waits" | "due" | "paused" | "blocked" | "cooling" | "running" | "broken" | "gone" | "unknown"} state
  * @property {Record<string, string>} headline
@@ -160,18 +130,6 @@
  * @property {string} path
  * @property {number | null} settle
  *
- * @typedef {object} Healthz
- * @property {boolean} ok
- * @property {"ok" | "hung" | "down"} consumer
- * @property {"ok" | "full"} disk
- *
- * @typedef {object} Hit A search result; in a turn's record, a passage in its prompt.
- * @property {string} source `memory/2026-01-28-deploy.md`, `docs/setup.md` (in the workspace), …
- * @property {string} text The whole passage; in a turn's record, an excerpt.
- * @property {number} line 1-based; 0 where there are no lines.
- * @property {string} kind `memory`, `summary`, `docs`, `transcript` or `result`.
- * @property {string | null} day
- *
  * @typedef {object} InboxChange
  * @property {"inbox"} kind
  * @property {string} id
@@ -186,13 +144,6 @@
  * @property {string | null} quote
  * @property {"queued" | "answering"} state
  *
- * @typedef {object} Index
- * @property {number} files
- * @property {number} passages
- * @property {boolean} fresh
- * @property {string} words
- * @property {string | null} fallback Why the files are scanned without the index.
- *
  * @typedef {object} JoinedParameters
  * @property {(FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition)[]} conditions
  *
@@ -206,10 +157,6 @@
  * @typedef {object} LlmEvalParameters
  * @property {string} prompt
  *
- * @typedef {object} Login
- * @property {true} ok
- * @property {string} key To be sent with each request as `X-Mimikit-Session`.
- *
  * @typedef {object} MemoryFile
  * @property {string} path
  * @property {"longTerm" | "raw" | "day" | "month" | "docs"} kind
@@ -219,10 +166,6 @@
  * @property {string | null} modifiedAt
  * @property {boolean} editable
  * @property {boolean} hidden A day's summary that the month's summary contains.
- *
- * @typedef {object} MemoryList
- * @property {MemoryFile[]} files
- * @property {Index} index
  *
  * @typedef {object} MessageChange
  * @property {"message"} kind
@@ -247,10 +190,6 @@
  * @property {string[]} repeats Ids of earlier messages of that trigger, which this one replaces; oldest first.
  * @property {string | null} since When the oldest of them was sent.
  *
- * @typedef {object} MessagesPage Messages, oldest first, and the cursor of the page before.
- * @property {Message[]} messages
- * @property {string | null} before
- *
  * @typedef {object} NodeExplanation
  * @property {string} path
  * @property {number} depth
@@ -266,10 +205,6 @@
  *
  * @typedef {object} NotParameters
  * @property {FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition} condition
- *
- * @typedef {object} NoteConflict Another text was saved meanwhile; null: the file was removed.
- * @property {ErrorDetail} error
- * @property {Note | null} current
  *
  * @typedef {object} Note
  * @property {string} path
@@ -344,12 +279,6 @@
  * @property {number | null} everyDays Of a cron line: on every Nth day only, counted from the local date of `starting`.
  * @property {number | null} everyWeeks Of a cron line: in every Nth week (from Monday) only, counted from the week of `starting`.
  *
- * @typedef {object} SearchAnswer
- * @property {string} query
- * @property {string | null} fallback Why the files were scanned without the index.
- * @property {SearchHit[]} hits
- * @property {number} tookMs
- *
  * @typedef {object} SearchHit A search hit with its snippet.
  * @property {string} source
  * @property {string} kind
@@ -361,9 +290,6 @@
  * @property {string | null} messageId
  * @property {string | null} role
  * @property {string | null} taskId
- *
- * @typedef {object} Session
- * @property {true} ok
  *
  * @typedef {object} SlotExplanation A past slot, from the ledger. Times are unparsed: a user may have edited the file.
  * @property {string} at
@@ -428,9 +354,6 @@
  * @property {"task_failed"} type
  * @property {TaskParameters} params
  *
- * @typedef {object} TaskList
- * @property {Task[]} tasks
- *
  * @typedef {object} TaskParameters
  * @property {string} taskId
  *
@@ -477,17 +400,6 @@
  * @property {number} reasoningOutputTokens Included in the output.
  * @property {Record<string, number>} cost By currency, for engines with a price.
  *
- * @typedef {object} ToolUse
- * @property {string} name
- * @property {boolean} ok
- * @property {string} arguments As JSON, cut.
- * @property {string} reply
- *
- * @typedef {object} Trace
- * @property {Task[]} tasks
- * @property {Trigger[]} triggers
- * @property {ChainStep[]} chain
- *
  * @typedef {object} Trial
  * @property {boolean} ok
  * @property {string[]} models
@@ -508,9 +420,6 @@
  * @property {Explanation} explanation
  * @property {ChainStep[]} chain
  * @property {TokenCounts} usage
- *
- * @typedef {object} TriggerList
- * @property {Trigger[]} triggers
  *
  * @typedef {object} TriggerPreview
  * @property {string} type
@@ -561,32 +470,6 @@
  * @property {string} turnId
  * @property {string} headline
  * @property {string[]} inputs
- *
- * @typedef {object} TurnHit A passage in a turn's prompt; old records have only the source.
- * @property {string} source
- * @property {string | null} text
- * @property {number | null} line
- * @property {string | null} day
- * @property {string | null} kind
- *
- * @typedef {object} TurnHitList
- * @property {TurnHit[]} hits
- *
- * @typedef {object} TurnPrompt `side/prompts/{turn or task}.json`: the last attempt of a run.
- * @property {string} id
- * @property {"teller" | "planner" | "worker"} role
- * @property {string} engine
- * @property {string | null} model
- * @property {number} attempt
- * @property {"done" | "failed" | "canceled"} status
- * @property {string} at
- * @property {string} instructions
- * @property {string} prompt
- * @property {string[]} tools
- * @property {ToolUse[]} calls
- * @property {Hit[]} hits Passages of memory in the prompt.
- * @property {number | null} requests Requests to a model, if the engine counts them.
- * @property {Usage} usage
  *
  * @typedef {object} Usage
  * @property {number} inputTokens
