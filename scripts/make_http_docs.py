@@ -400,8 +400,8 @@ def types_js() -> str:
         shapes[_js_name(name)] = shape
     lines = [
         "/**",
-        " * The shapes of the server's JSON that the page uses. Made by scripts/make_http_docs.py; do",
-        " * not edit.",
+        " * Shapes of the server's JSON that the page uses.",
+        " * Made by scripts/make_http_docs.py; do not edit.",
     ]
     used = _used_types(shapes)
     for name, shape in shapes.items():

@@ -1,6 +1,6 @@
 /**
- * The shapes of the server's JSON that the page uses. Made by scripts/make_http_docs.py; do
- * not edit.
+ * Shapes of the server's JSON that the page uses.
+ * Made by scripts/make_http_docs.py; do not edit.
  *
  * @typedef {object} AndCondition
  * @property {"and"} type
