@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import threading
 from collections import Counter
@@ -22,6 +23,8 @@ from mimikit.views import tasks as task_views
 from mimikit.views.messages import ReplyReport
 from mimikit.views.tasks import TaskView
 
+_BRIEF_S = 10.0
+"""How long a message waits for work that code has started, such as `run: uptime`."""
 _WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
 _PROMPT = "› "
 _REPEAT_COLUMNS = 100
@@ -119,7 +122,9 @@ class ChatSession:
             replies = [message for message in messages if item.id in message.in_reply_to]
             started = self._started_tasks(item, replies)
             traces = {task.trace_id for task in started}
-            later = self._follow_work(traces) if wait and started else []
+            by_code = any(message.engine == "builtin" for message in replies)
+            patience_s = None if wait else _BRIEF_S if by_code else 0.0
+            later = self._follow_work(traces, patience_s) if started else []
         except KeyboardInterrupt:
             self._printer.end()
             terminal.note("\nIt goes on without you; the page and `mimikit chat` show what comes.")
@@ -135,7 +140,7 @@ class ChatSession:
                 terminal.note("The answer is passed on.")
             if question is not None:
                 terminal.out(self._card(question, replies[-1].text if replies else ""))
-            if started and not wait:
+            if started and not wait and not later:
                 number = "A task is" if len(started) == 1 else f"{len(started)} tasks are"
                 terminal.note(f"{number} started; `mimikit tasks list` shows how it goes.")
         if any(message.failed for message in shown):
@@ -151,12 +156,13 @@ class ChatSession:
         views = [task_views.find(files, id_, {}) for id_ in task_ids]
         return [view for view in views if view and view.created_at >= item.created_at]
 
-    def _follow_work(self, traces: set[str]) -> list[Message]:
-        files = self._state.files
+    def _follow_work(self, traces: set[str], patience_s: float | None) -> list[Message]:
+        files, clock = self._state.files, self._state.clock
+        until_s = math.inf if patience_s is None else clock.monotonic() + patience_s
 
         def is_over() -> bool:
             """No task of the traces is live or unreported; runs of triggers do not count."""
-            if self._client.question() is not None:
+            if self._client.question() is not None or clock.monotonic() >= until_s:
                 return True
             live = [view.task for view in task_views.live_snapshots(files)]
             if any(task.trace_id in traces and not task.source_trigger_id for task in live):

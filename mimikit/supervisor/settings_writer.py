@@ -107,7 +107,7 @@ def _message(command: Command, settings: Settings) -> str:
     if seat := command.args.get("seat"):
         return f"{seat}: {', then '.join(command.target.split())} from now on"
     first, *then = settings.engine_order
-    order = ", then ".join([f"from now on {first} serves", *then])
+    order = ", then ".join([f"{first} is used from now on", *then])
     own = setup.orders(settings)
     del own["all"]
     others = ", ".join(f"{seat} ({', '.join(names)})" for seat, names in own.items())

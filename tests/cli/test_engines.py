@@ -154,7 +154,7 @@ def test_without_a_consumer_it_is_written_at_once(cli: Cli, tmp_path: Path) -> N
     cli("init")
     result = cli("engine", "use", "builtin")
     assert result.exit_code == 0, result.output
-    assert "builtin serves" in result.stdout
+    assert "Builtin is used" in result.stdout
     assert settings(tmp_path)["engine"] == "builtin"
     assert not list((tmp_path / ".mimikit/commands").glob("*.json"))
 

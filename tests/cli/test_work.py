@@ -248,7 +248,7 @@ def test_paused_queues_are_seen_everywhere_and_nothing_starts(on_busy: Cli, busy
 
 def test_an_engine_is_used_from_now_on_and_after_each_start(on_busy: Cli, busy: Place) -> None:
     config = busy.state / "config.toml"
-    assert on_busy("engine", "use", "builtin").stdout.startswith("From now on builtin serves")
+    assert on_busy("engine", "use", "builtin").stdout.startswith("Builtin is used from now on")
     assert config.read_text() == 'engine = "builtin"\n'
     assert on_busy("engine", "use", "auto").exit_code == 0
     assert config.read_text() == 'engine = "auto"\n'

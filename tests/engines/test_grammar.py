@@ -267,6 +267,8 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("今天什么失败了", FailedIntent("today")),
     ("cancel task-01abc", Cancel("task-01abc")),
     ("cancel the task “backup”", Cancel("backup")),
+    ("delete the task uptime", Cancel("uptime")),
+    ("删除任务 uptime", Cancel("uptime")),
     ("stop trig-9", Cancel("trig-9")),
     ("cancel #3", Cancel("3")),
     ("stop!", Cancel("")),

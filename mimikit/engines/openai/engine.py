@@ -181,6 +181,5 @@ class OpenAIEngine:
             "logged_out": f"give the right key by `mimikit engine add {self._name}`",
             "unknown_model": "name one it has: `mimikit engine test " + self._name + "` lists them",
             "absent": "check base_url; it often ends in /v1",
-            "account": "top up the account, or use another engine",
         }.get(error.trouble)
         return f"{error}; {remedy}" if remedy else str(error)
