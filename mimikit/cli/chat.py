@@ -23,8 +23,7 @@ from mimikit.views import tasks as task_views
 from mimikit.views.messages import ReplyReport
 from mimikit.views.tasks import TaskView
 
-_BRIEF_S = 10.0
-"""How long a message waits for work that code has started, such as `run: uptime`."""
+_BRIEF_S = 10.0  # how long a message waits for work that code has started (`run: uptime`)
 _WATCHED = (paths.ROOT, paths.INBOX, paths.TRANSCRIPT)
 _PROMPT = "› "
 _REPEAT_COLUMNS = 100
@@ -122,8 +121,8 @@ class ChatSession:
             replies = [message for message in messages if item.id in message.in_reply_to]
             started = self._started_tasks(item, replies)
             traces = {task.trace_id for task in started}
-            by_code = any(message.engine == "builtin" for message in replies)
-            patience_s = None if wait else _BRIEF_S if by_code else 0.0
+            brief_s = _BRIEF_S if any(one.engine == "builtin" for one in replies) else 0.0
+            patience_s = math.inf if wait else brief_s
             later = self._follow_work(traces, patience_s) if started else []
         except KeyboardInterrupt:
             self._printer.end()
@@ -156,9 +155,9 @@ class ChatSession:
         views = [task_views.find(files, id_, {}) for id_ in task_ids]
         return [view for view in views if view and view.created_at >= item.created_at]
 
-    def _follow_work(self, traces: set[str], patience_s: float | None) -> list[Message]:
+    def _follow_work(self, traces: set[str], patience_s: float) -> list[Message]:
         files, clock = self._state.files, self._state.clock
-        until_s = math.inf if patience_s is None else clock.monotonic() + patience_s
+        until_s = clock.monotonic() + patience_s
 
         def is_over() -> bool:
             """No task of the traces is live or unreported; runs of triggers do not count."""

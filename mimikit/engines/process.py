@@ -176,9 +176,10 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
 
 
 def timeout_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
-    """After a deadline; `silent`: after an idle timeout."""
-    message = f"ended: {'silent for' if silent else 'not done within'} {limit_s:g} s"
-    return Failed("timeout", message, text)
+    """After a deadline; `silent`: after an idle timeout, which is trouble of the engine."""
+    if silent:
+        return Failed.unavailable("broken", f"ended: silent for {limit_s:g} s", text=text)
+    return Failed("timeout", f"ended: not done within {limit_s:g} s", text)
 
 
 def signal_name(exit_code: int) -> str:

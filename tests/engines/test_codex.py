@@ -187,7 +187,7 @@ def test_however_a_worker_ends_nothing_stays(here: Here, how: str) -> None:
             kill_codex()
         thread.join(30)
     assert not thread.is_alive()
-    reasons = {"cancel": "canceled", "deadline": "timeout", "kill": "error"}
+    reasons = {"cancel": "canceled", "deadline": "timeout", "kill": "engine_unavailable"}
     assert result[0].reason == reasons[how]
     assert how != "kill" or "SIGKILL" in (result[0].error or "")
     assert alive(name) == []

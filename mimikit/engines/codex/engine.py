@@ -187,7 +187,7 @@ class CodexEngine(ProgramEngine):
         signum = -code if code < 0 else max(0, code - 128)
         if signum and not turn.failed:
             reason = f"codex was ended by {process.signal_name(-signum)} before it was done"
-            return Failed("error", reason, text, exit_code=128 + signum)
+            return Failed.unavailable("broken", reason, text=text)
         reason = (
             turn.failed or output.errors() or turn.trouble or "codex ended without an error message"
         )

@@ -163,8 +163,6 @@ def _failed(error: EndpointError, *, retry_now: bool) -> Failed:
     match error.trouble:
         case "too_long":
             return Failed("error", str(error), too_long=retry_now)
-        case "silent":
-            return Failed("timeout", str(error))
         case "error":
             return Failed("error", str(error))
         case _:  # its process has died, or is about to
