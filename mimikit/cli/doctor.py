@@ -132,7 +132,7 @@ def examine(cli: CliContext, folder: Path, workspace: Path) -> Iterator[Finding]
         return
     try:
         settings = config.load(folder)
-        yield ok("settings", "valid; each value and its origin are shown above")
+        yield ok("settings", "valid; each value and its origin are shown below")
     except MimikitError as error:
         yield broken("settings", str(error))
         return
@@ -314,7 +314,6 @@ _TABLE_WIDTH = 20
 
 @render.render.register
 def _(view: DoctorReport, _context: terminal.RenderContext) -> Iterable[str]:
-    yield from _settings(view)
     yield terminal.bold("Findings")
     for finding in view.findings:
         mark, colour = _MARKS[finding.level]
@@ -329,7 +328,8 @@ def _(view: DoctorReport, _context: terminal.RenderContext) -> Iterable[str]:
         counts.append("1 thing is broken" if number == 1 else f"{number} things are broken")
     if number := levels.count("warning"):
         counts.append(terminal.plural(number, "warning"))
-    yield f"\n{', '.join(counts) or 'All is well'}."
+    yield f"\n{', '.join(counts) or 'All is well'}.\n"
+    yield from _settings(view)
 
 
 def _settings(view: DoctorReport) -> Iterator[str]:
@@ -347,7 +347,6 @@ def _settings(view: DoctorReport) -> Iterator[str]:
         yield from terminal.hanging(
             f"  {terminal.dim((table or 'general').ljust(_TABLE_WIDTH))}", "  ".join(texts)
         )
-    yield ""
 
 
 # ---- the settings
