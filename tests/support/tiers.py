@@ -49,6 +49,7 @@ NIGHTLY = (
     "tests/flows/test_without_a_sandbox.py",
     "tests/hueyfiles/test_page.py",
     "tests/hueyfiles/test_processes.py",
+    "tests/language/test_other_readers.py",
     "tests/web/test_fuzz.py::test_many_odd_requests_cause_no_server_error",
     "tests/web/test_serve.py",
     # Single tests that start processes, fork or sleep.
