@@ -53,8 +53,7 @@ from mimikit.web.app import AREAS, build_web  # noqa: E402
 from tests.support.memory_disk import MemoryDisk  # noqa: E402
 from tests.support.twins import FakeClock  # noqa: E402
 
-_IMPORTED, _WORD = re.compile(r"types\.js\"\)\.(\w+)"), re.compile(r"\w+")
-_IMPORT_TAG = re.compile(r"@import \{([^}]*)\} from \"[^\"]*/types\.js\"")
+_BRACED, _WORD = re.compile(r"\{.*\}"), re.compile(r"\w+")
 DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "core" / "types.js"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"  # noqa: S105 - made up
@@ -398,7 +397,7 @@ def types_js() -> str:
     }
     lines = [
         "/**",
-        " * Shapes of the server's JSON that the page uses; docs/http.md says what each field means.",
+        " * Shapes of the server's JSON that the page uses; docs/http.md explains the fields.",
         " * Made by scripts/make_http_docs.py; do not edit.",
         " *",
     ]
@@ -406,7 +405,7 @@ def types_js() -> str:
     for name, fields in shapes.items():
         if name in used:
             lines += _js_typedef(name, fields)
-    lines += [' * @typedef {ChangeList["events"][number]} Change', " */", "export {};"]
+    lines += [' * @typedef {ChangeList["events"][number]} Change', " */"]
     return "\n".join(lines) + "\n"
 
 
@@ -422,13 +421,16 @@ def _js_typedef(name: str, fields: str) -> list[str]:
 
 
 def _used_types(shapes: dict[str, str]) -> set[str]:
-    """The types that scripts of the page import, and those within them."""
+    """The types that comments of the page's scripts name, and those within them."""
     scripts = [path for path in (ROOT / "webui" / "js").rglob("*.js") if path != TYPES]
-    scripts += (ROOT / "tests" / "webui").glob("*.mjs")
-    texts = [path.read_text() for path in scripts]
-    found = {name for text in texts for name in _IMPORTED.findall(text)}
-    for names in (names for text in texts for names in _IMPORT_TAG.findall(text)):
-        found |= set(_WORD.findall(names))
+    tags = [
+        tag
+        for path in scripts
+        for line in path.read_text().splitlines()
+        if "*" in line
+        for tag in _BRACED.findall(line)
+    ]
+    found = {name for tag in tags for name in _WORD.findall(tag)}
     used, todo = set[str](), ["ChangeList", *found]
     while todo:
         name = todo.pop()

@@ -32,8 +32,6 @@ import { UsageKeeper } from "./pages/usage-keeper.js";
 import { insteadOfBrowser } from "./core/typing.js";
 import { appView } from "./ui/app.js";
 
-/** @typedef {import("./core/state-types.js").State} State */
-
 const TICK_MS = 1000;
 /** When nothing goes on, the ages on the page are drawn anew this often. */
 const QUIET_TICK_MS = 15_000;

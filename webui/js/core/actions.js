@@ -10,10 +10,6 @@ import { live } from "./select.js";
 import { hashOf } from "./route.js";
 
 /**
- * @typedef {import("./state-types.js").OutboxItem} OutboxItem
- * @typedef {import("./store.js").Store} Store
- * @typedef {import("./api.js").Api} Api
- *
  * @typedef {object} Hands what the page itself does for an action
  * @property {() => void} toBottom
  * @property {() => void} focusComposer
@@ -40,12 +36,7 @@ const MAX_TEXT = 200_000;
 export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export class Actions {
-  /**
-   * @param {Store} store
-   * @param {Api} api
-   * @param {import("./session.js").Session} session
-   * @param {Hands} hands
-   */
+  /** @param {Store} store @param {Api} api @param {import("./session.js").Session} session @param {Hands} hands */
   constructor(store, api, session, hands) {
     this.store = store;
     this.api = api;
@@ -348,7 +339,7 @@ export class Actions {
     this.hands.focus("#memory-search");
   }
 
-  /** @param {import("./state-types.js").Route} route */
+  /** @param {Route} route */
   go(route) {
     location.hash = hashOf(route);
   }

@@ -32,11 +32,7 @@ export class ApiError extends Error {
  * @property {(key: string) => void} keep empty: none
  */
 
-/**
- * @param {string} tab
- * @param {KeyKeeper} keys
- * @param {typeof fetch} [send]
- */
+/** @param {string} tab @param {KeyKeeper} keys @param {typeof fetch} [send] */
 export function connect(tab, keys, send = (...given) => fetch(...given)) {
   /** What goes with every request. @returns {Record<string, string>} */
   function ownHeaders() {
@@ -159,11 +155,7 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
 
 /** @typedef {ReturnType<typeof connect>} Api */
 
-/**
- * The JSON of an answer, or the error it tells.
- *
- * @param {Response} answer
- */
+/** @param {Response} answer  The JSON of an answer, or the error it tells. */
 async function unwrap(answer) {
   let data = null;
   try {

@@ -1,9 +1,6 @@
 /** What the keepers share: what is shown is looked at anew soon, what is typed once it rests. */
 
 /**
- * @typedef {import("./store.js").Store} Store
- * @typedef {import("./api.js").Api} Api
- *
  * @typedef {object} Timers
  * @property {(act: () => void, ms: number) => any} later
  * @property {(timer: any) => void} drop

@@ -1,10 +1,8 @@
 /**
- * Shapes of the server's JSON that the page uses; docs/http.md says what each field means.
+ * Shapes of the server's JSON that the page uses; docs/http.md explains the fields.
  * Made by scripts/make_http_docs.py; do not edit.
  *
  * @typedef {{type: "and", params: JoinedParameters}} AndCondition
- * @typedef {{text: string, done: boolean}} BacklogItem
- * @typedef {{items: BacklogItem[], hash: string}} Backlog
  * @typedef {{dailyTokens: number | null, perTaskTokens: number | null,
  *   perTriggerDailyTokens: number | null, used: number, until: string | null, messages: number,
  *   tasks: number}} BudgetStatus
@@ -83,6 +81,7 @@
  * @typedef {{source: string, kind: string, snippet: string, marks: [number, number][],
  *   score: number, day: string | null, line: number, messageId: string | null, role: string | null,
  *   taskId: string | null}} SearchHit
+ * @typedef {{ok: true}} Session
  * @typedef {{at: string, slot: string | null, state: string | null, taskId: string | null,
  *   plannedAt: string | null, reason: Record<string, string> | null, missed: number | null}}
  *   SlotExplanation
@@ -116,8 +115,6 @@
  * @typedef {{ok: boolean, models: string[], api: string | null, text: string, callsTools: boolean,
  *   tookS: number, message: string, field: string | null}} Trial
  * @typedef {{kind: "trigger", id: string, trigger: Trigger | null}} TriggerChange
- * @typedef {{trigger: Trigger | null, explanation: Explanation, chain: ChainStep[],
- *   usage: TokenCounts}} TriggerDetail
  * @typedef {{type: string, schedule: Schedule | null,
  *   condition: FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition | null,
  *   cooldown: number, words: {en: string, zh: string}, next: string[], notes: {en: string,
@@ -149,4 +146,3 @@
  * @typedef {{busy: number, seats: number}} WorkersStatus
  * @typedef {ChangeList["events"][number]} Change
  */
-export {};

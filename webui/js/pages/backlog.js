@@ -4,11 +4,7 @@ import { html, icon, live, nothing } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
 import { emptyState, loading } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/actions.js").Actions} Actions
- * @typedef {{text: string, done: boolean}} Item
- */
+/** @typedef {{text: string, done: boolean}} Item */
 
 /** @param {State} state @param {Actions} act */
 export function backlogView(state, act) {

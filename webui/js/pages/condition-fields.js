@@ -6,13 +6,7 @@ import { CONDITION_KINDS, rowField } from "./trigger-form.js";
 import { checkField, inputField, selectField, textField } from "../ui/fields.js";
 import { said, taskTitle, triggerTitle } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").TriggerForm} TriggerForm
- * @typedef {import("../core/state-types.js").ConditionRow} ConditionRow
- * @typedef {import("../core/actions.js").Actions} Actions
- * @typedef {(values: Partial<ConditionRow>) => void} Edit
- */
+/** @typedef {(values: Partial<ConditionRow>) => void} Edit */
 
 /** So many tasks are offered; another is named by its id. */
 const OFFERED = 60;

@@ -5,12 +5,6 @@ import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
 
 /**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").EngineForm} EngineForm
- * @typedef {import("../core/state-types.js").EnginesPage} EnginesPage
- * @typedef {import("../core/store.js").Store} Store
- * @typedef {import("../core/api.js").Api} Api
- *
  * @typedef {object} Help what the rest of the page does for it
  * @property {(text: string, tone?: "info" | "error") => void} notify
  * @property {(error: any) => string} words why a request failed
@@ -207,7 +201,7 @@ function fieldOf(field) {
   return field && FIELDS.includes(field) ? field : "form";
 }
 
-/** @param {import("../core/types.js").Trial} trial  What it means, then what was said. */
+/** @param {Trial} trial  What it means, then what was said. */
 function told({ field, message }) {
   return `${t(`engines.trouble.${fieldOf(field)}`)} (${message})`;
 }

@@ -7,14 +7,6 @@ import { wantWords } from "../ui/banners.js";
 import { inputField, selectField } from "../ui/fields.js";
 import { emptyState, loading, moment, word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").EngineForm} EngineForm
- * @typedef {import("../core/types.js").Engine} Engine
- * @typedef {import("../core/types.js").EngineList} EngineList
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** @param {State} state @param {Actions} act */
 export function enginesView(state, act) {
   const { list, load, error, form } = state.engines;

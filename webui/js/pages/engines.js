@@ -2,12 +2,6 @@
 
 import { t } from "../core/i18n.js";
 
-/**
- * @typedef {import("../core/state-types.js").EngineForm} EngineForm
- * @typedef {import("../core/types.js").Engine} Engine
- * @typedef {import("../core/types.js").EngineList} EngineList
- */
-
 /** Whatever may have an order of its own; `all` is for whatever has none. */
 export const SEATS = ["all", "teller", "planner", "standard", "specialist", "deferred"];
 /** Addresses that many will want, for the field to propose. */
@@ -17,7 +11,7 @@ const TAKEN = ["auto", "codex", "opencode", "local", "builtin", "command", "scri
 const ADDRESS = /^https?:\/\/[^\s/@?#]+(\/[^\s@?#]*)?$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** @returns {import("../core/state-types.js").EnginesPage} nothing is known, nothing typed */
+/** @returns {EnginesPage} nothing is known, nothing typed */
 export function noEngines() {
   return {
     load: "idle",

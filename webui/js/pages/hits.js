@@ -6,13 +6,6 @@ import { LONG_TERM, piecesOf, placeOfHit } from "./memory.js";
 import { hashOf } from "../core/route.js";
 import { dayWords } from "./memory-view.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").Message} Message
- * @typedef {import("../core/state-types.js").TurnHits} TurnHits
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** @param {Message} message @param {State} state @param {Actions} act */
 export function hitsButton({ role, turnId, memory }, state, act) {
   if (role !== "agent" || !memory || !turnId) return nothing;

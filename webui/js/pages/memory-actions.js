@@ -6,13 +6,8 @@ import { isDirty, notePath, noteText, numbered, typed, written } from "./memory.
 import { dayKey } from "../core/time.js";
 
 /**
- * @typedef {import("../core/state-types.js").NoteForm} NoteForm
- * @typedef {import("../core/types.js").Note} NoteFile
- * @typedef {import("../core/store.js").Store} Store
- * @typedef {import("../core/api.js").Api} Api
- *
  * @typedef {object} Help what the rest of the page does for memory
- * @property {(route: import("../core/state-types.js").Route) => void} go
+ * @property {(route: Route) => void} go
  * @property {(text: string, tone?: "info" | "error") => void} notify
  * @property {(error: any) => string} words why a request failed
  * @property {() => void} signOut
@@ -218,7 +213,7 @@ export class MemoryActions {
     }
   }
 
-  /** @private @param {string} path @param {string} text @param {number} number @returns {Promise<NoteFile>} */
+  /** @private @param {string} path @param {string} text @param {number} number @returns {Promise<Note>} */
   async createAs(path, text, number) {
     try {
       return await this.api.saveNote(numbered(path, number), { text, hash: null });
@@ -230,7 +225,7 @@ export class MemoryActions {
     }
   }
 
-  /** @private @param {string} key @param {NoteFile} file @param {string} text */
+  /** @private @param {string} key @param {Note} file @param {string} text */
   saved(key, file, text) {
     this.store.dispatch({ type: "noteSaved", key, file });
     this.leave(key, file.path);

@@ -4,9 +4,6 @@ import { Keeper } from "../core/keeper.js";
 import { LONG_TERM, isDirty, typed } from "./memory.js";
 
 /**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").NoteForm} NoteForm
- *
  * @typedef {object} Browser
  * @property {(error: any) => string} words why a request failed
  * @property {(key: string) => string | null} read what the browser kept
@@ -161,7 +158,7 @@ export class MemoryKeeper extends Keeper {
   }
 }
 
-/** @param {import("../core/state-types.js").Route} route @returns {string} the key of the form it shows */
+/** @param {Route} route @returns {string} the key of the form it shows */
 function openForm(route) {
   if (route.view === "noteNew") return "new";
   return route.view === "noteEdit" ? route.path : "";
@@ -181,7 +178,7 @@ function draftOf(kept) {
 
 /**
  * @param {string} key
- * @param {import("../core/types.js").Note | null} file
+ * @param {Note | null} file
  * @param {Draft | null} draft what was typed and not saved, the last time
  * @returns {NoteForm}
  */

@@ -1,12 +1,6 @@
 /**
  * How the state of memory, its editors, the backlog and a reply's hits changes. Pure; a part of
  * `state.js`.
- *
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").Memory} Memory
- * @typedef {import("../core/state-types.js").Search} Search
- * @typedef {import("../core/state-types.js").NoteForm} NoteForm
- * @typedef {import("../core/state-types.js").Backlog} Backlog
  */
 
 /** @returns {Pick<State, "memory" | "note" | "notes" | "backlog" | "hits">} */
@@ -20,7 +14,7 @@ export function noMemory() {
   };
 }
 
-/** @returns {Search} */
+/** @returns {MemorySearch} */
 function noSearch() {
   return { asked: "", state: "idle", hits: [], fallback: null, error: "" };
 }
@@ -59,15 +53,15 @@ export const MEMORY_ACTIONS = {
   }),
 };
 
-/** @type {import("../core/state-types.js").TurnHits} */
+/** @type {TurnHits} */
 const NO_HITS = { open: false, load: "idle", hits: [] };
 
-/** @param {State} state @param {Partial<Memory>} values @returns {State} */
+/** @param {State} state @param {Partial<MemoryPage>} values @returns {State} */
 function withMemory(state, values) {
   return { ...state, memory: { ...state.memory, ...values } };
 }
 
-/** @param {State} state @param {Partial<Search>} values */
+/** @param {State} state @param {Partial<MemorySearch>} values */
 function withSearch(state, values) {
   return withMemory(state, { search: { ...state.memory.search, ...values } });
 }
@@ -111,14 +105,14 @@ function noteFormClosed(state, { key }) {
   return { ...state, notes };
 }
 
-/** @param {State} state @param {{key: string, file: import("../core/types.js").Note}} action @returns {State} */
+/** @param {State} state @param {{key: string, file: Note}} action @returns {State} */
 function noteSaved(state, { key, file }) {
   const next = withForm(state, key, { busy: false, over: true, conflict: null });
   const known = state.note?.path === file.path;
   return known ? { ...next, note: { path: file.path, load: "ready", file } } : next;
 }
 
-/** @param {State} state @param {Partial<Backlog>} values @returns {State} */
+/** @param {State} state @param {Partial<BacklogPage>} values @returns {State} */
 function withBacklog(state, values) {
   return { ...state, backlog: { ...state.backlog, ...values } };
 }

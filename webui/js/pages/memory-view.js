@@ -7,13 +7,6 @@ import { hashOf } from "../core/route.js";
 import { dateName, dayKey, fileSize, monthName } from "../core/time.js";
 import { emptyState, loading, since, taskTitle, word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").MemoryFile} MemoryFile
- * @typedef {import("../core/types.js").SearchHit} Hit
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** Of a group with many files, the first are shown until more are asked for. */
 const SHOWN = 30;
 
@@ -104,7 +97,7 @@ function hitsView(state, act) {
     </ul>`;
 }
 
-/** @param {Hit} hit @param {State} state @param {Actions} act */
+/** @param {SearchHit} hit @param {State} state @param {Actions} act */
 function hitView(hit, state, act) {
   const place = placeOfHit(hit);
   const inside = html`<span class="hit-head">${headOf(hit, state)}</span>
@@ -119,7 +112,7 @@ function hitView(hit, state, act) {
 }
 
 /**
- * @param {Hit} hit
+ * @param {SearchHit} hit
  * @param {ReturnType<typeof placeOfHit>} place
  * @param {unknown} inside
  * @param {State} state
@@ -139,7 +132,7 @@ function opener(hit, place, inside, state, act) {
   </button>`;
 }
 
-/** @param {Hit} hit @param {State} state  Where it stands, when, and who said it. */
+/** @param {SearchHit} hit @param {State} state  Where it stands, when, and who said it. */
 function headOf(hit, state) {
   const said = hit.role ? word("memory.role", hit.role) : "";
   const day = hit.day ? dayWords(hit.day, state) : "";
@@ -154,7 +147,7 @@ function headOf(hit, state) {
     ${file && file !== name ? html`<span class="hit-source">${file}</span>` : nothing}`;
 }
 
-/** @type {Record<Hit["kind"], string>} */
+/** @type {Record<SearchHit["kind"], string>} */
 const SIGNS = {
   memory: "note",
   summary: "list",
@@ -163,7 +156,7 @@ const SIGNS = {
   result: "tasks",
 };
 
-/** @param {Hit} hit @param {State} state */
+/** @param {SearchHit} hit @param {State} state */
 function nameOf({ source, kind, taskId }, state) {
   const task = taskId ? state.tasks[taskId] : undefined;
   if (task) return taskTitle(task);

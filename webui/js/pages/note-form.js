@@ -7,12 +7,6 @@ import { hashOf } from "../core/route.js";
 import { inputField } from "../ui/fields.js";
 import { backToMemory, titleOf, unreadView, whyNot } from "./note.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").NoteForm} NoteForm
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** @param {State} state @param {Actions} act */
 export function noteFormView(state, act) {
   const { route } = state;

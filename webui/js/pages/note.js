@@ -7,12 +7,6 @@ import { hashOf } from "../core/route.js";
 import { aboutFile, fileTitle } from "./memory-view.js";
 import { emptyState, loading, since, word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").Note} NoteFile
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** @param {State} state  Back to the list, or to what was found. */
 export function backToMemory(state) {
   const label = t(state.memory.query.trim() ? "note.backFound" : "note.back");
@@ -62,7 +56,7 @@ export function titleOf(path, state) {
   return fileTitle(file, state);
 }
 
-/** @param {NoteFile} file @param {State} state */
+/** @param {Note} file @param {State} state */
 function headView(file, state) {
   const { path, modifiedAt, editable } = file;
   return html`<p class="row-meta">
@@ -80,7 +74,7 @@ function headView(file, state) {
     }`;
 }
 
-/** @param {NoteFile} file @param {State} state */
+/** @param {Note} file @param {State} state */
 function textView(file, state) {
   if (!file.text.trim()) return html`<p class="muted">${t("note.empty")}</p>`;
   const shown = withoutTitle(file.html, dayOf(file) ?? fileTitle(file, state));
@@ -88,13 +82,13 @@ function textView(file, state) {
   return html`<div class="prose note-text" id="note-body" ${serverHtml(told)}></div>`;
 }
 
-/** @param {NoteFile} file @returns {string | null} how the text of a day's or month's file names itself */
+/** @param {Note} file @returns {string | null} how the text of a day's or month's file names itself */
 function dayOf({ kind, day, title }) {
   if (kind === "month" || kind === "day") return `Summary of ${title}`;
   return title === day ? day : null;
 }
 
-/** @param {NoteFile} file  Why it cannot be edited here. */
+/** @param {Note} file  Why it cannot be edited here. */
 export function whyNot({ kind }) {
   return t(kind === "docs" ? "note.readOnly" : "note.tooLong");
 }

@@ -4,12 +4,7 @@ import { html, icon, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { triggerTitle } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/types.js").Trigger} Trigger
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
-/** @param {Trigger} trigger @param {import("../core/state-types.js").State} state @param {Actions} act */
+/** @param {Trigger} trigger @param {State} state @param {Actions} act */
 export function triggerButtons(trigger, state, act) {
   if (state.confirming === trigger.id) return confirmView(trigger, act);
   const busy = Boolean(state.pending[trigger.id]);

@@ -8,13 +8,7 @@ import { conditionFields, conditionList } from "./condition-fields.js";
 import { checkField, inputField, selectField, spanField, textField } from "../ui/fields.js";
 import { ago, emptyState, loading, moment, said, triggerTitle, word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").TriggerForm} TriggerForm
- * @typedef {import("../core/state-types.js").When} When
- * @typedef {import("../core/actions.js").Actions} Actions
- * @typedef {Record<string, string>} Errors
- */
+/** @typedef {Record<string, string>} Errors */
 
 const PROFILES = ["standard", "specialist", "deferred", "command", "reminder"];
 /** Those whose text is no prompt: what it is and how it is used is said in words of their own. */
@@ -299,7 +293,7 @@ function previewView(form, state) {
   </div>`;
 }
 
-/** @param {import("../core/types.js").TriggerPreview} answer @param {State} state */
+/** @param {TriggerPreview} answer @param {State} state */
 function answerView(answer, state) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return html`<p class="preview-words">${icon("trigger")}${said(answer.words)}</p>
@@ -317,7 +311,7 @@ function answerView(answer, state) {
     ${notesView(answer.notes)}`;
 }
 
-/** @param {import("../core/state-types.js").Words[]} notes */
+/** @param {Words[]} notes */
 function notesView(notes) {
   if (!notes?.length) return nothing;
   return html`<ul class="preview-notes">

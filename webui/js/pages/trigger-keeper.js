@@ -5,9 +5,6 @@ import { Keeper } from "../core/keeper.js";
 import { formOf, newForm, previewRequest } from "./trigger-form.js";
 
 /**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").TriggerForm} TriggerForm
- *
  * @typedef {import("../core/keeper.js").Timers & {zone: () => string}} Ports the reader's time zone
  */
 

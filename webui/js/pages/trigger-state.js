@@ -1,11 +1,4 @@
-/**
- * How the state of an opened trigger and of the forms changes. Pure; a part of `state.js`.
- *
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").TriggerForm} TriggerForm
- * @typedef {import("../core/state-types.js").ConditionRow} ConditionRow
- * @typedef {import("../core/state-types.js").Preview} Preview
- */
+/** How the state of an opened trigger and of the forms changes. Pure; a part of `state.js`. */
 
 import { newRow } from "./trigger-form.js";
 

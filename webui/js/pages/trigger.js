@@ -19,16 +19,6 @@ import {
 } from "../ui/parts.js";
 import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").Trigger} Trigger
- * @typedef {import("../core/types.js").Explanation} Explanation
- * @typedef {import("../core/types.js").NodeExplanation} ConditionNode
- * @typedef {import("../core/types.js").SlotExplanation} Slot
- * @typedef {import("../core/state-types.js").TriggerDetail} TriggerDetail
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** @param {State} state @param {Actions} act */
 export function triggerView(state, act) {
   const back = html`<a class="back" href="#/triggers">${icon("back")}${t("trigger.back")}</a>`;
@@ -165,13 +155,13 @@ function whyView({ lines: all, nodes }, words, state) {
   </section>`;
 }
 
-/** @param {ConditionNode} node */
+/** @param {NodeExplanation} node */
 function holdsOf({ holds }) {
   if (holds === null) return "open";
   return holds ? "holds" : "holdsNot";
 }
 
-/** @param {ConditionNode} node @param {State} state */
+/** @param {NodeExplanation} node @param {State} state */
 function nodeView(node, state) {
   const why = said(node.why);
   return html`<li class="node depth-${Math.min(node.depth, 4)}" data-path=${node.path}>
@@ -190,7 +180,7 @@ function nodeView(node, state) {
   </li>`;
 }
 
-/** @param {Slot[]} slots @param {State} state */
+/** @param {SlotExplanation[]} slots @param {State} state */
 function slotsView(slots, state) {
   if (!slots.length) return nothing;
   return html`<section>
@@ -212,7 +202,7 @@ function slotsView(slots, state) {
   </section>`;
 }
 
-/** @param {Slot} slot @param {State} state */
+/** @param {SlotExplanation} slot @param {State} state */
 function slotView(slot, state) {
   const reason = said(slot.reason);
   const missed = slot.missed ? tn("trigger.missed", slot.missed) : "";

@@ -5,12 +5,6 @@ import { t, tn } from "../core/i18n.js";
 import { ago, emptyState, loading, said, since, triggerTitle, triggerWhen, word } from "../ui/parts.js";
 import { brokenView, triggerBadges, triggerButtons } from "./trigger-buttons.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").Trigger} Trigger
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** @param {State} state @param {Actions} act */
 export function triggersView(state, act) {
   if (state.load === "failed") {

@@ -2,8 +2,6 @@
 
 import { Keeper } from "../core/keeper.js";
 
-/** @typedef {import("../core/state-types.js").State} State */
-
 const BY = /** @type {const} */ (["day", "engine", "role", "trigger"]);
 const REFRESH_MS = 2000;
 

@@ -5,18 +5,11 @@ import { language, t, tn } from "../core/i18n.js";
 import { count } from "../core/time.js";
 import { emptyState, loading, word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").TokenCounts} TokenCounts
- * @typedef {import("../core/types.js").UsageReport} UsageReport
- * @typedef {import("../core/types.js").UsageRow} UsageRow
- */
-
 const STEP = 10;
 const BAR = 7;
 const HIGH = 80;
 
-/** @param {State} state @param {import("../core/actions.js").Actions} act */
+/** @param {State} state @param {Actions} act */
 export function usageView(state, act) {
   return html`<a class="back" href="#/tasks">${icon("back")}${t("task.back")}</a>
     <div class="usage-page">
@@ -25,7 +18,7 @@ export function usageView(state, act) {
     </div>`;
 }
 
-/** @param {State} state @param {import("../core/actions.js").Actions} act */
+/** @param {State} state @param {Actions} act */
 function bodyView({ usage }, act) {
   if (usage.load === "failed") {
     const again = html`<button type="button" class="small" @click=${() => act.reloadUsage()}>

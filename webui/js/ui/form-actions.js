@@ -4,14 +4,9 @@ import { t } from "../core/i18n.js";
 import { changesOf, createRequest, fieldOf, formOf, missingOf } from "../pages/trigger-form.js";
 
 /**
- * @typedef {import("../core/state-types.js").TriggerForm} TriggerForm
- * @typedef {import("../core/state-types.js").ConditionRow} ConditionRow
- * @typedef {import("../core/store.js").Store} Store
- * @typedef {import("../core/api.js").Api} Api
- *
  * @typedef {object} Help what the rest of the page does for a form
  * @property {() => string} zone the reader's time zone
- * @property {(route: import("../core/state-types.js").Route) => void} go
+ * @property {(route: Route) => void} go
  * @property {(text: string) => void} notify
  * @property {(error: any) => string} words why a request failed
  * @property {() => void} signOut
@@ -79,7 +74,7 @@ export class FormActions {
     this.done(form.key, id ?? form.id, t("order.create"));
   }
 
-  /** @private @param {TriggerForm} form @param {import("../core/types.js").Trigger} base */
+  /** @private @param {TriggerForm} form @param {Trigger} base */
   async change(form, base) {
     const zone = this.help.zone();
     const changes = changesOf(form, formOf(base, [], zone), zone);

@@ -18,10 +18,7 @@ import { usageView } from "../pages/usage.js";
 /** Pages that are a form: their buttons stand at the bottom. */
 const FORMS = new Set(["triggerNew", "triggerEdit", "noteNew", "noteEdit"]);
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function panelView(state, act) {
   const away = state.wide ? !state.panelOpen : state.route.view === "chat";
   return html`<div class="panel ${away ? "is-away" : ""}" id="panel" ?inert=${away}>
@@ -38,10 +35,7 @@ export function panelView(state, act) {
   </div>`;
 }
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 function bodyView(state, act) {
   switch (state.route.view) {
     case "task":

@@ -40,7 +40,7 @@ export function since(at, now) {
   return ago(at, Math.max(now, Date.parse(at)));
 }
 
-/** @param {import("../core/state-types.js").Words | null | undefined} words  Said by the server, in the reader's language. */
+/** @param {Words | null | undefined} words  Said by the server, in the reader's language. */
 export function said(words) {
   return words?.[language()] || words?.en || "";
 }
@@ -80,24 +80,24 @@ export function loading(label) {
   </div>`;
 }
 
-/** @param {import("../core/types.js").Task} task */
+/** @param {Task} task */
 export function taskTitle(task) {
   const first = shown(task.prompt.split("\n", 1)[0]);
   return task.title || (first.length > 90 ? `${first.slice(0, 90)}…` : first);
 }
 
-/** @param {import("../core/types.js").Trigger} trigger */
+/** @param {Trigger} trigger */
 export function triggerTitle(trigger) {
   return trigger.title || shown(trigger.prompt.split("\n", 1)[0]) || trigger.id;
 }
 
-/** @param {import("../core/types.js").Trigger} trigger  When it fires; of a reminder, that it is one. */
+/** @param {Trigger} trigger  When it fires; of a reminder, that it is one. */
 export function triggerWhen(trigger) {
   const when = said(trigger.words) || trigger.type;
   return trigger.profile === "reminder" ? t("triggers.reminds", { when }) : when;
 }
 
-/** @param {import("../core/types.js").TokenCounts} used */
+/** @param {TokenCounts} used */
 export function usageWords(used) {
   const lang = language();
   return t("usage.words", {
