@@ -18,7 +18,8 @@ TAG = re.compile(r"@(?:param|returns|type|property|typedef) (\{[^{}]*(?:\{[^{}]*
 OWN = re.compile(r"@typedef [^@]*?\}(?:\n \*)? *(\w+)\b|\bclass (\w+)")
 BROWSER = {
     *("Element", "Event", "HTMLElement", "HTMLFormElement", "KeyboardEvent", "SubmitEvent"),
-    *("Exclude", "Extract", "Map", "Partial", "Pick", "Promise", "Record", "ReturnType", "Set"),
+    *("Exclude", "Extract", "Map", "NonNullable", "Omit", "Partial", "Pick", "Promise", "Record"),
+    *("ReturnType", "Set"),
     *("Intl", "DateTimeFormatOptions", "RegExpExecArray", "Uint8Array", "Storage"),
     *("ReadableStreamDefaultReader", "RequestInit", "Response"),
 }

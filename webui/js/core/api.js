@@ -1,5 +1,7 @@
 /** The server's HTTP interface. Addresses are relative: a proxy may serve the page under a prefix. */
 
+import { t } from "./i18n.js";
+
 const PATIENCE_MS = 15_000;
 /** The server gives an endpoint so long, and a little more. */
 const TRIAL_MS = 60_000;
@@ -166,4 +168,13 @@ async function unwrap(answer) {
   if (answer.ok) return data;
   const { message = "", field = null } = data?.error ?? {};
   throw new ApiError(answer.status, message, field, data);
+}
+
+/** @param {any} error  Why a request failed. */
+export function words(error) {
+  if (error?.status === 0) return t("load.unreachable");
+  if (error?.status === 401) return t("send.signedOut");
+  if (error?.status === 429) return t("send.tooMany");
+  if (error?.status === 507) return t("send.diskFull");
+  return error?.message || t("error.unknown");
 }

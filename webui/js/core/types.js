@@ -3,6 +3,7 @@
  * Made by scripts/make_http_docs.py; do not edit.
  *
  * @typedef {{type: "and", params: JoinedParameters}} AndCondition
+ * @typedef {{text: string, done: boolean}} BacklogItem
  * @typedef {{dailyTokens: number | null, perTaskTokens: number | null,
  *   perTriggerDailyTokens: number | null, used: number, until: string | null, messages: number,
  *   tasks: number}} BudgetStatus

@@ -11,14 +11,7 @@ const UNITS = [
 ];
 
 /** Who is told; empty: what is usual for its kind. */
-export const NOTIFY = /** @type {const} */ ([
-  "",
-  "message",
-  "change",
-  "failure",
-  "none",
-  "teller",
-]);
+export const NOTIFY = /** @type {const} */ (["", "message", "change", "failure", "none", "teller"]);
 
 export const UNIT_NAMES = /** @type {const} */ (["second", "minute", "hour", "day"]);
 

@@ -6,13 +6,11 @@ import { backlogView } from "../pages/backlog.js";
 import { enginesView } from "../pages/engines-view.js";
 import { places } from "./header.js";
 import { memoryView } from "../pages/memory-view.js";
-import { noteFormView } from "../pages/note-form.js";
-import { noteView } from "../pages/note.js";
+import { noteFormView, noteView } from "../pages/note.js";
 import { taskView } from "../pages/task.js";
 import { tasksView } from "../pages/tasks.js";
-import { triggerFormView } from "../pages/trigger-form-view.js";
-import { triggerView } from "../pages/trigger.js";
-import { triggersView } from "../pages/triggers.js";
+import { triggerFormView } from "../pages/trigger-fields.js";
+import { triggersView, triggerView } from "../pages/triggers.js";
 import { usageView } from "../pages/usage.js";
 
 /** Pages that are a form: their buttons stand at the bottom. */
