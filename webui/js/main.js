@@ -9,6 +9,8 @@ import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
 import { Link } from "./core/link.js";
 import { MemoryKeeper } from "./pages/memory-keeper.js";
+import { TriggerKeeper } from "./pages/trigger-keeper.js";
+import { UsageKeeper } from "./pages/usage.js";
 import {
   applyTheme,
   readDraft,
@@ -27,12 +29,8 @@ import { ScrollKeeper } from "./core/scroll.js";
 import { live } from "./core/select.js";
 import { Session } from "./core/session.js";
 import { Store } from "./core/store.js";
-import { TriggerKeeper } from "./pages/trigger-keeper.js";
-import { UsageKeeper } from "./pages/usage-keeper.js";
 import { insteadOfBrowser } from "./core/typing.js";
 import { appView } from "./ui/app.js";
-
-/** @typedef {import("./core/state-types.js").State} State */
 
 const TICK_MS = 1000;
 /** When nothing goes on, the ages on the page are drawn anew this often. */
@@ -50,23 +48,16 @@ const tab = tabId();
 const api = connect(tab, sessionKey);
 const store = new Store(drawSoon);
 const session = new Session(store, api);
-const detail = new DetailKeeper(store, api);
-const trigger = new TriggerKeeper(store, api, {
-  later: (act, ms) => setTimeout(act, ms),
-  drop: (timer) => clearTimeout(timer),
-  zone: ownZone,
-});
-const memory = new MemoryKeeper(store, api, {
-  later: (act, ms) => setTimeout(act, ms),
-  drop: (timer) => clearTimeout(timer),
-  words: (error) => actions.words(error),
-  read: readPref,
-  keep: writePref,
-});
-const usage = new UsageKeeper(store, api, {
-  later: (act, ms) => setTimeout(act, ms),
-  drop: (timer) => clearTimeout(timer),
-});
+const timers = {
+  later: (/** @type {() => void} */ act, /** @type {number} */ ms) => setTimeout(act, ms),
+  drop: (/** @type {any} */ timer) => clearTimeout(timer),
+};
+const keepers = {
+  detail: new DetailKeeper(store, api),
+  trigger: new TriggerKeeper(store, api, { ...timers, zone: ownZone }),
+  memory: new MemoryKeeper(store, api, { ...timers, read: readPref, keep: writePref }),
+  usage: new UsageKeeper(store, api, timers),
+};
 /** @type {ScrollKeeper | null} */
 let keeper = null;
 /**
@@ -76,32 +67,21 @@ let keeper = null;
  */
 let awaited = null;
 
-const actions = new Actions(store, api, session, {
+const hands = {
   toBottom: () => keeper?.toBottom(!matchMedia("(prefers-reduced-motion: reduce)").matches),
   focusComposer: () => setTimeout(() => document.getElementById("composer")?.focus()),
   showMessage,
-  reloadTask: (id) => void detail.load(id),
-  reloadTrigger: (id) => void trigger.load(id),
-  focusError: () => focusSoon("#trigger-form [aria-invalid=true], #form-error"),
-  focusRow: (row) => focusSoon(row ? `#${CSS.escape(`${row}.type`)}` : "#add-row"),
   focus: focusSoon,
-  reloadMemory: () => void memory.loadList(),
-  reloadBacklog: () => void memory.loadBacklog(),
-  reloadUsage: () => void usage.load(),
-  reloadNote: (path) => void memory.loadNote(path),
-  searchNow: (query) => memory.searchNow(query),
-});
+};
+const actions = new Actions(store, api, session, hands, keepers, timers);
 
-const link = new Link(
-  {
-    open: (since) => new EventStream(api.stream(since), api.headers),
-    poll: (since) => api.changes(since),
-    later: (act, ms) => setTimeout(act, ms),
-    drop: (timer) => clearTimeout(timer),
-    hidden: () => document.hidden,
-  },
-  session.hearers(),
-);
+const lines = {
+  ...timers,
+  open: (/** @type {string} */ since) => new EventStream(api.stream(since), api.headers),
+  poll: api.changes,
+  hidden: () => document.hidden,
+};
+const link = new Link(lines, session.hearers());
 session.follow(link);
 
 /** A hidden page gets no frames, and must still keep its state and its title right. */
@@ -111,11 +91,7 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  detail.onChange(state, before);
-  trigger.onChange(state, before);
-  memory.onChange(state, before);
-  actions.engines.onChange(state, before);
-  usage.onChange(state, before);
+  for (const one of [...Object.values(keepers), actions.engines]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);
@@ -315,7 +291,7 @@ addEventListener("hashchange", () => {
 });
 addEventListener("pagehide", () => {
   keepDrafts(store.state, { ...store.state, draft: "\0" });
-  memory.keepDrafts(store.state, null);
+  keepers.memory.keepDrafts(store.state, null);
 });
 addEventListener("pageshow", (event) => {
   if (event.persisted) void session.load(); // back from the browser's cache, long after
@@ -324,7 +300,8 @@ wide.addEventListener("change", () => store.set({ wide: wide.matches }));
 
 for (const kind of /** @type {const} */ (["dragover", "drop", "paste"])) {
   document.addEventListener(kind, (event) => {
-    const { types = [] } = ("dataTransfer" in event ? event.dataTransfer : event.clipboardData) ?? {};
+    const { types = [] } =
+      ("dataTransfer" in event ? event.dataTransfer : event.clipboardData) ?? {};
     const field = event.target instanceof Element && event.target.matches(FIELDS);
     const instead = insteadOfBrowser(kind, types, field);
     if (instead) event.preventDefault();

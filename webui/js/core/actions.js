@@ -1,33 +1,27 @@
 /** What the user can do. Views call these; each ends in a new state or in words about why not. */
 
-import { EngineActions } from "../pages/engine-actions.js";
-import { FormActions } from "../ui/form-actions.js";
-import { newId } from "./ids.js";
+import { EngineActions } from "../pages/engines.js";
+import { MemoryActions } from "../pages/memory-keeper.js";
+import { FormActions } from "../pages/trigger-keeper.js";
+import { words } from "./api.js";
 import { loadLanguage, t, tn } from "./i18n.js";
-import { MemoryActions } from "../pages/memory-actions.js";
+import { newId } from "./ids.js";
 import { applyTheme, writePref } from "./prefs.js";
-import { live } from "./select.js";
 import { hashOf } from "./route.js";
+import { live } from "./select.js";
 
 /**
- * @typedef {import("./state-types.js").OutboxItem} OutboxItem
- * @typedef {import("./store.js").Store} Store
- * @typedef {import("./api.js").Api} Api
- *
  * @typedef {object} Hands what the page itself does for an action
  * @property {() => void} toBottom
  * @property {() => void} focusComposer
  * @property {(messageId: string) => void} showMessage
- * @property {(taskId: string) => void} reloadTask
- * @property {(triggerId: string) => void} reloadTrigger
- * @property {() => void} focusError
- * @property {(row: string) => void} focusRow
  * @property {(selector: string) => void} focus
- * @property {() => void} reloadMemory
- * @property {() => void} reloadBacklog
- * @property {() => void} reloadUsage
- * @property {(path: string) => void} reloadNote
- * @property {(query: string) => void} searchNow
+ *
+ * @typedef {object} Keepers what keeps each page fresh
+ * @property {import("../pages/detail.js").DetailKeeper} detail
+ * @property {import("../pages/trigger-keeper.js").TriggerKeeper} trigger
+ * @property {import("../pages/memory-keeper.js").MemoryKeeper} memory
+ * @property {import("../pages/usage.js").UsageKeeper} usage
  */
 
 /** A message that could not be handed over is tried again after these, then given back. */
@@ -45,40 +39,22 @@ export class Actions {
    * @param {Api} api
    * @param {import("./session.js").Session} session
    * @param {Hands} hands
+   * @param {Keepers} keepers
+   * @param {import("./resource.js").Timers} timers
    */
-  constructor(store, api, session, hands) {
+  constructor(store, api, session, hands, keepers, timers) {
     this.store = store;
     this.api = api;
     this.session = session;
     this.hands = hands;
+    this.keepers = keepers;
+    this.zone = ownZone;
+    this.focus = hands.focus;
+    this.showMessage = hands.showMessage;
     this.notices = 0;
-    this.forms = new FormActions(store, api, {
-      zone: ownZone,
-      go: (route) => this.go(route),
-      notify: (text) => this.notify(text),
-      words: (error) => this.words(error),
-      signOut: () => session.signOutHere(),
-      focusError: hands.focusError,
-      focusRow: hands.focusRow,
-    });
-    this.memory = new MemoryActions(store, api, {
-      go: (route) => this.go(route),
-      notify: (text, tone) => this.notify(text, tone),
-      words: (error) => this.words(error),
-      signOut: () => session.signOutHere(),
-      focus: hands.focus,
-      showMessage: hands.showMessage,
-      loadOlder: () => this.loadOlder(),
-      reloadBacklog: hands.reloadBacklog,
-      searchNow: hands.searchNow,
-    });
-    this.engines = new EngineActions(store, api, {
-      notify: (text, tone) => this.notify(text, tone),
-      words: (error) => this.words(error),
-      signOut: () => session.signOutHere(),
-      focus: hands.focus,
-      later: (act, ms) => void setTimeout(act, ms),
-    });
+    this.forms = new FormActions(store, api, this);
+    this.memory = new MemoryActions(store, api, this, keepers.memory);
+    this.engines = new EngineActions(store, api, this, timers);
     /** @type {Promise<void>} */
     this.olderComes = Promise.resolve();
   }
@@ -181,9 +157,9 @@ export class Actions {
       id: item.id,
       state: "failed",
       kind: closed ? "input" : item.kind, // sent again, it goes as a message like any other
-      error: closed ? t("send.questionClosed") : this.words(error),
+      error: closed ? t("send.questionClosed") : words(error),
     });
-    if (error?.status === 401) this.session.signOutHere();
+    if (error?.status === 401) this.signOut();
   }
 
   /** @param {string} text an example from the welcome */
@@ -310,7 +286,7 @@ export class Actions {
 
   reloadDetail() {
     const id = this.store.state.detail?.id;
-    if (id) this.hands.reloadTask(id);
+    if (id) void this.keepers.detail.load(id);
   }
 
   /** @param {string} key of a file of the diff, or a part of it @param {boolean} open */
@@ -320,24 +296,24 @@ export class Actions {
 
   reloadTrigger() {
     const id = this.store.state.triggerDetail?.id;
-    if (id) this.hands.reloadTrigger(id);
+    if (id) void this.keepers.trigger.load(id);
   }
 
   reloadMemory() {
-    this.hands.reloadMemory();
+    void this.keepers.memory.list.load();
   }
 
   /** @param {string} path */
   reloadNote(path) {
-    this.hands.reloadNote(path);
+    void this.keepers.memory.note.load(path);
   }
 
   reloadUsage() {
-    this.hands.reloadUsage();
+    void this.keepers.usage.reports.load();
   }
 
   reloadBacklog() {
-    this.hands.reloadBacklog();
+    void this.keepers.memory.backlog.load();
   }
 
   /** Wherever one is: the field that searches everything. */
@@ -345,10 +321,10 @@ export class Actions {
     const { wide, panelOpen, route } = this.store.state;
     if (wide && !panelOpen) this.togglePanel();
     if (route.view !== "memory") this.go({ view: "memory" });
-    this.hands.focus("#memory-search");
+    this.focus("#memory-search");
   }
 
-  /** @param {import("./state-types.js").Route} route */
+  /** @param {Route} route */
   go(route) {
     location.hash = hashOf(route);
   }
@@ -380,6 +356,10 @@ export class Actions {
     }
   }
 
+  signOut() {
+    this.session.signOutHere();
+  }
+
   async logout() {
     try {
       await this.session.logout();
@@ -403,16 +383,7 @@ export class Actions {
 
   /** @private @param {any} error */
   onError(error) {
-    if (error?.status === 401) return this.session.signOutHere();
-    this.notify(this.words(error), "error");
-  }
-
-  /** @param {any} error  Why a request failed. */
-  words(error) {
-    if (error?.status === 0) return t("load.unreachable");
-    if (error?.status === 401) return t("send.signedOut");
-    if (error?.status === 429) return t("send.tooMany");
-    if (error?.status === 507) return t("send.diskFull");
-    return error?.message || t("error.unknown");
+    if (error?.status === 401) return this.signOut();
+    this.notify(words(error), "error");
   }
 }

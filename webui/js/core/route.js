@@ -2,8 +2,6 @@
 
 import { isNotePath } from "../pages/memory.js";
 
-/** @typedef {import("./state-types.js").Route} Route */
-
 const ID = "([A-Za-z0-9][\\w.-]{0,127})";
 const ONE = new RegExp(`^#/(task|trigger)/${ID}$`);
 const EDIT = new RegExp(`^#/trigger/${ID}/edit$`);

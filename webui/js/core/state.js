@@ -11,8 +11,8 @@
  */
 
 import { noEngines } from "../pages/engines.js";
-import { MEMORY_ACTIONS, noMemory } from "../pages/memory-state.js";
-import { TRIGGER_ACTIONS } from "../pages/trigger-state.js";
+import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
+import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
 
 /** How long the draft of a turn that is over waits for its message. */
 export const DRAFT_GRACE_MS = 4000;

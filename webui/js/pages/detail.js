@@ -1,11 +1,5 @@
 /** Keeps the opened task's detail fresh: what it is, and what its run puts out. */
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/store.js").Store} Store
- * @typedef {import("../core/api.js").Api} Api
- */
-
 const FOLLOW_MS = 1000;
 
 export class DetailKeeper {
@@ -111,10 +105,7 @@ export class DetailKeeper {
   }
 }
 
-/**
- * @param {import("../core/types.js").Task | null} was
- * @param {import("../core/types.js").Task | null} is
- */
+/** @param {Task | null} was @param {Task | null} is */
 function hasMoved(was, is) {
   return is !== null && (was?.state !== is.state || was.attempts !== is.attempts);
 }

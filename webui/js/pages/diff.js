@@ -7,21 +7,13 @@ import { shown } from "../core/shown.js";
 import { count } from "../core/time.js";
 import { word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/types.js").FileDiff} FileDiff
- * @typedef {import("../core/types.js").DiffHunk} Hunk
- * @typedef {import("../core/types.js").Diff} Diff
- * @typedef {import("../core/state-types.js").TaskDetail} TaskDetail
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** Files that are open from the start, and lines of one part that are shown before it is unfolded. */
 const OPEN_FILES = 10;
 const OPEN_LINES = 200;
 const PART_LINES = 40;
 const MARK = { "+": "added", "-": "removed", "\\": "note" };
 
-/** @param {TaskDetail} detail @param {Actions} act */
+/** @param {TaskPage} detail @param {Actions} act */
 export function diffView(detail, act) {
   const { diff, diffLoad, unfolded } = detail;
   if (diffLoad === "failed") {
@@ -130,7 +122,7 @@ function linesView(file, key, unfolded, act) {
   </div>`;
 }
 
-/** @param {Hunk} hunk @param {string} key @param {Record<string, boolean>} unfolded @param {Actions} act */
+/** @param {DiffHunk} hunk @param {string} key @param {Record<string, boolean>} unfolded @param {Actions} act */
 function hunkView(hunk, key, unfolded, act) {
   const whole = unfolded[key] || hunk.lines.length <= PART_LINES * 1.5;
   const rows = numbered(hunk).slice(0, whole ? undefined : PART_LINES);

@@ -5,7 +5,7 @@ import { language, t, tn } from "../core/i18n.js";
 import { namedTask } from "../core/select.js";
 import { shown } from "../core/shown.js";
 import { duration } from "../core/time.js";
-import { hitsButton, hitsView } from "./hits.js";
+import { hitsButton, hitsView } from "./memory-view.js";
 import { clock, stateIcon, taskTitle } from "../ui/parts.js";
 
 /**

@@ -9,10 +9,7 @@ const LANGUAGES = /** @type {const} */ ([
   ["zh", "中文", "zh-CN"],
 ]);
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function settingsRows(state, act) {
   return html`
     <div class="choice" role="group" aria-label=${t("settings.theme")}>
@@ -50,10 +47,7 @@ function closeMenu() {
   document.getElementById("settings")?.hidePopover();
 }
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function settingsMenu(state, act) {
   return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
     <p class="menu-title">${t("settings.theme")}</p>

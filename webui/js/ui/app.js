@@ -10,10 +10,7 @@ import { loginView } from "./login.js";
 import { panelView } from "./panel.js";
 import { loading } from "./parts.js";
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function appView(state, act) {
   if (state.session === "checking" && state.load !== "ready") {
     return html`<main class="start">${loading(t("chat.loading"))}</main>`;

@@ -4,10 +4,7 @@ import { html, icon, nothing } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { clockTime, dayKey, dayTime, duration } from "../core/time.js";
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function bannersView(state, act) {
   const status = state.status;
   return html`<div class="banners">
@@ -34,7 +31,7 @@ export function bannersView(state, act) {
   </div>`;
 }
 
-/** @param {import("../core/types.js").Status} status */
+/** @param {Status} status */
 function consumerBanner(status) {
   if (status.consumer === "down") {
     return banner("danger", t("banner.down"), html`<code>mimikit consumer</code>`);
@@ -49,9 +46,9 @@ function consumerBanner(status) {
 /**
  * What waits for a mind, and the way to go on without one.
  *
- * @param {import("../core/types.js").EngineStatus} mind
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
+ * @param {EngineStatus} mind
+ * @param {State} state
+ * @param {Actions} act
  */
 function mindBanner(mind, state, act) {
   if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
@@ -83,12 +80,7 @@ function mindBanner(mind, state, act) {
   );
 }
 
-/**
- * Why a mind can not serve, in a few words.
- *
- * @param {import("../core/types.js").EngineStatus} mind
- * @param {import("../core/state-types.js").State} state
- */
+/** @param {EngineStatus} mind @param {State} state  Why a mind can not serve, in a few words. */
 export function mindWhy(mind, state) {
   const { until: at, want } = mind;
   const known = want === "limited" && at ? Date.parse(at) : 0;
@@ -98,12 +90,7 @@ export function mindWhy(mind, state) {
     : wantWords(want ?? "unready", mind.engine);
 }
 
-/**
- * What an engine lacks, in a few words.
- *
- * @param {string} want
- * @param {string} engine
- */
+/** @param {string} want @param {string} engine  What an engine lacks, in a few words. */
 export function wantWords(want, engine) {
   const hasKey = !["codex", "opencode", "local", "builtin", "command"].includes(engine);
   return t(`mind.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
@@ -118,8 +105,8 @@ function soonTime(at, now) {
 /**
  * What waits for tokens, until when, and what may be done.
  *
- * @param {import("../core/types.js").BudgetStatus} budget
- * @param {import("../core/state-types.js").State} state
+ * @param {BudgetStatus} budget
+ * @param {State} state
  */
 function budgetBanner(budget, state) {
   const waits = budget.messages + budget.tasks > 0;
@@ -142,10 +129,7 @@ function banner(tone, text, extra = nothing) {
   </div>`;
 }
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function noticesView(state, act) {
   return html`<div class="notices" role="status" aria-live="polite">
     ${state.notices.map(
