@@ -319,28 +319,6 @@ export class Actions {
     this.store.dispatch({ type: "unfolded", key, open });
   }
 
-  reloadTrigger() {
-    const id = this.store.state.triggerDetail?.id;
-    if (id) void this.keepers.trigger.load(id);
-  }
-
-  reloadMemory() {
-    void this.keepers.memory.list.load();
-  }
-
-  /** @param {string} path */
-  reloadNote(path) {
-    void this.keepers.memory.note.load(path);
-  }
-
-  reloadUsage() {
-    void this.keepers.usage.reports.load();
-  }
-
-  reloadBacklog() {
-    void this.keepers.memory.backlog.load();
-  }
-
   /** Wherever one is: the field that searches everything. */
   goSearch() {
     const { wide, panelOpen, route } = this.store.state;

@@ -51,18 +51,14 @@ export function hashOf(route) {
     case "task":
     case "trigger":
       return `#/${route.view}/${route.id}`;
-    case "triggerNew":
-      return "#/triggers/new";
     case "triggerEdit":
       return `#/trigger/${route.id}/edit`;
-    case "noteNew":
-      return "#/memory/new";
     case "note":
       return noteHash(route.path) + (route.line ? `?line=${route.line}` : "");
     case "noteEdit":
       return `${noteHash(route.path)}?edit`;
     default:
-      return `#/${route.view}`;
+      return Object.keys(PLAIN).find((hash) => PLAIN[hash].view === route.view) ?? "#/";
   }
 }
 

@@ -10,14 +10,9 @@
  * @typedef {import("./select.js").Live} Live
  * @typedef {import("./select.js").MessageEntry} MessageEntry
  *
- * @typedef {object} OutboxItem a message this tab has not yet handed over
- * @property {string} id
- * @property {"input" | "answer"} kind
- * @property {string} text
- * @property {string} createdAt
- * @property {string} [questionId]
- * @property {"sending" | "accepted" | "failed"} state
- * @property {string} [error]
+ * @typedef {{id: string, kind: "input" | "answer", text: string, createdAt: string,
+ *   questionId?: string, state: "sending" | "accepted" | "failed", error?: string}}
+ *   OutboxItem a message this tab has not yet handed over
  *
  * @typedef {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} TaskState
  *
@@ -179,12 +174,8 @@
  * @property {Record<string, boolean>} unfolded files of the diff and their parts: open, or closed
  * @property {TaskOutput} output
  *
- * @typedef {object} UsagePage what was used, by each of these
- * @property {"loading" | "ready" | "failed"} load
- * @property {UsageReport} [day]
- * @property {UsageReport} [engine]
- * @property {UsageReport} [role]
- * @property {UsageReport} [trigger]
+ * @typedef {{load: "loading" | "ready" | "failed", day?: UsageReport, engine?: UsageReport,
+ *   role?: UsageReport, trigger?: UsageReport}} UsagePage what was used, by each of these
  *
  * @typedef {object} TaskOutput
  * @property {OutputBlock[]} blocks
@@ -193,10 +184,7 @@
  * @property {boolean} ended
  * @property {"idle" | "loading" | "failed"} load
  *
- * @typedef {object} OutputBlock
- * @property {string} type
- * @property {string | null} stream
- * @property {string} text
+ * @typedef {{type: string, stream: string | null, text: string}} OutputBlock
  *
  * @typedef {"connecting" | "online" | "reconnecting" | "polling" | "offline"} Connection
  *
@@ -206,10 +194,7 @@
  *   | {view: "engines"} | {view: "usage"} | {view: "memory"} | {view: "backlog"} | {view: "noteNew"}
  *   | {view: "note", path: string, line: number | null} | {view: "noteEdit", path: string}} Route
  *
- * @typedef {object} Notice
- * @property {number} id
- * @property {"info" | "error"} tone
- * @property {string} text
+ * @typedef {{id: number, tone: "info" | "error", text: string}} Notice
  *
  * @typedef {object} State
  * @property {"checking" | "out" | "in"} session

@@ -37,71 +37,31 @@ function dateFormat(language, options, zone) {
   );
 }
 
-/** @param {string | number} at @param {string} language @param {string} [zone]  `14:32` */
-export function clockTime(at, language, zone) {
-  const options = /** @type {const} */ ({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  return dateFormat(language, options, zone).format(new Date(at));
+/** @param {Intl.DateTimeFormatOptions} options */
+function formatted(options) {
+  return (
+    /** @type {string | number} */ at,
+    /** @type {string} */ language,
+    /** @type {string | undefined} */ zone = undefined,
+  ) => dateFormat(language, options, zone).format(new Date(at));
 }
 
-/**
- * `Mon, 23 Nov, 09:00`
- *
- * @param {string | number} at
- * @param {string} language
- * @param {string} [zone]
- */
-export function dayTime(at, language, zone) {
-  const options = /** @type {const} */ ({
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23",
-  });
-  return dateFormat(language, options, zone).format(new Date(at));
-}
+/** @type {Intl.DateTimeFormatOptions} */
+const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+/** @type {Intl.DateTimeFormatOptions} */
+const DATE = { day: "numeric", month: "short" };
 
-/**
- * `22 Nov, 09:00:01`
- *
- * @param {string | number} at
- * @param {string} language
- * @param {string} [zone]
- */
-export function stamp(at, language, zone) {
-  const options = /** @type {const} */ ({
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    hourCycle: "h23",
-  });
-  return dateFormat(language, options, zone).format(new Date(at));
-}
-
-/**
- * The whole of it, to the second and with its zone: for titles.
- *
- * @param {string | number} at
- * @param {string} language
- * @param {string} [zone]
- */
-export function fullTime(at, language, zone) {
-  const options = /** @type {const} */ ({
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    year: "numeric",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    hourCycle: "h23",
-    timeZoneName: "short",
-  });
-  return dateFormat(language, options, zone).format(new Date(at));
-}
+/** `14:32`, in the reader's zone unless another is given. */
+export const clockTime = formatted(CLOCK);
+/** `Mon, 23 Nov, 09:00` */
+export const dayTime = formatted({ weekday: "short", ...DATE, ...CLOCK });
+/** `22 Nov, 09:00:01` */
+export const stamp = formatted({ ...DATE, ...CLOCK, second: "2-digit" });
+/** The whole of it, to the second and with its zone: for titles. */
+export const fullTime = formatted({
+  ...{ weekday: "short", ...DATE, year: "numeric" },
+  ...{ ...CLOCK, second: "2-digit", timeZoneName: "short" },
+});
 
 /**
  * The calendar day an instant falls on for the reader: `2026-11-21`.

@@ -67,7 +67,6 @@
  * @typedef {{type: "or", params: JoinedParameters}} OrCondition
  * @typedef {{at: string, type: string, text: string, stream: string | null, data: Record<string,
  *   any>}} OutputEvent
- * @typedef {{events: OutputEvent[], offset: string, ended: boolean}} Output
  * @typedef {{state: "idle" | "planning", since: string | null, headline: string}} PlannerStatus
  * @typedef {{kind: "question", question: Question | null}} QuestionChange
  * @typedef {{questionId: string, question: string, options: string[] | null,

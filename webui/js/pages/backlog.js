@@ -17,7 +17,7 @@ export function backlogView(state, act) {
 /** @param {State} state @param {Actions} act */
 function bodyView(state, act) {
   const { load, items, error } = state.backlog;
-  if (load === "failed") return parts.failedView(() => act.reloadBacklog());
+  if (load === "failed") return parts.failedView(() => act.keepers.memory.backlog.load());
   if (load !== "ready") return parts.loading(t("backlog.loading"));
   const open = items.filter((item) => !item.done).length;
   return html`${addForm(state, act)}

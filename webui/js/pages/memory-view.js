@@ -159,7 +159,7 @@ export function dayWords(day, { now, zone }) {
 /** @param {State} state @param {Actions} act */
 function listView(state, act) {
   const { load, files } = state.memory;
-  if (load === "failed") return failedView(() => act.reloadMemory());
+  if (load === "failed") return failedView(() => act.keepers.memory.list.load());
   if (load !== "ready") return loading(t("memory.loading"));
   const groups = groupsOf(files);
   const bare = files.every((file) => file.kind === "docs");

@@ -32,7 +32,7 @@ export function noteView(state, act) {
 /** @param {string} path @param {State} state @param {Actions} act  It is on its way, or did not come. */
 function unreadView(path, { note }, act) {
   const load = note?.path === path ? note.load : "loading";
-  if (load === "failed") return parts.failedView(() => act.reloadNote(path));
+  if (load === "failed") return parts.failedView(() => act.keepers.memory.note.load(path));
   if (load !== "missing") return parts.loading(t("note.loading"));
   if (path !== LONG_TERM) return parts.emptyState(t("note.missing"), path);
   const begin = editLink(path, "note.begin", "");

@@ -2,6 +2,7 @@
 
 import { html, icon, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
+import { button } from "../ui/parts.js";
 
 const THEMES = /** @type {const} */ (["system", "light", "dark"]);
 const LANGUAGES = /** @type {const} */ ([
@@ -70,9 +71,7 @@ export function settingsMenu(state, act) {
     <a class="button menu-item" href="#/usage" @click=${closeMenu}>
       ${icon("list")}${t("usage.open")}
     </a>
-    <button type="button" class="menu-item" @click=${() => act.logout()}>
-      ${icon("leave")}${t("settings.logout")}
-    </button>
+    ${button(t("settings.logout"), () => act.logout(), { sign: "leave", look: "menu-item" })}
     <p class="menu-foot">mimikit ${state.version}</p>
   </div>`;
 }

@@ -378,16 +378,7 @@ export function rowField(row, name) {
   return `${row.key}.${name}`;
 }
 
-/** @type {Record<string, string>} */
-const TOP = {
-  prompt: "prompt",
-  title: "title",
-  profile: "profile",
-  overlap: "overlap",
-  notify: "notify",
-  once: "once",
-  cooldown: "cooldown",
-};
+const TOP = ["prompt", "title", "profile", "overlap", "notify", "once", "cooldown"];
 
 /**
  * The field of the form that a field of the server's is shown in.
@@ -398,7 +389,7 @@ const TOP = {
  */
 export function fieldOf(form, name) {
   if (!name) return "form";
-  if (TOP[name]) return TOP[name];
+  if (TOP.includes(name)) return name;
   if (/^(id|priority|timeout|maxAttempts)\b/.test(name)) return "form";
   if (!isConditional(form)) {
     return form.when === "cron" && /timezone$/.test(name) ? "timezone" : form.when;

@@ -151,7 +151,7 @@ export function triggerView(state, act) {
 
 /** @param {State} state @param {Actions} act  When there is none to be shown: why. */
 export function noTriggerView({ triggerDetail: detail }, act) {
-  if (detail?.load === "failed") return parts.failedView(() => act.reloadTrigger());
+  if (detail?.load === "failed") return parts.failedView(() => act.keepers.trigger.load(detail.id));
   const gone = detail?.load === "missing" || (detail?.load === "ready" && !detail.trigger);
   return gone
     ? parts.emptyState(t("trigger.missing"), t("trigger.missingText"))

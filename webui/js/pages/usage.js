@@ -48,7 +48,7 @@ export function usageView(state, act) {
 
 /** @param {State} state @param {Actions} act */
 function bodyView({ usage }, act) {
-  if (usage.load === "failed") return failedView(() => act.reloadUsage());
+  if (usage.load === "failed") return failedView(() => act.keepers.usage.reports.load());
   if (!usage.day || !usage.engine || !usage.role || !usage.trigger) {
     return loading(t("usage.loading"));
   }

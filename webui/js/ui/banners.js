@@ -3,6 +3,7 @@
 import { html, icon, nothing } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { clockTime, dayKey, dayTime, duration } from "../core/time.js";
+import { button, iconButton } from "./parts.js";
 
 /** @param {State} state @param {Actions} act */
 export function bannersView(state, act) {
@@ -13,9 +14,7 @@ export function bannersView(state, act) {
         ? banner(
             "info",
             t("banner.outdated"),
-            html`<button type="button" class="small" @click=${() => location.reload()}>
-              ${t("banner.reload")}
-            </button>`,
+            button(t("banner.reload"), () => location.reload()),
           )
         : nothing
     }
@@ -53,30 +52,13 @@ function consumerBanner(status) {
 function mindBanner(mind, state, act) {
   if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
   const why = mindWhy(mind, state);
-  const counts = [
-    mind.messages ? tn("mind.messages", mind.messages) : "",
-    mind.tasks ? tn("mind.tasks", mind.tasks) : "",
-  ];
-  const what = counts.filter(Boolean).join(t("list.and"));
+  const what = counted(mind);
+  const off = Boolean(state.pending.engine);
   return banner(
     "warn",
     t("mind.waits", { why: mind.reason ? `${why} (${mind.reason})` : why, what }),
-    html`<button
-        type="button"
-        class="small"
-        ?disabled=${Boolean(state.pending.engine)}
-        @click=${() => act.tryEngine(mind.engine)}
-      >
-        ${t("mind.try")}
-      </button>
-      <button
-        type="button"
-        class="small"
-        ?disabled=${Boolean(state.pending.engine)}
-        @click=${() => act.useEngine("builtin")}
-      >
-        ${t("mind.without")}
-      </button>`,
+    html`${button(t("mind.try"), () => act.tryEngine(mind.engine), { off })}
+    ${button(t("mind.without"), () => act.useEngine("builtin"), { off })}`,
   );
 }
 
@@ -112,13 +94,18 @@ function budgetBanner(budget, state) {
   const waits = budget.messages + budget.tasks > 0;
   const until = budget.until ? Date.parse(budget.until) : 0;
   if (!waits || until <= state.now) return nothing;
-  const counts = [
-    budget.messages ? tn("mind.messages", budget.messages) : "",
-    budget.tasks ? tn("mind.tasks", budget.tasks) : "",
-  ];
-  const what = counts.filter(Boolean).join(t("list.and"));
+  const what = counted(budget);
   const words = t("budget.waits", { what, until: dayTime(until, language()) });
   return banner("warn", words, html`<code>mimikit usage --set-daily</code>`);
+}
+
+/** @param {{messages: number, tasks: number}} waiting  How many of each wait. */
+function counted({ messages, tasks }) {
+  const counts = [
+    messages ? tn("mind.messages", messages) : "",
+    tasks ? tn("mind.tasks", tasks) : "",
+  ];
+  return counts.filter(Boolean).join(t("list.and"));
 }
 
 /** @param {"info" | "warn" | "danger"} tone @param {string} text @param {unknown} [extra] */
@@ -136,14 +123,7 @@ export function noticesView(state, act) {
       (notice) =>
         html`<div class="notice notice-${notice.tone}">
           <p>${notice.text}</p>
-          <button
-            type="button"
-            class="icon-button small"
-            aria-label=${t("notice.dismiss")}
-            @click=${() => act.dismiss(notice.id)}
-          >
-            ${icon("x")}
-          </button>
+          ${iconButton("x", t("notice.dismiss"), () => act.dismiss(notice.id))}
         </div>`,
     )}
   </div>`;
