@@ -77,7 +77,6 @@ NIGHTLY = (
     "tests/memory/test_search.py::test_search_works_without_optional_packages",
     "tests/memory/test_tokens.py::test_counting_imports_no_tokenizer_by_itself",
     "tests/memory/test_tokens.py::test_the_ranks_load_and_count_with_every_socket_forbidden",
-    "tests/protocol/test_files.py::test_very_much_without_a_lines_end_costs_little_more_than_reading_it",
     "tests/protocol/test_real_disk.py::test_a_folder_that_is_closed_is_named",
     "tests/protocol/test_real_disk.py::test_a_lock_is_free_as_soon_as_its_holder_is_killed",
     "tests/protocol/test_real_disk.py::test_a_program_started_meanwhile_does_not_keep_the_lock",
@@ -87,7 +86,6 @@ NIGHTLY = (
     "tests/triggers/test_watching.py::test_deeply_nested_folders_do_not_block",
     "tests/web/test_engines.py::test_a_trial_lists_models_and_reports_the_result_of_a_test_turn",
     "tests/web/test_engines.py::test_a_trial_that_never_ends_times_out",
-    "tests/web/test_shown.py::test_a_waiting_engine_is_shown_and_another_can_be_chosen",
     "tests/web/test_markdown.py::test_pathological_texts_render_in_time",
 )
 """Node id prefixes of tests with real processes or programs, long runs, durations, CPU, memory."""

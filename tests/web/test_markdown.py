@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from mimikit.web import markdown
-from mimikit.web.markdown import hidden_host, render
+from mimikit.web.markdown import render
 
 ALLOWED_TAGS = set(markdown._TAGS.split())
 ALLOWED_ATTRIBUTES = {
@@ -213,11 +213,6 @@ def test_where_a_link_leads_is_shown(text: str, shown: str) -> None:
     assert check_harmless(render(text)).text.strip() == shown
 
 
-@pytest.mark.parametrize("address", ["http://[::1", "http://[x]/", "https://"])
-def test_a_broken_address_has_no_host(address: str) -> None:
-    assert hidden_host(address, "text") is None
-
-
 @pytest.mark.parametrize("name", ["foo.py", "a.sh", "README.md", "x@y.io", "main.rs:12"])
 def test_a_file_name_is_no_link(name: str) -> None:
     assert render(name) == f'<p dir="auto">{name}</p>\n'
@@ -320,25 +315,16 @@ def test_a_very_long_text_is_truncated() -> None:
 
 HARD = {
     "pictures": "![" * 100_000,
-    "brackets": "[" * 200_000,
     "links": "[a](b" * 40_000,
     "stars": "*a **b " * 28_000,
-    "strikes": "~~a" * 66_000,
     "quotes": ">" * 20_000 + "a",
     "ticks": "".join("`" * n + " " for n in range(600)),
     "addresses": "https://" * 25_000,
-    "addresses without a scheme": "//a.b/" * 30_000,
     "addresses of a scheme that is no link": "ftp://a.b/" * 3_900 + "//a.b/" * 20_000,
-    "letters": "mailto:a@" * 22_000,
     "lists": "".join("  " * n + "- a\n" for n in range(300)),
     "table": "|" * 200_000,
-    "cells": f"|{'a|' * 60}\n|{'-|' * 60}\n" + f"|{'a|' * 60}\n" * 1600,
-    "less": "<" * 200_000,
     "dollars": "$a b" * 50_000,
-    "formulas": "\\(a" * 66_000,
     "Chinese stars": "重**。**" * 33_000,
-    "Chinese addresses": "见https://a.example/，" * 3_900,
-    "java": "```java\n" + "a " * 9000 + "(\n```",
     "xml": "```xml\n" + "<!--" * 4000 + "\n```",
 }
 
