@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import resource
 import shutil
-import signal
 import time
 
 import pytest
@@ -55,18 +54,6 @@ def test_a_hung_supervisor_ends_the_consumer_and_another_starts(
     assert "exit code 70" in said
     assert "in hang_once" in said, "where it hung"
     assert [line for line in world.log() if line["event"] == "crashed"]
-
-
-def test_a_consumer_that_was_stopped_for_longer_is_not_taken_for_hung(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prepare(world, monkeypatch)
-    consumer = world.start_consumer()
-    consumer.send_signal(signal.SIGSTOP)
-    time.sleep(8)
-    consumer.send_signal(signal.SIGCONT)
-    time.sleep(3)
-    assert consumer.poll() is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from mimikit.clock import JUMP, ClockWatch, SystemClock, jump_at_start
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Question, Task
-from mimikit.protocol.runtime import Health
 from mimikit.supervisor import recovery
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
@@ -61,15 +60,6 @@ def test_a_jump_at_start_is_measured_from_the_last_heartbeat(
 ) -> None:
     assert jump_at_start(START, START + by) == jump
     assert jump_at_start(None, START) == timedelta()
-
-
-def test_a_killed_consumer_has_left_its_heartbeat(client: Client) -> None:
-    client.stop()
-    store = client.product.store
-    assert recovery.last_seen(store) == START
-    health = Health(pid=1, version="1", started_at=START, beat_at=START + JUMP)
-    client.files.save(paths.HEALTH, health)
-    assert recovery.last_seen(store) == START + JUMP
 
 
 # ---- what is deleted
