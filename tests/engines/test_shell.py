@@ -60,11 +60,6 @@ def test_output_is_streamed_in_batches(here: Ground) -> None:
     assert 4 <= len(desk.events) < 120
 
 
-def test_colours_and_invalid_bytes_are_removed(here: Ground) -> None:
-    outcome = run(here, r"printf '\033[31mred\033[0m \377\n'")
-    assert outcome.text == "red \ufffd\n"
-
-
 def test_a_long_result_keeps_its_end(here: Ground) -> None:
     desk = Desk()
     outcome = run(here, "seq 200000", desk, result_bytes=5000, output_bytes=200_000)
@@ -165,18 +160,6 @@ def test_a_missing_workspace_is_reported(here: Ground) -> None:
     here.workspace.rmdir()
     outcome = run(here, "true")
     assert outcome.error == f"expected a folder to work in, got none at {here.workspace}; make it"
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap", "setsid")
-@pytest.mark.nightly
-@pytest.mark.parametrize("last", ["true", "kill -9 $$", "sleep 60"])
-def test_nothing_outlives_its_namespace(here: Ground, last: str) -> None:
-    name = tag()
-    line = f"(env -i setsid sh -c 'trap \"\" TERM; while :; do sleep {name}; done' &)\nsleep 0.3\n"
-    outcome = engine().run(here.request(line + last, timeout_s=2))
-    assert outcome.reason == {"true": None, "sleep 60": "timeout"}.get(last, "error")
-    assert alive(name) == []
 
 
 def test_where_there_is_no_bubblewrap_a_line_runs_all_the_same(

@@ -78,12 +78,6 @@ def test_results_that_wait_together_are_told_in_one_message(judged: Client) -> N
     assert all(f"job {number}" in text for number in range(3))
 
 
-def test_a_plan_that_fails_is_told(judged: Client) -> None:
-    judged.say("m1", "find: bad")
-    judged.product.idle()
-    assert said(judged)[-1][1].endswith("is failed")
-
-
 # ---- questions ---------------------------------------------------------------------------
 
 
