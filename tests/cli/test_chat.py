@@ -296,10 +296,7 @@ def test_a_conversation_shows_questions_and_later_results(played: Place) -> None
         ("1", "red"),
         (" 2 ", "blue"),
         ("3", None),
-        ("0", None),
-        ("two", None),
         ("２", None),
-        ("1.", None),
     ],
 )
 def test_a_number_stands_for_its_option(text: str, option: str | None) -> None:
@@ -311,9 +308,7 @@ def test_a_number_stands_for_its_option(text: str, option: str | None) -> None:
     ("value", "tag"),
     [
         ("zh_CN.UTF-8", "zh-CN"),
-        ("de_DE@euro", "de-DE"),
         ("C.UTF-8", None),
-        ("POSIX", None),
         ("", None),
     ],
 )

@@ -50,17 +50,11 @@ def made(cli: Cli, *arguments: str) -> str:
             {"cron": "0 9 * * 1-5", "timezone": "Asia/Shanghai"},
             "Runs every weekday at 09:00 (Asia/Shanghai), first in ",
         ),
-        (["--cron", "*/10 * * * *"], {"cron": "*/10 * * * *"}, "Runs every 10 minutes, first in "),
         (["--every", "2h"], {"interval": 7200}, "Runs every 2 hours, first in 2 hours."),
         (
             ["--at", "2091-01-02 09:00", "--tz", "Asia/Shanghai"],
             {"runAt": "2091-01-02T01:00:00.000Z", "timezone": "Asia/Shanghai"},
             "Runs once on Tuesday, 2091-01-02 at 09:00 (Asia/Shanghai), in ",
-        ),
-        (
-            ["--at", "2091-01-02T09:00:00Z", "--tz", "UTC"],
-            {"runAt": "2091-01-02T09:00:00.000Z", "timezone": "UTC"},
-            "Runs once on Tuesday, 2091-01-02 at 09:00 (UTC)",
         ),
         (
             ["--every", "1h", "--times", "3", "--lateness", "10m"],
@@ -85,11 +79,6 @@ def made(cli: Cli, *arguments: str) -> str:
                 "until": "2091-02-03T23:59:59.000Z",
             },
             "Runs every day at 09:00 (UTC), starting Tuesday, 2091-01-02 at 00:00 (UTC), until ",
-        ),
-        (
-            ["--at", "每天早上 9 点", "--tz", "Asia/Shanghai"],
-            {"cron": "0 9 * * *", "timezone": "Asia/Shanghai"},
-            "Runs every day at 09:00 (Asia/Shanghai)",
         ),
     ],
 )
@@ -134,11 +123,8 @@ def task_done(id_: str) -> dict[str, Any]:
     ("options", "condition", "more"),
     [
         (["--when-changed", "src/**/*.py"], file_changed("src/**/*.py"), {}),
-        (["--when-changed", "/var/x"], file_changed("/var/x"), {}),
         (["--when-exists", "go"], file_exists("go"), {"once": False, "cooldown": None}),
-        (["--when-exists", "~/go"], file_exists(str(Path.home() / "go")), {}),
         (["--when-exists", "go", "--cooldown", "10m"], file_exists("go"), {"cooldown": 600}),
-        (["--when-exists", "go", "--cooldown", "0"], file_exists("go"), {"cooldown": 0}),
         (["--when-exists", "go", "--once"], file_exists("go"), {"once": True}),
         (
             ["--when-exists", "go", "--when-changed", "a"],
@@ -194,28 +180,17 @@ def test_steps_are_chained_by_the_end_of_an_id(cli: Cli, tmp_path: Path) -> None
             ["--cron", "* * * * *", "--after", "some-task"],
             "expected a time or a condition, got --cron and --after",
         ),
-        (["--when-exists", "a", "--every", "1m"], "got --every and --when-exists"),
         (["--tz", "UTC"], "expected --cron or --at with --tz, got neither"),
-        (["--tz", "UTC", "--every", "1m"], "expected --cron or --at with --tz"),
         (["--cron", "0 9 * * *", "--tz", "Mars/X"], "--tz: expected an IANA time zone"),
         (["--once"], "expected --when-changed, --when-exists or --after with --once, got none"),
-        (["--once", "--at", "9pm"], "with --once, got --at"),
         (["--cooldown", "5m"], "with --cooldown, got none of them"),
-        (["--cooldown", "5m", "--every", "1m"], "with --cooldown, got --every"),
         (["--cooldown", "5m", "--when-exists", "a", "--once"], "expected --once or --cooldown"),
-        (["--cooldown", "soon", "--when-exists", "a"], "--cooldown: expected a duration"),
         (["--wait", "--after", "some-task"], "expected --after or --wait, got both"),
-        (["--wait", "--at", "9pm"], "expected --at or --wait, got both"),
         (["--at", "whenever"], "--at: expected a time such as `tomorrow 9:00`"),
         (["--at", "2020-01-01 09:00"], "--at: expected a time to come, got one on Wednesday"),
         (["--cron", "9 o'clock"], "--cron: expected minute hour day month weekday"),
-        (["--cron", "0 0 31 2 *"], "--cron: "),
-        (["--every", "2000d"], "--every: interval: Input should be less than or equal to"),
         (["--when-changed", "../x"], "--when-changed: expected a path without `..`, got '../x'"),
-        (["--when-exists", ""], "--when-exists: expected a path or a glob"),
-        (["--when-exists", "~nobody-here/x"], "--when-exists: "),
         (["--after", "no-such-task"], "expected the id of a task or trigger, or its last 8"),
-        (["--after", "../x"], "id: expected 1 to 128 letters"),
     ],
 )
 def test_conflicting_options_are_refused_in_one_line(
@@ -294,10 +269,7 @@ def test_slots_are_a_table_also_for_a_deleted_trigger(cli: Cli, tmp_path: Path) 
     ("options", "args"),
     [
         (["--title", "New", "--priority", "9"], {"title": "New", "priority": 9}),
-        (["--prompt", "z", "--profile", "deferred"], {"prompt": "z", "profile": "deferred"}),
         (["--timeout", "2m", "--overlap", "queue"], {"timeout": 120, "overlap": "queue"}),
-        (["--cooldown", "1h"], {"cooldown": 3600}),
-        (["--once"], {"once": True}),
         (["--no-once"], {"once": False}),
         (["--when-changed", "b"], {"condition": file_changed("b")}),
         (
@@ -342,7 +314,6 @@ def test_an_edit_of_a_limit_keeps_the_schedule(cli: Cli, tmp_path: Path) -> None
     [
         (["--when-changed", "a", "--times", "2"], "with --starting, --until, --times"),
         (["--every", "1h", "--until", "someday"], "--until: expected a day or time"),
-        (["--every", "1h", "--until", "2020-01-01"], "--until: "),
         (["--at", "2091-01-02 09:00", "--times", "2"], "times: expected it with interval or cron"),
     ],
 )
@@ -359,12 +330,8 @@ def test_limits_that_make_no_sense_are_refused(cli: Cli, options: list[str], sai
         ([], "expected an option that says what to change, got none"),
         (["--profile", "root"], "profile: expected one of deferred, standard"),
         (["--prompt", " "], "prompt: expected some text, got only blanks"),
-        (["--title", "t" * 201], "title: String should have at most 200 characters"),
-        (["--overlap", "pile"], "expected one of skip, queue; got 'pile'"),
         (["--tz", "UTC"], "--tz: expected a trigger with a time of day, got one without"),
-        (["--every", "1m", "--when-exists", "a"], "expected a time or a condition"),
         (["--after", "SELF"], "condition: expected no cycle, got "),
-        (["--at", "never"], "--at: expected a time such as"),
     ],
 )
 def test_an_invalid_edit_is_refused_without_a_command(
@@ -444,10 +411,6 @@ def test_a_chain_runs_to_its_end_and_is_explained_afterwards(on_busy: Cli, busy:
             ["--at", "2091-01-02 09:00", "--tz", "Asia/Shanghai"],
             "Reminds you once on Tuesday, 2091-01-02 at 09:00 (Asia/Shanghai), in ",
         ),
-        (
-            ["--cron", "0 9 * * 1-5", "--tz", "Asia/Shanghai"],
-            "Reminds you every weekday at 09:00 (Asia/Shanghai), first in ",
-        ),
     ],
 )
 def test_a_reminder_is_created_and_described(
@@ -471,7 +434,6 @@ def test_a_reminder_is_created_and_described(
     ("arguments", "word"),
     [
         (["remind", "tea"], "--at, --every, --cron"),
-        (["remind", " ", "--every", "1h"], "expected some text"),
         (["remind", "tea", "--at", "whenever"], "expected a time such as"),
         (["enqueue", "tea", "--profile", "reminder"], "a reminder needs a time"),
     ],

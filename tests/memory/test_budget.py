@@ -92,11 +92,6 @@ def test_long_messages_are_cut_and_over_budget_the_agents_first() -> None:
     assert [len(m.text) for m in tight] == [500 + len(MARK), 200 + len(MARK)]
 
 
-def test_a_message_given_twice_is_kept_once() -> None:
-    said = [message(1, "one"), message(2, "two"), message(1, "one")]
-    assert [m.id for m in tokens.fit(said, 100, count=by_characters)] == ["msg-1", "msg-2"]
-
-
 # ---- parts
 
 

@@ -145,14 +145,3 @@ def test_a_note_is_added_to_a_list_a_message_and_text_without_an_end() -> None:
         "- tea <!-- n-1 -->\n- milk <!-- n-2 -->\n"
     )
     assert markdown.with_note("mine", "n-2", "milk") == "mine\n\n- milk <!-- n-2 -->\n"
-
-
-def test_a_text_with_half_characters_can_be_written() -> None:
-    text = markdown.extended("", DAY, [message(1, "a\ud800b"), message(2, "\ud83d\ude00")], ZONE)
-    assert [e.text for e in markdown.entries(text)] == ["a\ufffdb", "😀"]
-    assert text.encode()
-
-
-def test_an_invalid_time_keeps_the_message() -> None:
-    found = markdown.entries("## 99:99 user <!-- msg-1 2026-99-99T99:99:99.999Z -->\n\nhm\n")
-    assert [(e.id, e.text, e.at) for e in found] == [("msg-1", "hm", None)]
