@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.process.test_lifecycle import part_of, start_up, world_answers
+from tests.process.test_lifecycle import part_of, start_up
 from tests.process.world import World, until
 
 pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.nightly]
@@ -31,6 +31,21 @@ if "consumer" in sys.orig_argv:
     inbox.read_drop_file = hang_once
 """
 """Run by Python at its start: it shortens the wait, and has an operation hang on demand."""
+
+
+def world_answers(world: World, id_: str, text: str) -> float:
+    """Send a message until it is accepted, and wait for its reply; gives how long that took."""
+    begun = time.monotonic()
+
+    def is_accepted() -> bool:
+        try:
+            return world.post("/api/input", {"id": id_, "text": text}).status == 202
+        except OSError:
+            return False
+
+    until(is_accepted, "the message is accepted")
+    until(lambda: world.replies(id_), "the message is answered", facts=world.facts)
+    return time.monotonic() - begun
 
 
 def prepare(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

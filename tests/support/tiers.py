@@ -77,7 +77,6 @@ NIGHTLY = (
     "tests/roles/test_scratch.py::test_what_is_very_deep_or_shut_goes_at_the_start",
     "tests/runner/test_consumer.py::test_each_signal_ends_it_in_good_order",
     "tests/sandbox/test_box.py::test_with_write_what_names_programs_stays_shut",
-    "tests/triggers/test_watching.py::test_deeply_nested_folders_do_not_block",
     "tests/web/test_engines.py::test_a_trial_lists_models_and_reports_the_result_of_a_test_turn",
     "tests/web/test_engines.py::test_a_trial_that_never_ends_times_out",
     "tests/web/test_markdown.py::test_pathological_texts_render_in_time",
