@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from mimikit.protocol.models import Command
 from mimikit.protocol.triggers import Trigger
-from tests.cli.conftest import Cli, Place
+from tests.cli.conftest import Cli
 
 
 def triggers_in(folder: Path) -> dict[str, Trigger]:
@@ -63,13 +62,7 @@ def made(cli: Cli, *arguments: str) -> str:
         ),
         (
             [
-                "--cron",
-                "0 9 * * *",
-                "--tz",
-                "UTC",
-                "--starting",
-                "2091-01-02",
-                "--until",
+                "--cron", "0 9 * * *", "--tz", "UTC", "--starting", "2091-01-02", "--until",
                 "2091-02-03",
             ],
             {
@@ -81,7 +74,7 @@ def made(cli: Cli, *arguments: str) -> str:
             "Runs every day at 09:00 (UTC), starting Tuesday, 2091-01-02 at 00:00 (UTC), until ",
         ),
     ],
-)
+)  # fmt: skip
 def test_a_schedule_creates_a_trigger_and_is_described(
     cli: Cli, tmp_path: Path, options: list[str], schedule: dict[str, Any], said: str
 ) -> None:
@@ -134,11 +127,7 @@ def task_done(id_: str) -> dict[str, Any]:
     ],
 )
 def test_events_make_a_trigger(
-    cli: Cli,
-    tmp_path: Path,
-    options: list[str],
-    condition: dict[str, Any],
-    more: dict[str, Any],
+    cli: Cli, tmp_path: Path, options: list[str], condition: dict[str, Any], more: dict[str, Any]
 ) -> None:
     cli("init")
     result = cli("enqueue", "--command", "make", *options)
@@ -300,30 +289,6 @@ def test_a_new_file_condition_says_how_many_files_match(cli: Cli, tmp_path: Path
         assert f"Files that match now: {count}." in result.stderr
 
 
-def test_an_edit_of_a_limit_keeps_the_schedule(cli: Cli, tmp_path: Path) -> None:
-    cli("init")
-    trigger_id = made(cli, "x", "--cron", "0 9 * * *", "--times", "5")
-    cli("triggers", "edit", trigger_id, "--until", "2091-02-03T12:00:00Z", "--lateness", "1h")
-    schedule = order_in(tmp_path).args["schedule"]
-    assert (schedule["cron"], schedule["times"], schedule["lateness"]) == ("0 9 * * *", 5, 3600)
-    assert schedule["until"] == "2091-02-03T12:00:00.000Z"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--when-changed", "a", "--times", "2"], "with --starting, --until, --times"),
-        (["--every", "1h", "--until", "someday"], "--until: expected a day or time"),
-        (["--at", "2091-01-02 09:00", "--times", "2"], "times: expected it with interval or cron"),
-    ],
-)
-def test_limits_that_make_no_sense_are_refused(cli: Cli, options: list[str], said: str) -> None:
-    cli("init")
-    result = cli("enqueue", "x", *options)
-    assert result.exit_code == 2, result.output
-    assert said in result.stderr
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -367,39 +332,6 @@ def test_a_broken_file_is_reported_and_can_be_removed(cli: Cli, tmp_path: Path) 
 # ---- with a consumer -------------------------------------------------------------------------
 
 
-def ended(busy: Place) -> Callable[[], list[str]]:
-    def look() -> list[str]:
-        folder = busy.state / "worker"
-        done = {path.name for path in (folder / "results").glob("*.json")}
-        texts = [
-            path.read_text() for path in (folder / "ended").glob("*.json") if path.name in done
-        ]
-        return [json.loads(text)["title"] for text in texts]
-
-    return look
-
-
-def test_a_chain_runs_to_its_end_and_is_explained_afterwards(on_busy: Cli, busy: Place) -> None:
-    first = made(on_busy, "--command", "echo one", "--title", "first")
-    second = made(on_busy, "--command", "echo two", "--title", "second", "--after", first[-8:])
-    made(on_busy, "--command", "echo three", "--title", "third", "--after", second)
-    look = ended(busy)
-    busy.until(lambda: "third" in look(), "expected the third step to run", "worker/results")
-    busy.until(
-        lambda: data(on_busy, "triggers", "explain", second)["state"] == "gone",
-        "expected the trigger to be gone",
-        "triggers",
-    )
-    found = data(on_busy, "triggers", "explain", second)
-    assert [slot["state"] for slot in found["slots"]] == ["ran"]
-    chain = data(on_busy, "tasks", "show", first)["chain"]
-    assert [(step["title"], step["state"], step["depth"]) for step in chain] == [
-        ("first", "done", 0),
-        ("second", "done", 1),
-        ("third", "done", 2),
-    ]
-
-
 # ---- reminders -------------------------------------------------------------------------------
 
 
@@ -428,18 +360,3 @@ def test_a_reminder_is_created_and_described(
     assert "reminds you" in shown
     assert "profile" not in shown
     assert "It reminds you" in cli("triggers", "explain", trigger.id).stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["remind", "tea"], "--at, --every, --cron"),
-        (["remind", "tea", "--at", "whenever"], "expected a time such as"),
-        (["enqueue", "tea", "--profile", "reminder"], "a reminder needs a time"),
-    ],
-)
-def test_an_invalid_reminder_is_refused(cli: Cli, arguments: list[str], word: str) -> None:
-    cli("init")
-    result = cli(*arguments)
-    assert result.exit_code in (1, 2)
-    assert word in result.stderr

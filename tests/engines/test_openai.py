@@ -179,9 +179,7 @@ def failing(here: EndpointGround, *steps: Any, **fields: Any) -> tuple[Outcome, 
         return carried_out(here, llm, **fields), llm
 
 
-def test_a_wrong_key_means_logged_out_until_the_key_changes(
-    here: EndpointGround,
-) -> None:
+def test_a_wrong_key_means_logged_out_until_the_key_changes(here: EndpointGround) -> None:
     with FakeLLM([{"text": "hi"}], key="the right key") as llm:
         engine = here.engine(llm)
         outcome = engine.run(here.ask())
@@ -223,13 +221,6 @@ def test_the_end_of_a_rate_limit_is_reported(
     assert (outcome.reason, outcome.want) == ("rate_limited", "limited")
     assert outcome.retry_at == (after_s and NOW + timedelta(seconds=after_s))
     assert len(llm.requests) == 1, "what is limited is not asked again"
-
-
-@pytest.mark.parametrize("step", [{"status": 500}, {"status": 503}, {"drop": True, "text": "a b"}])
-def test_a_transient_error_is_retried(here: EndpointGround, api: str, step: Body) -> None:
-    with FakeLLM([step, {"text": "hi"}], apis=[api]) as llm:
-        outcome = carried_out(here, llm)
-    assert (outcome.status, outcome.text) == ("done", "hi")
 
 
 @pytest.mark.parametrize("step", [{"status": 502}, {"drop": True, "text": "a b"}])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
 
 from mimikit.config import LimitSettings, Settings
 from mimikit.engine_settings import CommandSettings
-from mimikit.engines.base import CancelToken, Outcome
+from mimikit.engines.base import Outcome
 from mimikit.engines.shell import ShellEngine
 from mimikit.sandbox import programs
 from tests.support.engine_requests import Desk
@@ -125,17 +124,6 @@ def test_the_exit_status_is_the_same_with_and_without_the_sandbox(
 ) -> None:
     outcome = engine(command).run(here.request(line))
     assert (outcome.error, outcome.exit_code) == (said, code)
-
-
-def test_a_cancel_lets_the_line_tidy_up(here: Ground) -> None:
-    cancel, up = CancelToken(), threading.Event()
-    desk = Desk()
-    desk.event = lambda *_: up.set()  # type: ignore[method-assign]
-    line = "trap 'echo bye > note; exit' TERM; echo up; while :; do sleep 0.01; done"
-    threading.Thread(target=lambda: up.wait(20) and cancel.cancel("canceled")).start()
-    outcome = engine().run(here.request(line, desk=desk, cancel=cancel))
-    assert (outcome.status, outcome.reason) == ("canceled", "canceled")
-    assert (here.workspace / "note").read_text() == "bye\n"
 
 
 def test_silence_is_no_reason_to_end_a_line(here: Ground) -> None:

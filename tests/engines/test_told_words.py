@@ -15,13 +15,10 @@ EVERY = "every 10 minutes run: date"
     [
         ("only tell me if it changes", "change"),
         ("only tell me when it fails", "failure"),
-        ("only tell me about errors", "failure"),
         ("but don't tell me", "none"),
         ("tell me every time", "message"),
         ("有变化才告诉我", "change"),
-        ("只有失败才告诉我", "failure"),
         ("不用告诉我", "none"),
-        ("每次都告诉我", "message"),
     ],
 )
 def test_a_notify_clause_is_read_before_and_after_a_command(clause: str, told: str) -> None:
@@ -35,7 +32,6 @@ def test_a_notify_clause_is_read_before_and_after_a_command(clause: str, told: s
 @pytest.mark.parametrize(
     "sentence",
     [
-        "run `date` every 10 minutes, only tell me if it changes",
         "每 10 分钟运行 `date` 有变化才告诉我",
         "有变化才告诉我：每 10 分钟运行：date",
         "only tell me if it changes: every 10 minutes run date",
@@ -50,7 +46,6 @@ def test_a_notify_clause_may_stand_anywhere(sentence: str) -> None:
     "command",
     [
         "echo tell me if it fails",
-        "echo don't tell me",
         "say 'it changes'",
         "grep -r 有变化才告诉我的 .",
     ],
@@ -71,7 +66,6 @@ def test_talk_is_no_notify_clause() -> None:
     ("text", "intent"),
     [
         ("resume trig-1", SwitchIntent("resume", "trig-1")),
-        ("pause backup", SwitchIntent("pause", "backup")),
         ("暂停 备份", SwitchIntent("pause", "备份")),
     ],
 )

@@ -30,17 +30,6 @@ def runs_of(client: Client, trigger_id: str) -> list[Task]:
     return [task for task in tasks if task and task.source_trigger_id == trigger_id]
 
 
-@pytest.mark.parametrize(("prompt", "kind", "times"), [
-    ("one", "task_done", 1), ("one", "task_failed", 0),
-    ("bad", "task_done", 0), ("bad", "task_failed", 1),
-])  # fmt: skip
-def test_done_and_failed_are_told_apart(judged: Client, prompt: str, kind: str, times: int) -> None:
-    judged.when("g1", "then", cond(kind, taskId="t1"))
-    judged.submit("t1", prompt)
-    judged.product.idle()
-    assert fired(judged) == times
-
-
 def test_of_a_chain_that_has_ended_each_step_can_be_repeated_by_itself(judged: Client) -> None:
     judged.when("g1", "two", cond("task_done", taskId="t1"), once=True)
     judged.when("g2", "three", cond("task_done", taskId="g1"), once=True)
@@ -54,39 +43,6 @@ def test_of_a_chain_that_has_ended_each_step_can_be_repeated_by_itself(judged: C
     ends = sorted(results(judged.files).values())
     assert ends == ["canceled", "canceled", "done", "done", "done", "failed"]
     assert fired(judged) == fired(judged, "g2") == 0
-
-
-def test_each_result_has_a_run_of_its_own_even_when_two_come_at_once(judged: Client) -> None:
-    judged.trigger("g1", 60, "tick")
-    judged.when("g2", "tock", cond("task_done", taskId="g1"))
-    judged.product.idle()
-    for number in (1, 2, 3):
-        judged.order(f"o{number}", "trigger_run", "g1")
-    judged.product.idle()
-    assert fired(judged, "g2") == 3
-    assert len({task.upstream[0] for task in runs_of(judged, "g2")}) == 3
-
-
-def test_an_event_waits_for_the_other_half_of_an_and(judged: Client) -> None:
-    both = {
-        "conditions": [
-            cond("task_done", taskId="t1"),
-            cond("not", condition=cond("file_exists", path="busy")),
-        ]
-    }
-    judged.touch("busy")
-    judged.when("g1", "go", cond("and", **both))
-    judged.submit("t1", "one")
-    judged.product.idle()
-    assert fired(judged) == 0
-    verdicts = state(judged)["verdicts"]
-    assert [verdicts[path]["holds"] for path in ("$", "$.0", "$.1", "$.1.0")] == [
-        False, True, False, True,
-    ]  # fmt: skip
-    judged.action = 1
-    judged.touch("busy", gone=True)
-    judged.product.idle()
-    assert fired(judged) == 1
 
 
 def test_changes_while_the_run_before_is_not_over_become_one_run_after_it(judged: Client) -> None:
@@ -158,28 +114,6 @@ def test_an_edit_changes_what_it_names_keeps_the_rest_and_what_was_seen(judged: 
     definition = loaded(judged.files, paths.trigger("g1"))
     assert (definition["type"], definition["condition"]) == ("recurring", None)
     assert fired(judged) == 2
-
-
-@pytest.mark.parametrize(("change", "complaint"), [
-    ({"schedule": {"cron": "61 * * * *"}}, "cron"),
-    ({"schedule": {"interval": 5, "cron": "* * * * *"}}, "one of"),
-    ({"schedule": {"cron": "0 9 * * *", "timezone": "Mars/Olympus"}}, "IANA"),
-    ({"condition": cond("task_done", taskId="g1")}, "g1 → g1"),
-    ({"condition": cond("not", condition=cond("file_changed", path="a"))}, "event"),
-    ({"prompt": " "}, "prompt"),
-])  # fmt: skip
-def test_an_edit_that_cannot_be_is_refused_and_changes_nothing(
-    judged: Client, change: dict[str, Any], complaint: str
-) -> None:
-    judged.trigger("g1", 60, "tick")
-    judged.product.idle()
-    before = judged.files.read(paths.trigger("g1"))
-    judged.order("o1", "trigger_edit", "g1", **change)
-    judged.product.idle()
-    outcome = loaded(judged.files, paths.command_done("o1"))
-    assert not outcome["ok"]
-    assert complaint in outcome["message"]
-    assert judged.files.read(paths.trigger("g1")) == before
 
 
 def test_a_chain_planned_at_once_runs_in_order_and_hands_results_on(judged: Client) -> None:

@@ -64,9 +64,7 @@ def test_a_chain_is_told_once_at_its_end(judged: Client) -> None:
     assert "step 3" in message.text
 
 
-def test_a_chain_that_breaks_is_told_once_with_the_steps_that_will_not_run(
-    judged: Client,
-) -> None:
+def test_a_chain_that_breaks_is_told_once_with_the_steps_that_will_not_run(judged: Client) -> None:
     chain(judged, "bad", "two", "three")
     judged.product.idle()
     (message,) = told(judged)

@@ -100,21 +100,11 @@ lines = st.sampled_from(
     [
         *("- [ ] a", "- [x] a", "* [X]  b", "  - [ ] a <!-- i -->", "1) [ ] b", "> - [x] c"),
         *(
-            "",
-            "text",
-            "```",
-            "````",
-            "~~~",
-            "<!--",
-            "-->",
-            "# h",
-            "  more",
-            "\t",
-            "- [ ] ",
+            "", "text", "```", "````", "~~~", "<!--", "-->", "# h", "  more", "\t", "- [ ] ",
             "\ufeff",
         ),
     ]
-) | st.text(max_size=12)
+) | st.text(max_size=12)  # fmt: skip
 files_ = st.lists(lines, max_size=12).map("\n".join) | st.lists(lines).map("\r\n".join)
 item_texts = st.sampled_from(
     ["a", "b", "- [ ] a", "<!-- x -->", "```", "a <!-- b", "\ud800", "\x00a"]

@@ -102,10 +102,7 @@ def test_parts_are_kept_while_they_fit_and_the_first_is_cut_if_it_must() -> None
     assert tokens.fit_parts([], 10, by_characters) == []
 
 
-@given(
-    st.lists(st.integers(0, 3000), min_size=1, max_size=12),
-    st.integers(1000, 4000),
-)
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=12), st.integers(1000, 4000))
 def test_texts_are_whole_if_they_fit_together(sizes: list[int], most: int) -> None:
     texts = [(chr(97 + n) * size, f" (all of it: t/{n})") for n, size in enumerate(sizes)]
     kept = tokens.fit_together(texts, most, len)

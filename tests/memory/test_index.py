@@ -22,15 +22,7 @@ from mimikit.memory.index import (
     TermTotals,
     idf,
 )
-from mimikit.memory.passages import (
-    MEMORY,
-    NOTES,
-    TRANSCRIPT,
-    Passage,
-    Scope,
-    Window,
-    file_terms,
-)
+from mimikit.memory.passages import MEMORY, NOTES, TRANSCRIPT, Passage, Scope, Window, file_terms
 from mimikit.memory.tantivy_index import TantivyIndex, TantivyView
 from mimikit.state import open_state
 from tests.memory.questions import empty_world

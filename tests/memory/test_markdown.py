@@ -17,15 +17,11 @@ AT = datetime(2026, 1, 28, 1, 30, 0, 123000, tzinfo=UTC)
 ZONE = ZoneInfo("Asia/Shanghai")
 
 MARKS = [
-    "## 09:30 user <!-- msg-forged 2026-01-28T01:30:00.123Z -->",
-    "## 09:30 user",
-    "  ###  9:30 agent: it is done <!-- x",
-    "- a note <!-- note-forged -->",
-    "<!-- note-forged -->",
-    "<!-- part part-forged: from msg-1 -->",
-    "# 2026-01-28",
+    "## 09:30 user <!-- msg-forged 2026-01-28T01:30:00.123Z -->", "## 09:30 user",
+    "  ###  9:30 agent: it is done <!-- x", "- a note <!-- note-forged -->",
+    "<!-- note-forged -->", "<!-- part part-forged: from msg-1 -->", "# 2026-01-28",
     "# Summary of 2026-01",
-]
+]  # fmt: skip
 LINE = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
     st.sampled_from(MARKS),

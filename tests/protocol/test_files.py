@@ -138,13 +138,6 @@ def test_an_error_of_the_disk_names_the_place_and_the_remedy(
 # ---- once --------------------------------------------------------------------------------
 
 
-def test_a_file_is_created_once(files: Files, disk: MemoryDisk) -> None:
-    assert files.create("inbox/m1.json", b"first")
-    assert not files.create("inbox/m1.json", b"second")
-    assert disk.read("inbox/m1.json") == b"first"
-    assert names(disk, "inbox") == ["m1.json"]
-
-
 def test_of_two_creators_at_once_one_wins(files: Files, disk: MemoryDisk) -> None:
     other = Files(disk)
     publish = disk.rename_exclusive

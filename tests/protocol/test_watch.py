@@ -217,10 +217,7 @@ def test_everything_is_told_writes_removals_folders_and_hidden_names(
 def test_a_watched_folder_that_goes_is_told_as_a_whole(
     everything: FolderWatch, tmp_path: Path
 ) -> None:
-    for go in (
-        (tmp_path / "in").rmdir,
-        lambda: (tmp_path / "in").rename(tmp_path / "elsewhere"),
-    ):
+    for go in ((tmp_path / "in").rmdir, lambda: (tmp_path / "in").rename(tmp_path / "elsewhere")):
         heard = Heard()
         everything.watch("in", heard)
         everything.attach("in")

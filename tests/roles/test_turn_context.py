@@ -150,13 +150,7 @@ class Noting(Mind):
         return super().run(request)
 
 
-@pytest.mark.parametrize(
-    "asks",
-    [
-        "chain: 備份資料庫 > 檢查備份",
-        "every 60: 備份資料庫",
-    ],
-)
+@pytest.mark.parametrize("asks", ["chain: 備份資料庫 > 檢查備份", "every 60: 備份資料庫"])
 def test_the_users_language_and_zone_travel_with_the_work_to_the_turn_that_tells_it(
     asks: str,
 ) -> None:

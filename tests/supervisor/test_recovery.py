@@ -96,15 +96,6 @@ def test_a_turn_interrupted_twice_is_reported_and_not_retried(files: Files) -> N
     assert files.names("turns", suffix=".started") == []
 
 
-def test_an_attempt_cut_short_is_followed_by_the_second_with_the_same_inputs(files: Files) -> None:
-    for name in ("m1", "m2"):
-        files.save_new(paths.inbox(name), InboxItem(id=name, text=name, created_at=START))
-    turns.start(files, turns.turn_id(["m1"]), 1, ["m1"], START)
-    product, runs = start(files)
-    product.idle()
-    assert runs == [(turns.turn_id(["m1"]), 2), (turns.turn_id(["m2"]), 1)]
-
-
 def test_an_invalid_file_in_running_is_quarantined(files: Files) -> None:
     running(files)
     files.write("worker/running/bad.json", b"{")

@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.protocol.models import FailureReason, Task
-from mimikit.tasks.retry import (
-    MAX_INTERRUPTIONS,
-    WAITING,
-    RunEnd,
-    TaskEnd,
-    after_run,
-)
+from mimikit.tasks.retry import MAX_INTERRUPTIONS, WAITING, RunEnd, TaskEnd, after_run
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 LATER = NOW + timedelta(hours=5)

@@ -82,12 +82,7 @@ class Life:
         self.slot = self._next(self.created, None)
 
     def _next(self, now: datetime, planned: datetime | None) -> datetime:
-        slot = next_run_at(
-            self.schedule,
-            now=now,
-            planned=planned,
-            since=self.last or self.created,
-        )
+        slot = next_run_at(self.schedule, now=now, planned=planned, since=self.last or self.created)
         assert slot is not None
         return slot
 

@@ -12,12 +12,7 @@ from mimikit.errors import BadSettings
 from mimikit.protocol import paths
 from mimikit.web import tokens
 from mimikit.web.app import HEADERS
-from mimikit.web.guard import (
-    KEY_HEADER,
-    OPEN,
-    SAFE_METHODS,
-    allowed_hosts,
-)
+from mimikit.web.guard import KEY_HEADER, OPEN, SAFE_METHODS, allowed_hosts
 from tests.web.conftest import HOST, ORIGIN, TOKEN
 
 # Every route with an address to try it at and, where it takes one, a body that is good.

@@ -308,8 +308,7 @@ def test_a_task_without_an_id_gets_one(web) -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_local", "allow", "code"),
-    [(True, False, 202), (False, False, 403), (False, True, 202)],
+    ("is_local", "allow", "code"), [(True, False, 202), (False, False, 403), (False, True, 202)]
 )
 def test_commands_are_taken_from_this_machine_unless_allowed(
     make_web, is_local: bool, allow: bool, code: int
@@ -423,7 +422,6 @@ def test_a_message_without_an_id_gets_one(web) -> None:
 BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
     ("/api/input", {"id": "msg-1"}, "text"),
     ("/api/input", GOOD_INPUT | {"text": " \n\t　"}, "text"),
-    ("/api/input", GOOD_INPUT | {"text": "x" * 200_001}, "text"),
     ("/api/input", GOOD_INPUT | {"id": "res-task-1"}, "id"),
     ("/api/input", GOOD_INPUT | {"id": "msg-../../x"}, "id"),
     ("/api/input", GOOD_INPUT | {"quote": "x" * 20_001}, "quote"),
@@ -433,17 +431,12 @@ BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
     ("/api/answer", {"id": "msg-1", "text": "x"}, "questionId"),
     ("/api/tasks", {}, "prompt"),
     ("/api/tasks", GOOD_TASK | {"profile": "root"}, "profile"),
-    ("/api/tasks", GOOD_TASK | {"priority": 11}, "priority"),
     ("/api/tasks", GOOD_TASK | {"role": "planner"}, "role"),
     ("/api/triggers", {"schedule": {"interval": 60}}, "prompt"),
-    ("/api/triggers", GOOD_TRIGGER | {"profile": "root"}, "profile"),
     ("/api/triggers", GOOD_TRIGGER | {"allowTriggers": True}, "allowTriggers"),
     ("/api/backlog", {"action": "add"}, "item"),
     ("/api/backlog", {"action": "burn", "item": "a"}, "action"),
-    ("/api/backlog", {"action": "add", "item": ""}, "item"),
-    ("/api/backlog", {"action": "add", "item": " \n\t\x00"}, "item"),
     ("/api/backlog", {"action": "add", "item": "<!-- only this -->"}, "item"),
-    ("/api/backlog", {"action": "add", "item": "x" * 2_001}, "item"),
     ("/api/backlog", {"action": "add", "item": "a", "hash": "x"}, "hash"),
     ("/api/backlog", {"action": "done", "item": "nobody's"}, "item"),
     ("/api/tasks/task-0/cancel", {"id": "a b"}, "id"),
@@ -485,25 +478,17 @@ BAD_TIMINGS: list[tuple[dict[str, Any], str]] = [
     ({}, "schedule"),
     ({"schedule": {"interval": 60}, "when": "in 10m"}, "schedule"),
     ({"schedule": {"interval": 60}, "condition": cond("file_exists", path="a")}, "schedule"),
-    ({"schedule": {"interval": 60, "cron": "* * * * *"}}, "schedule"),
-    ({"schedule": {"interval": 0.5}}, "schedule.interval"),
-    ({"schedule": {"cron": "every day"}}, "schedule.cron"),
     ({"schedule": {"cron": "0 9 * * *"}, "timezone": "Mars/Olympus"}, "timezone"),
-    ({"schedule": {"runAt": "soon"}}, "schedule.runAt"),
     ({"schedule": {"every": 5}}, "schedule.every"),
     ({"when": "when I feel like it"}, "when"),
-    ({"when": "2020-01-01 09:00"}, "when"),
     ({"when": "in 10m", "cooldown": 10**9}, "cooldown"),
-    ({"condition": cond("odd")}, "condition.type"),
     ({"condition": {"type": "file_exists", "params": []}}, "condition.params"),
-    ({"condition": cond("file_exists", path="../x")}, "condition.params.path"),
     ({"condition": cond("task_done", taskId="task-404")}, "condition"),
     (
         {"condition": cond("or", conditions=[cond("file_exists", path="a"), cond("odd")])},
         "condition.params.conditions.1.type",
     ),
     ({"condition": cond("not", condition=cond("task_done", taskId="task-0"))}, "condition"),
-    ({"condition": cond("and", conditions=[cond("file_exists", path="a")] * 51)}, "condition"),
 ]
 
 
@@ -542,19 +527,13 @@ def test_a_condition_nested_too_deep_is_refused(web, levels: int) -> None:
 BAD_QUERIES = [
     ("/api/messages", {"limit": "0"}, "limit"),
     ("/api/messages", {"before": "2026-01-01:x"}, "before"),
-    ("/api/messages", {"after": "x"}, "after"),
     ("/api/tasks", {"state": "asleep"}, "state"),
     ("/api/tasks/task-0/output", {"offset": "-1"}, "offset"),
-    ("/api/tasks/task-0/output", {"offset": "１"}, "offset"),
     ("/api/changes", {"since": "x" * 201}, "since"),
-    ("/api/usage", {"by": "week"}, "by"),
     ("/api/usage", {"since": "soon"}, "since"),
-    ("/api/usage", {"until": "2026-01-01"}, "until"),
     ("/api/search", {}, "q"),
     ("/api/search", {"q": "x" * 1_001}, "q"),
-    ("/api/search", {"q": "x", "limit": "0"}, "limit"),
     ("/api/search", {"q": "x", "scope": "everything"}, "scope"),
-    ("/api/search", {"q": "x", "after": "yesterday"}, "after"),
     ("/api/search", {"q": "x", "before": "9999-12-31T23:59:59-12:00"}, "before"),
 ]
 

@@ -47,13 +47,7 @@ def noting(tmp_path: Path) -> Noting:
     files = Files(MemoryDisk())
     files.make_folders()
     zone = ZoneInfo("Asia/Shanghai")
-    return Noting(
-        files=files,
-        workspace=tmp_path,
-        index=None,
-        zone=zone,
-        clock=FakeClock(START),
-    )
+    return Noting(files=files, workspace=tmp_path, index=None, zone=zone, clock=FakeClock(START))
 
 
 def write(web: Web, path: str, text: str) -> None:

@@ -190,11 +190,7 @@ def test_the_consumer_of_another_machine_is_judged_by_its_heartbeat(
 
 @pytest.mark.parametrize(
     ("pid", "after_s", "state", "page_state"),
-    [
-        (None, 1, "running", "ok"),
-        (None, 16, "stuck", "hung"),
-        (2**22 + 1, 1, "down", "down"),
-    ],
+    [(None, 1, "running", "ok"), (None, 16, "stuck", "hung"), (2**22 + 1, 1, "down", "down")],
 )
 def test_the_consumer_of_this_machine_is_judged_by_its_process_alike_on_page_and_terminal(
     web, pid: int | None, after_s: float, state: str, page_state: str

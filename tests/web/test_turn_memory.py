@@ -104,12 +104,7 @@ def test_an_unknown_turn_is_not_found(web: Web, turn_id: str, end: str) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [
-        b"",
-        b"{",
-        record("turn-1", "x"),
-        record("turn-1", [1, None, {}, {"source": 1}, [HIT]]),
-    ],
+    [b"", b"{", record("turn-1", "x"), record("turn-1", [1, None, {}, {"source": 1}, [HIT]])],
 )
 def test_a_broken_record_has_no_hits(web: Web, data: bytes) -> None:
     web.files.write(paths.turn_done("turn-1"), data)
