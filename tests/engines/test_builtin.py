@@ -244,7 +244,7 @@ def test_a_live_task_wins_over_ended_ones_and_titles_that_differ_are_all_shown()
 
 def test_recall_lists_hits_with_their_source() -> None:
     hits = (
-        Hit(source="memory.md", text="The user\nlikes tea."),
+        Hit(source="memory.md", text="The user\n| a | torn\nlikes tea."),
         Hit(source="memory/2026-01-28.md", text="Tea again."),
     )
     text, desk = tell("what do you know about tea?", memory=hits)
@@ -254,14 +254,31 @@ def test_recall_lists_hits_with_their_source() -> None:
     assert desk.calls == []
 
 
-def test_talk_is_declined_with_hits_and_how_to_connect_a_model() -> None:
-    text, desk = tell(
-        "Why is the sky blue?", memory=(Hit(source="memory.md", text="Sky is my cat."),)
-    )
-    assert "no language model is connected" in text
-    assert "- Sky is my cat. — `memory.md`" in text
-    assert "codex login" in text
-    assert "mimikit doctor" in text
+@pytest.mark.parametrize(
+    ("message", "note", "more"),
+    [
+        ("what is the weather in Paris?", "Paris is home.", "Your notes have this on it:"),
+        ("what is the weather in Paris?", "What is the best time?", None),
+        ("巴黎的天气怎么样", "我住在巴黎", "你的笔记里有这些相关内容："),
+        ("巴黎的天气怎么样", "怎么样都行", None),
+        ("taks", "", "The nearest sentence I know: `tasks`"),
+        ("remnid me of the cat", "", "The nearest sentence I know: `remind me tomorrow at 9 to"),
+        ("tell me a story", "", None),
+    ],
+)
+def test_what_is_not_understood_says_so_in_two_lines_and_quotes_only_notes_about_it(
+    message: str, note: str, more: str | None
+) -> None:
+    docs = Hit(source="docs/setup.md", text=f"| {message} |", kind="docs")
+    said = Hit(source="memory/2026-01-28.md", text=message, role="user")
+    text, desk = tell(message, memory=(docs, said, Hit(source="memory.md", text=note)))
+    first, second, *rest = filter(None, text.split("\n"))
+    assert "no language model is connected" in first or "没有连接语言模型" in first
+    assert "codex login" in second
+    assert "mimikit engine add" in second
+    assert bool(rest) == (more is not None)
+    assert not rest or rest[0].startswith(more or "")
+    assert rest[1:] == ([f"- {note} — `memory.md`"] if note and rest else [])
     assert desk.calls == []
 
 

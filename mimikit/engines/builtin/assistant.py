@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -25,6 +26,8 @@ from mimikit.engines.builtin.references import (
     failed,
     find_subjects,
     named,
+    nearest_sentence,
+    notes_about,
     one_line,
     resolve,
     task_list,
@@ -39,6 +42,7 @@ from mimikit.protocol import notify
 from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message
 
 _HIT_CHARACTERS = 320
+_TABLE_LINE = re.compile(r"^\s*\|.*$", re.MULTILINE)
 
 
 class Turn:
@@ -167,9 +171,19 @@ class Turn:
                 return ""  # mention the missing model only once
             case _:
                 self._declined.add(language)
-                head = say("memory_has" if memory else "memory_none", language)
-                connect = f"{say('connect', language)} {say('hint', language)}"
-                return paragraphs(say("no_model", language), head, _hits(memory), connect)
+                return self._not_understood()
+
+    def _not_understood(self) -> str:
+        """What is missing, the nearest sentence if one is near, and notes about it if there are."""
+        language, about = self._language, notes_about(self._sentence, self._input.memory)
+        near = nearest_sentence(self._sentence, language)
+        lines = [
+            say("no_model", language),
+            f"{say('connect', language)} {say('hint', language)}",
+            *([say("nearest", language, sentence=near)] if near else []),
+        ]
+        notes = [say("memory_has", language), _hits(about)] if about else []
+        return paragraphs("\n".join(lines), *notes)
 
     def _memorize(self, intent: intents.RememberIntent | intents.ForgetIntent) -> str:
         if isinstance(intent, intents.RememberIntent):
@@ -298,6 +312,7 @@ def answered_reminder(conversation: Sequence[Message], quote: str | None) -> str
 
 
 def _hits(hits: Sequence[Hit]) -> str:
-    return "\n".join(
-        f"- {one_line(hit.text, _HIT_CHARACTERS)} — {code(hit.source)}" for hit in hits
-    )
+    """Excerpts with their sources, without lines of tables."""
+    texts = [one_line(_TABLE_LINE.sub("", hit.text), _HIT_CHARACTERS) or "…" for hit in hits]
+    found = zip(texts, hits, strict=True)
+    return "\n".join(f"- {text} — {code(hit.source)}" for text, hit in found)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from itertools import pairwise
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -12,12 +14,19 @@ from mimikit.engines.base import TaskLine, TurnInput
 from mimikit.engines.builtin.shell_lines import SENTENCES
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, paragraphs, say
+from mimikit.protocol.models import Hit
 
 ENDED = frozenset({"done", "failed", "canceled"})
 _MIN_PREFIX = 4
 _MAX_LISTED = 10
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
+_COMMON = frozenset(f"{SENTENCES['words']['common']} {SENTENCES['words']['talk']}".split())
+_COMMON_LENGTH = 2
+"""English words of so few characters are common."""
+_EXAMPLE = re.compile(r"`([^`]+)`")
+_NEAR = 0.84
+"""The likeness of a slip, such as `taks` or `remnid me`, from 0 to 1."""
 MAX_TITLE = 80
 TASK_ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
 
@@ -84,6 +93,37 @@ def matching(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
 
 def words_of(reference: str) -> list[str]:
     return [w for w in _REFERENCE_WORD.findall(reference.casefold()) if w not in _FILLERS]
+
+
+def notes_about(text: str, hits: Sequence[Hit]) -> list[Hit]:
+    """The user's own notes that share an uncommon word with the text."""
+    wanted = _uncommon(text)
+    notes = [hit for hit in hits if hit.kind == "memory" and hit.role is None]
+    return [hit for hit in notes if wanted & _uncommon(hit.text)]
+
+
+def _uncommon(text: str) -> set[str]:
+    """English words and pairs of Chinese characters, but for common ones."""
+    found = _REFERENCE_WORD.findall(text.casefold())
+    words = {word for word in found if word.isascii() and len(word) > _COMMON_LENGTH}
+    pairs = {a + b for word in found if not word.isascii() for a, b in pairwise(word)}
+    return (words | pairs) - _COMMON
+
+
+def nearest_sentence(text: str, language: Language) -> str:
+    """The example of `help` that the text may be a slip of; empty if none is near."""
+    by_start: dict[str, str] = {}
+    for example in _EXAMPLE.findall(say("help", language, connect="")):
+        for start in _starts(example):
+            by_start.setdefault(start, example)
+    near = [get_close_matches(start, by_start, n=1, cutoff=_NEAR) for start in _starts(text)]
+    return next((by_start[found[0]] for found in near if found), "")
+
+
+def _starts(text: str) -> tuple[str, str]:
+    """The text, and its first two words."""
+    plain = one_line(text.casefold(), MAX_TITLE)
+    return plain, " ".join(plain.split()[:2])
 
 
 # ---- replies
