@@ -20,17 +20,21 @@ from mimikit.engines.builtin.planner import (
 )
 from mimikit.engines.builtin.references import (
     ENDED,
+    MAX_CHOICES,
     MAX_TITLE,
     TASK_ID,
+    asks_to_cancel,
+    chosen_option,
     describe,
     failed,
     find_subjects,
-    named,
+    label,
     nearest_sentence,
     notes_about,
     one_line,
     resolve,
     task_list,
+    task_name,
     triggers,
     words_of,
 )
@@ -82,14 +86,17 @@ class Turn:
         intent = self._intent(text, item)
         self._language = sentence_language(text, intent, item.locale or self._input.locale)
         question = self._question
-        if question is not None and text:
-            options = {option.strip().casefold() for option in question.options}
-            if isinstance(intent, PlainSentence) or text.casefold() in options:
-                self._question = None
-                arguments = {"questionId": question.question_id, "text": text}
-                return self._reply_text(
-                    call_tool(self._request, "answer_question", arguments), "answered"
-                )
+        chosen = chosen_option(text, question.options) if question and text else None
+        cancels = question is not None and asks_to_cancel(question)
+        if question and (chosen or (text and not cancels and isinstance(intent, PlainSentence))):
+            self._question = None
+            arguments = {"questionId": question.question_id, "text": chosen or text}
+            reply = call_tool(self._request, "answer_question", arguments)
+            if not (chosen and cancels and reply.ok):
+                return self._reply_text(reply, "answered")
+            if chosen == question.options[-1]:
+                return say("local_declined", self._language)
+            return self._cancel(task_name(chosen), is_confirmed=True)
         if isinstance(intent, RemindIntent):
             return self._remind(item, intent)
         if isinstance(intent, intents.RunIntent):
@@ -228,28 +235,50 @@ class Turn:
                     return paragraphs(say("backlog", language), reply.text)
                 return self._reply_text(reply, "backlog_none")
 
-    def _cancel(self, reference: str) -> str:
+    def _cancel(self, reference: str, *, is_confirmed: bool = False) -> str:
         language, tasks = self._language, self._input.tasks
-        found = resolve(reference, tasks)
         active = [task for task in tasks if task.state not in ENDED]
-        if len(found) == 1 or (not found and TASK_ID.match(reference)):
-            task_id = found[0].id if found else reference
-            reply = call_tool(self._request, "cancel_task", {"id": task_id})
-            return self._reply_text(reply, "canceling", task=named(task_id, found))
+        found, is_all = resolve(reference, tasks), not words_of(reference)
+        ids = [task.id for task in found] or [reference] * bool(TASK_ID.match(reference))
+        if is_all and is_confirmed:
+            found, ids = active, [task.id for task in active]
+        if len(ids) == 1 or (ids and is_all and is_confirmed):
+            replies = [call_tool(self._request, "cancel_task", {"id": id_}) for id_ in ids]
+            names = ", ".join(code(label(task, tasks)) for task in found) or code(reference)
+            refused = [reply for reply in replies if not reply.ok]
+            return self._reply_text([*refused, *replies][0], "canceling", task=names)
         if not active:
             return say("cancel_empty", language)
-        which = say("cancel_which", language)
-        if found or not words_of(reference):
-            return paragraphs(which, task_list(found or active, language))
+        if found or is_all:
+            return self._ask_which(found or active, with_all=not found)
         none = say("cancel_none", language, reference=one_line(reference, 100))
-        return paragraphs(none, which, task_list(active, language))
+        return paragraphs(none, self._ask_which(active, with_all=False))
+
+    def _ask_which(self, tasks: Sequence[TaskLine], *, with_all: bool) -> str:
+        """Ask which task to cancel; each option is what the user could say as well."""
+        language, which = self._language, say("cancel_which", self._language)
+        names = [label(task, self._input.tasks) for task in tasks[:MAX_CHOICES]]
+        options = [say("cancel_one", language, task=name) for name in names]
+        options += [say("cancel_all", language)] if with_all and len(tasks) > 1 else []
+        options.append(say("local_no", language))
+        if (more := len(tasks) - MAX_CHOICES) > 0:
+            which = f"{which} {say('cancel_more', language, count=more)}"
+        if self._question is not None and asks_to_cancel(self._question):
+            closing = {"questionId": self._question.question_id, "text": options[-1]}
+            call_tool(self._request, "answer_question", closing)
+        asked = {"question": which, "options": options, "default": options[-1], "timeout": 600}
+        if call_tool(self._request, "ask_user", asked).ok:
+            return which
+        how = say("cancel_by_name", language)
+        return paragraphs(f"{which} {how}", task_list(tasks, language, self._input.tasks))
 
     def _switch(self, action: Literal["pause", "resume"], reference: str) -> str:
         found = triggers(reference, self._input.tasks)
         if len(found) == 1:
-            prompt = f"{action} {found[0].id}"
-            reply = call_tool(self._request, "delegate", {"prompt": prompt, "title": prompt})
-            return self._reply_text(reply, f"{action}_doing", trigger=named(found[0].id, found))
+            name = label(found[0], self._input.tasks)
+            order = {"prompt": f"{action} {found[0].id}", "title": f"{action} {name}"}
+            reply = call_tool(self._request, "delegate", order)
+            return self._reply_text(reply, f"{action}_doing", trigger=code(name))
         if not found:
             return say("switch_none", self._language, reference=one_line(reference, 100))
         which = say("switch_which", self._language)
@@ -285,13 +314,12 @@ def is_answered(
     is_program: IsProgram,
 ) -> bool:
     """Whether the message can be answered without a model, or chooses one of the options."""
-    answer = text.strip().casefold()
-    if answer in {option.strip().casefold() for option in options}:
+    if chosen_option(text, options):
         return True
-    if options and answer in permission.YES | permission.NO:
+    if options and text.strip().casefold() in permission.YES | permission.NO:
         return True
     match grammar.parse(text.strip(), is_program):
-        case PlainSentence() | BadSentence("time_unknown"):
+        case PlainSentence() | BadSentence("time_unknown" | "remind_or_run"):
             return False  # a model may understand it
         case intents.AskIntent(_, reference):
             return bool(reference and resolve(reference, tasks()))

@@ -16,7 +16,7 @@ from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, Pla
 from mimikit.engines.builtin.references import (
     MAX_TITLE,
     TASK_ID,
-    named,
+    label,
     one_line,
     resolve_upstream,
     task_list,
@@ -110,7 +110,7 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
         none = say("after_none", language, reference=one_line(reference, 100))
         return paragraphs(none, task_list([t for t in tasks if t.seat != "planner"], language))
     task_id = found[0].id if found else reference
-    words = say("when_done", language, task=named(task_id, found))
+    words = say("when_done", language, task=code(label(found[0], tasks) if found else task_id))
     return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
 
 
@@ -127,7 +127,12 @@ def notify_text(wish: Notify | None, plan: PlannedCall) -> phrases.Words:
 
 
 def bad_sentence(sentence: BadSentence, language: Language) -> str:
-    return say(sentence.reason, language, words=code(one_line(sentence.words, 60)))
+    if sentence.reason == "remind_or_run":
+        facts = {"text": one_line(sentence.words, MAX_TITLE)}
+        facts["command"] = one_line(sentence.command, MAX_TITLE)
+        return say("remind_or_run", language, when=sentence.when, **facts)
+    when = sentence.when and f"{sentence.when}{' ' if language == 'zh' else ': '}"
+    return say(sentence.reason, language, words=code(one_line(sentence.words, 60)), when=when)
 
 
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:

@@ -14,10 +14,12 @@ from mimikit.engines.base import TaskLine, TurnInput
 from mimikit.engines.builtin.shell_lines import SENTENCES
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, paragraphs, say
-from mimikit.protocol.models import Hit
+from mimikit.protocol.models import Hit, Question
 
 ENDED = frozenset({"done", "failed", "canceled"})
 _MIN_PREFIX = 4
+_SHOWN_PREFIX = 6
+_POINTS = " .,:;!?~，：；！？。、"
 _MAX_LISTED = 10
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
@@ -71,12 +73,13 @@ def _created_at(line: TaskLine) -> datetime:
 
 
 def matching(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """By id prefix, else the exact title, else words of it."""
-    if len(reference) >= _MIN_PREFIX:
+    """By id prefix (also `title #prefix`), else the exact title, else words of it."""
+    prefix = reference.rpartition("#")[2]
+    if len(prefix) >= _MIN_PREFIX:
         by_id = [
             task
             for task in tasks
-            if task.id.startswith(reference) or task.id.partition("-")[2].startswith(reference)
+            if task.id.startswith(prefix) or task.id.partition("-")[2].startswith(prefix)
         ]
         if by_id:
             return by_id
@@ -124,6 +127,33 @@ def _starts(text: str) -> tuple[str, str]:
     """The text, and its first two words."""
     plain = one_line(text.casefold(), MAX_TITLE)
     return plain, " ".join(plain.split()[:2])
+
+
+# ---- questions
+
+MAX_CHOICES = 6
+_CHOICE = re.compile(r"(?:cancel |取消 ?)(\S.*)", re.IGNORECASE)
+
+
+def asks_to_cancel(question: Question) -> bool:
+    """Whether it is the assistant's own question which tasks to cancel."""
+    is_own = question.planner_task_id is None and len(question.options) > 1
+    return is_own and all(map(task_name, question.options[:-1]))
+
+
+def task_name(option: str) -> str:
+    """What follows `cancel`; empty if it is another option."""
+    match = _CHOICE.fullmatch(option)
+    return match[1] if match else ""
+
+
+def chosen_option(text: str, options: Sequence[str]) -> str | None:
+    """The option that an answer means: by its text, its number, or the name of its task."""
+    answer = text.strip().rstrip(".。!！").casefold()
+    by_answer = {str(number): option for number, option in enumerate(options, 1)}
+    by_answer |= {task_name(option).casefold(): option for option in options}
+    by_answer |= {option.strip().casefold(): option for option in options}
+    return by_answer.get(answer) or by_answer.get(task_name(answer) or answer)
 
 
 # ---- replies
@@ -184,19 +214,23 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def named(task_id: str, found: Sequence[TaskLine]) -> str:
-    """Title and id, or the id alone if it was not found."""
-    return f"{code(found[0].title)} ({code(task_id)})" if found else code(task_id)
+def label(task: TaskLine, tasks: Sequence[TaskLine]) -> str:
+    """Its title, with the start of its id if that refers to others of these, too."""
+    title = one_line(task.title, MAX_TITLE)
+    is_plain = title and resolve(title.strip(_POINTS), tasks) in ([task], [])
+    return title if is_plain else f"{title} #{task.id.partition('-')[2][:_SHOWN_PREFIX]}".lstrip()
 
 
-def task_list(tasks: Sequence[TaskLine], language: str) -> str:
+def task_list(
+    tasks: Sequence[TaskLine], language: Language, among: Sequence[TaskLine] | None = None
+) -> str:
+    """`among`: those that a name may refer to; None: the same."""
     return "\n".join(
         " · ".join(
             [
-                f"- {code(one_line(task.title, MAX_TITLE) or task.id)} — "
+                f"- {code(label(task, tasks if among is None else among))} — "
                 f"{phrases.state(task.state, language)}",
-                *(words["zh" if language == "zh" else "en"] for words in task.facts),
-                code(task.id),
+                *(words[language] for words in task.facts),
             ]
         )
         for task in tasks
