@@ -327,9 +327,8 @@ def _cancel(match: _Match) -> CancelIntent | None:
 
 def _remove(match: _Match) -> Intent | None:
     """A verb that cancels tasks, but is said of files and lines of text as well."""
-    intent = _cancel(match)
-    is_task = intent and not SIGNS["not_a_task"].search(match.view.plain)
-    return intent if is_task and not _LIKE_A_PATH.search(intent.reference) else None
+    intent = None if SIGNS["not_a_task"].search(match.view.plain) else _cancel(match)
+    return intent if intent and not _LIKE_A_PATH.search(intent.reference) else None
 
 
 def _switch(action: Literal["pause", "resume"], match: _Match) -> Intent | None:
