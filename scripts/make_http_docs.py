@@ -1,4 +1,4 @@
-"""Makes docs/http.md and webui/js/types.js from the API's own description.
+"""Makes docs/http.md and webui/js/core/types.js from the API's own description.
 
 Run by hand when a route or a model changed; a test says when either file is stale. Each example is
 a real request to the app, over a made-up state with a clock that stands still.
@@ -53,7 +53,7 @@ from tests.support.memory_disk import MemoryDisk  # noqa: E402
 from tests.support.twins import FakeClock  # noqa: E402
 
 _IMPORTED, _WORD = re.compile(r"types\.js\"\)\.(\w+)"), re.compile(r"\w+")
-DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "types.js"
+DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "core" / "types.js"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"  # noqa: S105 - made up
 MOST_LINES = 70
@@ -412,7 +412,7 @@ def types_js() -> str:
 
 def _used_types(shapes: dict[str, list[str]]) -> set[str]:
     """The types that scripts of the page import, and those within them."""
-    scripts = [path for path in TYPES.parent.rglob("*.js") if path != TYPES]
+    scripts = [path for path in (ROOT / "webui" / "js").rglob("*.js") if path != TYPES]
     scripts += (ROOT / "tests" / "webui").glob("*.mjs")
     found = {name for path in scripts for name in _IMPORTED.findall(path.read_text())}
     used, todo = set[str](), ["ChangeList", *found]

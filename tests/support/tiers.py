@@ -49,6 +49,7 @@ NIGHTLY = (
     "tests/flows/test_without_a_sandbox.py",
     "tests/hueyfiles/test_page.py",
     "tests/hueyfiles/test_processes.py",
+    "tests/language/test_other_readers.py",
     "tests/web/test_fuzz.py::test_many_odd_requests_cause_no_server_error",
     "tests/web/test_serve.py",
     # Single tests that start processes, fork or sleep.
@@ -60,6 +61,7 @@ NIGHTLY = (
     "tests/cli/test_chat.py::test_waiting_reports_the_result_of_work_that_ends_immediately",
     "tests/cli/test_doctor.py::test_doctor_starts_the_app_server_of_codex",
     "tests/cli/test_engines.py::test_it_is_tried_and_written_with_the_key_apart",
+    "tests/cli/test_errors.py::test_a_closed_output_is_no_error",
     "tests/cli/test_errors.py::test_a_reader_that_leaves_early_is_no_error",
     "tests/cli/test_errors.py::test_unreadable_settings_are_reported_in_one_line",
     "tests/cli/test_triggers.py::test_a_chain_runs_to_its_end_and_is_explained_afterwards",

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { ApiError } from "../../webui/js/api.js";
-import { MemoryActions } from "../../webui/js/memory-actions.js";
-import { MemoryKeeper, REFRESH_MS, REST_MS } from "../../webui/js/memory-keeper.js";
-import { Store } from "../../webui/js/store.js";
+import { ApiError } from "../../webui/js/core/api.js";
+import { MemoryActions } from "../../webui/js/pages/memory-actions.js";
+import { MemoryKeeper, REFRESH_MS, REST_MS } from "../../webui/js/pages/memory-keeper.js";
+import { Store } from "../../webui/js/core/store.js";
 import { Clock, settled } from "./fakes.mjs";
 
 const PATH = "memory/2026-01-28.md";

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { ApiError } from "../../webui/js/api.js";
-import { FormActions } from "../../webui/js/form-actions.js";
-import { Store } from "../../webui/js/store.js";
-import { REFRESH_MS, REST_MS, TriggerKeeper } from "../../webui/js/trigger-keeper.js";
+import { ApiError } from "../../webui/js/core/api.js";
+import { FormActions } from "../../webui/js/ui/form-actions.js";
+import { Store } from "../../webui/js/core/store.js";
+import { REFRESH_MS, REST_MS, TriggerKeeper } from "../../webui/js/pages/trigger-keeper.js";
 import { Clock, settled } from "./fakes.mjs";
 
 const ZONE = "Asia/Shanghai";

@@ -1,14 +1,14 @@
 /** Starts the page: makes the parts, joins them, draws. */
 
-import { Actions, ownZone } from "./actions.js";
-import { connect } from "./api.js";
-import { copyText } from "./copy.js";
-import { DetailKeeper } from "./detail.js";
-import { EventStream } from "./event-stream.js";
-import { render } from "./html.js";
-import { loadLanguage, pickLanguage, t } from "./i18n.js";
-import { Link } from "./link.js";
-import { MemoryKeeper } from "./memory-keeper.js";
+import { Actions, ownZone } from "./core/actions.js";
+import { connect } from "./core/api.js";
+import { copyText } from "./core/copy.js";
+import { DetailKeeper } from "./pages/detail.js";
+import { EventStream } from "./core/event-stream.js";
+import { render } from "./core/html.js";
+import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
+import { Link } from "./core/link.js";
+import { MemoryKeeper } from "./pages/memory-keeper.js";
 import {
   applyTheme,
   readDraft,
@@ -20,19 +20,19 @@ import {
   writeDraft,
   writeOutbox,
   writePref,
-} from "./prefs.js";
-import { blockAt } from "./reading.js";
-import { above, loginCode, routeOf } from "./route.js";
-import { ScrollKeeper } from "./scroll.js";
-import { live } from "./select.js";
-import { Session } from "./session.js";
-import { Store } from "./store.js";
-import { TriggerKeeper } from "./trigger-keeper.js";
-import { UsageKeeper } from "./usage-keeper.js";
-import { insteadOfBrowser } from "./typing.js";
-import { appView } from "./views/app.js";
+} from "./core/prefs.js";
+import { blockAt } from "./core/reading.js";
+import { above, loginCode, routeOf } from "./core/route.js";
+import { ScrollKeeper } from "./core/scroll.js";
+import { live } from "./core/select.js";
+import { Session } from "./core/session.js";
+import { Store } from "./core/store.js";
+import { TriggerKeeper } from "./pages/trigger-keeper.js";
+import { UsageKeeper } from "./pages/usage-keeper.js";
+import { insteadOfBrowser } from "./core/typing.js";
+import { appView } from "./ui/app.js";
 
-/** @typedef {import("./state-types.js").State} State */
+/** @typedef {import("./core/state-types.js").State} State */
 
 const TICK_MS = 1000;
 /** When nothing goes on, the ages on the page are drawn anew this often. */
