@@ -305,7 +305,7 @@ def stop_outcome(reason: str, text: str = "") -> Outcome:
         case "budget":
             return Failed("budget", "ended: its task has no tokens left", text)
         case _:
-            return Failed("killed", "ended because the consumer stops", text)
+            return Failed("killed", "ended because mimikit stops", text)
 
 
 FAULTS = (EngineError, StorageError, ProgramLost, OSError, MemoryError, RuntimeError)

@@ -152,9 +152,9 @@ def test_changes_made_during_a_trial_are_kept(
 
 def test_without_a_consumer_it_is_written_at_once(cli: Cli, tmp_path: Path) -> None:
     cli("init")
-    result = cli("engine", "use", "builtin")
+    result = cli("engine", "use", "none")
     assert result.exit_code == 0, result.output
-    assert "Builtin is used" in result.stdout
+    assert "No model is used" in result.stdout
     assert settings(tmp_path)["engine"] == "builtin"
     assert not list((tmp_path / ".mimikit/commands").glob("*.json"))
 

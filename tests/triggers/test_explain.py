@@ -173,7 +173,7 @@ def test_slots_come_newest_first_and_not_without_end() -> None:
 @pytest.mark.parametrize(
     ("fields", "here", "en", "zh"),
     [
-        ({}, {"consumer_up": False}, "The consumer is not running", "消费者没有运行"),
+        ({}, {"consumer_up": False}, "mimikit is not running", "mimikit 没有运行"),
         ({}, {"queues_paused": True}, "The queues are paused", "队列已暂停"),
         ({"last_task_id": "x"}, {"is_live": lambda _: True}, "Its last run, x, has not ended", "x"),
         ({"failure_streak": 1}, {}, "Its last run failed.", "最近 1 次执行都失败了"),
