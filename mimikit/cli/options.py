@@ -92,9 +92,7 @@ class Profile(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - 
     name = "PROFILE"
     stored: ClassVar = {"assistant": "standard", "expert": "specialist", "background": "deferred"}
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
+    def convert(self, value: object, param: object, ctx: object) -> str:
         return self.stored.get(str(value), str(value))
 
 

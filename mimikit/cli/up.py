@@ -119,7 +119,8 @@ def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int
             if event is not None and event.kind == "stop":
                 return 0
             if event is not None:
-                _print(f"{_NAMES[event.name]} could not start: it {end_words(event.code)}.")
+                what = "mimikit" if event.name == "consumer" else "the page"
+                _print(f"{what} could not start: it {end_words(event.code)}.")
                 return 1
         return None
 
@@ -129,9 +130,6 @@ def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int
         _print(f"expected the page to answer within {_WEB_START_S:g} s, got nothing; giving up")
         return 1
     return wait_for(lambda: client.read_consumer(state).state == "running", _CONSUMER_START_S)
-
-
-_NAMES = {"consumer": "mimikit", "web": "The page"}
 
 
 def _print_banner(state: State, host: str, port: int) -> None:

@@ -20,7 +20,6 @@ from mimikit.engines.base import UPSTREAM, Done, Failed, OnEvent, Outcome, RunSp
 from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError, shortage_of
 from mimikit.language import phrases
-from mimikit.language.phrases import say
 from mimikit.language.plain_text import PlainStream, TextTail, for_screen, plain
 from mimikit.language.screen import ScreenText, highest_move
 from mimikit.protocol.models import Role
@@ -143,7 +142,8 @@ def left_note(path: Path, locale: str) -> str:
     if not left:
         return ""
     names = ", ".join(f"`{line}`" for line in left[:_MAX_LEFT])
-    return say("left_running", phrases.language("", locale), names=names, first=left[0]) + "\n"
+    language = phrases.language("", locale)
+    return phrases.say("left_running", language, names=names, first=left[0]) + "\n"
 
 
 class _Output:

@@ -103,10 +103,7 @@ def status_facts(
         served.setdefault((status.engine, status.state), []).append(name)
     found = [
         phrases.say_both(
-            "status_work",
-            running=len(roles) - roles.count("teller"),
-            queued=queued,
-            seats=seats,
+            "status_work", running=len(roles) - roles.count("teller"), queued=queued, seats=seats
         )
     ]
     if all(engine in CODE_ENGINES for engine, _ in served):

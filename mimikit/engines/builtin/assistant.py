@@ -8,7 +8,7 @@ from typing import Literal
 
 from mimikit import permission
 from mimikit.engines.base import Done, Outcome, RunSpec, TaskLine, ToolReply, stop_outcome
-from mimikit.engines.builtin import grammar, intents
+from mimikit.engines.builtin import grammar, intents, references
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence, Shown
 from mimikit.engines.builtin.planner import (
     bad_sentence,
@@ -18,26 +18,7 @@ from mimikit.engines.builtin.planner import (
     sentence_language,
     title_of,
 )
-from mimikit.engines.builtin.references import (
-    ENDED,
-    MAX_CHOICES,
-    MAX_TITLE,
-    TASK_ID,
-    asks_to_cancel,
-    chosen_option,
-    describe,
-    failed,
-    find_subjects,
-    label,
-    nearest_sentence,
-    notes_about,
-    one_line,
-    resolve,
-    task_list,
-    task_name,
-    triggers,
-    words_of,
-)
+from mimikit.engines.builtin.references import label, one_line, resolve, task_list, words_of
 from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
 from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
@@ -86,8 +67,8 @@ class Turn:
         intent = self._intent(text, item)
         self._language = sentence_language(text, intent, item.locale or self._input.locale)
         question = self._question
-        chosen = chosen_option(text, question.options) if question and text else None
-        cancels = question is not None and asks_to_cancel(question)
+        chosen = references.chosen_option(text, question.options) if question and text else None
+        cancels = question is not None and references.asks_to_cancel(question)
         if question and (chosen or (text and not cancels and isinstance(intent, PlainSentence))):
             self._question = None
             arguments = {"questionId": question.question_id, "text": chosen or text}
@@ -96,7 +77,7 @@ class Turn:
                 return self._reply_text(reply, "answered")
             if chosen == question.options[-1]:
                 return say("local_declined", self._language)
-            return self._cancel(task_name(chosen), is_confirmed=True)
+            return self._cancel(references.task_name(chosen), is_confirmed=True)
         if isinstance(intent, RemindIntent):
             return self._remind(item, intent)
         if isinstance(intent, intents.RunIntent):
@@ -113,9 +94,8 @@ class Turn:
         else:
             return self._handle(intent)
         reply = call_tool(self._request, "delegate", {"prompt": item.text, "title": title})
-        key, command = "started_now" if notice else "started", fence(intent.command, "sh")
-        key = "scheduled" if words else key
-        text = self._reply_text(reply, key, command=command, **words)
+        key = "scheduled" if words else "started_now" if notice else "started"
+        text = self._reply_text(reply, key, command=fence(intent.command, "sh"), **words)
         return paragraphs(text, notice) if reply.ok else text
 
     def _intent(self, text: str, item: InboxItem) -> Intent:
@@ -169,11 +149,11 @@ class Turn:
             case BadSentence() as sentence:
                 return bad_sentence(sentence, language)
             case intents.FailedIntent(day):
-                return failed(self._input, day, language)
-            case intents.AskIntent(asks, reference) if found := find_subjects(
+                return references.failed(self._input, day, language)
+            case intents.AskIntent(asks, reference) if found := references.find_subjects(
                 self._input, asks, reference
             ):
-                return describe(asks, found, language)
+                return references.describe(asks, found, language)
             case _ if language in self._declined:
                 return ""  # mention the missing model only once
             case _:
@@ -182,8 +162,8 @@ class Turn:
 
     def _not_understood(self) -> str:
         """What is missing, the nearest sentence if one is near, and notes about it if there are."""
-        language, about = self._language, notes_about(self._sentence, self._input.memory)
-        near = nearest_sentence(self._sentence, language)
+        language, about = self._language, references.notes_about(self._sentence, self._input.memory)
+        near = references.nearest_sentence(self._sentence, language)
         lines = [
             say("no_model", language),
             f"{say('connect', language)} {say('hint', language)}",
@@ -217,7 +197,7 @@ class Turn:
             case "status":
                 own = "zh" if language == "zh" else "en"
                 facts = [f"- {words[own]}" for words in self._input.facts]
-                live = [task for task in self._input.tasks if task.state not in ENDED]
+                live = [task for task in self._input.tasks if task.state not in references.ENDED]
                 listed = task_list(live, language)
                 if not facts + live:
                     return say("status_none", language)
@@ -237,9 +217,9 @@ class Turn:
 
     def _cancel(self, reference: str, *, is_confirmed: bool = False) -> str:
         language, tasks = self._language, self._input.tasks
-        active = [task for task in tasks if task.state not in ENDED]
+        active = [task for task in tasks if task.state not in references.ENDED]
         found, is_all = resolve(reference, tasks), not words_of(reference)
-        ids = [task.id for task in found] or [reference] * bool(TASK_ID.match(reference))
+        ids = [task.id for task in found] or [reference] * bool(references.TASK_ID.match(reference))
         if is_all and is_confirmed:
             found, ids = active, [task.id for task in active]
         if len(ids) == 1 or (ids and is_all and is_confirmed):
@@ -257,13 +237,13 @@ class Turn:
     def _ask_which(self, tasks: Sequence[TaskLine], *, with_all: bool) -> str:
         """Ask which task to cancel; each option is what the user could say as well."""
         language, which = self._language, say("cancel_which", self._language)
-        names = [label(task, self._input.tasks) for task in tasks[:MAX_CHOICES]]
+        names = [label(task, self._input.tasks) for task in tasks[: references.MAX_CHOICES]]
         options = [say("cancel_one", language, task=name) for name in names]
         options += [say("cancel_all", language)] if with_all and len(tasks) > 1 else []
         options.append(say("local_no", language))
-        if (more := len(tasks) - MAX_CHOICES) > 0:
+        if (more := len(tasks) - references.MAX_CHOICES) > 0:
             which = f"{which} {say('cancel_more', language, count=more)}"
-        if self._question is not None and asks_to_cancel(self._question):
+        if self._question is not None and references.asks_to_cancel(self._question):
             closing = {"questionId": self._question.question_id, "text": options[-1]}
             call_tool(self._request, "answer_question", closing)
         asked = {"question": which, "options": options, "default": options[-1], "timeout": 600}
@@ -273,7 +253,7 @@ class Turn:
         return paragraphs(f"{which} {how}", task_list(tasks, language, self._input.tasks))
 
     def _switch(self, action: Literal["pause", "resume"], reference: str) -> str:
-        found = triggers(reference, self._input.tasks)
+        found = references.triggers(reference, self._input.tasks)
         if len(found) == 1:
             name = label(found[0], self._input.tasks)
             order = {"prompt": f"{action} {found[0].id}", "title": f"{action} {name}"}
@@ -288,7 +268,7 @@ class Turn:
         """The reply after a tool call, which may be refused."""
         if reply.ok:
             return say(key, self._language, **values)
-        what = code(one_line(self._sentence, MAX_TITLE))
+        what = code(one_line(self._sentence, references.MAX_TITLE))
         return say("refused", self._language, what=what, reason=reply.text)
 
 
@@ -301,7 +281,7 @@ def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: I
             return True
         case intents.CancelIntent(reference):
             return not words_of(reference) or bool(
-                TASK_ID.match(reference) or resolve(reference, tasks())
+                references.TASK_ID.match(reference) or resolve(reference, tasks())
             )
         case _:
             return False
@@ -314,7 +294,7 @@ def is_answered(
     is_program: IsProgram,
 ) -> bool:
     """Whether the message can be answered without a model, or chooses one of the options."""
-    if chosen_option(text, options):
+    if references.chosen_option(text, options):
         return True
     if options and text.strip().casefold() in permission.YES | permission.NO:
         return True

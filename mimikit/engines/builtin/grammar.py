@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from mimikit.engines.builtin import intents, notify
+from mimikit.engines.builtin import intents, notify, shell_lines
 from mimikit.engines.builtin.intents import (
     BacklogAction,
     BadSentence,
@@ -28,28 +28,8 @@ from mimikit.engines.builtin.reminders import (
     read_reminder,
     read_snooze,
 )
-from mimikit.engines.builtin.shell_lines import (
-    BARE_LIMIT,
-    MARKS,
-    SENTENCES,
-    SIGNS,
-    Doubt,
-    FoldedText,
-    IsProgram,
-    ShellLine,
-    compiled,
-    one_line_pattern,
-    read_bare,
-    read_command,
-    read_marked,
-    without_end,
-)
-from mimikit.language.time_vocabulary import (
-    MAX_INTERVAL_S,
-    MIN_INTERVAL_S,
-    fold,
-    unknown_time,
-)
+from mimikit.engines.builtin.shell_lines import SENTENCES, SIGNS, FoldedText, IsProgram, without_end
+from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S, fold, unknown_time
 from mimikit.language.times import FoundTime, RepeatTime, interval_of, time_at
 
 
@@ -113,11 +93,11 @@ def _run(match: _Match) -> Intent | None:
     rest = match.rest
     if rest.plain in {"", ":"}:
         return BadSentence("run_what", match.view.raw)
-    command = read_command(rest, match.is_program, asked=match.asked)
+    command = shell_lines.read_command(rest, match.is_program, asked=match.asked)
     if isinstance(command, str):
         return BadSentence(command, match.view.raw)
     time = None if command else SIGNS["time_after"].search(rest.plain)
-    if time and read_bare(rest.cut(0, time.start()), match.is_program):
+    if time and shell_lines.read_bare(rest.cut(0, time.start()), match.is_program):
         return BadSentence("time_unknown", match.view.raw, rest.cut(time.start()).raw)
     if command is None or command.time is None:
         return command and intents.RunIntent(command.text)
@@ -196,7 +176,7 @@ def _when_file(match: _Match) -> Intent | None:
         return None
     change = "changed" if groups["changed"] else "exists"
     what = match.group("what")
-    marked = what.raw[0] in MARKS
+    marked = what.raw[0] in shell_lines.MARKS
     path = what.cut(1, len(what.raw) - 1).raw if marked else what.raw
 
     def build(command: str) -> Intent:
@@ -220,12 +200,14 @@ def _later(match: _Match, rest: FoldedText, build: Callable[[str], Intent]) -> I
     rest = rest.after(",")
     body = rest.after(":")
     verb = SIGNS["verb_later"].match(body.plain)
-    command: ShellLine | Doubt | None = None
+    command: shell_lines.ShellLine | shell_lines.Doubt | None = None
     if verb:
-        command = read_command(body.cut(verb.end()), match.is_program, asked=match.asked)
+        command = shell_lines.read_command(
+            body.cut(verb.end()), match.is_program, asked=match.asked
+        )
     elif body.raw and (body is not rest or body.raw.startswith("`")):
-        command = read_marked(body) or read_bare(body, match.is_program)
-    if isinstance(command, ShellLine) and command.time:
+        command = shell_lines.read_marked(body) or shell_lines.read_bare(body, match.is_program)
+    if isinstance(command, shell_lines.ShellLine) and command.time:
         command = "command_or_time"
     if isinstance(command, str):
         return BadSentence(command, match.view.raw)
@@ -275,7 +257,7 @@ def _forget(match: _Match) -> Intent | None:
 def _recall(match: _Match) -> Intent | None:
     about = match.group("about") if "about" in match.opening.re.groupindex else match.rest
     text = _unmarked(about).raw
-    return intents.RecallIntent(text) if text and len(text) <= BARE_LIMIT else None
+    return intents.RecallIntent(text) if text and len(text) <= shell_lines.BARE_LIMIT else None
 
 
 def _backlog_verb(action: BacklogAction, match: _Match) -> Intent | None:
@@ -362,7 +344,7 @@ def _unmarked(view: FoldedText) -> FoldedText:
     while True:
         inner = view.raw.strip(_PUNCTUATION)
         start = view.raw.find(inner)
-        quoted = len(inner) > 1 and MARKS.get(inner[0]) == inner[-1]
+        quoted = len(inner) > 1 and shell_lines.MARKS.get(inner[0]) == inner[-1]
         trimmed = 1 if quoted else 0
         smaller = view.cut(start + trimmed, start + len(inner) - trimmed)
         if smaller == view:
@@ -374,9 +356,9 @@ def _rows(name: str, how: Literal["begins", "whole", "around"], read: _Reader) -
     """The patterns of one command, with polite words around it."""
     end = {"begins": "", "whole": _END, "around": "{thanks}" + _END}[how]
     forms = [
-        f"{{polite}}{{ask}}{{polite}}(?:{one_line_pattern(f)}){end}" for f in SENTENCES[name][how]
+        f"{{polite}}{{ask}}{{polite}}(?:{it}){end}" for it in map(str.strip, SENTENCES[name][how])
     ]
-    return [(compiled(form), read) for form in forms]
+    return [(shell_lines.compiled(form), read) for form in forms]
 
 
 _END = r"[\s?!.。~]*+\Z"

@@ -24,8 +24,6 @@ _MAX_LISTED = 10
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
 _COMMON = frozenset(f"{SENTENCES['words']['common']} {SENTENCES['words']['talk']}".split())
-_COMMON_LENGTH = 2
-"""English words of so few characters are common."""
 _EXAMPLE = re.compile(r"`([^`]+)`")
 _NEAR = 0.84
 """The likeness of a slip, such as `taks` or `remnid me`, from 0 to 1."""
@@ -108,7 +106,7 @@ def notes_about(text: str, hits: Sequence[Hit]) -> list[Hit]:
 def _uncommon(text: str) -> set[str]:
     """English words and pairs of Chinese characters, but for common ones."""
     found = _REFERENCE_WORD.findall(text.casefold())
-    words = {word for word in found if word.isascii() and len(word) > _COMMON_LENGTH}
+    words = {word for word in found if word.isascii() and len(word) > 2}
     pairs = {a + b for word in found if not word.isascii() for a, b in pairwise(word)}
     return (words | pairs) - _COMMON
 
@@ -125,8 +123,7 @@ def nearest_sentence(text: str, language: Language) -> str:
 
 def _starts(text: str) -> tuple[str, str]:
     """The text, and its first two words."""
-    plain = one_line(text.casefold(), MAX_TITLE)
-    return plain, " ".join(plain.split()[:2])
+    return (plain := one_line(text.casefold(), MAX_TITLE)), " ".join(plain.split()[:2])
 
 
 # ---- questions
