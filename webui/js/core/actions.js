@@ -4,6 +4,7 @@ import { EngineActions } from "../pages/engines.js";
 import { MemoryActions } from "../pages/memory-keeper.js";
 import { FormActions } from "../pages/trigger-keeper.js";
 import { words } from "./api.js";
+import { copyText } from "./copy.js";
 import { loadLanguage, t, tn } from "./i18n.js";
 import { newId } from "./ids.js";
 import { applyTheme, writePref } from "./prefs.js";
@@ -106,9 +107,7 @@ export class Actions {
     const item = this.store.state.outbox.find((one) => one.id === id);
     if (!item) return;
     this.store.dispatch({ type: "outGone", id });
-    const draft = this.store.state.draft;
-    this.store.set({ draft: draft ? `${item.text}\n${draft}` : item.text });
-    this.hands.focusComposer();
+    this.editText(item.text);
   }
 
   /** @param {string} id */
@@ -185,6 +184,32 @@ export class Actions {
       this.store.set({ older: "failed" });
       this.onError(error);
     }
+  }
+
+  // --- with a message
+
+  /** @param {string} text */
+  async copyMessage(text) {
+    const done = await copyText(text);
+    this.notify(t(done ? "code.copied" : "code.notCopied"), done ? "info" : "error");
+  }
+
+  /** @param {string} text  Put it as a quotation above what is being written. */
+  quote(text) {
+    const quoted = text.trim().replace(/^/gm, "> ");
+    this.editText(`${quoted}\n\n${this.store.state.draft}`, true);
+  }
+
+  /** @param {string} text */
+  sendAgain(text) {
+    this.queueOut({ kind: "input", text });
+  }
+
+  /** @param {string} text @param {boolean} [instead] of what is being written, not above it */
+  editText(text, instead = false) {
+    const { draft } = this.store.state;
+    this.store.set({ draft: draft && !instead ? `${text}\n${draft}` : text });
+    this.hands.focusComposer();
   }
 
   // --- tasks and triggers
@@ -307,6 +332,56 @@ export class Actions {
     location.hash = hashOf(route);
   }
 
+  // --- the command palette, and the list of keys
+
+  openPalette() {
+    this.store.set({ palette: { query: "", at: 0 } });
+    showDialog("palette");
+  }
+
+  closePalette() {
+    this.store.set({ palette: null });
+  }
+
+  /** @param {string} query */
+  typeInPalette(query) {
+    this.store.set({ palette: { query, at: 0 } });
+  }
+
+  /** @param {number} at */
+  moveInPalette(at) {
+    const { palette } = this.store.state;
+    if (palette) this.store.set({ palette: { ...palette, at } });
+  }
+
+  /** @param {import("./palette.js").PaletteItem} item */
+  choose({ go, act }) {
+    const query = this.store.state.palette?.query.trim() ?? "";
+    /** @type {HTMLDialogElement | null} */ (document.querySelector("#palette"))?.close();
+    if (go) this.go(go);
+    else if (act === "theme") this.setTheme(this.store.state.theme === "dark" ? "light" : "dark");
+    else if (act === "panel") this.togglePanel();
+    else if (act === "keys") this.showKeys();
+    else if (act === "search") {
+      this.goSearch();
+      this.memory.type(query);
+      this.memory.search();
+    }
+  }
+
+  showKeys() {
+    showDialog("keys");
+  }
+
+  /** Ask the browser to show what is urgent while the page is hidden, or no more. */
+  async toggleNotifying() {
+    const wanted = !this.store.state.notifying;
+    const granted = wanted && (await Notification.requestPermission()) === "granted";
+    if (wanted && !granted) this.notify(t("attention.denied"), "error");
+    this.store.set({ notifying: granted });
+    writePref("notify", granted ? "on" : "");
+  }
+
   togglePanel() {
     const panelOpen = !this.store.state.panelOpen;
     this.store.set({ panelOpen });
@@ -364,4 +439,10 @@ export class Actions {
     if (error?.status === 401) return this.signOut();
     this.notify(words(error), "error");
   }
+}
+
+/** @param {string} id */
+function showDialog(id) {
+  const dialog = /** @type {HTMLDialogElement | null} */ (document.getElementById(id));
+  if (dialog && !dialog.open) dialog.showModal();
 }

@@ -235,6 +235,8 @@
  * @property {Route} route
  * @property {boolean} panelOpen the side panel, where there is room for one
  * @property {boolean} wide whether there is
+ * @property {{query: string, at: number} | null} palette the open command palette
+ * @property {boolean} notifying the browser may show what is urgent while the page is hidden
  * @property {boolean} following
  * @property {number} unseen messages that came while the reader was further up
  * @property {string} draft

@@ -58,6 +58,8 @@ export function initialState() {
     route: { view: "chat" },
     panelOpen: true,
     wide: true,
+    palette: null,
+    notifying: false,
     following: true,
     unseen: 0,
     draft: "",

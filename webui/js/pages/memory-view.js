@@ -270,32 +270,8 @@ function indexView({ memory: { index } }) {
 
 // --- under a reply: what memory its turn was given
 
-/** @param {Message} message @param {State} state @param {Actions} act */
-export function hitsButton({ role, turnId, memory }, state, act) {
-  if (role !== "agent" || !memory || !turnId) return nothing;
-  const open = Boolean(state.hits[turnId]?.open);
-  return html`<button
-    type="button"
-    class="quiet"
-    aria-expanded=${open ? "true" : "false"}
-    aria-controls="hits-${turnId}"
-    @click=${() => act.memory.toggleHits(turnId)}
-  >
-    ${icon("memory")}${tn("hits.count", memory)}
-  </button>`;
-}
-
-/** @param {Message} message @param {State} state @param {Actions} act */
-export function hitsView({ role, turnId, memory }, state, act) {
-  if (role !== "agent" || !memory || !turnId) return nothing;
-  const known = state.hits[turnId];
-  return html`<div id="hits-${turnId}" ?hidden=${!known?.open}>
-    ${known?.open ? openView(turnId, known, state, act) : nothing}
-  </div>`;
-}
-
 /** @param {string} turnId @param {TurnHits} known @param {State} state @param {Actions} act */
-function openView(turnId, known, state, act) {
+export function hitsView(turnId, known, state, act) {
   if (known.load === "failed") {
     const again = () => act.memory.loadHits(turnId);
     return html`<p class="hits-told">

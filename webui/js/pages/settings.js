@@ -1,6 +1,6 @@
 /** Theme, language, leaving. */
 
-import { html, icon } from "../core/html.js";
+import { html, icon, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { button } from "../ui/parts.js";
 
@@ -53,6 +53,18 @@ export function settingsMenu(state, act) {
   return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
     <p class="menu-title">${t("settings.theme")}</p>
     ${settingsRows(state, act)}
+    ${
+      "Notification" in globalThis
+        ? html`<button
+            type="button"
+            class="menu-item"
+            aria-pressed=${state.notifying ? "true" : "false"}
+            @click=${() => act.toggleNotifying()}
+          >
+            ${icon(state.notifying ? "check" : "alert")}${t("attention.toggle")}
+          </button>`
+        : nothing
+    }
     <a class="button menu-item" href="#/engines" @click=${closeMenu}>
       ${icon("settings")}${t("engines.open")}
     </a>

@@ -7,6 +7,7 @@ import { bannersView, noticesView } from "./banners.js";
 import { chatView } from "../pages/chat.js";
 import { headerView } from "./header.js";
 import { loginView } from "./login.js";
+import { dialogsView } from "./palette.js";
 import { panelView } from "./panel.js";
 import { loading } from "./parts.js";
 
@@ -24,6 +25,6 @@ export function appView(state, act) {
     </button>
     ${headerView(state, act)} ${bannersView(state, act)}
     <main class="areas">${chatView(state, act)} ${panelView(state, act)}</main>
-    ${noticesView(state, act)}
+    ${noticesView(state, act)} ${dialogsView(state, act)}
   </div>`;
 }
