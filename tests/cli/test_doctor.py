@@ -98,7 +98,8 @@ def test_each_default_of_the_first_config_may_be_uncommented(
 def test_each_value_is_shown_with_its_origin(
     cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (state / "config.toml").write_text("max_concurrency = 5\n[web]\nport = 9000\n")
+    text = "max_concurrency = 5\r\n[web]\r\nport = 9000\r\n"  # as editors of Windows write it
+    (state / "config.toml").write_text(text, "utf-8-sig", newline="")
     monkeypatch.setenv("MIMIKIT_LIMITS__RESULT_BYTES", "5000")
     settings = json.loads(cli("doctor", "--json").stdout)["settings"]
     found = {setting["key"]: (setting["value"], setting["origin"]) for setting in settings}

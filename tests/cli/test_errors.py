@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from mimikit.__main__ import SECTIONS
 from mimikit.cli import client, status
 from mimikit.cli.frame import CliContext
-from tests.cli.conftest import Cli, Place
+from tests.cli.conftest import Cli, Place, argv
 
 NAMES = [name for part in SECTIONS.values() for name in part]
 
@@ -138,3 +139,12 @@ def test_a_reader_that_leaves_early_is_no_error(place: Place) -> None:
     assert process.stdout is not None
     process.stdout.close()
     assert process.wait(30) in (0, 1)
+
+
+def test_a_closed_output_is_no_error(place: Place) -> None:
+    place.run("init")
+    ended = subprocess.run(
+        ["bash", "-c", '"$@" >&-', "-", *argv("status")],
+        capture_output=True, check=False, cwd=place.workspace, env=place.environment,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, b"")

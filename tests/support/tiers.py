@@ -47,6 +47,7 @@ NIGHTLY = (
     "tests/flows/test_small_model.py",
     "tests/hueyfiles/test_page.py",
     "tests/hueyfiles/test_processes.py",
+    "tests/language/test_other_readers.py",
     "tests/web/test_fuzz.py::test_many_odd_requests_cause_no_server_error",
     "tests/web/test_serve.py",
     # Single tests that start processes, fork or sleep.
@@ -57,6 +58,7 @@ NIGHTLY = (
     "tests/cli/test_chat.py::test_json_has_the_whole_reply_and_nothing_else",
     "tests/cli/test_chat.py::test_waiting_reports_the_result_of_work_that_ends_immediately",
     "tests/cli/test_engines.py::test_it_is_tried_and_written_with_the_key_apart",
+    "tests/cli/test_errors.py::test_a_closed_output_is_no_error",
     "tests/cli/test_errors.py::test_a_reader_that_leaves_early_is_no_error",
     "tests/cli/test_work.py::test_reading_commands_quarantine_nothing",
     "tests/cli/test_work.py::test_logs_are_shown_by_type_and_followed",
