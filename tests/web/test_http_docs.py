@@ -18,7 +18,7 @@ TAG = re.compile(r"@(?:param|returns|type|property|typedef) (\{[^{}]*(?:\{[^{}]*
 OWN = re.compile(r"@typedef [^@]*?\}(?:\n \*)? *(\w+)\b|\bclass (\w+)")
 BROWSER = {
     *("Element", "Event", "HTMLElement", "HTMLFormElement", "KeyboardEvent", "MouseEvent"),
-    *("ClipboardEvent", "DragEvent", "PointerEvent", "StorageEvent", "SubmitEvent"),
+    *("HTMLDialogElement", "HTMLLinkElement", "SubmitEvent"),
     *("Exclude", "Extract", "Map", "NonNullable", "Omit", "Partial", "Pick", "Promise", "Record"),
     *("ReturnType", "Set"),
     *("Intl", "DateTimeFormatOptions", "RegExpExecArray", "Uint8Array", "Storage"),
