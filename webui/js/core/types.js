@@ -144,6 +144,41 @@
  * @property {string | null} quote
  * @property {"queued" | "answering"} state
  *
+ * @typedef {object} JobOutcome How a job ended, once: its result, or why it failed and what it printed.
+ * @property {string} text At most the beginning; of a failure the end.
+ * @property {number} cut Characters that are not in `text`.
+ * @property {string | null} html Null for the output of a command, which is plain text.
+ * @property {string} error Without what `text` or `exit_code` says.
+ * @property {number | null} exitCode
+ * @property {string | null} failureReason
+ *
+ * @typedef {object} JobStep One task of a job.
+ * @property {string} id
+ * @property {string} title
+ * @property {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} state
+ *
+ * @typedef {object} Job One request and what came of it, or a trigger and its runs.
+ * @property {string} id
+ * @property {"request" | "trigger"} kind
+ * @property {string} title
+ * @property {"asked" | "planning" | "running" | "waiting" | "done" | "failed" | "canceled"} state
+ * @property {string | null} messageId The message that asked for it.
+ * @property {string} taskId The task that stands for it: to open, cancel or retry.
+ * @property {string} profile
+ * @property {string} askedAt
+ * @property {string | null} startedAt
+ * @property {string | null} endedAt
+ * @property {string | null} notBefore
+ * @property {string | null} waitsFor
+ * @property {string | null} failureReason
+ * @property {string} headline
+ * @property {string} tail The last lines that a running job printed.
+ * @property {JobStep[]} steps
+ * @property {number} runs Of a trigger: how often it fired.
+ * @property {number} changes Of a trigger: how many runs ended otherwise than the one before.
+ * @property {number} failures
+ * @property {JobOutcome | null} outcome Of an ended job, where it was asked for in full.
+ *
  * @typedef {object} JoinedParameters
  * @property {(FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition)[]} conditions
  *
@@ -309,7 +344,8 @@
  * @property {string | null} before
  * @property {InboxItem[]} inbox
  * @property {Question | null} question
- * @property {Task[]} tasks
+ * @property {Job[]} jobs Those in progress, and those that the messages are about.
+ * @property {Record<string, number>} totals
  * @property {Trigger[]} triggers
  * @property {Status} status
  *
@@ -334,9 +370,11 @@
  * @property {UsageToday} usage
  * @property {string} version
  *
- * @typedef {object} TaskChange
+ * @typedef {object} TaskChange The task, its job as it is now (null: nothing came of it yet), and all jobs by state.
  * @property {"task"} kind
  * @property {Task} task
+ * @property {Job | null} job
+ * @property {Record<string, number>} totals
  *
  * @typedef {object} TaskDetail A task with its result, events, trace and chain.
  * @property {Task} task
