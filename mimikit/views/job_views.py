@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 
+from mimikit.language import phrases
 from mimikit.language.plain_text import plain, without_printed
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
@@ -30,7 +31,7 @@ class JobOutcome(View):
     cut: int
     """Characters that are not in `text`."""
     html: str | None
-    """Null for the output of a command, which is plain text."""
+    """Null without a text."""
     error: str
     """Without what `text` or `exit_code` says."""
     exit_code: int | None
@@ -202,7 +203,8 @@ class JobReader:
             error = error.removeprefix(f"exit code {found.exit_code}").lstrip()
         text = "" if found.text == found.error else plain(found.text).strip("\n")
         shown = text[-RESULT_SHOWN:] if found.error else text[:RESULT_SHOWN]
-        rendered = None if is_output or not shown or self._render is None else self._render(shown)
+        written = phrases.fence(shown) if is_output or found.error else shown
+        rendered = self._render(written) if shown and self._render else None
         return JobOutcome(
             text=shown,
             cut=len(text) - len(shown),

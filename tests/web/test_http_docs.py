@@ -42,7 +42,7 @@ def test_every_type_the_page_names_exists() -> None:
     named = {pair for path in PAGE.rglob("*.js") for pair in NAMED.findall(path.read_text())}
     assert len(named) > 30
     for file, name in sorted(named):
-        text = (PAGE / f"{file}.js").read_text()
+        text = (PAGE / "core" / f"{file}.js").read_text()
         assert re.search(rf"@typedef [^@]*?\}}(?:\n \*)? *{name}\b", text), f"{file}.js: {name}"
 
 

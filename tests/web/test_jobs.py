@@ -146,7 +146,8 @@ def test_a_failure_is_said_once_with_its_exit_code(web: Web) -> None:
     lay(web, "task-1", "failed", profile="command")
     job = web.get("/api/jobs/t-task-1")
     assert job["outcome"] == {
-        "text": "out\nwhy", "cut": 0, "html": None, "error": "", "exitCode": 3,
+        "text": "out\nwhy", "cut": 0, "error": "", "exitCode": 3,
+        "html": '<pre data-lang="text"><code>out\nwhy\n</code></pre>\n',
         "failureReason": "error",
     }  # fmt: skip
     lay(web, "task-2")

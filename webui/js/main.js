@@ -7,6 +7,7 @@ import { DetailKeeper } from "./pages/detail.js";
 import { EventStream } from "./core/event-stream.js";
 import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
+import { JobsKeeper } from "./pages/jobs.js";
 import { Link } from "./core/link.js";
 import { MemoryKeeper } from "./pages/memory-keeper.js";
 import {
@@ -51,6 +52,11 @@ const api = connect(tab, sessionKey);
 const store = new Store(drawSoon);
 const session = new Session(store, api);
 const detail = new DetailKeeper(store, api);
+const jobs = new JobsKeeper(store, api, {
+  later: (act, ms) => setTimeout(act, ms),
+  drop: (timer) => clearTimeout(timer),
+  hidden: () => document.hidden,
+});
 const trigger = new TriggerKeeper(store, api, {
   later: (act, ms) => setTimeout(act, ms),
   drop: (timer) => clearTimeout(timer),
@@ -81,6 +87,7 @@ const actions = new Actions(store, api, session, {
   focusComposer: () => setTimeout(() => document.getElementById("composer")?.focus()),
   showMessage,
   reloadTask: (id) => void detail.load(id),
+  nextJobs: () => void jobs.load(store.state.list.before !== null),
   reloadTrigger: (id) => void trigger.load(id),
   focusError: () => focusSoon("#trigger-form [aria-invalid=true], #form-error"),
   focusRow: (row) => focusSoon(row ? `#${CSS.escape(`${row}.type`)}` : "#add-row"),
@@ -112,6 +119,7 @@ function drawSoon(/** @type {() => void} */ draw) {
 
 store.onChange((state, before) => {
   detail.onChange(state, before);
+  jobs.onChange(state, before);
   trigger.onChange(state, before);
   memory.onChange(state, before);
   actions.engines.onChange(state, before);

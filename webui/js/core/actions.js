@@ -19,6 +19,7 @@ import { hashOf } from "./route.js";
  * @property {() => void} focusComposer
  * @property {(messageId: string) => void} showMessage
  * @property {(taskId: string) => void} reloadTask
+ * @property {() => void} nextJobs
  * @property {(triggerId: string) => void} reloadTrigger
  * @property {() => void} focusError
  * @property {(row: string) => void} focusRow
@@ -204,7 +205,7 @@ export class Actions {
     this.store.set({ older: "loading" });
     try {
       const page = await this.api.older(before);
-      this.store.dispatch({ type: "olderLoaded", messages: page.messages, before: page.before });
+      this.store.dispatch({ type: "olderLoaded", ...page });
     } catch (error) {
       this.store.set({ older: "failed" });
       this.onError(error);
@@ -231,14 +232,48 @@ export class Actions {
    * @param {string} id
    * @param {"cancel" | "retry"} what
    * @param {boolean} [tell] say in words what came of it
+   * @param {boolean} [open] go to what a retry makes
    * @returns {Promise<boolean>} whether it was accepted
    */
-  async order(id, what, tell = true) {
+  async order(id, what, tell = true, open = true) {
     return this.ordered(id, what, tell, async () => {
       const answer = await this.api.order(id, what, newId("cmd"));
-      if (what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
+      if (open && what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
       return answer;
     });
+  }
+
+  /** @param {{q?: string, chip?: string}} values  What the list of jobs shows. */
+  filterJobs(values) {
+    this.store.dispatch({ type: "jobsFilter", values });
+  }
+
+  moreJobs() {
+    this.hands.nextJobs();
+  }
+
+  /** @param {string} id  Of a trigger: its runs are shown, or no more. */
+  toggleRuns(id) {
+    const open = !this.store.state.runs[id]?.open;
+    this.store.dispatch({ type: "runs", id, values: { open, jobs: [], before: null } });
+    if (open) void this.moreRuns(id);
+  }
+
+  /** @param {string} id */
+  async moreRuns(id) {
+    const { jobs, before } = this.store.state.runs[id];
+    try {
+      const page = await this.api.jobs({ trigger: id, before, limit: "20" });
+      const values = { jobs: [...jobs, ...page.jobs], before: page.before };
+      this.store.dispatch({ type: "runs", id, values });
+    } catch (error) {
+      this.onError(error);
+    }
+  }
+
+  showWholeOutput() {
+    this.store.dispatch({ type: "wholeOutput" });
+    this.reloadDetail();
   }
 
   /** @param {string} id @param {"pause" | "resume" | "run"} what */

@@ -183,6 +183,7 @@
  * @property {string | null} offset
  * @property {boolean} ended
  * @property {"idle" | "loading" | "failed"} load
+ * @property {boolean} whole nothing is to be left out
  *
  * @typedef {object} OutputBlock
  * @property {string} type
@@ -220,8 +221,13 @@
  * @property {OutboxItem[]} outbox
  * @property {import("./types.js").Question | null} question
  * @property {{busy: boolean, error: string}} answering
- * @property {Record<string, import("./types.js").Task>} tasks
- * @property {string[]} ended ids of those that ended, the last first: as told, not by a clock
+ * @property {Record<string, import("./types.js").Task>} tasks those that changed since the page was loaded
+ * @property {Record<string, import("./types.js").Job>} jobs
+ * @property {Record<string, number>} totals of all jobs, by state
+ * @property {{load: "idle" | "loading" | "ready" | "failed", q: string, chip: string, ids: string[],
+ *   before: string | null}} list of jobs: its filter, and the ended ones that are loaded
+ * @property {Record<string, {open: boolean, jobs: import("./types.js").Job[], before: string | null}>} runs
+ *   of triggers whose line was opened
  * @property {Record<string, import("./types.js").Trigger>} triggers
  * @property {import("./types.js").Status | null} status
  * @property {Turn | null} turn

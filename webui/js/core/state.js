@@ -10,6 +10,7 @@
  * @typedef {import("./state-types.js").OutboxItem} OutboxItem
  */
 
+import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 import { noEngines } from "../pages/engines.js";
 import { MEMORY_ACTIONS, noMemory } from "../pages/memory-state.js";
 import { TRIGGER_ACTIONS } from "../pages/trigger-state.js";
@@ -18,8 +19,7 @@ import { TRIGGER_ACTIONS } from "../pages/trigger-state.js";
 export const DRAFT_GRACE_MS = 4000;
 /** A status may be so old: it does not know of a turn that has just begun. */
 const HEARTBEAT_MS = 6000;
-const ENDED_KEPT = 200;
-const QUEUED_KEPT = 500;
+const TASKS_KEPT = 200;
 const TRACE_KEPT = 100;
 export const OUTPUT_SHOWN = 200_000;
 
@@ -44,7 +44,7 @@ export function initialState() {
     question: null,
     answering: { busy: false, error: "" },
     tasks: {},
-    ended: [],
+    ...noJobs(),
     triggers: {},
     status: null,
     turn: null,
@@ -100,12 +100,14 @@ const ACTIONS = {
   unfolded,
   draftHead,
   output,
+  wholeOutput,
   pending,
   notice: (state, { notice }) => ({ ...state, notices: [...state.notices.slice(-2), notice] }),
   noticeGone: (state, { id }) => ({
     ...state,
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
+  ...JOB_ACTIONS,
   ...TRIGGER_ACTIONS,
   ...MEMORY_ACTIONS,
 };
@@ -157,8 +159,10 @@ function snapshot(state, { snapshot: given, now }) {
     inbox: given.inbox,
     outbox: state.outbox.filter((item) => item.state !== "accepted" && !known.has(item.id)),
     question: given.question,
-    tasks: Object.fromEntries(given.tasks.map((task) => [task.id, task])),
-    ended: given.tasks.filter(isOver).map((task) => task.id),
+    tasks: {},
+    jobs: afresh(state, given.jobs),
+    totals: given.totals,
+    list: { ...state.list, load: "idle" },
     triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
     unseen: state.following || !state.messages.length ? state.unseen : state.unseen + heard(fresh),
   };
@@ -176,9 +180,10 @@ function olderThan(loaded, given) {
   return meets > 0 ? loaded.slice(0, meets) : [];
 }
 
-/** @param {Message[]} messages how many of them someone else said */
+/** @param {Message[]} messages how many of them someone else said; that a job was begun is no news */
 function heard(messages) {
-  return messages.filter((message) => message.role !== "user").length;
+  const begun = (/** @type {Message} */ { engine, taskIds }) => engine === "builtin" && taskIds?.length;
+  return messages.filter((message) => message.role !== "user" && !begun(message)).length;
 }
 
 /** @param {State} state @param {import("./types.js").Status} status */
@@ -220,7 +225,7 @@ function applyChange(state, change) {
     case "inbox":
       return withInbox(state, change.id ?? change.item?.id ?? "", change.item);
     case "task":
-      return withTask(state, change.task);
+      return withJob(withTask(state, change.task), change);
     case "trigger":
       return withTrigger(state, change.id ?? change.trigger?.id ?? "", change.trigger);
     case "question":
@@ -268,49 +273,19 @@ function withInbox(state, id, item) {
   return { ...state, outbox, inbox };
 }
 
-/** @param {State} state @param {import("./types.js").Task} task */
+/** @param {State} state @param {import("./types.js").Task} task  Of tasks those are kept that changed last. */
 function withTask(state, task) {
-  const isNew = isOver(task) && !state.ended.includes(task.id);
-  const ended = isNew ? [task.id, ...state.ended] : [...state.ended];
-  const tasks = bounded({ ...state.tasks, [task.id]: task }, ended.splice(ENDED_KEPT));
+  const { [task.id]: _, ...others } = state.tasks;
+  const newest = Object.entries(others).slice(1 - TASKS_KEPT);
+  const tasks = { ...Object.fromEntries(newest), [task.id]: task };
   const detail = state.detail;
-  if (!detail) return { ...state, tasks, ended };
+  if (!detail) return { ...state, tasks };
   const trace = detail.trace.map((one) => (one.id === task.id ? task : one));
   const related = task.traceId === detail.task?.traceId && !trace.some(byId(task.id));
   if (related) trace.push(task);
   const own = detail.id === task.id ? task : detail.task;
   const shown = { ...detail, trace: trace.slice(-TRACE_KEPT), task: own };
-  return { ...state, tasks, ended, detail: shown };
-}
-
-/**
- * All that run, the last of those that ended, and of a long queue its head.
- *
- * @param {Record<string, import("./types.js").Task>} tasks
- * @param {string[]} surplus ids of those that ended before the last
- */
-function bounded(tasks, surplus) {
-  const queued = Object.values(tasks).filter((task) => task.state === "queued");
-  if (!surplus.length && queued.length <= QUEUED_KEPT) return tasks;
-  queued.sort(inQueue);
-  const kept = { ...tasks };
-  for (const id of [...surplus, ...queued.slice(QUEUED_KEPT).map((task) => task.id)]) {
-    delete kept[id];
-  }
-  return kept;
-}
-
-/** @param {import("./types.js").Task} task */
-const isOver = (task) => !["running", "queued", "asking"].includes(task.state);
-
-/**
- * The order in which tasks are taken.
- *
- * @param {import("./types.js").Task} a
- * @param {import("./types.js").Task} b
- */
-export function inQueue(a, b) {
-  return b.priority - a.priority || Date.parse(a.createdAt) - Date.parse(b.createdAt);
+  return { ...state, tasks, detail: shown };
 }
 
 /**
@@ -377,12 +352,12 @@ function draftHead(state, { turnId, text }) {
 
 /**
  * @param {State} state
- * @param {{messages: Message[], before: string | null}} action
+ * @param {{messages: Message[], jobs?: import("./types.js").Job[], before: string | null}} action
  * @returns {State}
  */
-function olderLoaded(state, { messages, before }) {
+function olderLoaded(state, { messages, jobs = [], before }) {
   const fresh = messages.filter((message) => !state.messages.some(byId(message.id)));
-  return { ...state, older: "idle", before, messages: [...fresh, ...state.messages] };
+  return { ...known(state, jobs), older: "idle", before, messages: [...fresh, ...state.messages] };
 }
 
 /** @param {State} state @param {{id: string | null}} action */
@@ -390,7 +365,7 @@ function detailOpened(state, { id }) {
   if (id === null) return { ...state, detail: null };
   if (state.detail?.id === id) return state;
   /** @type {Output} */
-  const nothing = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle" };
+  const nothing = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle", whole: false };
   const task = state.tasks[id] ?? null;
   const detail = { id, load: /** @type {const} */ ("loading"), task, result: null };
   /** @type {Pick<import("./state-types.js").TaskDetail, "diff" | "diffLoad" | "unfolded">} */
@@ -452,7 +427,8 @@ function output(state, { id, load, events = [], offset, ended }) {
   const { detail } = state;
   if (detail?.id !== id) return state;
   const before = detail.output;
-  const { blocks, dropped } = shortened(appended(before.blocks, events));
+  const all = appended(before.blocks, events);
+  const { blocks, dropped } = before.whole ? { blocks: all, dropped: 0 } : shortened(all);
   /** @type {Output} */
   const after = {
     blocks,
@@ -460,8 +436,18 @@ function output(state, { id, load, events = [], offset, ended }) {
     offset: offset ?? before.offset,
     ended: ended ?? before.ended,
     load,
+    whole: before.whole,
   };
   return { ...state, detail: { ...detail, output: after } };
+}
+
+/** @param {State} state @returns {State}  All that it put out is to be shown: read it from the beginning. */
+function wholeOutput(state) {
+  const { detail } = state;
+  if (!detail) return state;
+  /** @type {Output} */
+  const output = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle", whole: true };
+  return { ...state, detail: { ...detail, output } };
 }
 
 /** What a run did that is worth a line of its own; the rest is its life's paperwork. */

@@ -147,10 +147,16 @@
  * @typedef {object} JobOutcome How a job ended, once: its result, or why it failed and what it printed.
  * @property {string} text At most the beginning; of a failure the end.
  * @property {number} cut Characters that are not in `text`.
- * @property {string | null} html Null for the output of a command, which is plain text.
+ * @property {string | null} html Null without a text.
  * @property {string} error Without what `text` or `exit_code` says.
  * @property {number | null} exitCode
  * @property {string | null} failureReason
+ *
+ * @typedef {object} JobPage Jobs in progress, then ended ones, newest first; and how many there are in each state.
+ * @property {Job[]} jobs
+ * @property {Record<string, number>} totals
+ * @property {number} found How many fit the filter.
+ * @property {string | null} before The cursor of the next page; null after the very first job.
  *
  * @typedef {object} JobStep One task of a job.
  * @property {string} id

@@ -146,11 +146,11 @@ function taskChoices(row, state) {
   const triggers = Object.values(state.triggers)
     .filter((trigger) => trigger.id !== editing)
     .map((trigger) => ({ value: trigger.id, label: triggerTitle(trigger) }));
-  const tasks = Object.values(state.tasks)
-    .toSorted((a, b) => b.createdAt.localeCompare(a.createdAt))
-    .filter((task) => task.seat === "worker")
+  const tasks = Object.values(state.jobs)
+    .toSorted((a, b) => b.askedAt.localeCompare(a.askedAt))
+    .filter((job) => job.kind === "request")
     .slice(0, OFFERED)
-    .map((task) => ({ value: task.id, label: `${taskTitle(task)} · ${t(`state.${task.state}`)}` }));
+    .map((job) => ({ value: job.taskId, label: `${job.title} · ${t(`state.${job.state}`)}` }));
   const known = [...triggers, ...tasks].some((one) => one.value === row.taskId);
   return [
     { value: "", label: t("form.taskChoose") },
