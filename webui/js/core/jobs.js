@@ -1,10 +1,4 @@
-/**
- * What the page knows of jobs: one for each request, one for each trigger. Pure.
- *
- * @typedef {import("./state-types.js").State} State
- * @typedef {import("./types.js").Job} Job
- * @typedef {State["list"]} List
- */
+/** What the page knows of jobs: one for each request, one for each trigger. Pure. */
 
 const LIVE = ["running", "planning", "asked", "waiting"];
 /** What the list can be narrowed to, as the server is asked for it. */
@@ -41,13 +35,13 @@ export const JOB_ACTIONS = {
   },
 };
 
-/** @param {State} state @param {{page: import("./types.js").JobPage, next: boolean, asked: List}} action */
+/** @param {State} state @param {{page: JobPage, next: boolean, asked: JobList}} action */
 function jobsPage(state, { page, next, asked }) {
   const { list } = state;
   if (asked.q !== list.q || asked.chip !== list.chip) return state;
   const ended = page.jobs.filter((job) => !isLive(job)).map((job) => job.id);
   const ids = [...new Set([...(next ? list.ids : []), ...ended])];
-  /** @type {List} */
+  /** @type {JobList} */
   const loaded = { ...list, load: "ready", ids, before: page.before };
   return { ...known(state, page.jobs), totals: page.totals, list: loaded };
 }
@@ -71,7 +65,7 @@ export function afresh(state, jobs) {
 
 /**
  * @param {State} state
- * @param {import("./types.js").TaskChange} change
+ * @param {TaskChange} change
  * @returns {State}
  */
 export function withJob(state, { task, job, totals }) {
@@ -88,7 +82,7 @@ export function withJob(state, { task, job, totals }) {
   return { ...state, jobs, totals, runs, list: { ...state.list, ids } };
 }
 
-/** @param {List} list @param {Job} job */
+/** @param {JobList} list @param {Job} job */
 function fits({ q, chip }, job) {
   const words = q.toLowerCase().split(/\s+/);
   if (!words.every((word) => job.title.toLowerCase().includes(word))) return false;
@@ -129,7 +123,7 @@ export function cardsOf(jobs) {
 /**
  * Whether a message says only what a card shows: that it was begun, or how it ended.
  *
- * @param {import("./types.js").Message} message
+ * @param {Message} message
  * @param {Map<string | null, Job>} cards those that stand on the page
  */
 export function isOnCard(message, cards) {

@@ -4,11 +4,6 @@ import { cardsOf, isOnCard } from "./jobs.js";
 import { dayKey } from "./time.js";
 
 /**
- * @typedef {import("./state-types.js").State} State
- * @typedef {import("./types.js").Message} Message
- * @typedef {import("./types.js").Task} Task
- * @typedef {import("./types.js").Job} Job
- *
  * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "failed"} Delivery
  *
  * @typedef {{type: "day", key: string, at: string}} DayEntry
@@ -286,7 +281,7 @@ export function messageAbout(state, taskId, trace) {
 /**
  * Each line with its number before and after; null where it is not.
  *
- * @param {import("./types.js").DiffHunk} hunk
+ * @param {DiffHunk} hunk
  * @returns {{mark: string, text: string, before: number | null, after: number | null}[]}
  */
 export function numbered(hunk) {

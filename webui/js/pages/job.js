@@ -6,13 +6,7 @@ import { isLive } from "../core/jobs.js";
 import { shown } from "../core/shown.js";
 import { count, duration, elapsed } from "../core/time.js";
 import { mindWhy } from "../ui/banners.js";
-import { ago, clock, since, stamped, stateIcon, word } from "../ui/parts.js";
-
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").Job} Job
- * @typedef {import("../core/actions.js").Actions} Actions
- */
+import { ago, button, clock, since, stamped, stateIcon, word } from "../ui/parts.js";
 
 /** @param {Job} job @param {State} state @param {Actions} act */
 export function jobCard(job, state, act) {
@@ -42,14 +36,8 @@ function stepView(step) {
 function buttonsView(job, state, act) {
   const live = isLive(job);
   const what = live ? "cancel" : "retry";
-  const order = html`<button
-    type="button"
-    class="link"
-    ?disabled=${Boolean(state.pending[job.taskId])}
-    @click=${() => act.order(job.taskId, what, true, false)}
-  >
-    ${t(`task.${what}`)}
-  </button>`;
+  const off = Boolean(state.pending[job.taskId]);
+  const order = button(t(`task.${what}`), () => act.order(job.taskId, what, true, false), { look: "link", off });
   return html`${job.state === "done" ? nothing : order}
     <a class="link" href="#/task/${job.taskId}">${t("job.open")}</a>`;
 }
@@ -153,9 +141,7 @@ export function runsList(job, state, act) {
     <p class="job-actions">
       ${
         before
-          ? html`<button type="button" class="link" @click=${() => act.moreRuns(job.id)}>
-              ${t("tasks.loadMore")}
-            </button>`
+          ? button(t("tasks.loadMore"), () => act.moreRuns(job.id), { look: "link" })
           : nothing
       }
       <a class="link" href="#/trigger/${job.id}">${t("task.trigger")}</a>

@@ -2,12 +2,6 @@
 
 import { CHIPS } from "../core/jobs.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/store.js").Store} Store
- * @typedef {import("../core/api.js").Api} Api
- */
-
 const TYPING_MS = 200;
 const FOLLOW_MS = 2000;
 /** So many running cards are kept up to date; the others at each event. */

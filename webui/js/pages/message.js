@@ -1,10 +1,9 @@
 /** One message of the conversation. */
 
 import { html, icon, nothing, serverHtml } from "../core/html.js";
-import { language, t, tn } from "../core/i18n.js";
+import { t, tn } from "../core/i18n.js";
 import { shown } from "../core/shown.js";
-import { duration } from "../core/time.js";
-import { hitsButton, hitsView } from "./hits.js";
+import { messageActions, whyView } from "./message-actions.js";
 import { clock } from "../ui/parts.js";
 
 /**
@@ -35,10 +34,10 @@ export function messageView(entry, state, act) {
       <span class="sr-only">${t(`role.${role}`)}</span>
       ${bodyView(message)} ${role === "system" ? nothing : chips}
       <div class="meta">
-        ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : origin(message)}
-        ${role === "system" ? chips : nothing} ${hitsButton(message, state, act)}
+        ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : nothing}
+        ${role === "system" ? chips : nothing} ${messageActions(entry, state, act)}
       </div>
-      ${hitsView(message, state, act)}
+      ${whyView(message, state, act)}
     </div>
   </li>`;
 }
@@ -77,16 +76,6 @@ function bodyView(message) {
   return html`<div class="plain" dir="auto">${shown(message.text)}</div>`;
 }
 
-/** @param {import("../core/types.js").Message} message */
-function origin(message) {
-  if (message.role !== "agent") return nothing;
-  const parts = [];
-  if (message.durationMs != null) parts.push(duration(message.durationMs, language()));
-  if (message.engine && message.engine !== "builtin") parts.push(message.engine);
-  if (message.engine === "local") parts.push(t("engines.basic"));
-  return parts.map((part) => html`<span>${part}</span>`);
-}
-
 /** @param {MessageEntry} entry @param {Actions} act */
 function deliveryView(entry, act) {
   const { delivery, message } = entry;
@@ -112,7 +101,7 @@ function deliveryView(entry, act) {
   return html`<span class="delivery is-${delivery}">${t(`delivery.${delivery}`)}</span>`;
 }
 
-/** @param {import("../core/types.js").Message} message  To what a code message is about and no card shows. */
+/** @param {Message} message  To what a code message is about and no card shows. */
 function taskLinks({ role, taskIds }) {
   if (role !== "system" || !taskIds?.length) return nothing;
   return taskIds.map((id) => html`<a class="link" href="#/task/${id}">${t("job.open")}</a>`);

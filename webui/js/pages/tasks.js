@@ -1,27 +1,16 @@
 /** The list of jobs: what runs, what waits, what has ended, down to the very first. */
 
-import { html, icon, nothing, repeat } from "../core/html.js";
+import { html, nothing, repeat } from "../core/html.js";
 import { language, t } from "../core/i18n.js";
 import { CHIPS, isLive, jobGroups, totalOf } from "../core/jobs.js";
 import { shown } from "../core/shown.js";
 import { count } from "../core/time.js";
-import { emptyState, loading, stateIcon, word } from "../ui/parts.js";
+import { button, emptyState, failedView, iconButton, loading, stateIcon, word } from "../ui/parts.js";
 import { jobMeta, runsList, runsMeta } from "./job.js";
-
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").Job} Job
- * @typedef {import("../core/actions.js").Actions} Actions
- */
 
 /** @param {State} state @param {Actions} act */
 export function tasksView(state, act) {
-  if (state.load === "failed") {
-    const again = html`<button type="button" class="small" @click=${() => act.session.load()}>
-      ${icon("retry")}${t("load.again")}
-    </button>`;
-    return emptyState(t("load.failed"), state.loadError, again);
-  }
+  if (state.load === "failed") return failedView(() => act.session.load(), state.loadError);
   if (state.load === "loading") return loading(t("tasks.loading"));
   const title = html`<h2 class="sr-only" tabindex="-1" data-focus>${t("nav.tasks")}</h2>`;
   const { list, totals } = state;
@@ -37,9 +26,7 @@ export function tasksView(state, act) {
   ${list.load === "failed" ? html`<p class="error-text">${t("load.failed")}</p>` : nothing}
   ${
     list.before || list.load === "failed"
-      ? html`<button type="button" class="small" @click=${() => act.moreJobs()}>
-          ${icon("down")}${t("tasks.loadMore")}
-        </button>`
+      ? button(t("tasks.loadMore"), () => act.moreJobs(), { sign: "down" })
       : nothing
   }`;
 }
@@ -122,16 +109,12 @@ function rowView(job, state, act) {
       }
       ${
         isLive(job) || job.state === "failed"
-          ? html`<button
-              type="button"
-              class="icon-button small row-action"
-              ?disabled=${busy}
-              aria-label=${t(`task.${what}Named`, { title: job.title })}
-              title=${t(`task.${what}`)}
-              @click=${() => act.order(taskId, what, true, false)}
-            >
-              ${busy ? html`<span class="spinner"></span>` : icon(what === "cancel" ? "x" : "retry")}
-            </button>`
+          ? iconButton(
+              what === "cancel" ? "x" : "retry",
+              t(`task.${what}Named`, { title: job.title }),
+              () => act.order(taskId, what, true, false),
+              { off: busy, title: t(`task.${what}`) },
+            )
           : nothing
       }
     </li>
