@@ -328,6 +328,8 @@ def test_a_failure_is_known_by_its_words(
 
 TOO_LONG = {
     "Groq": (413, "Request too large on tokens per minute (TPM): Limit 8000, Requested 9001"),
+    "Groq, used": (429, "tokens per day (TPD): Limit 8000, Used 7000, Requested 9001"),
+    "asked first": (400, "You requested 9,001 tokens, more than the limit of 8,000"),
     "Kimi": (400, "Invalid request: Your request exceeded model token limit: 131072"),
     "GLM": (400, "Prompt exceeds max length"),
     "GLM in Chinese": (400, "输入内容的长度超过了模型的上限"),
@@ -445,16 +447,15 @@ def test_a_refused_field_is_left_out_once_and_remembered(
     with FakeLLM([step]) as llm:
         engine = here.engine(llm, api="chat", effort="low", max_tokens=4000)
         desks = Desk(), Desk()
-        texts = [engine.run(here.ask(desk=desk, tools=(REPLY,))).text for desk in desks]
+        first, later = [engine.run(here.ask(desk=desk, tools=(REPLY,))) for desk in desks]
         before = len(llm.requests) - 1
         assert before <= 4
         again = here.engine(llm, api="chat", effort="low", max_tokens=4000)
         assert again.run(here.ask(tools=(REPLY,))).status == "done"
         assert len(llm.requests) == before + 2
         assert not missing & set(llm.requests[-1])
-    assert texts[0].startswith("Hello")
-    assert ("takes no tools" in texts[0]) == ("tools" in missing)
-    assert texts[1] == "Hello"
+    assert ("takes no tools" in "".join(first.notices)) == ("tools" in missing)
+    assert (first.text, later.text, later.notices) == ("Hello", "Hello", ())
 
 
 def test_a_worker_without_tools_costs_no_attempt(here: EndpointGround) -> None:
@@ -503,9 +504,9 @@ def test_a_prompt_that_the_server_cuts_is_reported_once(here: EndpointGround) ->
     step = stream(delta("stop", content="hi"), {"choices": [], "usage": usage})
     with FakeLLM([step]) as llm:
         engine = here.engine(llm, api="chat")
-        texts = [engine.run(here.ask("word " * 10_000)).text for _ in range(2)]
-    assert "context window" in texts[0]
-    assert texts[1] == "hi"
+        first, later = [engine.run(here.ask("word " * 10_000)) for _ in range(2)]
+    assert "context window" in first.notices[0]
+    assert (first.text, later.text, later.notices) == ("hi", "hi", ())
 
 
 # ---- this machine's proxies

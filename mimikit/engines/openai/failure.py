@@ -64,10 +64,8 @@ _WORDS = {
     for trouble, pattern in _PATTERNS.items()
 }
 _MAX_TOKENS = re.compile(r"max_(completion_|output_|new_)?tokens", re.IGNORECASE)
-_NUMBERS = re.compile(
-    r"limit\D{1,20}(\d[\d,]*).{0,60}?(?:requested|used|contains|got)\D{1,20}(\d[\d,]*)",
-    re.IGNORECASE | re.DOTALL,
-)
+_LIMIT = re.compile(r"limit\D{1,20}(\d[\d,]*)", re.IGNORECASE)
+_ASKED = re.compile(r"(?:requested|contains|got)\D{1,20}(\d[\d,]*)", re.IGNORECASE)
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _MAX_WAIT_S = 366 * 86400
 _MESSAGES = ("error", "message", "msg", "detail", "base_resp", "status_msg", "error_msg", "errors")
@@ -185,9 +183,9 @@ def classify(
 def _is_too_long(status: int | None, words: str) -> bool:
     if status in (401, 402, 403, 404):
         return False
-    if (found := _NUMBERS.search(words)) and "token" in words.lower():
-        limit, asked = (int(number.replace(",", "")) for number in found.groups())
-        return asked > limit
+    limit, asked = _LIMIT.search(words), _ASKED.search(words)
+    if limit and asked and "token" in words.lower():
+        return int(asked[1].replace(",", "")) > int(limit[1].replace(",", ""))
     if status != 413 and (_MAX_TOKENS.search(words) or _WORDS["limited"].search(words)):
         return False
     return status == 413 or _WORDS["too_long"].search(words) is not None

@@ -77,7 +77,7 @@ class EndpointRun:
     requests: int = 0
     acted: bool = False
     advice: list[str] = field(default_factory=list[str])
-    """Phrases for the user, added to the reply."""
+    """Phrases for the user."""
     _tries: int = 0
     """Retries of the current request."""
     _refused: frozenset[str] = frozenset()
@@ -129,7 +129,7 @@ class EndpointRun:
                 for call, reply in replies:
                     dialogue.add_output(call, reply.text if reply.ok else f"error: {reply.text}")
                 if ends_turn([reply for _, reply in replies]):
-                    return Done(answer.text)
+                    return self._done(answer.text)
                 is_progress = any(reply.ok for _, reply in replies)
                 failures = [] if is_progress else [*failures, replies[0][1].text]
             if _is_stuck(failures):
@@ -159,18 +159,19 @@ class EndpointRun:
             )
             return Failed("error", message)
         if answer.finish != "stop":
-            self.advice.append("cut_short" if answer.is_truncated else "cut_by_filter")
+            key = "cut_short" if answer.is_truncated else "cut_by_filter"
+            text = f"{text}\n\n{self._say(key)}".strip()
         if text or (self.acted and self.request.role != "worker"):
-            return Done("\n\n".join([text, *self._advice()]).strip())
+            return self._done(text)
         message = "the model ended the turn without an answer; try again"
         return Failed("error", message)
 
-    def _advice(self) -> list[str]:
-        """For the Teller's reply; a Worker's result has only what concerns it."""
-        is_teller = self.request.role == "teller"
-        keys = [key for key in self.advice if is_teller or key.startswith("cut_")]
+    def _done(self, text: str) -> Outcome:
+        return Done(text, notices=tuple(map(self._say, self.advice)))
+
+    def _say(self, key: str) -> str:
         facts = {"engine": self.name, "model": self.options.model}
-        return [phrases.say(key, self._language(), **facts) for key in keys]
+        return phrases.say(key, self._language(), **facts)
 
     def _stuck(self, failures: list[str]) -> Outcome:
         """Ended without progress; a Teller says so itself, as a second attempt would not help."""
