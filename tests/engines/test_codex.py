@@ -258,7 +258,7 @@ def test_a_newly_installed_program_is_noticed(
     monkeypatch.setattr("mimikit.engines.program._REMEMBER_S", 0.5)
     engine = here.engine(None, path=str(tmp_path / "codex"))
     assert engine.unavailable()
-    os.link(program(tmp_path, "echo codex-cli 9.9.9"), tmp_path / "linked")
+    os.link(program(tmp_path, "[ $1 = --version ] && echo codex-cli 9.9.9"), tmp_path / "linked")
     assert codex_cli.unavailable(CodexSettings.model_validate({"path": str(tmp_path / "linked")}))
     time.sleep(0.6)  # its memory is over
     assert engine.unavailable() is None

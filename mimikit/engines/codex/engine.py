@@ -57,8 +57,14 @@ class CodexEngine(ProgramEngine):
         """The _ARTIFACTS that existed before the first of the running Workers."""
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        reason = super().unavailable(role)
-        return reason if reason or role == "worker" else self._talk.unavailable()
+        if (reason := super().unavailable(role)) or role != "worker":
+            return reason or self._talk.unavailable()
+        is_hidden = codex_cli.is_in_keyring(self._codex)
+        return f"{codex_cli.KEYRING}: {codex_cli.KEYRING_REMEDY}" if is_hidden else None
+
+    def recheck(self) -> None:
+        super().recheck()
+        codex_cli.recheck_login()
 
     def check_program(self) -> str | None:
         return codex_cli.unavailable(self._codex)
