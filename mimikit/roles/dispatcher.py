@@ -330,7 +330,8 @@ def end_or_release(
     waits = context.engines.wait_reason(engine, task.role) if is_waiting else None
     if waits is not None:  # a fallback: normally the supervisor ends the wait
         retry_at = max(waits.until or now, now) + timedelta(seconds=MAX_REST_S)
-    ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final)
+    died = failed is not None and failed.want == "broken" and failed.acted
+    ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final, interrupted=died)
     retry_delay_s = min(limits.retry_delay_s, 5) if is_planner else limits.retry_delay_s
     engine_retry_s = limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):

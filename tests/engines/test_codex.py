@@ -186,6 +186,10 @@ def test_however_a_worker_ends_nothing_stays(here: Here, how: str) -> None:
         elif how == "kill":
             kill_codex()
         thread.join(30)
+        if how == "kill":
+            session = result[0].session_id
+            again = here.engine(llm).run(here.ask("do it", resume=session))
+            assert (again.status, again.session_id) == ("done", session)
     assert not thread.is_alive()
     reasons = {"cancel": "canceled", "deadline": "timeout", "kill": "engine_unavailable"}
     assert result[0].reason == reasons[how]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from mimikit.config import Settings
 from mimikit.engine_settings import CodexSettings
 from mimikit.engines import process
+from mimikit.engines.base import Failed
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
@@ -21,6 +24,7 @@ from mimikit.engines.codex.failures import failure_of
 from mimikit.engines.limits import retry_at
 from mimikit.protocol.models import Usage
 from tests.support.engine_requests import Desk
+from tests.support.runs import ground
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -259,3 +263,52 @@ def test_without_a_file_codex_says_whether_it_is_logged_in(
     engine.recheck()
     assert [engine.unavailable(role) for role in ("teller", "worker")] == [None, None]
     assert len(asked) == 2
+
+
+# ---- a Worker's program is killed
+
+
+@pytest.mark.parametrize(
+    ("code", "session"), [(-9, "t-1"), (137, "t-1"), (-9, None)], ids=["itself", "its box", "early"]
+)
+def test_a_killed_worker_is_resumed_where_its_session_is_known(
+    settings: CodexSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    session: str | None,
+) -> None:
+    here, argvs, prompts = ground(tmp_path / "root"), list[list[str]](), list[bytes]()
+    begun = [{"type": "thread.started", "thread_id": session}, item("command_execution")]
+    ended = [item("agent_message", text="done"), {"type": "turn.completed"}]
+
+    def run(program: process.Program, take: process.OnOutput, *_: object, **__: object) -> Any:
+        argvs.append([*program.argv])
+        prompts.append(program.stdin)
+        is_first = len(argvs) == 1
+        for event in begun[: 2 if session else 0] + ([] if is_first else ended):
+            take("stdout", json.dumps(event).encode() + b"\n")
+        return process.ProgramOutcome(code if is_first else 0, None)
+
+    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr(process, "output", lambda *_, **__: (0, "codex-cli 0.169.0", ""))
+    engine = CodexEngine(Settings(codex=settings), here.state)
+    (tmp_path / "auth.json").touch()
+    for name, answer in {"unavailable": None, "why_unsafe": None, "commits_in": []}.items():
+        monkeypatch.setattr(engine._sandbox, name, lambda *_, _answer=answer, **__: _answer)
+    monkeypatch.setattr(engine._sandbox, "argv", lambda argv, _box: argv)
+    sessions: list[str] = []
+    request = here.request("go")
+    request = replace(request, callbacks=replace(request.callbacks, on_session=sessions.append))
+    killed = engine.run(request)
+    assert isinstance(killed, Failed)
+    assert (killed.want, killed.acted, killed.session_id) == (
+        "broken",
+        session is not None,
+        session,
+    )
+    resume = sessions[-1] if sessions else None
+    again = engine.run(replace(request, resume=resume))
+    assert (again.status, again.session_id, resume) == ("done", session, session)
+    assert argvs[1][-3:] == ["resume", "t-1", "-"] if session else "resume" not in argvs[1]
+    assert (b"You worked on the task" in prompts[1]) == (session is not None)

@@ -9,7 +9,7 @@ from mimikit.engines.base import EngineOutage, Failed, Outcome, RunSpec, stop_ou
 from mimikit.protocol import paths
 from mimikit.protocol.runtime import RuntimeState
 from tests.support.engine_world import LOGGED_OUT, LimitedMind, World
-from tests.support.reading import loaded, results
+from tests.support.reading import loaded, result, results
 
 
 @pytest.fixture
@@ -391,3 +391,15 @@ def test_an_answer_halfway_lets_others_go_and_is_told_as_its_end_once_a_run_is_d
     assert seen == [("ready", True)]
     assert len(world.told("is available again")) == 1
     assert set(results(world.files).values()) == {"done"}
+
+
+@pytest.mark.parametrize(("kills", "status"), [(1, "done"), (2, "done"), (9, "failed")])
+def test_a_killed_run_goes_on_in_its_session_but_not_for_ever(kills: int, status: str) -> None:
+    world = World()
+    world.mind.kills = kills
+    world.client.submit("t1", "a long session")
+    world.live_through(60)
+    found = result(world.files, "t1")
+    assert (found.status, found.attempts) == (status, 1)
+    assert world.mind.resumed[:3] == [None, *["session-1"] * min(kills, 2)]
+    assert status == "done" or "SIGKILL" in (found.error or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from mimikit.config import Settings
@@ -31,6 +32,8 @@ class LimitedMind(Mind):
         """When its limit ends, in seconds after the start; in the past: end unknown."""
         self.too_small_for: Role | None = None
         self.too_long = 0
+        self.kills = 0
+        """How many Worker runs are killed at work."""
 
     def run(self, request: RunSpec) -> Outcome:
         if request.role == self.too_small_for:
@@ -40,7 +43,12 @@ class LimitedMind(Mind):
             until = START + timedelta(seconds=self.until_s)
             return Failed("rate_limited", "usage limit", retry_at=until)
         self.served += 1
-        return super().run(request)
+        outcome = super().run(request)
+        if request.role == "worker" and self.kills:
+            self.kills -= 1
+            killed = Failed.unavailable("broken", "codex was ended by SIGKILL")
+            return replace(killed, acted=True)
+        return outcome
 
 
 class World:

@@ -140,6 +140,7 @@ class CodexEngine(ProgramEngine):
             request.callbacks.on_event(
                 "note", "it runs without the sandbox, as the settings say", {}
             )
+        place.home.mkdir(mode=0o700, parents=True, exist_ok=True)  # its sessions outlive the box
         inner: list[str] = []
         if codex_cli.is_confined(self._codex, request):
             inner = codex_cli.confined_argv(self._codex, place, request)
@@ -187,13 +188,14 @@ class CodexEngine(ProgramEngine):
                 return Done(text, exit_code=0)
             return Failed("error", "codex ended the turn without an answer; try again", exit_code=0)
         if stopped := process.stopped_outcome(ended, program, text):
-            return stopped
+            is_failed = isinstance(stopped, Failed)
+            return replace(stopped, acted=turn.acted) if is_failed else stopped
         code = ended.exit_code or 0
         # The signal that ended it during a turn, as reported by itself or by bubblewrap.
         signum = -code if code < 0 else max(0, code - 128)
         if signum and not turn.failed:
             reason = f"codex was ended by {process.signal_name(-signum)} before it was done"
-            return Failed.unavailable("broken", reason, text=text)
+            return replace(Failed.unavailable("broken", reason, text=text), acted=turn.acted)
         reason = (
             turn.failed or output.errors() or turn.trouble or "codex ended without an error message"
         )
