@@ -11,6 +11,7 @@ import time
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -264,39 +265,19 @@ class EndpointTrial:
     def turn(self) -> EndpointTest:
         """A short turn with a tool call. Raises BadInput."""
         from mimikit.engines.openai.answer import AnswerReader
-        from mimikit.engines.openai.dialogue import (
-            PATHS,
-            ModelDialogue,
-            ModelOptions,
-            refused_fields,
-        )
-        from mimikit.engines.openai.failure import EndpointError
+        from mimikit.engines.openai.dialogue import ModelDialogue
         from mimikit.engines.openai.profile import api_of
 
         began = time.monotonic()
         with self._connected() as (settings, client):
             api = api_of(settings, client)
-            spec = tool_spec("say", _SayArguments)
-            dialogue = ModelDialogue(
-                "This is a connection test.",
+            prompt, tool = (
                 "Call the tool `say` with the word hello.",
-                [spec],
-                None,
+                tool_spec("say", _SayArguments),
             )
-            options = ModelOptions(
-                settings.model, settings.effort, settings.temperature, settings.max_tokens
-            )
-            omitted = set[str]()
-            while True:
-                body = dialogue.body(api, options, omitted)
-                reader = AnswerReader(lambda _text: None, set())
-                try:
-                    answer = reader.read(api, client.stream(PATHS[api], body), client.stream_error)
-                    break
-                except EndpointError as error:
-                    if not (refused := refused_fields(error, body)):
-                        raise
-                    omitted |= refused
+            dialogue = ModelDialogue("This is a connection test.", prompt, [tool])
+            reader = partial(AnswerReader, lambda _text: None, set[str]())
+            answer = dialogue.ask(client, api, settings, reader)
             if not answer.text and not answer.calls:
                 message = "it answered without any text"
                 if answer.is_truncated:

@@ -23,7 +23,6 @@ from mimikit.engines.base import (
     stop_outcome,
 )
 from mimikit.engines.openai import endpoint as endpoints
-from mimikit.engines.openai.dialogue import ModelOptions
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError, Trouble
 from mimikit.engines.openai.profile import EndpointProfile, ProfileCache, key_of
@@ -97,21 +96,15 @@ class OpenAIEngine:
             return fault_outcome(self._name, request, error, "unready")
 
     def _run(self, request: RunSpec, key: str | None) -> Outcome:
-        settings = self._settings
-        options = ModelOptions(
-            model=request.model or settings.model,
-            effort=request.effort or settings.effort,
-            temperature=settings.temperature,
-            max_tokens=settings.max_tokens,
-            cache_key=f"mimikit-{request.role}",
-        )
-        is_usual = options.model == settings.model
+        chosen = {"model": request.model, "effort": request.effort}
+        own = self._settings
+        settings = own.model_copy(update={key: value for key, value in chosen.items() if value})
         run = EndpointRun(
             request,
             self._name,
-            options,
+            settings,
             time.monotonic() + request.timeout_s,
-            self._profiles.omit if is_usual else lambda _fields: None,
+            self._profiles.omit if settings.model == own.model else lambda _fields: None,
             self._has_warned or request.role != "teller",
         )
         with contextlib.ExitStack() as stack:
