@@ -338,17 +338,15 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
             break
         request.callbacks.on_event("note", f"retrying: {outcome.error}", {})
         outcome = engine.run(request)
+    given, budgets = request.input, context.settings.budgets
     if isinstance(outcome, Failed) and outcome.never_fits:
-        shorter = _shorter(context, request)
-        if shorter is not None:
-            request.callbacks.on_event("note", "retrying with half of the context", {})
-            outcome = engine.run(shorter)
+        half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
+        shorter = _shortened(request, given, BudgetSettings(**half))
+        outcome = _run_again(engine, shorter, "with half of the context") or outcome
     if isinstance(outcome, Failed) and outcome.refused and not outcome.acted:
         # What a content filter refuses may be an older message.
-        bare = _without_context(context, request)
-        if bare is not None:
-            request.callbacks.on_event("note", "retrying without conversation and memory", {})
-            outcome = engine.run(bare)
+        bare = _shortened(request, replace(given, conversation=(), memory=()), budgets)
+        outcome = _run_again(engine, bare, "without conversation and memory") or outcome
     if not isinstance(outcome, Failed):
         return outcome
     if outcome.reason != "killed" and engine.name not in CODE_ENGINES:
@@ -368,24 +366,18 @@ def language_of(given: TurnInput) -> phrases.Language:
     return phrases.language(text, given.locale)
 
 
-def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
-    """With half the context; None if that is no shorter."""
-    budgets = context.settings.budgets
-    half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
-    upstream = request.scratch / UPSTREAM
-    prompt = prompt_of(request.role, request.input, BudgetSettings(**half), upstream)
-    return replace(request, prompt=prompt) if len(prompt) < len(request.prompt) else None
+def _shortened(request: RunSpec, given: TurnInput, budgets: BudgetSettings) -> RunSpec | None:
+    """With a new prompt; None if that is no shorter."""
+    prompt = prompt_of(request.role, given, budgets, request.scratch / UPSTREAM)
+    is_shorter = len(prompt) < len(request.prompt)
+    return replace(request, input=given, prompt=prompt) if is_shorter else None
 
 
-def _without_context(context: RunContext, request: RunSpec) -> RunSpec | None:
-    """Without conversation and memory; None if there are none."""
-    given = request.input
-    if not given.conversation and not given.memory:
+def _run_again(engine: Engine, request: RunSpec | None, how: str) -> Outcome | None:
+    if request is None:
         return None
-    bare = replace(given, conversation=(), memory=())
-    budgets, upstream = context.settings.budgets, request.scratch / UPSTREAM
-    prompt = prompt_of(request.role, bare, budgets, upstream)
-    return replace(request, input=bare, prompt=prompt)
+    request.callbacks.on_event("note", f"retrying {how}", {})
+    return engine.run(request)
 
 
 def sentence(error: str) -> str:

@@ -45,13 +45,7 @@ _TALK_ONLY = (  # off for Teller and Planner: they have nothing but talk and our
     *("tool_suggest", "image_generation", "sleep_tool", "skill_search", "hooks", "shell_snapshot"),
 )
 _UNSANDBOXED = (
-    "multi_agent",
-    "apps",
-    "plugins",
-    "tool_suggest",
-    "image_generation",
-    "hooks",
-    "goals",
+    *("multi_agent", "apps", "plugins", "tool_suggest", "image_generation", "hooks", "goals"),
 )
 """Features that leave the sandbox or start more agents: off for Workers."""
 _STANDARD_OFF = ("sleep_tool", "skill_search", "shell_snapshot")

@@ -32,7 +32,6 @@ from mimikit.engines.base import (
 )
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.openai.answer import Body
-from mimikit.engines.openai.failure import table_of
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
@@ -41,6 +40,7 @@ from mimikit.engines.opencode.server import OpencodeProcess, RunPlace, ServerGon
 from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
 from mimikit.language.plain_text import as_json, plain
+from mimikit.protocol.json import table_of
 
 MAX_CALL_S = 270.0
 """Below opencode's own timeout of a tool call, five minutes."""

@@ -28,7 +28,6 @@ from mimikit.engines import process_marks
 from mimikit.engines.base import CancelToken
 from mimikit.engines.kept_server import KeptProcess
 from mimikit.engines.openai.answer import Body
-from mimikit.engines.openai.failure import table_of
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.process import Program, Stream
@@ -36,6 +35,7 @@ from mimikit.errors import EngineError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.protocol.json import table_of
 from mimikit.sandbox import worker as sandbox
 
 MIN_VERSION = (1, 18)
