@@ -68,10 +68,7 @@ SEATS = {
 
 
 def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
-    """Set the preferred engines of a role or profile; without `seat` the default ones.
-
-    Raises BadSettings, BadInput.
-    """
+    """Set the engines of a role or profile, or the default ones. Raises BadSettings, BadInput."""
 
     def change(document: TomlTable) -> None:
         table = document

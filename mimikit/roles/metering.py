@@ -13,14 +13,7 @@ from mimikit.errors import StorageError
 from mimikit.language import phrases
 from mimikit.memory import tokens
 from mimikit.protocol.models import FailureReason, Usage
-from mimikit.roles.run import (
-    Attempt,
-    RunContext,
-    RunOutput,
-    language_of,
-    run_engine,
-    sentence,
-)
+from mimikit.roles.run import Attempt, RunContext, RunOutput, language_of, run_engine, sentence
 from mimikit.tasks.usage import BudgetHold, RunMeter
 
 _UNUSED: frozenset[FailureReason] = frozenset({"rate_limited", "engine_unavailable", "refused"})

@@ -38,14 +38,7 @@ from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import (
-    EngineSession,
-    FailureReason,
-    Instant,
-    LiveRun,
-    Record,
-    Role,
-)
+from mimikit.protocol.models import EngineSession, FailureReason, Instant, LiveRun, Record, Role
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
 from mimikit.roles.scratch import make_scratch, remove_scratch, write_upstream

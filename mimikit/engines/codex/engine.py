@@ -131,11 +131,7 @@ class CodexEngine(ProgramEngine):
                             path.rmdir()
 
     def _work_in_box(self, request: RunSpec, place: CodexLocation) -> Outcome:
-        """Run a Worker in the box, after the canary.
-
-        Raises:
-            EngineError: there is no box, or the canary failed.
-        """
+        """Run a Worker in the box, after the canary. Raises EngineError."""
         if self._sandbox.is_off:
             request.callbacks.on_event(
                 "note", "it runs without the sandbox, as the settings say", {}

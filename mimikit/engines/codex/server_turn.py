@@ -74,11 +74,7 @@ class ServerTurn:
         """The turn did not end after an interrupt."""
 
     def run(self, folder: str, effort: str | None) -> Outcome:
-        """Open a thread in `folder` and follow its turn to the end.
-
-        Raises:
-            AppServerError: the server failed; `acted`: whether tools were called.
-        """
+        """Open a thread in `folder` and follow its turn to the end. Raises AppServerError."""
         request, server = self._request, self._server
         opened = server.request("thread/start", self._opening(folder))
         self._thread = text_of(opened.get("thread"), "id")

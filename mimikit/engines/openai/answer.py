@@ -17,6 +17,11 @@ from mimikit.protocol.models import Usage
 Api: TypeAlias = Literal["responses", "chat"]
 Body: TypeAlias = dict[str, object]
 
+Finish: TypeAlias = Literal["", "stop", "length", "content_filter"]
+_FINISHES: dict[str, Finish] = {
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "MAX_TOKENS"), "length"),
+    **dict.fromkeys(("content_filter", "SAFETY", "sensitive"), "content_filter"),
+}
 _MAX_CALLS = 64
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _DELTA_INTERVAL_S = 0.05
@@ -38,7 +43,7 @@ class ModelAnswer:
     thoughts: str = ""
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     usage: Usage = field(default_factory=Usage)
-    finish: Literal["", "stop", "length", "content_filter"] = ""
+    finish: Finish = ""
     """Why it ended; empty: it was cut off."""
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
     """Unknown fields of the message that must be sent back."""
@@ -69,10 +74,7 @@ class AnswerReader:
         self._extra: Body = {}
 
     def read(
-        self,
-        api: Api,
-        events: Iterable[Body | None],
-        failed: Callable[[object], EndpointError],
+        self, api: Api, events: Iterable[Body | None], failed: Callable[[object], EndpointError]
     ) -> ModelAnswer:
         """The whole answer; None among the events is `[DONE]`. `failed` maps an error event.
 
@@ -89,16 +91,14 @@ class AnswerReader:
                     self._take_chunk(event)
                 else:
                     self._take_event(event, failed)
-            self._check_complete()
         except EndpointError:
             self._show.reset()
             raise
-        return self._whole()
-
-    def _check_complete(self) -> None:
         if not self._answer.finish:
+            self._show.reset()
             message = "the endpoint closed the connection before its answer was complete"
             raise EndpointError("broken", message, is_transient=True)
+        return self._whole()
 
     def _whole(self) -> ModelAnswer:
         answer = self._answer
@@ -112,15 +112,8 @@ class AnswerReader:
 
     def _end(self, reason: object) -> None:
         """The first reason counts: `[DONE]` follows it."""
-        if self._answer.finish:
-            return
-        match reason:
-            case "length" | "max_tokens" | "max_output_tokens" | "MAX_TOKENS":
-                self._answer.finish = "length"
-            case "content_filter" | "SAFETY" | "sensitive":
-                self._answer.finish = "content_filter"
-            case _:
-                self._answer.finish = "stop"
+        if not self._answer.finish:
+            self._answer.finish = _FINISHES.get(str(reason), "stop")
 
     def _add_call(self, call: ModelCall) -> None:
         """Add a call under a unique id: models repeat ids, or omit them."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mimikit.engine_settings import EndpointSettings
-from mimikit.engines.base import ToolSpec
+from mimikit.engines.base import ToolReply, ToolSpec
 from mimikit.engines.openai.answer import (
     AnswerReader,
     Api,
@@ -20,10 +20,12 @@ from mimikit.engines.openai.answer import (
 )
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError
+from mimikit.language.plain_text import plain
 
 PATHS: dict[Api, str] = {"responses": "/responses", "chat": "/chat/completions"}
 DROPPED = "(left out to save room; run it again if you need it)"
 _CHARACTERS_PER_TOKEN = 3.0
+_SHOWN_CHARACTERS = 4000
 _OPTIONAL: dict[str, str] = {
     "stream_options": r"include_usage",
     "prompt_cache_key": r"cache_key",
@@ -220,12 +222,16 @@ class ModelDialogue:
             yield message
 
 
+def tool_facts(id_: str, name: str, reply: ToolReply) -> Body:
+    """The data of a call's event."""
+    facts: Body = {"tool": name[:100], "id": id_}
+    if reply.ok:
+        return facts | {"status": "completed"}
+    return facts | {"status": "failed", "error": plain(reply.text)[:_SHOWN_CHARACTERS]}
+
+
 def _tool(tool: ToolSpec, *, of_chat: bool) -> Body:
-    facts: Body = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.schema,
-    }
+    facts: Body = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
     return (
         {"type": "function", "function": facts}
         if of_chat

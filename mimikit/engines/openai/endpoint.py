@@ -196,10 +196,7 @@ class EndpointClient:
 
         try:
             with self._client.stream(
-                method,
-                f"{self._url}{path}",
-                json=body,
-                extensions={"trace": self._trace},
+                method, f"{self._url}{path}", json=body, extensions={"trace": self._trace}
             ) as response:
                 if not response.is_success:
                     data = b""

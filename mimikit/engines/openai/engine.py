@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,8 +89,7 @@ class OpenAIEngine:
             want = reason.want if isinstance(reason, EngineOutage) else "unready"
             return Failed.unavailable(want, reason)
         try:
-            key = key_of(self._name, self._settings, self._state)
-            return self._run(request, key)
+            return self._run(request, key_of(self._name, self._settings, self._state))
         except FAULTS as error:
             return fault_outcome(self._name, request, error, "unready")
 
@@ -111,11 +109,14 @@ class OpenAIEngine:
             tools: Call = request.tools.call
             specs = request.tools.specs
             if request.role == "worker":
-                work = self._work(request, run.left_s)
+                network = settings.network and not request.read_only
+                work = WorkTools(
+                    request, self._sandbox, self._limits, network=network, left_s=run.left_s
+                )
                 tools, specs = work.call, work.specs
             idle_s, now = request.idle_timeout_s, self._clock.now
             client = stack.enter_context(EndpointClient(settings, key, idle_s=idle_s, now=now))
-            stack.enter_context(run.deadline(client))
+            stack.enter_context(client.deadline(request.cancel, run.left_s(), run.stop))
             try:
                 outcome = self._executed(run, client, specs, tools)
             except EndpointError as error:
@@ -124,11 +125,7 @@ class OpenAIEngine:
         return replace(outcome, usage=run.usage, requests=run.requests)
 
     def _executed(
-        self,
-        run: EndpointRun,
-        client: EndpointClient,
-        specs: tuple[ToolSpec, ...],
-        tools: Call,
+        self, run: EndpointRun, client: EndpointClient, specs: tuple[ToolSpec, ...], tools: Call
     ) -> Outcome:
         """Run it; once more if the endpoint contradicts its profile. Raises EndpointError."""
         profile = self._known(client)
@@ -139,11 +136,6 @@ class OpenAIEngine:
                 raise
         self._profiles.forget()
         return run.execute(client, self._known(client), specs, tools)
-
-    def _work(self, request: RunSpec, left_s: Callable[[], float]) -> WorkTools:
-        """The Worker's tools. Raises EngineError if its sandbox is broken."""
-        network = self._settings.network and not request.read_only
-        return WorkTools(request, self._sandbox, self._limits, network=network, left_s=left_s)
 
     def _known(self, client: EndpointClient) -> EndpointProfile:
         """Raises EndpointError."""

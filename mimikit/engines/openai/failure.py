@@ -107,13 +107,12 @@ def _validation_text(items: list[object]) -> object:
     first = items[0] if items else ""
     if "loc" not in table_of(first):
         return first
-    errors = tables_of(items)
-    return "; ".join(f"{_path(error.get('loc'))}: {error.get('msg')}" for error in errors)
-
-
-def _path(loc: object) -> str:
-    parts = cast("list[object]", loc) if isinstance(loc, list) else [loc]
-    return ".".join(map(str, parts))
+    found: list[str] = []
+    for error in tables_of(items):
+        loc = error.get("loc")
+        path = cast("list[object]", loc) if isinstance(loc, list) else [loc]
+        found.append(f"{'.'.join(map(str, path))}: {error.get('msg')}")
+    return "; ".join(found)
 
 
 def words_of(body: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from mimikit.engines.openai.answer import (
     looks_like_call,
     parsed_arguments,
 )
-from mimikit.engines.openai.dialogue import ModelDialogue, shortened
+from mimikit.engines.openai.dialogue import ModelDialogue, shortened, tool_facts
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError
 from mimikit.engines.openai.profile import EndpointProfile
@@ -87,9 +86,6 @@ class EndpointRun:
 
     def stopped(self) -> Outcome | None:
         return stop_outcome(self.stop.reason, self.text) if self.stop.reason else None
-
-    def deadline(self, client: EndpointClient) -> contextlib.AbstractContextManager[None]:
-        return client.deadline(self.request.cancel, self.left_s(), self.stop)
 
     def execute(
         self,
@@ -212,7 +208,9 @@ class EndpointRun:
             except EndpointError as error:
                 if self.stop.reason or not self._wait_to_retry(error, dialogue):
                     raise
-                on_event("note", self._retry_note(error), {})
+                is_teller = self.request.role == "teller"
+                note = phrases.say("note_again", self._language())
+                on_event("note", note if is_teller else f"retrying: {error}", {})
         self._learn(dialogue, answer, dialogue.omitted - known)
         self._record_answer(answer)
         return answer
@@ -241,11 +239,6 @@ class EndpointRun:
             return False
         return not self.stop.wait(min(wait_s, self.left_s()))
 
-    def _retry_note(self, error: EndpointError) -> str:
-        if self.request.role != "teller":
-            return f"retrying: {error}"
-        return phrases.say("note_again", self._language())
-
     def _record_answer(self, answer: ModelAnswer) -> None:
         self._tries = 0
         self.usage = self.usage + answer.usage
@@ -263,8 +256,6 @@ class EndpointRun:
         if self.stop.reason:
             return ToolReply(False, "the run is over")
         given = parsed_arguments(call.arguments)
-        facts: dict[str, object] = {"tool": call.name[:100], "id": call.id}
-        is_shown = self.request.role != "worker"  # a Worker's tools report their own events
         if given is None:
             wrong = "arguments: expected one JSON object, got something else"
             reply = ToolReply(False, _CUT_CALL if answer.is_truncated else wrong)
@@ -272,9 +263,8 @@ class EndpointRun:
             self.acted = True
             self.request.cancel.has_begun = True
             reply = call_tool(call.name, given)
-        if is_shown:
-            facts |= {"status": "completed" if reply.ok else "failed"}
-            facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
+        facts = tool_facts(call.id, call.name, reply)
+        if self.request.role != "worker":  # a Worker's tools report their own events
             self.request.callbacks.on_event("tool", call.name[:100], facts)
         return reply
 

@@ -183,11 +183,7 @@ class OpencodeProcess(KeptProcess):
 
     @contextlib.contextmanager
     def events(self, folder: Path) -> Generator[queue.SimpleQueue[Body | None]]:
-        """The events of a folder from now on; None after the last.
-
-        Raises:
-            EngineError: there is no event stream.
-        """
+        """The events of a folder from now on; None after the last. Raises EngineError."""
         found = queue.SimpleQueue[Body | None]()
         link = self._link(None)
         try:
