@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mimikit.engines import process
-from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply, ToolSpec
+from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply
 from mimikit.engines.process import OnOutput, Program, ProgramOutcome
 from mimikit.sandbox.worker import WorkerSandbox
-from tests.support.endpoint import EndpointGround, endpoint_ground
+from tests.support.endpoint import LOOK, REPLY, EndpointGround, delta, here, stream
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM
 
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-REPLY = ToolSpec("reply", "Reply.", TEXT)
-LOOK = ToolSpec("look", "Look.", TEXT)
+__all__ = ["here"]
 ARGUMENTS = '{"text": "a"}'
 
 
@@ -40,12 +37,7 @@ class Provider:
     def step(self, body: Body, chunks: tuple[Body, ...]) -> Body:
         if wrong := next((name for name in self.refuses if name in body), None):
             return {"status": 400, "body": {"error": {"message": f"Unrecognized: {wrong}"}}}
-        lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
-        return {"raw": "".join(lines) + ("data: [DONE]\n\n" if self.ends else "")}
-
-
-def delta(finish: str | None = None, **fields: Any) -> Body:
-    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+        return stream(*chunks, done=self.ends)
 
 
 def calls(*ids: str | None, index: int | None = None, **more: Any) -> tuple[Body, ...]:
@@ -171,12 +163,6 @@ PROVIDERS = {
         facts={"api_key_header": "api-key", "query": {"api-version": "2024-10-21"}},
     ),
 }  # fmt: skip
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EndpointGround:
-    monkeypatch.setattr("mimikit.engines.openai.run.BACKOFF_S", (0.0,))
-    return endpoint_ground(tmp_path)
 
 
 @pytest.fixture(params=PROVIDERS.values(), ids=list(PROVIDERS))
