@@ -45,10 +45,7 @@ TWO_CALLS = {
         [call("look", ARGS_A, index=0, id="a")],
         [call("look", ARGS_B, index=0, id="b")],
     ],
-    "one index, other names": [
-        [call("look", ARGS_A, index=0)],
-        [call("reply", ARGS_B, index=0)],
-    ],
+    "one index, other names": [[call("look", ARGS_A, index=0)], [call("reply", ARGS_B, index=0)]],
     "one index, no ids": [[call("look", ARGS_A, index=0)], [call("look", ARGS_B, index=0)]],
     "no index": [[call("look", ARGS_A, id="a")], [call("look", ARGS_B, id="b")]],
     "pieces": [

@@ -175,9 +175,7 @@ def failing(here: EndpointGround, *steps: Any, **fields: Any) -> tuple[Outcome, 
         return carried_out(here, llm, **fields), llm
 
 
-def test_a_wrong_key_means_logged_out_until_the_key_changes(
-    here: EndpointGround,
-) -> None:
+def test_a_wrong_key_means_logged_out_until_the_key_changes(here: EndpointGround) -> None:
     with FakeLLM([{"text": "hi"}], key="the right key") as llm:
         engine = here.engine(llm)
         outcome = engine.run(here.ask())
