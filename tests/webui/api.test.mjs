@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ApiError, connect } from "../../webui/js/api.js";
+import { ApiError, connect } from "../../webui/js/core/api.js";
 
 function server(answer) {
   const asked = [];

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { DetailKeeper } from "../../webui/js/detail.js";
-import { Store } from "../../webui/js/store.js";
+import { DetailKeeper } from "../../webui/js/pages/detail.js";
+import { Store } from "../../webui/js/core/store.js";
 import { settled } from "./fakes.mjs";
 
 globalThis.document = { hidden: false };

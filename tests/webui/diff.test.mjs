@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { numbered } from "../../webui/js/select.js";
+import { numbered } from "../../webui/js/core/select.js";
 
 test("each line has its number before and after, where it is there", () => {
   const lines = [" a", "-b", "+c", "+d", "\\ No newline at end of file", " e"];

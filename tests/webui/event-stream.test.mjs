@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 
-import { CLOSED, CONNECTING, EventStream, OPEN } from "../../webui/js/event-stream.js";
+import { CLOSED, CONNECTING, EventStream, OPEN } from "../../webui/js/core/event-stream.js";
 import { settled } from "./fakes.mjs";
 
 let asked, heard, stream;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 
-import { HIDDEN_MS, Link, POLL_MS, STALLED_MS, STREAM_RETRY_MS } from "../../webui/js/link.js";
+import { HIDDEN_MS, Link, POLL_MS, STALLED_MS, STREAM_RETRY_MS } from "../../webui/js/core/link.js";
 import { Clock, FakeSource, settled } from "./fakes.mjs";
 
 const task = (id) => ({ kind: "task", task: { id } });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { bare, marked } from "../../webui/js/marks.js";
+import { bare, marked } from "../../webui/js/core/marks.js";
 
 const SOURCE = [
   "# Notes",

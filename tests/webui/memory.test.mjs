@@ -19,8 +19,8 @@ import {
   withHeads,
   withoutTitle,
   written,
-} from "../../webui/js/memory.js";
-import { dateName, fileSize, monthName } from "../../webui/js/time.js";
+} from "../../webui/js/pages/memory.js";
+import { dateName, fileSize, monthName } from "../../webui/js/core/time.js";
 
 const hit = (more) => ({ source: "memory.md", kind: "memory", line: 3, ...more });
 

@@ -12,8 +12,8 @@ import {
   taskGroups,
   taskTimes,
   timeline,
-} from "../../webui/js/select.js";
-import { initialState } from "../../webui/js/state.js";
+} from "../../webui/js/core/select.js";
+import { initialState } from "../../webui/js/core/state.js";
 
 const NOW = Date.parse("2026-11-21T12:00:00.000Z");
 const at = (seconds = 0) => new Date(NOW + seconds * 1000).toISOString();

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { shown } from "../../webui/js/shown.js";
+import { shown } from "../../webui/js/core/shown.js";
 
 test("of very many marks on a letter some are shown", () => {
   const marks = (count) => "\u0301\u200d".repeat(count / 2);

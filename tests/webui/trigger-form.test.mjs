@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { initialState, reduce } from "../../webui/js/state.js";
+import { initialState, reduce } from "../../webui/js/core/state.js";
 import {
   changesOf,
   createRequest,
@@ -17,7 +17,7 @@ import {
   newRow,
   previewRequest,
   whenOf,
-} from "../../webui/js/trigger-form.js";
+} from "../../webui/js/pages/trigger-form.js";
 
 const ZONE = "Asia/Shanghai";
 const form = (values = {}) => ({ ...newForm("trig-1", ZONE), prompt: "date", ...values });

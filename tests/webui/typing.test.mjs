@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 
-import { readDraft, writeDraft } from "../../webui/js/prefs.js";
-import { insteadOfBrowser, sends } from "../../webui/js/typing.js";
+import { readDraft, writeDraft } from "../../webui/js/core/prefs.js";
+import { insteadOfBrowser, sends } from "../../webui/js/core/typing.js";
 
 const ENTER = { key: "Enter", shiftKey: false, isComposing: false, keyCode: 13 };
 

@@ -5,9 +5,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 
-import { has, pickLanguage, t, tn, useDictionary } from "../../webui/js/i18n.js";
-import { newId } from "../../webui/js/ids.js";
-import { above, hashOf, loginCode, placeOf, routeOf } from "../../webui/js/route.js";
+import { has, pickLanguage, t, tn, useDictionary } from "../../webui/js/core/i18n.js";
+import { newId } from "../../webui/js/core/ids.js";
+import { above, hashOf, loginCode, placeOf, routeOf } from "../../webui/js/core/route.js";
 import {
   clockTime,
   dayKey,
@@ -18,7 +18,7 @@ import {
   fullTime,
   relativeTime,
   stamp,
-} from "../../webui/js/time.js";
+} from "../../webui/js/core/time.js";
 
 const WEBUI = new URL("../../webui/", import.meta.url).pathname;
 const dictionary = (language) =>

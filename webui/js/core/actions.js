@@ -1,0 +1,448 @@
+/** What the user can do. Views call these; each ends in a new state or in words about why not. */
+
+import { EngineActions } from "../pages/engines.js";
+import { MemoryActions } from "../pages/memory-keeper.js";
+import { FormActions } from "../pages/trigger-keeper.js";
+import { words } from "./api.js";
+import { copyText } from "./copy.js";
+import { loadLanguage, t, tn } from "./i18n.js";
+import { newId } from "./ids.js";
+import { applyTheme, writePref } from "./prefs.js";
+import { hashOf } from "./route.js";
+import { live } from "./select.js";
+
+/**
+ * @typedef {object} Hands what the page itself does for an action
+ * @property {() => void} toBottom
+ * @property {() => void} focusComposer
+ * @property {(messageId: string) => void} showMessage
+ * @property {(selector: string) => void} focus
+ *
+ * @typedef {object} Keepers what keeps each page fresh
+ * @property {import("../pages/detail.js").DetailKeeper} detail
+ * @property {import("../pages/trigger-keeper.js").TriggerKeeper} trigger
+ * @property {import("../pages/memory-keeper.js").MemoryKeeper} memory
+ * @property {import("../pages/usage.js").UsageKeeper} usage
+ */
+
+/** A message that could not be handed over is tried again after these, then given back. */
+const TRIES_MS = [0, 700, 2000];
+const NOTICE_MS = 7000;
+const ERROR_MS = 14_000;
+const MAX_TEXT = 200_000;
+
+/** The reader's time zone, by its IANA name. */
+export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+export class Actions {
+  /**
+   * @param {Store} store
+   * @param {Api} api
+   * @param {import("./session.js").Session} session
+   * @param {Hands} hands
+   * @param {Keepers} keepers
+   * @param {import("./resource.js").Timers} timers
+   */
+  constructor(store, api, session, hands, keepers, timers) {
+    this.store = store;
+    this.api = api;
+    this.session = session;
+    this.hands = hands;
+    this.keepers = keepers;
+    this.zone = ownZone;
+    this.focus = hands.focus;
+    this.showMessage = hands.showMessage;
+    this.notices = 0;
+    this.forms = new FormActions(store, api, this);
+    this.memory = new MemoryActions(store, api, this, keepers.memory);
+    this.engines = new EngineActions(store, api, this, timers);
+    /** @type {Promise<void>} */
+    this.olderComes = Promise.resolve();
+  }
+
+  // --- talking
+
+  /** @param {string} text */
+  setDraft(text) {
+    this.store.set({ draft: text });
+  }
+
+  send() {
+    const text = this.store.state.draft.trim();
+    if (!text) return;
+    if (text.length > MAX_TEXT) return this.notify(t("send.tooLong"), "error");
+    this.store.set({ draft: "" });
+    this.queueOut({ kind: "input", text });
+  }
+
+  /** @param {string} text */
+  answer(text) {
+    const question = this.store.state.question;
+    if (!question || !text.trim()) return;
+    this.store.set({ answering: { busy: true, error: "" } });
+    this.queueOut({ kind: "answer", text: text.trim(), questionId: question.questionId });
+  }
+
+  /** @private @param {{kind: "input" | "answer", text: string, questionId?: string}} what */
+  queueOut(what) {
+    const id = newId("msg");
+    const createdAt = new Date(this.store.state.skewMs + Date.now()).toISOString();
+    /** @type {OutboxItem} */
+    const item = { ...what, id, createdAt, state: "sending" };
+    this.store.dispatch({ type: "queueOut", item });
+    this.hands.toBottom();
+    void this.deliver(item);
+  }
+
+  /** @param {string} id the same id again: the server keeps it once */
+  resend(id) {
+    const item = this.store.state.outbox.find((one) => one.id === id);
+    if (!item) return;
+    this.store.dispatch({ type: "outState", id, state: "sending", error: "" });
+    void this.deliver(item);
+  }
+
+  /** @param {string} id */
+  takeBack(id) {
+    const item = this.store.state.outbox.find((one) => one.id === id);
+    if (!item) return;
+    this.store.dispatch({ type: "outGone", id });
+    this.editText(item.text);
+  }
+
+  /** @param {string} id */
+  discard(id) {
+    this.store.dispatch({ type: "outGone", id });
+    this.hands.focusComposer();
+  }
+
+  /** @private @param {OutboxItem} item */
+  async deliver(item) {
+    try {
+      await this.tryHard(() => this.handOver(item));
+      this.store.dispatch({ type: "outState", id: item.id, state: "accepted" });
+    } catch (error) {
+      this.undelivered(item, error);
+    }
+    if (item.kind === "answer") this.store.set({ answering: { busy: false, error: "" } });
+  }
+
+  /** @private @param {OutboxItem} item */
+  handOver(item) {
+    const { id, text, questionId } = item;
+    if (item.kind === "answer" && questionId) return this.api.answer({ id, questionId, text });
+    return this.api.input({ id, text, timezone: ownZone(), locale: navigator.language });
+  }
+
+  /** @private @param {() => Promise<unknown>} act */
+  async tryHard(act) {
+    for (const [attempt, ms] of TRIES_MS.entries()) {
+      if (ms) await new Promise((resolve) => setTimeout(resolve, ms));
+      try {
+        return await act();
+      } catch (error) {
+        const passing = /** @type {any} */ (error)?.passing;
+        if (!passing || attempt === TRIES_MS.length - 1) throw error;
+      }
+    }
+    return undefined;
+  }
+
+  /** @private @param {OutboxItem} item @param {any} error */
+  undelivered(item, error) {
+    const closed = item.kind === "answer" && error?.status === 409;
+    this.store.dispatch({
+      type: "outState",
+      id: item.id,
+      state: "failed",
+      kind: closed ? "input" : item.kind, // sent again, it goes as a message like any other
+      error: closed ? t("send.questionClosed") : words(error),
+    });
+    if (error?.status === 401) this.signOut();
+  }
+
+  /** @param {string} text an example from the welcome */
+  suggest(text) {
+    this.store.set({ draft: text });
+    this.hands.focusComposer();
+  }
+
+  /** @returns {Promise<void>} when they are there, or could not be had */
+  loadOlder() {
+    const { before, older } = this.store.state;
+    if (before && older !== "loading") this.olderComes = this.fetchOlder(before);
+    return this.olderComes;
+  }
+
+  /** @private @param {string} before */
+  async fetchOlder(before) {
+    this.store.set({ older: "loading" });
+    try {
+      const page = await this.api.older(before);
+      this.store.dispatch({ type: "olderLoaded", messages: page.messages, before: page.before });
+    } catch (error) {
+      this.store.set({ older: "failed" });
+      this.onError(error);
+    }
+  }
+
+  // --- with a message
+
+  /** @param {string} text */
+  async copyMessage(text) {
+    const done = await copyText(text);
+    this.notify(t(done ? "code.copied" : "code.notCopied"), done ? "info" : "error");
+  }
+
+  /** @param {string} text  Put it as a quotation above what is being written. */
+  quote(text) {
+    const quoted = text.trim().replace(/^/gm, "> ");
+    this.editText(`${quoted}\n\n${this.store.state.draft}`, true);
+  }
+
+  /** @param {string} text */
+  sendAgain(text) {
+    this.queueOut({ kind: "input", text });
+  }
+
+  /** @param {string} text @param {boolean} [instead] of what is being written, not above it */
+  editText(text, instead = false) {
+    const { draft } = this.store.state;
+    this.store.set({ draft: draft && !instead ? `${text}\n${draft}` : text });
+    this.hands.focusComposer();
+  }
+
+  // --- tasks and triggers
+
+  /** Stop what the live line shows: the reply that is being made, and the running tasks. */
+  async stop() {
+    const running = live(this.store.state)?.stoppable ?? [];
+    const told = await Promise.all(running.map((one) => this.order(one.id, "cancel", false)));
+    const stopped = told.filter(Boolean).length;
+    const all = stopped === running.length;
+    this.notify(
+      all ? tn("stop.done", stopped) : t("stop.some", { n: stopped, all: running.length }),
+      all ? "info" : "error",
+    );
+  }
+
+  /**
+   * Cancel or retry a task.
+   *
+   * @param {string} id
+   * @param {"cancel" | "retry"} what
+   * @param {boolean} [tell] say in words what came of it
+   * @returns {Promise<boolean>} whether it was accepted
+   */
+  async order(id, what, tell = true) {
+    return this.ordered(id, what, tell, async () => {
+      const answer = await this.api.order(id, what, newId("cmd"));
+      if (what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
+      return answer;
+    });
+  }
+
+  /** @param {string} id @param {"pause" | "resume" | "run"} what */
+  async orderTrigger(id, what) {
+    return this.ordered(id, what, true, () => this.api.trigger(id, what));
+  }
+
+  /** @param {string} id */
+  async removeTrigger(id) {
+    this.store.set({ confirming: "" });
+    return this.ordered(id, "remove", true, () => this.api.removeTrigger(id));
+  }
+
+  /**
+   * Have a reminder told again.
+   *
+   * @param {string} id of the task that told it
+   * @param {string} when in the words that the server reads
+   */
+  async snooze(id, when) {
+    const body = { id: newId("trig"), when, timezone: ownZone() };
+    return this.ordered(id, "snooze", true, () => this.api.snooze(id, body));
+  }
+
+  /** @param {string} name  What is to serve from now on. */
+  async useEngine(name) {
+    return this.ordered("engine", "engine", true, () => this.api.useEngine(name, newId("cmd")));
+  }
+
+  /** @param {string} name  What is to be tried now, as it may serve again. */
+  async tryEngine(name) {
+    return this.ordered("engine", "try", true, () => this.api.tryEngine(name, newId("cmd")));
+  }
+
+  /** @param {string} id ask before a trigger is deleted; empty: no more */
+  confirmRemoval(id) {
+    this.store.set({ confirming: id });
+  }
+
+  /**
+   * @private
+   * @param {string} id
+   * @param {string} what
+   * @param {boolean} tell
+   * @param {() => Promise<any>} act
+   */
+  async ordered(id, what, tell, act) {
+    this.store.dispatch({ type: "pending", id, what });
+    try {
+      const answer = await act();
+      const ok = answer?.ok !== false;
+      if (tell && !ok) this.notify(answer.message || t("error.unknown"), "error");
+      else if (tell) this.notify(t(answer?.command ? "order.accepted" : `order.${what}`));
+      return ok;
+    } catch (error) {
+      if (tell) this.onError(error);
+      return false;
+    } finally {
+      this.store.dispatch({ type: "pending", id, what: "" });
+    }
+  }
+
+  // --- the page
+
+  /** @param {string} id */
+  openTask(id) {
+    location.hash = hashOf({ view: "task", id });
+  }
+
+  reloadDetail() {
+    const id = this.store.state.detail?.id;
+    if (id) void this.keepers.detail.load(id);
+  }
+
+  /** @param {string} key of a file of the diff, or a part of it @param {boolean} open */
+  unfold(key, open) {
+    this.store.dispatch({ type: "unfolded", key, open });
+  }
+
+  /** Wherever one is: the field that searches everything. */
+  goSearch() {
+    const { wide, panelOpen, route } = this.store.state;
+    if (wide && !panelOpen) this.togglePanel();
+    if (route.view !== "memory") this.go({ view: "memory" });
+    this.focus("#memory-search");
+  }
+
+  /** @param {Route} route */
+  go(route) {
+    location.hash = hashOf(route);
+  }
+
+  // --- the command palette, and the list of keys
+
+  openPalette() {
+    this.store.set({ palette: { query: "", at: 0 } });
+    showDialog("palette");
+  }
+
+  closePalette() {
+    this.store.set({ palette: null });
+  }
+
+  /** @param {string} query */
+  typeInPalette(query) {
+    this.store.set({ palette: { query, at: 0 } });
+  }
+
+  /** @param {number} at */
+  moveInPalette(at) {
+    const { palette } = this.store.state;
+    if (palette) this.store.set({ palette: { ...palette, at } });
+  }
+
+  /** @param {import("./palette.js").PaletteItem} item */
+  choose({ go, act }) {
+    const query = this.store.state.palette?.query.trim() ?? "";
+    /** @type {HTMLDialogElement | null} */ (document.querySelector("#palette"))?.close();
+    if (go) this.go(go);
+    else if (act === "theme") this.setTheme(this.store.state.theme === "dark" ? "light" : "dark");
+    else if (act === "panel") this.togglePanel();
+    else if (act === "keys") this.showKeys();
+    else if (act === "search") {
+      this.goSearch();
+      this.memory.type(query);
+      this.memory.search();
+    }
+  }
+
+  showKeys() {
+    showDialog("keys");
+  }
+
+  /** Ask the browser to show what is urgent while the page is hidden, or no more. */
+  async toggleNotifying() {
+    const wanted = !this.store.state.notifying;
+    const granted = wanted && (await Notification.requestPermission()) === "granted";
+    if (wanted && !granted) this.notify(t("attention.denied"), "error");
+    this.store.set({ notifying: granted });
+    writePref("notify", granted ? "on" : "");
+  }
+
+  togglePanel() {
+    const panelOpen = !this.store.state.panelOpen;
+    this.store.set({ panelOpen });
+    writePref("panel", panelOpen ? "" : "closed");
+  }
+
+  /** @param {"system" | "light" | "dark"} theme */
+  setTheme(theme) {
+    this.store.set({ theme });
+    applyTheme(theme);
+    writePref("theme", theme === "system" ? "" : theme);
+  }
+
+  /** @param {"en" | "zh"} language */
+  async setLanguage(language) {
+    try {
+      await loadLanguage(language);
+    } catch {
+      return this.notify(t("load.unreachable"), "error");
+    }
+    this.store.set({ language });
+    writePref("language", language);
+    for (const button of document.querySelectorAll("[data-copy=code]")) {
+      button.textContent = t("code.copy");
+    }
+  }
+
+  signOut() {
+    this.session.signOutHere();
+  }
+
+  async logout() {
+    try {
+      await this.session.logout();
+    } catch (error) {
+      this.onError(error);
+    }
+  }
+
+  /** @param {string} text @param {"info" | "error"} [tone] */
+  notify(text, tone = "info") {
+    const id = (this.notices += 1);
+    this.store.dispatch({ type: "notice", notice: { id, tone, text } });
+    const gone = () => this.store.dispatch({ type: "noticeGone", id });
+    setTimeout(gone, tone === "error" ? ERROR_MS : NOTICE_MS);
+  }
+
+  /** @param {number} id */
+  dismiss(id) {
+    this.store.dispatch({ type: "noticeGone", id });
+  }
+
+  /** @private @param {any} error */
+  onError(error) {
+    if (error?.status === 401) return this.signOut();
+    this.notify(words(error), "error");
+  }
+}
+
+/** @param {string} id */
+function showDialog(id) {
+  const dialog = /** @type {HTMLDialogElement | null} */ (document.getElementById(id));
+  if (dialog && !dialog.open) dialog.showModal();
+}

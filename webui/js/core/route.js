@@ -1,0 +1,118 @@
+/** Where in the page we are, as the address's fragment says: so that the back button works. */
+
+import { isNotePath } from "../pages/memory.js";
+
+const ID = "([A-Za-z0-9][\\w.-]{0,127})";
+const ONE = new RegExp(`^#/(task|trigger)/${ID}$`);
+const EDIT = new RegExp(`^#/trigger/${ID}/edit$`);
+const NOTE = /^#\/memory\/([^?]+)(?:\?(?:(edit)|line=(\d{1,7})))?$/;
+
+/** @type {Record<string, Route>} */
+const PLAIN = {
+  "#/tasks": { view: "tasks" },
+  "#/triggers": { view: "triggers" },
+  "#/triggers/new": { view: "triggerNew" },
+  "#/memory": { view: "memory" },
+  "#/memory/new": { view: "noteNew" },
+  "#/backlog": { view: "backlog" },
+  "#/engines": { view: "engines" },
+  "#/usage": { view: "usage" },
+};
+
+/** @param {string} hash @returns {Route} */
+export function routeOf(hash) {
+  if (PLAIN[hash]) return { ...PLAIN[hash] };
+  const edited = EDIT.exec(hash)?.[1];
+  if (edited) return { view: "triggerEdit", id: edited };
+  const [, view, id] = ONE.exec(hash) ?? [];
+  if (view === "task" || view === "trigger") return { view, id };
+  return noteOf(hash) ?? { view: "chat" };
+}
+
+/** @param {string} hash @returns {Route | null} */
+function noteOf(hash) {
+  const [, name, edit, line] = NOTE.exec(hash) ?? [];
+  if (!name) return null;
+  try {
+    const path = name.split("/").map(decodeURIComponent).join("/");
+    if (!isNotePath(path)) return null;
+    if (edit) return { view: "noteEdit", path };
+    return { view: "note", path, line: line ? Number(line) : null };
+  } catch {
+    return null; // typed by hand, and not well
+  }
+}
+
+/** @param {Route} route */
+export function hashOf(route) {
+  switch (route.view) {
+    case "chat":
+      return "#/";
+    case "task":
+    case "trigger":
+      return `#/${route.view}/${route.id}`;
+    case "triggerEdit":
+      return `#/trigger/${route.id}/edit`;
+    case "note":
+      return noteHash(route.path) + (route.line ? `?line=${route.line}` : "");
+    case "noteEdit":
+      return `${noteHash(route.path)}?edit`;
+    default:
+      return Object.keys(PLAIN).find((hash) => PLAIN[hash].view === route.view) ?? "#/";
+  }
+}
+
+/** @param {string} path */
+function noteHash(path) {
+  return `#/memory/${path.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+/** @type {Record<Route["view"], "chat" | "tasks" | "triggers" | "memory" | "settings">} */
+const PLACES = {
+  chat: "chat",
+  tasks: "tasks",
+  task: "tasks",
+  triggers: "triggers",
+  trigger: "triggers",
+  triggerNew: "triggers",
+  triggerEdit: "triggers",
+  memory: "memory",
+  note: "memory",
+  noteNew: "memory",
+  noteEdit: "memory",
+  backlog: "memory",
+  engines: "settings",
+  usage: "settings",
+};
+
+/** @param {Route} route  The place it belongs to. */
+export function placeOf(route) {
+  return PLACES[route.view];
+}
+
+/** @param {Route} route @returns {Route | null} one level up, inside the side panel */
+export function above(route) {
+  switch (route.view) {
+    case "task":
+    case "usage":
+      return { view: "tasks" };
+    case "triggerEdit":
+      return { view: "trigger", id: route.id };
+    case "trigger":
+    case "triggerNew":
+      return { view: "triggers" };
+    case "noteEdit":
+      return { view: "note", path: route.path, line: null };
+    case "note":
+    case "noteNew":
+    case "backlog":
+      return { view: "memory" };
+    default:
+      return null;
+  }
+}
+
+/** @param {string} hash @returns {string | null} the code of a one-time login link */
+export function loginCode(hash) {
+  return /^#login=([\w.~-]{1,200})$/.exec(hash)?.[1] ?? null;
+}

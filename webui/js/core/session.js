@@ -1,0 +1,151 @@
+/** Logging in and out, loading everything, and following what changes. */
+
+import { t } from "./i18n.js";
+
+/** @typedef {import("./link.js").Link} Link */
+
+const RELOAD_MS = 3000;
+
+export class Session {
+  /** @param {Store} store @param {Api} api */
+  constructor(store, api) {
+    this.store = store;
+    this.api = api;
+    /** @type {Link | null} */
+    this.link = null;
+    /** @type {Change[] | null} what changed while the snapshot was on its way */
+    this.missed = null;
+    this.missedCursor = "";
+    this.again = false;
+  }
+
+  /** @param {Link} link */
+  follow(link) {
+    this.link = link;
+  }
+
+  /** What `Link` reports to. @returns {import("./link.js").Hearers} */
+  hearers() {
+    return {
+      changes: (changes, cursor) => this.onChanges(changes, cursor),
+      reset: () => void this.load(),
+      connection: (connection) => this.store.set({ connection }),
+      signedOut: () => this.signOutHere(),
+    };
+  }
+
+  /** Another tab logged in or out. @param {boolean} hasKey */
+  onKey(hasKey) {
+    if (!hasKey) this.signOutHere();
+    else if (this.store.state.session === "out") void this.load();
+  }
+
+  /** @private @param {Change[]} changes @param {string} cursor */
+  onChanges(changes, cursor) {
+    if (this.missed) {
+      this.missed.push(...changes);
+      this.missedCursor = cursor;
+      return;
+    }
+    for (const change of changes) this.store.dispatch({ type: "change", change });
+  }
+
+  /** Load the whole picture and follow what comes after it. */
+  async load() {
+    if (this.missed) {
+      this.again = true; // what is on its way may be older than what made us ask
+      return;
+    }
+    this.missed = [];
+    this.missedCursor = "";
+    try {
+      const snapshot = await this.api.snapshot();
+      this.store.dispatch({ type: "snapshot", snapshot, now: Date.now() });
+      const { missed, missedCursor } = this;
+      this.missed = null;
+      this.onChanges(missed, "");
+      this.link?.start(missedCursor || snapshot.cursor);
+      void this.readDraft();
+    } catch (error) {
+      this.missed = null;
+      this.onLoadError(error);
+    }
+    if (this.again) {
+      this.again = false;
+      await this.load();
+    }
+  }
+
+  /** @private  What the reply that is being made had come to before we were here. */
+  async readDraft() {
+    const turn = this.store.state.turn;
+    if (!turn?.partial) return;
+    const { turnId } = turn;
+    let text = "";
+    try {
+      for (let offset = null, more = true; more;) {
+        const piece = await this.api.output(turnId, offset);
+        for (const event of piece.events) {
+          if (event.type === "reset") text = "";
+          if (event.type === "delta") text += event.text;
+        }
+        offset = piece.offset;
+        more = piece.events.length > 0 && !piece.ended;
+      }
+      this.store.dispatch({ type: "draftHead", turnId, text });
+    } catch {
+      // the draft is shown from where we came in; its message will be whole
+    }
+  }
+
+  /** @private @param {any} error */
+  onLoadError(error) {
+    if (error?.status === 401) return this.signOutHere();
+    const loaded = this.store.state.load === "ready";
+    this.store.set({
+      session: "in",
+      load: loaded ? "ready" : "failed",
+      loadError: error?.message || t("load.unreachable"),
+      connection: "reconnecting",
+    });
+    setTimeout(() => void this.load(), RELOAD_MS);
+  }
+
+  /** @param {{token: string} | {code: string}} proof */
+  async login(proof) {
+    this.store.set({ login: { busy: true, error: "" } });
+    try {
+      await this.api.login(proof);
+      this.store.set({ session: "checking", login: { busy: false, error: "" } });
+      await this.load();
+    } catch (error) {
+      const byLink = "code" in proof;
+      const shown = this.loginError(error, byLink);
+      this.store.set({ session: "out", login: { busy: false, error: shown } });
+      if (byLink) await this.load(); // the link may be spent and yet the session good
+    }
+  }
+
+  /** @private @param {any} error @param {boolean} byLink */
+  loginError(error, byLink) {
+    if (error?.status === 401) return t(byLink ? "login.linkSpent" : "login.wrong");
+    if (error?.status === 429) return t("login.tooMany");
+    if (error?.status === 0) return t("load.unreachable");
+    return error?.message || t("error.unknown");
+  }
+
+  async logout() {
+    try {
+      await this.api.logout();
+    } catch (error) {
+      if (/** @type {any} */ (error)?.status !== 401) throw error;
+    }
+    this.signOutHere();
+  }
+
+  /** There is no session any more: ask for one, keep what was typed. */
+  signOutHere() {
+    this.link?.stop();
+    this.store.dispatch({ type: "signedOut" });
+  }
+}

@@ -1,0 +1,403 @@
+/**
+ * The page's state and every way it changes: one pure function. Knows no DOM, network or clock.
+ *
+ * Everything from the server is an upsert by id, so that hearing a thing twice does no harm.
+ *
+ * @typedef {import("./state-types.js").State} State
+ * @typedef {import("./types.js").Change} Change
+ * @typedef {import("./types.js").Message} Message
+ * @typedef {import("./state-types.js").OutboxItem} OutboxItem
+ */
+
+import { TASK_ACTIONS } from "../pages/detail.js";
+import { noEngines } from "../pages/engines.js";
+import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
+import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
+
+/** How long the draft of a turn that is over waits for its message. */
+export const DRAFT_GRACE_MS = 4000;
+/** A status may be so old: it does not know of a turn that has just begun. */
+const HEARTBEAT_MS = 6000;
+const ENDED_KEPT = 200;
+const QUEUED_KEPT = 500;
+const TRACE_KEPT = 100;
+
+/** @returns {State} */
+export function initialState() {
+  return {
+    session: "checking",
+    login: { busy: false, error: "" },
+    load: "loading",
+    loadError: "",
+    connection: "connecting",
+    skewMs: 0,
+    now: 0,
+    version: "",
+    zone: "",
+    outdated: false,
+    messages: [],
+    before: null,
+    older: "idle",
+    inbox: [],
+    outbox: [],
+    question: null,
+    answering: { busy: false, error: "" },
+    tasks: {},
+    ended: [],
+    triggers: {},
+    status: null,
+    turn: null,
+    detail: null,
+    triggerDetail: null,
+    forms: {},
+    ...noMemory(),
+    engines: noEngines(),
+    usage: { load: "loading" },
+    pending: {},
+    confirming: "",
+    route: { view: "chat" },
+    panelOpen: true,
+    wide: true,
+    palette: null,
+    notifying: false,
+    following: true,
+    unseen: 0,
+    draft: "",
+    notices: [],
+    language: "en",
+    theme: "system",
+  };
+}
+
+/** @type {Record<string, (state: State, action: any) => State>} */
+const ACTIONS = {
+  set: (state, { values }) => ({ ...state, ...values }),
+  tick,
+  signedOut: (state) => ({
+    ...state,
+    session: "out",
+    load: "loading",
+    turn: null,
+    engines: noEngines(), // a key may have been typed
+  }),
+  snapshot,
+  change: (state, { change }) => applyChange(state, change),
+  olderLoaded,
+  queueOut: (state, { item }) => ({ ...state, outbox: [...state.outbox, item] }),
+  outState: (state, { id, ...values }) => ({
+    ...state,
+    outbox: state.outbox.map((item) => (item.id === id ? { ...item, ...values } : item)),
+  }),
+  outGone: (state, { id }) => ({ ...state, outbox: without(state.outbox, id) }),
+  following: (state, { following }) => ({
+    ...state,
+    following,
+    unseen: following ? 0 : state.unseen,
+  }),
+  draftHead,
+  pending,
+  notice: (state, { notice }) => ({ ...state, notices: [...state.notices.slice(-2), notice] }),
+  noticeGone: (state, { id }) => ({
+    ...state,
+    notices: state.notices.filter((notice) => notice.id !== id),
+  }),
+  ...TASK_ACTIONS,
+  ...TRIGGER_ACTIONS,
+  ...MEMORY_ACTIONS,
+};
+
+/**
+ * The state after an action; the same object when nothing changed.
+ *
+ * @param {State} state
+ * @param {{type: string} & Record<string, any>} action
+ * @returns {State}
+ */
+export function reduce(state, action) {
+  const act = ACTIONS[action.type];
+  if (!act) throw new Error(`expected a known action, got ${action.type}`);
+  return act(state, action);
+}
+
+/** @param {State} state @param {{now: number}} action our own clock */
+function tick(state, { now }) {
+  const next = { ...state, now: now + state.skewMs };
+  const endedAt = state.turn?.endedAt;
+  if (endedAt != null && next.now - endedAt > DRAFT_GRACE_MS) next.turn = null;
+  return next;
+}
+
+/**
+ * @param {State} state
+ * @param {{snapshot: import("./types.js").Snapshot, now: number}} action
+ */
+function snapshot(state, { snapshot: given, now }) {
+  const skewMs = Date.parse(given.now) - now;
+  const kept = olderThan(state.messages, given.messages);
+  const fresh = given.messages.filter((message) => !state.messages.some(byId(message.id)));
+  const known = new Set([...given.messages, ...given.inbox].map((item) => item.id));
+  /** @type {State} */
+  const next = {
+    ...state,
+    session: "in",
+    load: "ready",
+    loadError: "",
+    login: { busy: false, error: "" },
+    skewMs,
+    now: now + skewMs,
+    version: state.version || given.version,
+    zone: given.timezone ?? state.zone,
+    messages: [...kept, ...given.messages],
+    before: kept.length ? state.before : given.before,
+    older: "idle",
+    inbox: given.inbox,
+    outbox: state.outbox.filter((item) => item.state !== "accepted" && !known.has(item.id)),
+    question: given.question,
+    tasks: Object.fromEntries(given.tasks.map((task) => [task.id, task])),
+    ended: given.tasks.filter(isOver).map((task) => task.id),
+    triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
+    unseen: state.following || !state.messages.length ? state.unseen : state.unseen + heard(fresh),
+  };
+  return withStatus(next, given.status);
+}
+
+/**
+ * The loaded messages that lie before a snapshot's: kept only where the two meet.
+ *
+ * @param {Message[]} loaded
+ * @param {Message[]} given
+ */
+function olderThan(loaded, given) {
+  const meets = given.length ? loaded.findIndex(byId(given[0].id)) : -1;
+  return meets > 0 ? loaded.slice(0, meets) : [];
+}
+
+/** @param {Message[]} messages how many of them someone else said */
+function heard(messages) {
+  return messages.filter((message) => message.role !== "user").length;
+}
+
+/** @param {State} state @param {import("./types.js").Status} status */
+function withStatus(state, status) {
+  const turnId = status.teller.turnId;
+  let turn = state.turn;
+  const idle = status.teller.state === "idle";
+  if (idle && turn?.endedAt === null && state.now - turn.since > HEARTBEAT_MS) {
+    turn = { ...turn, endedAt: state.now };
+  } else if (status.teller.state === "replying" && turnId && turnId !== turn?.turnId) {
+    const since = status.teller.since ? Date.parse(status.teller.since) : state.now;
+    turn = { ...newTurn(turnId, since, status.teller.headline), partial: true };
+  }
+  const outdated = Boolean(state.version && status.version && state.version !== status.version);
+  return { ...state, status, turn, outdated: state.outdated || outdated };
+}
+
+/**
+ * @param {string} turnId
+ * @param {number} since
+ * @param {string} [headline]
+ * @param {string[]} [inputs]
+ * @returns {import("./state-types.js").Turn}
+ */
+function newTurn(turnId, since, headline = "", inputs = []) {
+  const partial = false;
+  return { turnId, since, headline, inputs, draft: "", endedAt: null, committed: false, partial };
+}
+
+/**
+ * @param {State} state
+ * @param {Change} change
+ * @returns {State}
+ */
+function applyChange(state, change) {
+  switch (change.kind) {
+    case "message":
+      return withMessage(state, change.message);
+    case "inbox":
+      return withInbox(state, change.id ?? change.item?.id ?? "", change.item);
+    case "task":
+      return withTask(state, change.task);
+    case "trigger":
+      return withTrigger(state, change.id ?? change.trigger?.id ?? "", change.trigger);
+    case "question":
+      return withQuestion(state, change.question);
+    case "status":
+      return withStatus(state, change.status);
+    case "turn":
+      return withTurn(state, change);
+    case "delta":
+      return withDelta(state, change);
+    default:
+      return state; // a newer server speaks of things this page does not show
+  }
+}
+
+/** @param {State} state @param {Message} message */
+function withMessage(state, message) {
+  const at = state.messages.findIndex(byId(message.id));
+  const messages = at < 0 ? [...state.messages, message] : state.messages.with(at, message);
+  const isNew = at < 0 && !state.following;
+  const turn = state.turn;
+  const told = message.role !== "user" && turn && turn.turnId === message.turnId;
+  return {
+    ...state,
+    messages,
+    inbox: without(state.inbox, message.id),
+    outbox: without(state.outbox, message.id),
+    unseen: isNew ? state.unseen + heard([message]) : state.unseen,
+    turn: told ? { ...turn, draft: "", committed: true } : turn,
+  };
+}
+
+/**
+ * @param {State} state
+ * @param {string} id
+ * @param {import("./types.js").InboxItem | null} item
+ */
+function withInbox(state, id, item) {
+  const outbox = without(state.outbox, id);
+  if (!item || state.messages.some(byId(id))) {
+    return { ...state, outbox, inbox: without(state.inbox, id) };
+  }
+  const at = state.inbox.findIndex(byId(id));
+  const inbox = at < 0 ? [...state.inbox, item] : state.inbox.with(at, item);
+  return { ...state, outbox, inbox };
+}
+
+/** @param {State} state @param {import("./types.js").Task} task */
+function withTask(state, task) {
+  const isNew = isOver(task) && !state.ended.includes(task.id);
+  const ended = isNew ? [task.id, ...state.ended] : [...state.ended];
+  const tasks = bounded({ ...state.tasks, [task.id]: task }, ended.splice(ENDED_KEPT));
+  const detail = state.detail;
+  if (!detail) return { ...state, tasks, ended };
+  const trace = detail.trace.map((one) => (one.id === task.id ? task : one));
+  const related = task.traceId === detail.task?.traceId && !trace.some(byId(task.id));
+  if (related) trace.push(task);
+  const own = detail.id === task.id ? task : detail.task;
+  const shown = { ...detail, trace: trace.slice(-TRACE_KEPT), task: own };
+  return { ...state, tasks, ended, detail: shown };
+}
+
+/**
+ * All that run, the last of those that ended, and of a long queue its head.
+ *
+ * @param {Record<string, import("./types.js").Task>} tasks
+ * @param {string[]} surplus ids of those that ended before the last
+ */
+function bounded(tasks, surplus) {
+  const queued = Object.values(tasks).filter((task) => task.state === "queued");
+  if (!surplus.length && queued.length <= QUEUED_KEPT) return tasks;
+  queued.sort(inQueue);
+  const kept = { ...tasks };
+  for (const id of [...surplus, ...queued.slice(QUEUED_KEPT).map((task) => task.id)]) {
+    delete kept[id];
+  }
+  return kept;
+}
+
+/** @param {import("./types.js").Task} task */
+const isOver = (task) => !["running", "queued", "asking"].includes(task.state);
+
+/**
+ * The order in which tasks are taken.
+ *
+ * @param {import("./types.js").Task} a
+ * @param {import("./types.js").Task} b
+ */
+export function inQueue(a, b) {
+  return b.priority - a.priority || Date.parse(a.createdAt) - Date.parse(b.createdAt);
+}
+
+/**
+ * @param {State} state
+ * @param {string} id
+ * @param {import("./types.js").Trigger | null} trigger
+ */
+function withTrigger(state, id, trigger) {
+  const { [id]: _, ...others } = state.triggers;
+  return { ...state, triggers: trigger ? { ...others, [id]: trigger } : others };
+}
+
+/** @param {State} state @param {import("./types.js").Question | null} question */
+function withQuestion(state, question) {
+  const same = question?.questionId === state.question?.questionId;
+  return {
+    ...state,
+    question,
+    answering: same ? state.answering : { busy: false, error: "" },
+  };
+}
+
+/** @param {State} state @param {Extract<Change, {kind: "turn"}>} change */
+function withTurn(state, change) {
+  const mine = state.turn?.turnId === change.turnId ? state.turn : null;
+  if (change.state === "ended") {
+    return mine ? { ...state, turn: { ...mine, endedAt: mine.endedAt ?? state.now } } : state;
+  }
+  const turn = mine
+    ? { ...mine, headline: change.headline ?? mine.headline, inputs: change.inputs ?? mine.inputs }
+    : newTurn(change.turnId, state.now, change.headline, change.inputs);
+  const inbox = state.inbox.map((item) =>
+    turn.inputs.includes(item.id) && item.state !== "answering"
+      ? { ...item, state: /** @type {const} */ ("answering") }
+      : item,
+  );
+  return { ...state, turn, inbox };
+}
+
+/** @param {State} state @param {string} turnId @param {string} text */
+function withDelta(state, { turnId, text, reset }) {
+  const known = state.turn?.turnId === turnId ? state.turn : null;
+  const turn = known ?? { ...newTurn(turnId, state.now), partial: true };
+  if (turn.committed) return state;
+  if (reset) return { ...state, turn: { ...turn, draft: text, partial: false } };
+  return { ...state, turn: { ...turn, draft: turn.draft + text } };
+}
+
+/**
+ * What a turn had said before we came. It may reach into what we have heard since: where the two
+ * overlap most, they are taken to meet. The message that follows is right in any case.
+ *
+ * @param {State} state
+ * @param {{turnId: string, text: string}} action
+ */
+function draftHead(state, { turnId, text }) {
+  const { turn } = state;
+  if (turn?.turnId !== turnId || !turn.partial) return state;
+  const heard = turn.draft;
+  let shared = Math.min(heard.length, text.length);
+  while (shared > 0 && !text.endsWith(heard.slice(0, shared))) shared -= 1;
+  return { ...state, turn: { ...turn, draft: text + heard.slice(shared), partial: false } };
+}
+
+/**
+ * @param {State} state
+ * @param {{messages: Message[], before: string | null}} action
+ * @returns {State}
+ */
+function olderLoaded(state, { messages, before }) {
+  const fresh = messages.filter((message) => !state.messages.some(byId(message.id)));
+  return { ...state, older: "idle", before, messages: [...fresh, ...state.messages] };
+}
+
+/** @param {State} state @param {{id: string, what: string}} action empty: no longer */
+function pending(state, { id, what }) {
+  const { [id]: _, ...others } = state.pending;
+  return { ...state, pending: what ? { ...others, [id]: what } : others };
+}
+
+/** @param {string} id @returns {(item: {id: string}) => boolean} */
+function byId(id) {
+  return (item) => item.id === id;
+}
+
+/**
+ * @template {{id: string}} T
+ * @param {T[]} items
+ * @param {string} id
+ * @returns {T[]} the same list when it is not among them
+ */
+function without(items, id) {
+  return items.some(byId(id)) ? items.filter((item) => item.id !== id) : items;
+}

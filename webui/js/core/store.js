@@ -1,0 +1,41 @@
+/** The state's holder: changes go in as actions, those who draw are told once per frame. */
+
+import { initialState, reduce } from "./state.js";
+
+export class Store {
+  /** @param {(draw: () => void) => void} [soon] calls back at the next good moment to draw */
+  constructor(soon = (draw) => void requestAnimationFrame(draw)) {
+    this.state = initialState();
+    this.soon = soon;
+    /** @type {((state: State, before: State) => void)[]} */
+    this.hearers = [];
+    /** @type {State | null} what was last drawn, while a drawing is ahead */
+    this.drawn = null;
+  }
+
+  /** @param {{type: string} & Record<string, any>} action */
+  dispatch(action) {
+    const before = this.state;
+    this.state = reduce(before, action);
+    if (this.state === before || this.drawn) return;
+    this.drawn = before;
+    this.soon(() => this.tell());
+  }
+
+  /** @param {Partial<State>} values the page's own small choices */
+  set(values) {
+    this.dispatch({ type: "set", values });
+  }
+
+  /** @param {(state: State, before: State) => void} hearer */
+  onChange(hearer) {
+    this.hearers.push(hearer);
+  }
+
+  /** @private */
+  tell() {
+    const before = this.drawn ?? this.state;
+    this.drawn = null;
+    for (const hearer of this.hearers) hearer(this.state, before);
+  }
+}

@@ -1,0 +1,120 @@
+/** The conversation, and below it everything one answers with. */
+
+import { guard, html, icon, nothing, repeat } from "../core/html.js";
+import { language, t, tn } from "../core/i18n.js";
+import { namedTask, timeline } from "../core/select.js";
+import { dayKey, dayName } from "../core/time.js";
+import { composerView } from "./composer.js";
+import { liveView } from "./live.js";
+import { draftView, messageView } from "./message.js";
+import { emptyState, loading } from "../ui/parts.js";
+import { questionView } from "./question.js";
+
+/**
+ * @typedef {import("../core/state-types.js").State} State
+ * @typedef {import("../core/actions.js").Actions} Actions
+ * @typedef {import("../core/select.js").Entry} Entry
+ */
+
+/** @param {State} state @param {Actions} act */
+export function chatView(state, act) {
+  const away = !state.wide && state.route.view !== "chat";
+  return html`<div class="chat ${away ? "is-away" : ""}" id="chat" ?inert=${away}>
+    <h2 class="sr-only">${t("chat.title")}</h2>
+    <div class="scroll-box">
+      <div class="scroll" id="scroll" tabindex="0" role="region" aria-label=${t("chat.title")}>
+        <div class="column">
+          ${topView(state, act)}
+          <ol class="timeline" id="timeline">
+            ${repeat(
+              timeline(state),
+              (entry) => entry.key,
+              (entry) => entryView(entry, state, act),
+            )}
+          </ol>
+        </div>
+      </div>
+      ${latestButton(state, act)}
+    </div>
+    <div class="dock">
+      <div class="column">
+        ${liveView(state, act)} ${questionView(state, act)} ${composerView(state, act)}
+      </div>
+    </div>
+  </div>`;
+}
+
+/** @param {Entry} entry @param {State} state @param {Actions} act */
+function entryView(entry, state, act) {
+  if (entry.type === "draft") return draftView(entry);
+  if (entry.type === "day") {
+    const today = dayKey(state.now);
+    return guard([entry.at, today, language()], () => dayView(entry.at, state.now));
+  }
+  const { message, delivery, error, joined } = entry;
+  const tasks = (message.taskIds ?? []).map((id) => namedTask(state.tasks, id)?.state).join();
+  const hits = message.turnId ? state.hits[message.turnId] : null;
+  return guard([message, delivery, error, joined, tasks, hits, language()], () =>
+    messageView(entry, state, act),
+  );
+}
+
+/** @param {string} at @param {number} now */
+function dayView(at, now) {
+  return html`<li class="day"><span>${dayName(at, now, language())}</span></li>`;
+}
+
+/** @param {State} state @param {Actions} act  What stands above the first message. */
+function topView(state, act) {
+  if (state.load === "loading") return loading(t("chat.loading"));
+  if (state.load === "failed") {
+    const again = html`<button type="button" class="small" @click=${() => act.session.load()}>
+      ${icon("retry")}${t("load.again")}
+    </button>`;
+    return emptyState(t("load.failed"), state.loadError, again);
+  }
+  if (state.older === "loading") return loading(t("chat.olderLoading"));
+  if (state.before) {
+    return html`<div class="older">
+      <button type="button" class="link" @click=${() => act.loadOlder()}>
+        ${t(state.older === "failed" ? "chat.olderFailed" : "chat.older")}
+      </button>
+    </div>`;
+  }
+  const empty = !state.messages.length && !state.inbox.length && !state.outbox.length;
+  return empty ? welcomeView(act) : html`<p class="beginning">${t("chat.beginning")}</p>`;
+}
+
+/** @param {Actions} act */
+function welcomeView(act) {
+  const examples = ["command", "recurring", "remember"];
+  return html`<div class="welcome">
+    <span class="welcome-mark">${icon("mark")}</span>
+    <h2>${t("welcome.title")}</h2>
+    <p>${t("welcome.text")}</p>
+    <ul class="examples" aria-label=${t("welcome.examples")}>
+      ${examples.map(
+        (name) =>
+          html`<li>
+            <button type="button" @click=${() => act.suggest(t(`welcome.${name}`))}>
+              <span class="example-text">${t(`welcome.${name}`)}</span>
+              <span class="example-why">${t(`welcome.${name}.why`)}</span>
+            </button>
+          </li>`,
+      )}
+    </ul>
+  </div>`;
+}
+
+/** @param {State} state @param {Actions} act */
+function latestButton(state, act) {
+  if (state.following) return nothing;
+  const label = state.unseen ? tn("chat.new", state.unseen) : t("chat.latest");
+  return html`<button
+    type="button"
+    class="latest ${state.unseen ? "has-new" : ""}"
+    @click=${() => act.hands.toBottom()}
+  >
+    ${icon("down")}<span>${label}</span>
+  </button>`;
+}

@@ -1,0 +1,228 @@
+/**
+ * Files of memory as the page shows and names them, and where in a text a passage stands. Pure.
+ */
+
+import { bare, marked } from "../core/marks.js";
+
+export const LONG_TERM = "memory.md";
+export const GROUPS = /** @type {const} */ (["longTerm", "days", "summaries", "docs"]);
+
+/** @type {Record<MemoryFile["kind"], (typeof GROUPS)[number]>} */
+const GROUP_OF = {
+  longTerm: "longTerm",
+  raw: "days",
+  day: "summaries",
+  month: "summaries",
+  docs: "docs",
+};
+
+/** Names of entries, kept in comments: for the program, not for the reader. */
+const COMMENT = /<!--[^]*?(?:-->|$)/g;
+/** Signs of Markdown around words: where it is not rendered, they only disturb. */
+const AROUND = /(\*\*|`)(?=\S)([^\n]*?\S)\1/g;
+
+/**
+ * The files as their list shows them, each group in the server's order.
+ *
+ * @param {MemoryFile[]} files
+ * @returns {Record<(typeof GROUPS)[number], MemoryFile[]>}
+ */
+export function groupsOf(files) {
+  const groups = Object.fromEntries(
+    GROUPS.map((name) => [name, files.filter((file) => GROUP_OF[file.kind] === name)]),
+  );
+  return /** @type {any} */ (groups);
+}
+
+/**
+ * A snippet in pieces, those that were looked for marked.
+ *
+ * @param {string} snippet
+ * @param {[number, number][]} marks in characters, not in JavaScript's halves of them
+ * @returns {{text: string, marked: boolean}[]}
+ */
+export function piecesOf(snippet, marks) {
+  /** @type {{text: string, marked: boolean}[]} */
+  const pieces = [];
+  const hidden = hiddenIn(snippet);
+  let place = 0;
+  for (const [at, letter] of [...snippet].entries()) {
+    const here = place;
+    place += letter.length;
+    if (hidden.some(([from, to]) => from <= here && here < to)) continue;
+    const marked = marks.some(([from, to]) => from <= at && at < to);
+    const last = pieces.at(-1);
+    if (last?.marked === marked) last.text += letter;
+    else pieces.push({ text: letter, marked });
+  }
+  return pieces;
+}
+
+/** @param {string} snippet @returns {[number, number][]} what of it is not shown */
+function hiddenIn(snippet) {
+  const end = (/** @type {RegExpExecArray} */ one) => one.index + one[0].length;
+  const comments = [...snippet.matchAll(COMMENT)].map((one) => [one.index, end(one)]);
+  const signs = [...snippet.matchAll(AROUND)].flatMap((one) => [
+    [one.index, one.index + one[1].length],
+    [end(one) - one[1].length, end(one)],
+  ]);
+  return /** @type {[number, number][]} */ ([...comments, ...signs]);
+}
+
+/**
+ * Where a hit is opened: a file at its line, a task; or the message in the conversation.
+ *
+ * @param {{source: string, kind: SearchHit["kind"], line: number, messageId?: string | null,
+ *   taskId?: string | null}} hit
+ * @returns {Route | {message: string} | null}
+ */
+export function placeOfHit({ source, kind, line, messageId, taskId }) {
+  if (kind === "result") return taskId ? { view: "task", id: taskId } : null;
+  if (kind === "transcript") return messageId ? { message: messageId } : null;
+  return isNotePath(source) ? { view: "note", path: source, line: line > 0 ? line : null } : null;
+}
+
+/** @param {string} path  Whether it may be a file of memory; whether it is one, the server says. */
+export function isNotePath(path) {
+  const parts = path.split("/");
+  return /\.md$/i.test(path) && parts.every((part) => part && part !== "." && part !== "..");
+}
+
+/** @param {string} text @returns {string} letters and digits alone: what is left of markdown in HTML */
+export function lettersOf(text) {
+  return text.replace(/[^\p{L}\p{N}]+/gu, "").toLowerCase();
+}
+
+const NEEDLE = 40;
+
+/** @param {string} line @returns {string} as it begins where it is shown, up to the first link's end */
+function needleOf(line) {
+  const said = /^## (\d\d:\d\d) (?:user|agent|system)\s*(?:<!--|$)/.exec(line);
+  if (said) return lettersOf(said[1]); // who said it is shown in the reader's language
+  const plain = line.replace(COMMENT, "").replace(/!?\[([^\]]*)\]\([^)]*\).*$/, "$1");
+  return lettersOf(plain.replace(/^\s*(?:[-*+]\s+)?\[[ xX]\]\s/, "")).slice(0, NEEDLE);
+}
+
+/**
+ * How a line of a text is found again where the text is shown: how it begins, and how many lines
+ * before it begin the same way.
+ *
+ * @param {string} text
+ * @param {number} line from 1
+ * @returns {{needle: string, before: number} | null} null: from there on there is nothing to be seen
+ */
+export function lineMark(text, line) {
+  const needles = text.split("\n").map(needleOf);
+  const at = needles.findIndex((needle, index) => index >= line - 1 && needle);
+  if (at < 0) return null;
+  const needle = needles[at];
+  return { needle, before: needles.slice(0, at).filter((one) => one === needle).length };
+}
+
+// --- writing
+
+/**
+ * The name of a new note of a day.
+ *
+ * @param {string} day `2026-01-28`
+ * @param {string} title
+ * @param {string} id for one whose title has no Latin letter or digit
+ */
+export function notePath(day, title, id) {
+  const plain = title.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  const words = plain.replace(/[^a-z0-9]+/g, "-").slice(0, 32);
+  const slug = words.replace(/^-+|-+$/g, "") || `mem-${id.slice(-8)}`;
+  return `memory/${day}-${slug}.md`;
+}
+
+/** @param {string} path @param {number} number  The name when others are taken: `…-2.md`. */
+export function numbered(path, number) {
+  return number < 2 ? path : path.replace(/\.md$/, `-${number}.md`);
+}
+
+/** @param {string} title @param {string} text  A new note as its file holds it. */
+export function noteText(title, text) {
+  const body = `${text.trim()}\n`;
+  return title.trim() ? `# ${title.trim()}\n\n${body}` : body;
+}
+
+/** @param {string} text  Line ends as a field of the page has them. */
+const plainEnds = (text) => text.replace(/\r\n?/g, "\n");
+
+/** @param {string} text of a file @returns {string} as a field of the page holds it */
+export function typed(text) {
+  return bare(plainEnds(text));
+}
+
+/**
+ * A text as its file holds it: with the names of entries and the line ends it had.
+ *
+ * @param {string} text as it was typed
+ * @param {(string | null | undefined)[]} sources what it was made from, the nearest first
+ */
+export function written(text, sources) {
+  const known = sources.filter((one) => one != null);
+  const whole = known.reduce((made, source) => marked(made, plainEnds(source)), text);
+  return known[0]?.includes("\r\n") ? whole.replaceAll("\n", "\r\n") : whole;
+}
+
+/** @param {NoteForm} form */
+export function isDirty({ key, title, text, base }) {
+  if (key === "new") return Boolean(title.trim() || text.trim());
+  return base ? base.text === null || typed(base.text) !== text : Boolean(text.trim());
+}
+
+/** @param {string} text */
+function linesOf(text) {
+  return typed(text)
+    .replace(/\n$/, "")
+    .split("\n")
+    .map((line) => line.trimEnd());
+}
+
+/**
+ * The lines of another version, those that mine lacks marked.
+ *
+ * @param {string} other
+ * @param {string} mine
+ * @returns {{text: string, marked: boolean}[]}
+ */
+export function otherLines(other, mine) {
+  /** @type {Map<string, number>} */
+  const left = new Map();
+  for (const line of linesOf(mine)) left.set(line, (left.get(line) ?? 0) + 1);
+  return linesOf(other).map((text) => {
+    const count = left.get(text) ?? 0;
+    left.set(text, count - 1);
+    return { text, marked: count < 1 && text !== "" };
+  });
+}
+
+/**
+ * @param {string} html as the server made it
+ * @param {string} title that stands above it
+ * @returns {string} without a first heading that only says the title again
+ */
+export function withoutTitle(html, title) {
+  const [whole, first] = /^\s*<h1>([^<]*)<\/h1>\s*/.exec(html) ?? [];
+  return whole && lettersOf(unescaped(first)) === lettersOf(title)
+    ? html.slice(whole.length)
+    : html;
+}
+
+/**
+ * @param {string} html of a raw day
+ * @param {(role: string) => string} nameOf who is called how: plain words of the page's own
+ * @returns {string} with the heads of messages told apart
+ */
+export function withHeads(html, nameOf) {
+  return html.replace(
+    /<h2>(\d\d:\d\d) (user|agent|system)<\/h2>/g,
+    (_, at, role) => `<h2 class="said">${at} ${nameOf(role)}</h2>`,
+  );
+}
+
+/** @param {string} text */
+function unescaped(text) {
+  return text.replace(/&(?:amp|lt|gt|quot|#39);/g, " ");
+}

@@ -1,0 +1,130 @@
+/** One message of the conversation. */
+
+import { html, icon, nothing, serverHtml } from "../core/html.js";
+import { t, tn } from "../core/i18n.js";
+import { namedTask } from "../core/select.js";
+import { shown } from "../core/shown.js";
+import { messageActions, whyView } from "./message-actions.js";
+import { clock, stateIcon, taskTitle } from "../ui/parts.js";
+
+/**
+ * @typedef {import("../core/state-types.js").State} State
+ * @typedef {import("../core/actions.js").Actions} Actions
+ * @typedef {import("../core/select.js").MessageEntry} MessageEntry
+ */
+
+/** How long a reminder can be put off, in words that the server reads. */
+const SNOOZES = [
+  ["minutes", "in 10 minutes"],
+  ["hour", "in 1 hour"],
+  ["tomorrow", "in 24 hours"],
+];
+
+/** @param {MessageEntry} entry @param {State} state @param {Actions} act */
+export function messageView(entry, state, act) {
+  const { message } = entry;
+  const { role } = message;
+  const chips = message.reminder ? snoozeButtons(message, act) : taskChips(message.taskIds ?? [], state);
+  return html`<li
+    class="message is-${role} ${entry.joined ? "is-joined" : ""}"
+    id="m-${message.id}"
+    data-delivery=${entry.delivery ?? nothing}
+  >
+    ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(message))}</span>`}
+    <div class="message-body">
+      <span class="sr-only">${t(`role.${role}`)}</span>
+      ${bodyView(message)} ${role === "system" ? nothing : chips}
+      <div class="meta">
+        ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : nothing}
+        ${role === "system" ? chips : nothing} ${messageActions(entry, state, act)}
+      </div>
+      ${whyView(message, state, act)}
+    </div>
+  </li>`;
+}
+
+/** @param {import("../core/types.js").Message} message  Of one that stands for others: how many. */
+function repeatsView({ triggerId, repeats, since }) {
+  if (!triggerId || !repeats?.length) return nothing;
+  return html`<a class="repeats" href="#/trigger/${triggerId}"
+    >${tn("message.repeats", repeats.length + 1)} ${clock(since ?? "")}</a
+  >`;
+}
+
+/** @param {import("../core/types.js").Message} message */
+function glyph({ role, reminder }) {
+  if (role === "agent") return "mark";
+  return reminder ? "trigger" : "info";
+}
+
+/** @param {import("../core/types.js").Message} message @param {Actions} act */
+function snoozeButtons(message, act) {
+  const [task] = message.taskIds;
+  if (!task) return nothing;
+  return html`<span class="meta-actions">
+    ${SNOOZES.map(
+      ([name, when]) =>
+        html`<button type="button" class="link" @click=${() => act.snooze(task, when)}>
+          ${icon("retry")}${t(`snooze.${name}`)}
+        </button>`,
+    )}
+  </span>`;
+}
+
+/** @param {import("../core/types.js").Message} message */
+function bodyView(message) {
+  if (message.html) return html`<div class="prose" ${serverHtml(message.html)}></div>`;
+  return html`<div class="plain" dir="auto">${shown(message.text)}</div>`;
+}
+
+/** @param {MessageEntry} entry @param {Actions} act */
+function deliveryView(entry, act) {
+  const { delivery, message } = entry;
+  if (delivery === "failed") {
+    return html`<span class="error-text" role="alert">${t("delivery.failed")} ${entry.error}</span>
+      <span class="meta-actions">
+        <button type="button" class="link" @click=${() => act.resend(message.id)}>
+          ${icon("retry")}${t("delivery.retry")}
+        </button>
+        <button type="button" class="link" @click=${() => act.takeBack(message.id)}>
+          ${icon("edit")}${t("delivery.edit")}
+        </button>
+        <button type="button" class="link" @click=${() => act.discard(message.id)}>
+          ${icon("trash")}${t("delivery.discard")}
+        </button>
+      </span>`;
+  }
+  if (delivery === "answered") {
+    return html`<span class="answered" title=${t("delivery.answered")}
+      >${icon("check")}<span class="sr-only">${t("delivery.answered")}</span></span
+    >`;
+  }
+  return html`<span class="delivery is-${delivery}">${t(`delivery.${delivery}`)}</span>`;
+}
+
+/** @param {string[]} ids @param {State} state */
+function taskChips(ids, state) {
+  if (!ids.length) return nothing;
+  return html`<ul class="chips">
+    ${ids.map((id) => {
+      const named = namedTask(state.tasks, id);
+      return html`<li>
+        <a class="chip" href="#/task/${named?.task.id ?? id}"
+          >${named ? stateIcon(named.state) : icon("tasks")}<span class="chip-text"
+            >${named ? taskTitle(named.task) : t("message.task")}</span
+          ></a
+        >
+      </li>`;
+    })}
+  </ul>`;
+}
+
+/** @param {import("../core/select.js").DraftEntry} entry  The reply as it grows: plain until it is done. */
+export function draftView(entry) {
+  return html`<li class="message is-agent is-draft" aria-hidden="true">
+    <span class="glyph">${icon("mark")}</span>
+    <div class="message-body">
+      <div class="plain" dir="auto">${shown(entry.text)}<span class="caret"></span></div>
+    </div>
+  </li>`;
+}

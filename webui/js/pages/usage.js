@@ -1,0 +1,136 @@
+/** How many tokens were used: today, in the last thirty days, and by what; and what they cost. */
+
+import { html, nothing, svg } from "../core/html.js";
+import { language, t, tn } from "../core/i18n.js";
+import { heard, Resource } from "../core/resource.js";
+import { count } from "../core/time.js";
+import { backLink, factsList, failedView, loading, word } from "../ui/parts.js";
+
+const BY = /** @type {const} */ (["day", "engine", "role", "trigger"]);
+const REFRESH_MS = 2000;
+
+const STEP = 10;
+const BAR = 7;
+const HIGH = 80;
+
+/** Loaded when one comes to the page, and when what was used has changed. */
+export class UsageKeeper {
+  /** @param {Store} store @param {Api} api @param {import("../core/resource.js").Timers} timers */
+  constructor(store, api, timers) {
+    const request = async () => {
+      const reports = await Promise.all(BY.map((by) => api.usage(by)));
+      return Object.fromEntries(BY.map((by, at) => [by, reports[at]]));
+    };
+    this.reports = new Resource(timers, request, (told) =>
+      store.set({ usage: heard(store.state.usage, told) }),
+    );
+  }
+
+  /** @param {State} state @param {State} before */
+  onChange(state, before) {
+    if (state.route.view !== "usage" || state.session !== "in") return;
+    const opened = state.route !== before.route || state.session !== before.session;
+    const runs = (/** @type {State} */ at) => at.status?.usage.runs;
+    const load = () => void this.reports.load();
+    if (opened) load();
+    else if (runs(state) !== runs(before)) this.reports.soon(load, REFRESH_MS);
+  }
+}
+
+/** @param {State} state @param {Actions} act */
+export function usageView(state, act) {
+  return html`${backLink("#/tasks", t("task.back"))}
+    <div class="usage-page">
+      <h2 tabindex="-1" data-focus>${t("usage.title")}</h2>
+      ${bodyView(state, act)}
+    </div>`;
+}
+
+/** @param {State} state @param {Actions} act */
+function bodyView({ usage }, act) {
+  if (usage.load === "failed") return failedView(() => act.keepers.usage.reports.load());
+  if (!usage.day || !usage.engine || !usage.role || !usage.trigger) {
+    return loading(t("usage.loading"));
+  }
+  const { day } = usage;
+  const cap = day.budget.dailyTokens;
+  const { estimated } = day.total;
+  return html`${factsList([
+    ["usage.today", words(day.today)],
+    ["usage.cap", cap !== null && t("usage.tokens", { n: number(cap) })],
+    ["usage.month", words(day.total)],
+    ["usage.estimated", estimated && tn("usage.runs", estimated)],
+  ])}
+  ${barsView(day)} ${groupView("engine", usage.engine)} ${groupView("role", usage.role)}
+  ${groupView("trigger", usage.trigger)}`;
+}
+
+/** @param {UsageReport} report  A bar for each day, as high as it used much. */
+function barsView({ rows }) {
+  const most = Math.max(...rows.map(tokens), 1);
+  const wide = rows.length * STEP;
+  const peak = t("usage.bars", { most: number(most), n: rows.length });
+  return html`<figure class="usage-bars">
+    <svg viewBox="0 0 ${wide} ${HIGH}" preserveAspectRatio="none" role="img" aria-label=${peak}>
+      ${rows.map((row, at) => {
+        const high = tokens(row) ? Math.max(1, (tokens(row) / most) * HIGH) : 0;
+        return svg`<rect x=${at * STEP} y=${HIGH - high} width=${BAR} height=${high}>
+          <title>${row.key}: ${number(tokens(row))}</title>
+        </rect>`;
+      })}
+    </svg>
+    <figcaption><span>${rows[0]?.key}</span><span>${t("usage.todayShort")}</span></figcaption>
+  </figure>`;
+}
+
+/** @param {"engine" | "role" | "trigger"} by @param {UsageReport} report */
+function groupView(by, { rows, total }) {
+  if (!rows.length) return nothing;
+  const all = Math.max(tokens(total), 1);
+  return html`<section>
+    <h3>${t(`usage.by.${by}`)}</h3>
+    <ul class="usage-rows">
+      ${rows.map(
+        (row) =>
+          html`<li>
+            <span class="usage-name">${name(by, row)}</span>
+            <span class="usage-share" aria-hidden="true"
+              ><svg viewBox="0 0 100 4" preserveAspectRatio="none">
+                <rect width=${(tokens(row) / all) * 100} height="4"></rect></svg
+            ></span>
+            <span class="usage-counts">${words(row)}</span>
+          </li>`,
+      )}
+    </ul>
+  </section>`;
+}
+
+/** @param {"engine" | "role" | "trigger"} by @param {UsageRow} row */
+function name(by, { key, title }) {
+  if (by === "role") return word(key === "teller" || key === "planner" ? "seat" : "profile", key);
+  if (by === "trigger") {
+    return key ? html`<a href="#/trigger/${key}">${title || key}</a>` : t("usage.noTrigger");
+  }
+  return key;
+}
+
+/** @param {TokenCounts} counts */
+function words(counts) {
+  const cost = Object.entries(counts.cost).map(([currency, amount]) => {
+    const money = new Intl.NumberFormat(language(), { style: "currency", currency });
+    const least = 10 ** -(money.resolvedOptions().maximumFractionDigits ?? 2);
+    return amount > 0 && amount < least ? `<${money.format(least)}` : money.format(amount);
+  });
+  const parts = [t("usage.tokens", { n: number(tokens(counts)) }), tn("usage.runs", counts.runs)];
+  return [...parts, ...cost].join(" · ");
+}
+
+/** @param {TokenCounts} counts */
+function tokens(counts) {
+  return counts.inputTokens + counts.outputTokens;
+}
+
+/** @param {number} value */
+function number(value) {
+  return count(value, language());
+}

@@ -1,0 +1,130 @@
+/** What is wrong with the whole, said loudly on top. */
+
+import { html, icon, nothing } from "../core/html.js";
+import { language, t, tn } from "../core/i18n.js";
+import { clockTime, dayKey, dayTime, duration } from "../core/time.js";
+import { button, iconButton } from "./parts.js";
+
+/** @param {State} state @param {Actions} act */
+export function bannersView(state, act) {
+  const status = state.status;
+  return html`<div class="banners">
+    ${
+      state.outdated
+        ? banner(
+            "info",
+            t("banner.outdated"),
+            button(t("banner.reload"), () => location.reload()),
+          )
+        : nothing
+    }
+    ${status ? consumerBanner(status) : nothing}
+    ${Object.values(status?.minds ?? {}).map((mind) => mindBanner(mind, state, act))}
+    ${status ? budgetBanner(status.usage.budget, state) : nothing}
+    ${status?.degraded ? banner("warn", t("banner.degraded", { why: status.degraded })) : nothing}
+    ${
+      status?.paused
+        ? banner("warn", t("banner.paused"), html`<code>mimikit resume</code>`)
+        : nothing
+    }
+  </div>`;
+}
+
+/** @param {Status} status */
+function consumerBanner(status) {
+  if (status.consumer === "down") {
+    return banner("danger", t("banner.down"), html`<code>mimikit consumer</code>`);
+  }
+  if (status.consumer === "hung") {
+    const age = duration((status.beatAgeS ?? 0) * 1000, language());
+    return banner("danger", t("banner.hung", { age }), html`<code>mimikit doctor</code>`);
+  }
+  return nothing;
+}
+
+/**
+ * What waits for a mind, and the way to go on without one.
+ *
+ * @param {EngineStatus} mind
+ * @param {State} state
+ * @param {Actions} act
+ */
+function mindBanner(mind, state, act) {
+  if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
+  const why = mindWhy(mind, state);
+  const what = counted(mind);
+  const off = Boolean(state.pending.engine);
+  return banner(
+    "warn",
+    t("mind.waits", { why: mind.reason ? `${why} (${mind.reason})` : why, what }),
+    html`${button(t("mind.try"), () => act.tryEngine(mind.engine), { off })}
+    ${button(t("mind.without"), () => act.useEngine("builtin"), { off })}`,
+  );
+}
+
+/** @param {EngineStatus} mind @param {State} state  Why a mind can not serve, in a few words. */
+export function mindWhy(mind, state) {
+  const { until: at, want } = mind;
+  const known = want === "limited" && at ? Date.parse(at) : 0;
+  const until = known > state.now ? soonTime(known, state.now) : "";
+  return until
+    ? t("mind.until", { engine: mind.engine, until })
+    : wantWords(want ?? "unready", mind.engine);
+}
+
+/** @param {string} want @param {string} engine  What an engine lacks, in a few words. */
+export function wantWords(want, engine) {
+  const hasKey = !["codex", "opencode", "local", "builtin", "command"].includes(engine);
+  return t(`mind.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
+}
+
+/** @param {number} at @param {number} now */
+function soonTime(at, now) {
+  const isToday = dayKey(at) === dayKey(now);
+  return isToday ? clockTime(at, language()) : dayTime(at, language());
+}
+
+/**
+ * What waits for tokens, until when, and what may be done.
+ *
+ * @param {BudgetStatus} budget
+ * @param {State} state
+ */
+function budgetBanner(budget, state) {
+  const waits = budget.messages + budget.tasks > 0;
+  const until = budget.until ? Date.parse(budget.until) : 0;
+  if (!waits || until <= state.now) return nothing;
+  const what = counted(budget);
+  const words = t("budget.waits", { what, until: dayTime(until, language()) });
+  return banner("warn", words, html`<code>mimikit usage --set-daily</code>`);
+}
+
+/** @param {{messages: number, tasks: number}} waiting  How many of each wait. */
+function counted({ messages, tasks }) {
+  const counts = [
+    messages ? tn("mind.messages", messages) : "",
+    tasks ? tn("mind.tasks", tasks) : "",
+  ];
+  return counts.filter(Boolean).join(t("list.and"));
+}
+
+/** @param {"info" | "warn" | "danger"} tone @param {string} text @param {unknown} [extra] */
+function banner(tone, text, extra = nothing) {
+  return html`<div class="banner banner-${tone}" role=${tone === "danger" ? "alert" : "status"}>
+    ${icon(tone === "info" ? "info" : "alert")}
+    <p>${text} ${extra}</p>
+  </div>`;
+}
+
+/** @param {State} state @param {Actions} act */
+export function noticesView(state, act) {
+  return html`<div class="notices" role="status" aria-live="polite">
+    ${state.notices.map(
+      (notice) =>
+        html`<div class="notice notice-${notice.tone}">
+          <p>${notice.text}</p>
+          ${iconButton("x", t("notice.dismiss"), () => act.dismiss(notice.id))}
+        </div>`,
+    )}
+  </div>`;
+}
