@@ -261,7 +261,7 @@ class EndpointTrial:
 
     def turn(self) -> EndpointTest:
         """A short turn with a tool call. Raises BadInput."""
-        from mimikit.engines.openai.answer import AnswerReader
+        from mimikit.engines.openai.answer import SPENT_ON_THOUGHTS, AnswerReader
         from mimikit.engines.openai.dialogue import ModelDialogue
         from mimikit.engines.openai.profile import api_of
 
@@ -276,12 +276,8 @@ class EndpointTrial:
             reader = partial(AnswerReader, lambda _text: None, set[str]())
             answer = dialogue.ask(client, api, settings, reader)
             if not answer.text and not answer.calls:
-                message = "it answered without any text"
-                if answer.is_truncated:
-                    message = (
-                        "its thinking used up the output limit before an answer: set "
-                        "`max_tokens` higher, or `effort` lower"
-                    )
+                is_spent = answer.is_spent_on_thoughts
+                message = f"its thinking {SPENT_ON_THOUGHTS}" if is_spent else "it gave no text"
                 raise BadInput(message, field="model")
         text = answer.text or ", ".join(call.name for call in answer.calls)
         return EndpointTest(api, text, bool(answer.calls), time.monotonic() - began)

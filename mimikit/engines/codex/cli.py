@@ -20,6 +20,7 @@ from mimikit.engine_settings import CodexSettings
 from mimikit.engines import process
 from mimikit.engines.base import EngineOutage, RunSpec
 from mimikit.engines.process_marks import MARK
+from mimikit.engines.program import file_stamp
 from mimikit.sandbox import programs
 
 MIN_VERSION = (0, 163, 0)
@@ -93,15 +94,11 @@ def find(settings: CodexSettings) -> CodexLocation | None:
 
 def version_of(program: str) -> tuple[int, ...] | None:
     """The version, if known; cached per installed file."""
-    try:
-        installed = Path(program).stat()
-    except OSError:
-        return None
-    return _installed_version(program, installed.st_mtime_ns, installed.st_size)
+    return _installed_version(program, file_stamp(Path(program)))
 
 
 @functools.lru_cache(maxsize=8)
-def _installed_version(program: str, _mtime_ns: int, _size: int) -> tuple[int, ...] | None:
+def _installed_version(program: str, _stamp: object) -> tuple[int, ...] | None:
     code, output, _ = process.output([program, "--version"])
     found = re.search(r"codex-cli (\d+)\.(\d+)\.(\d+)", output) if code == 0 else None
     return tuple(map(int, found.groups())) if found else None

@@ -22,6 +22,9 @@ _FINISHES: dict[str, Finish] = {
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "MAX_TOKENS"), "length"),
     **dict.fromkeys(("content_filter", "SAFETY", "sensitive"), "content_filter"),
 }
+SPENT_ON_THOUGHTS = (
+    "used up the output limit before an answer: set `max_tokens` higher, or `effort` lower"
+)
 _MAX_CALLS = 64
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _DELTA_INTERVAL_S = 0.05
@@ -52,6 +55,10 @@ class ModelAnswer:
     def is_truncated(self) -> bool:
         """It reached the output limit."""
         return self.finish == "length"
+
+    @property
+    def is_spent_on_thoughts(self) -> bool:
+        return self.is_truncated and not self.text and not self.calls
 
 
 class AnswerReader:

@@ -10,14 +10,7 @@ from dataclasses import dataclass, replace
 
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import ToolReply, ToolSpec
-from mimikit.engines.openai.answer import (
-    AnswerReader,
-    Api,
-    Body,
-    ModelAnswer,
-    ModelCall,
-    parsed_arguments,
-)
+from mimikit.engines.openai.answer import AnswerReader, Api, Body, ModelAnswer, parsed_arguments
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError
 from mimikit.language.plain_text import plain
@@ -110,11 +103,9 @@ class ModelDialogue:
     def add(self, answer: ModelAnswer) -> None:
         self._entries.append(_Entry(answer=answer))
 
-    def add_output(self, call: ModelCall, output: str) -> None:
-        self._entries.append(_Entry(call_id=call.id, output=output))
-
-    def add_note(self, text: str) -> None:
-        self._entries.append(_Entry(output=text))
+    def add_output(self, call_id: str, output: str) -> None:
+        """`call_id`: empty for a note to the model."""
+        self._entries.append(_Entry(call_id=call_id, output=output))
 
     def characters(self) -> int:
         texts = [self._instructions, self._prompt]

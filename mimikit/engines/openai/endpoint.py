@@ -68,13 +68,11 @@ def why_not_ready(url: str) -> str | None:
     if (proxy := proxy_of(url)) is None:
         return None
     value, variable = proxy
-    try:
-        scheme, port = urlsplit(value).scheme, urlsplit(value).port
-        host = urlsplit(value).hostname
-    except ValueError:
-        scheme, port, host = "", None, None
-    if scheme in ("http", "https", "socks5", "socks5h") and host and port != 0:
-        return None
+    with contextlib.suppress(ValueError):
+        place = urlsplit(value)
+        is_known = place.scheme in ("http", "https", "socks5", "socks5h")
+        if is_known and place.hostname and place.port != 0:
+            return None
     shown = re.sub(r"//[^@/]*@", "//", value)[:100]
     return f"{variable}: expected a proxy such as http://127.0.0.1:7890, got {shown!r}"
 

@@ -19,6 +19,7 @@ from mimikit.engines.base import (
     stop_outcome,
 )
 from mimikit.engines.openai.answer import (
+    SPENT_ON_THOUGHTS,
     AnswerReader,
     Api,
     ModelAnswer,
@@ -119,14 +120,15 @@ class EndpointRun:
                 return self._ended(answer)
             dialogue.add(shortened(answer, _ARGUMENT_CHARACTERS))
             if not answer.calls:
-                dialogue.add_note(_NO_CALLS_AS_TEXT)
+                dialogue.add_output("", _NO_CALLS_AS_TEXT)
                 failures.append("its tool calls are text that cannot be carried out")
             else:
                 replies = [(call, self._call(call, call_tool, answer)) for call in answer.calls]
                 if (stopped := self.stopped()) is not None:
                     return stopped
                 for call, reply in replies:
-                    dialogue.add_output(call, reply.text if reply.ok else f"error: {reply.text}")
+                    text = reply.text if reply.ok else f"error: {reply.text}"
+                    dialogue.add_output(call.id, text)
                 if ends_turn([reply for _, reply in replies]):
                     return self._done(answer.text)
                 is_progress = any(reply.ok for _, reply in replies)
@@ -150,19 +152,14 @@ class EndpointRun:
         text = answer.text or self.text
         if answer.finish == "content_filter" and not answer.text:
             raise EndpointError("refused", f"the content filter of {self.name} withheld the answer")
-        if answer.is_truncated and not answer.text and answer.thoughts:
-            message = (
-                f"the thinking of {self.model} used up its output limit before an answer: set "
-                f"`max_tokens` of {self.name} higher, or `effort` lower"
-            )
-            return Failed("error", message)
+        if answer.is_spent_on_thoughts:
+            return Failed("error", f"the thinking of {self.model} {SPENT_ON_THOUGHTS}")
         if answer.finish != "stop":
             key = "cut_short" if answer.is_truncated else "cut_by_filter"
             text = f"{text}\n\n{self._say(key)}".strip()
         if text or (self.acted and self.request.role != "worker"):
             return self._done(text)
-        message = "the model ended the turn without an answer; try again"
-        return Failed("error", message)
+        return Failed("error", "the model ended the turn without an answer; try again")
 
     def _done(self, text: str) -> Outcome:
         return Done(text, notices=tuple(map(self._say, self.advice)))
