@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -186,6 +184,10 @@ def test_however_a_worker_ends_nothing_stays(here: Here, how: str) -> None:
         elif how == "kill":
             kill_codex()
         thread.join(30)
+        if how == "kill":
+            session = result[0].session_id
+            again = here.engine(llm).run(here.ask("do it", resume=session))
+            assert (again.status, again.session_id) == ("done", session)
     assert not thread.is_alive()
     reasons = {"cancel": "canceled", "deadline": "timeout", "kill": "engine_unavailable"}
     assert result[0].reason == reasons[how]
@@ -235,37 +237,16 @@ def test_another_version_is_said(here: Here, tmp_path: Path, line: str, said: st
     assert (outcome.status, outcome.reason) == ("failed", "engine_unavailable")
 
 
-def test_who_is_logged_in(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_is_a_file_a_key_or_a_provider_of_ones_own(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def said(**settings: Any) -> str | None:
         return codex_cli.unavailable(CodexSettings.model_validate(settings))
 
     home = tmp_path / "home" / ".codex"
     assert said() == f"codex is not logged in: no {home}/auth.json; run `codex login`"
     assert said(config={"model_provider": '"x"'}) is None
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "auth.json").write_text("{}")
-    assert said(home=str(own)) is None
-    own.rename(odd := tmp_path / "own[x]")  # a rule that keeps the login from shells is a pattern
+    (odd := tmp_path / "own[x]").mkdir()  # a rule that keeps the login from shells is a pattern
     assert "expected a home without '['" in str(said(home=str(odd)))
     monkeypatch.setenv("CODEX_API_KEY", "x")
     assert said() is None
-
-
-def test_a_newly_installed_program_is_noticed(
-    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mimikit.engines.program._REMEMBER_S", 0.5)
-    engine = here.engine(None, path=str(tmp_path / "codex"))
-    assert engine.unavailable()
-    os.link(program(tmp_path, "echo codex-cli 9.9.9"), tmp_path / "linked")
-    assert codex_cli.unavailable(CodexSettings.model_validate({"path": str(tmp_path / "linked")}))
-    time.sleep(0.6)  # its memory is over
-    assert engine.unavailable() is None
-
-
-def test_a_home_below_temporary_files_is_refused(here: Here) -> None:
-    home = here.root / "tmp" / ".codex"
-    home.mkdir()
-    engine = here.engine(None, home=str(home))
-    assert "the folder of temporary files" in (engine.unavailable() or "")

@@ -63,6 +63,27 @@ def limited(after_s: float) -> Outcome:
     return Failed.unavailable("limited", "429", retry_at=START + timedelta(seconds=after_s))
 
 
+@pytest.mark.parametrize(("after_s", "rest_s", "is_known"), [(3600, 3600, True), (-1, 5, False)])
+def test_a_known_reset_time_is_respected_and_one_in_the_past_is_not(
+    after_s: float, rest_s: float, *, is_known: bool
+) -> None:
+    bench = Bench()
+    bench.run(limited(after_s))
+    assert (bench.rest_s(), bench.status().until is not None) == (rest_s, is_known)
+    bench.clock.advance(-300 * 86400)
+    assert bench.registry.for_role("worker").waiting is None, "the clock was set back"
+
+
+def test_a_run_that_began_before_it_was_opened_neither_closes_nor_prolongs_it() -> None:
+    bench = Bench()
+    assert bench.registry.begin("codex", "worker", "t9") is None
+    bench.run(BROKEN)
+    before = bench.status()
+    for late in (limited(3600), DONE):
+        bench.registry.record_outcome("codex", "worker", "t9", late)
+        assert bench.status() == before
+
+
 def test_the_retry_delay_doubles_and_no_run_starts_meanwhile() -> None:
     bench, rests = Bench(), list[float]()
     for _ in range(9):

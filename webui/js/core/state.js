@@ -6,22 +6,21 @@
  * @typedef {import("./state-types.js").State} State
  * @typedef {import("./types.js").Change} Change
  * @typedef {import("./types.js").Message} Message
- * @typedef {import("./state-types.js").Output} Output
  * @typedef {import("./state-types.js").OutboxItem} OutboxItem
  */
 
+import { TASK_ACTIONS } from "../pages/detail.js";
 import { noEngines } from "../pages/engines.js";
-import { MEMORY_ACTIONS, noMemory } from "../pages/memory-state.js";
-import { TRIGGER_ACTIONS } from "../pages/trigger-state.js";
+import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
+import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
+import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
 /** How long the draft of a turn that is over waits for its message. */
 export const DRAFT_GRACE_MS = 4000;
 /** A status may be so old: it does not know of a turn that has just begun. */
 const HEARTBEAT_MS = 6000;
-const ENDED_KEPT = 200;
-const QUEUED_KEPT = 500;
+const TASKS_KEPT = 200;
 const TRACE_KEPT = 100;
-export const OUTPUT_SHOWN = 200_000;
 
 /** @returns {State} */
 export function initialState() {
@@ -44,7 +43,7 @@ export function initialState() {
     question: null,
     answering: { busy: false, error: "" },
     tasks: {},
-    ended: [],
+    ...noJobs(),
     triggers: {},
     status: null,
     turn: null,
@@ -59,6 +58,8 @@ export function initialState() {
     route: { view: "chat" },
     panelOpen: true,
     wide: true,
+    palette: null,
+    notifying: false,
     following: true,
     unseen: 0,
     draft: "",
@@ -93,19 +94,15 @@ const ACTIONS = {
     following,
     unseen: following ? 0 : state.unseen,
   }),
-  detailOpened,
-  detailLoaded,
-  detailFailed,
-  diffLoaded,
-  unfolded,
   draftHead,
-  output,
   pending,
   notice: (state, { notice }) => ({ ...state, notices: [...state.notices.slice(-2), notice] }),
   noticeGone: (state, { id }) => ({
     ...state,
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
+  ...TASK_ACTIONS,
+  ...JOB_ACTIONS,
   ...TRIGGER_ACTIONS,
   ...MEMORY_ACTIONS,
 };
@@ -157,8 +154,10 @@ function snapshot(state, { snapshot: given, now }) {
     inbox: given.inbox,
     outbox: state.outbox.filter((item) => item.state !== "accepted" && !known.has(item.id)),
     question: given.question,
-    tasks: Object.fromEntries(given.tasks.map((task) => [task.id, task])),
-    ended: given.tasks.filter(isOver).map((task) => task.id),
+    tasks: {},
+    jobs: afresh(state, given.jobs),
+    totals: given.totals,
+    list: { ...state.list, load: "idle" },
     triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
     unseen: state.following || !state.messages.length ? state.unseen : state.unseen + heard(fresh),
   };
@@ -176,9 +175,10 @@ function olderThan(loaded, given) {
   return meets > 0 ? loaded.slice(0, meets) : [];
 }
 
-/** @param {Message[]} messages how many of them someone else said */
+/** @param {Message[]} messages how many of them someone else said; that a job was begun is no news */
 function heard(messages) {
-  return messages.filter((message) => message.role !== "user").length;
+  const begun = (/** @type {Message} */ { engine, taskIds }) => engine === "builtin" && taskIds?.length;
+  return messages.filter((message) => message.role !== "user" && !begun(message)).length;
 }
 
 /** @param {State} state @param {import("./types.js").Status} status */
@@ -220,7 +220,7 @@ function applyChange(state, change) {
     case "inbox":
       return withInbox(state, change.id ?? change.item?.id ?? "", change.item);
     case "task":
-      return withTask(state, change.task);
+      return withJob(withTask(state, change.task), change);
     case "trigger":
       return withTrigger(state, change.id ?? change.trigger?.id ?? "", change.trigger);
     case "question":
@@ -270,47 +270,17 @@ function withInbox(state, id, item) {
 
 /** @param {State} state @param {import("./types.js").Task} task */
 function withTask(state, task) {
-  const isNew = isOver(task) && !state.ended.includes(task.id);
-  const ended = isNew ? [task.id, ...state.ended] : [...state.ended];
-  const tasks = bounded({ ...state.tasks, [task.id]: task }, ended.splice(ENDED_KEPT));
+  const { [task.id]: _, ...others } = state.tasks;
+  const newest = Object.entries(others).slice(1 - TASKS_KEPT);
+  const tasks = { ...Object.fromEntries(newest), [task.id]: task };
   const detail = state.detail;
-  if (!detail) return { ...state, tasks, ended };
+  if (!detail) return { ...state, tasks };
   const trace = detail.trace.map((one) => (one.id === task.id ? task : one));
   const related = task.traceId === detail.task?.traceId && !trace.some(byId(task.id));
   if (related) trace.push(task);
   const own = detail.id === task.id ? task : detail.task;
   const shown = { ...detail, trace: trace.slice(-TRACE_KEPT), task: own };
-  return { ...state, tasks, ended, detail: shown };
-}
-
-/**
- * All that run, the last of those that ended, and of a long queue its head.
- *
- * @param {Record<string, import("./types.js").Task>} tasks
- * @param {string[]} surplus ids of those that ended before the last
- */
-function bounded(tasks, surplus) {
-  const queued = Object.values(tasks).filter((task) => task.state === "queued");
-  if (!surplus.length && queued.length <= QUEUED_KEPT) return tasks;
-  queued.sort(inQueue);
-  const kept = { ...tasks };
-  for (const id of [...surplus, ...queued.slice(QUEUED_KEPT).map((task) => task.id)]) {
-    delete kept[id];
-  }
-  return kept;
-}
-
-/** @param {import("./types.js").Task} task */
-const isOver = (task) => !["running", "queued", "asking"].includes(task.state);
-
-/**
- * The order in which tasks are taken.
- *
- * @param {import("./types.js").Task} a
- * @param {import("./types.js").Task} b
- */
-export function inQueue(a, b) {
-  return b.priority - a.priority || Date.parse(a.createdAt) - Date.parse(b.createdAt);
+  return { ...state, tasks, detail: shown };
 }
 
 /**
@@ -377,133 +347,12 @@ function draftHead(state, { turnId, text }) {
 
 /**
  * @param {State} state
- * @param {{messages: Message[], before: string | null}} action
+ * @param {{messages: Message[], jobs?: Job[], before: string | null}} action
  * @returns {State}
  */
-function olderLoaded(state, { messages, before }) {
+function olderLoaded(state, { messages, jobs = [], before }) {
   const fresh = messages.filter((message) => !state.messages.some(byId(message.id)));
-  return { ...state, older: "idle", before, messages: [...fresh, ...state.messages] };
-}
-
-/** @param {State} state @param {{id: string | null}} action */
-function detailOpened(state, { id }) {
-  if (id === null) return { ...state, detail: null };
-  if (state.detail?.id === id) return state;
-  /** @type {Output} */
-  const nothing = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle" };
-  const task = state.tasks[id] ?? null;
-  const detail = { id, load: /** @type {const} */ ("loading"), task, result: null };
-  /** @type {Pick<import("./state-types.js").TaskDetail, "diff" | "diffLoad" | "unfolded">} */
-  const unchanged = { diff: null, diffLoad: "idle", unfolded: {} };
-  const none = { events: [], trace: [], chain: [], usage: null, ...unchanged };
-  return { ...state, detail: { ...detail, ...none, output: nothing } };
-}
-
-/** @param {State} state @param {{id: string, answer: any}} action @returns {State} */
-function detailLoaded(state, { id, answer }) {
-  if (state.detail?.id !== id) return state;
-  return {
-    ...state,
-    detail: {
-      ...state.detail,
-      load: "ready",
-      task: answer.task,
-      result: answer.result ?? null,
-      events: answer.events ?? [],
-      trace: answer.trace ?? [],
-      chain: answer.chain ?? [],
-      usage: answer.usage ?? null,
-    },
-  };
-}
-
-/**
- * @param {State} state
- * @param {{id: string, diff: import("./types.js").Diff | null, load: "idle" | "failed"}} action
- * @returns {State}
- */
-function diffLoaded(state, { id, diff, load }) {
-  const { detail } = state;
-  return detail?.id === id ? { ...state, detail: { ...detail, diff, diffLoad: load } } : state;
-}
-
-/** @param {State} state @param {{key: string, open: boolean}} action @returns {State} */
-function unfolded(state, { key, open }) {
-  const { detail } = state;
-  if (!detail) return state;
-  return { ...state, detail: { ...detail, unfolded: { ...detail.unfolded, [key]: open } } };
-}
-
-/** @param {State} state @param {{id: string, load: "missing" | "failed"}} action @returns {State} */
-function detailFailed(state, { id, load }) {
-  const { detail } = state;
-  return detail?.id === id ? { ...state, detail: { ...detail, load } } : state;
-}
-
-/**
- * More of a run's output, or that it could not be had.
- *
- * @param {State} state
- * @param {{id: string, load: Output["load"], events?: import("./types.js").OutputEvent[],
- *   offset?: string, ended?: boolean}} action
- * @returns {State}
- */
-function output(state, { id, load, events = [], offset, ended }) {
-  const { detail } = state;
-  if (detail?.id !== id) return state;
-  const before = detail.output;
-  const { blocks, dropped } = shortened(appended(before.blocks, events));
-  /** @type {Output} */
-  const after = {
-    blocks,
-    dropped: before.dropped + dropped,
-    offset: offset ?? before.offset,
-    ended: ended ?? before.ended,
-    load,
-  };
-  return { ...state, detail: { ...detail, output: after } };
-}
-
-/** What a run did that is worth a line of its own; the rest is its life's paperwork. */
-const SHOWN = new Set(["output", "line", "delta", "message", "tool", "command", "file", "note", "error"]);
-
-/**
- * Events that belong together become one block; an unfinished line goes with its stream's next event.
- *
- * @param {import("./state-types.js").OutputBlock[]} blocks
- * @param {import("./types.js").OutputEvent[]} events
- */
-function appended(blocks, events) {
-  const result = [...blocks];
-  for (const event of events) {
-    if (event.type === "reset" && result.at(-1)?.type === "delta") result.pop();
-    if (!SHOWN.has(event.type) || !event.text) continue;
-    const stream = event.stream ?? event.data?.stream ?? null;
-    const replaced = result.findIndex((block) => block.type === "line" && block.stream === stream);
-    if (replaced >= 0) result.splice(replaced, 1);
-    const last = result.at(-1);
-    const flows = event.type === "output" || event.type === "delta";
-    if (flows && last?.type === event.type && last.stream === stream) {
-      result[result.length - 1] = { ...last, text: last.text + event.text };
-    } else {
-      result.push({ type: event.type, stream, text: event.text });
-    }
-  }
-  return result;
-}
-
-/** @param {import("./state-types.js").OutputBlock[]} blocks the end of them, what fits on a page */
-function shortened(blocks) {
-  let over = blocks.reduce((sum, block) => sum + block.text.length, 0) - OUTPUT_SHOWN;
-  if (over <= 0) return { blocks, dropped: 0 };
-  const dropped = over;
-  const kept = [];
-  for (const block of blocks) {
-    const cut = Math.min(over, block.text.length);
-    over -= cut;
-    if (cut < block.text.length) kept.push({ ...block, text: block.text.slice(cut) });
-  }
-  return { blocks: kept, dropped };
+  return { ...known(state, jobs), older: "idle", before, messages: [...fresh, ...state.messages] };
 }
 
 /** @param {State} state @param {{id: string, what: string}} action empty: no longer */

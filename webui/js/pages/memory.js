@@ -1,10 +1,5 @@
 /**
  * Files of memory as the page shows and names them, and where in a text a passage stands. Pure.
- *
- * @typedef {import("../core/types.js").MemoryFile} MemoryFile
- * @typedef {import("../core/types.js").SearchHit} Hit
- * @typedef {import("../core/state-types.js").NoteForm} NoteForm
- * @typedef {import("../core/state-types.js").Route} Route
  */
 
 import { bare, marked } from "../core/marks.js";
@@ -77,7 +72,7 @@ function hiddenIn(snippet) {
 /**
  * Where a hit is opened: a file at its line, a task; or the message in the conversation.
  *
- * @param {{source: string, kind: Hit["kind"], line: number, messageId?: string | null,
+ * @param {{source: string, kind: SearchHit["kind"], line: number, messageId?: string | null,
  *   taskId?: string | null}} hit
  * @returns {Route | {message: string} | null}
  */
@@ -209,7 +204,7 @@ export function otherLines(other, mine) {
  * @returns {string} without a first heading that only says the title again
  */
 export function withoutTitle(html, title) {
-  const [whole, first] = /^\s*<h1>([^<]*)<\/h1>\s*/.exec(html) ?? [];
+  const [whole, first] = /^\s*<h1(?: dir="auto")?>([^<]*)<\/h1>\s*/.exec(html) ?? [];
   return whole && lettersOf(unescaped(first)) === lettersOf(title)
     ? html.slice(whole.length)
     : html;
@@ -222,7 +217,7 @@ export function withoutTitle(html, title) {
  */
 export function withHeads(html, nameOf) {
   return html.replace(
-    /<h2>(\d\d:\d\d) (user|agent|system)<\/h2>/g,
+    /<h2(?: dir="auto")?>(\d\d:\d\d) (user|agent|system)<\/h2>/g,
     (_, at, role) => `<h2 class="said">${at} ${nameOf(role)}</h2>`,
   );
 }

@@ -1,12 +1,10 @@
 /** One message of the conversation. */
 
 import { html, icon, nothing, serverHtml } from "../core/html.js";
-import { language, t, tn } from "../core/i18n.js";
-import { namedTask } from "../core/select.js";
+import { t, tn } from "../core/i18n.js";
 import { shown } from "../core/shown.js";
-import { duration } from "../core/time.js";
-import { hitsButton, hitsView } from "./hits.js";
-import { clock, stateIcon, taskTitle } from "../ui/parts.js";
+import { messageActions, whyView } from "./message-actions.js";
+import { clock } from "../ui/parts.js";
 
 /**
  * @typedef {import("../core/state-types.js").State} State
@@ -25,7 +23,7 @@ const SNOOZES = [
 export function messageView(entry, state, act) {
   const { message } = entry;
   const { role } = message;
-  const chips = message.reminder ? snoozeButtons(message, act) : taskChips(message.taskIds ?? [], state);
+  const chips = message.reminder ? snoozeButtons(message, act) : taskLinks(message);
   return html`<li
     class="message is-${role} ${entry.joined ? "is-joined" : ""}"
     id="m-${message.id}"
@@ -36,10 +34,10 @@ export function messageView(entry, state, act) {
       <span class="sr-only">${t(`role.${role}`)}</span>
       ${bodyView(message)} ${role === "system" ? nothing : chips}
       <div class="meta">
-        ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : origin(message)}
-        ${role === "system" ? chips : nothing} ${hitsButton(message, state, act)}
+        ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : nothing}
+        ${role === "system" ? chips : nothing} ${messageActions(entry, state, act)}
       </div>
-      ${hitsView(message, state, act)}
+      ${whyView(message, state, act)}
     </div>
   </li>`;
 }
@@ -78,16 +76,6 @@ function bodyView(message) {
   return html`<div class="plain" dir="auto">${shown(message.text)}</div>`;
 }
 
-/** @param {import("../core/types.js").Message} message */
-function origin(message) {
-  if (message.role !== "agent") return nothing;
-  const parts = [];
-  if (message.durationMs != null) parts.push(duration(message.durationMs, language()));
-  if (message.engine) parts.push(message.engine);
-  if (message.engine === "local") parts.push(t("engines.basic"));
-  return parts.map((part) => html`<span>${part}</span>`);
-}
-
 /** @param {MessageEntry} entry @param {Actions} act */
 function deliveryView(entry, act) {
   const { delivery, message } = entry;
@@ -113,21 +101,10 @@ function deliveryView(entry, act) {
   return html`<span class="delivery is-${delivery}">${t(`delivery.${delivery}`)}</span>`;
 }
 
-/** @param {string[]} ids @param {State} state */
-function taskChips(ids, state) {
-  if (!ids.length) return nothing;
-  return html`<ul class="chips">
-    ${ids.map((id) => {
-      const named = namedTask(state.tasks, id);
-      return html`<li>
-        <a class="chip" href="#/task/${named?.task.id ?? id}"
-          >${named ? stateIcon(named.state) : icon("tasks")}<span class="chip-text"
-            >${named ? taskTitle(named.task) : t("message.task")}</span
-          ></a
-        >
-      </li>`;
-    })}
-  </ul>`;
+/** @param {Message} message  To what a code message is about and no card shows. */
+function taskLinks({ role, taskIds }) {
+  if (role !== "system" || !taskIds?.length) return nothing;
+  return taskIds.map((id) => html`<a class="link" href="#/task/${id}">${t("job.open")}</a>`);
 }
 
 /** @param {import("../core/select.js").DraftEntry} entry  The reply as it grows: plain until it is done. */
