@@ -304,8 +304,9 @@ def notify(state: State) -> Iterator[Finding]:
     if notifications.names(state.files) and find_spec("apprise") is None:
         yield warning("notify", notifications.INSTALL)
     saved = state.files.peek(paths.NOTIFICATION_STATE, NotificationState) or NotificationState()
-    for name, error in saved.errors.items():
-        yield warning("notify", f"{name}: {error}", f"`mimikit notify test {name}`")
+    for name, channel in saved.channels.items():
+        if channel.error:
+            yield warning("notify", f"{name}: {channel.error}", f"`mimikit notify test {name}`")
 
 
 CHECKS = (

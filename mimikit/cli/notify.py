@@ -16,8 +16,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.notify import ChannelQueue, NotificationState
 from mimikit.state import ReadOnlyState
 
-_URL_BYTES = 10_000
-
 
 @click.group(cls=PlainGroup)
 def notify() -> None:
@@ -34,7 +32,7 @@ def add(cli: CliContext, name: str, url: str | None, url_stdin: bool) -> None:
     if (url is None) == (not url_stdin):
         raise BadInput("expected URL or --url-stdin, got both or none")
     state = cli.open_writable(create=True)
-    notifications.add(state.files, name, url or sys.stdin.read(_URL_BYTES))
+    notifications.add(state.files, name, url or sys.stdin.read(10_000))
     terminal.out(f"Set up {name}. `mimikit notify test {name}` sends a message.")
 
 
@@ -43,18 +41,19 @@ def add(cli: CliContext, name: str, url: str | None, url_stdin: bool) -> None:
 def list_(state: ReadOnlyState, as_json: bool) -> None:
     """List the channels, and what waits for each."""
     saved = state.files.peek(paths.NOTIFICATION_STATE, NotificationState) or NotificationState()
-    lines = [_line(state, saved, name) for name in notifications.names(state.files)]
+    lines: list[dict[str, str | int]] = []
+    for name in notifications.names(state.files):
+        queue, kind = (
+            saved.channels.get(name, ChannelQueue()),
+            notifications.kind(state.files, name),
+        )
+        waiting, error = len(queue.waiting), queue.error
+        lines.append({"name": name, "kind": kind, "waiting": waiting, "error": error})
+        if not as_json:
+            about = f"{kind}  {waiting} waiting  {error}".rstrip()
+            terminal.out(f"{terminal.heading(name)} {about}")
     if as_json:
         terminal.print_json({"channels": lines})
-    for line in lines if not as_json else ():
-        waits = f"{line['waiting']} waiting" if line["waiting"] else ""
-        about = "  ".join(filter(None, (str(line["kind"]), waits, str(line["error"]))))
-        terminal.out(f"{terminal.heading(str(line['name']))} {about}")
-
-
-def _line(state: ReadOnlyState, saved: NotificationState, name: str) -> dict[str, str | int]:
-    queue, kind = saved.channels.get(name, ChannelQueue()), notifications.kind(state.files, name)
-    return {"name": name, "kind": kind, "waiting": len(queue.waiting), "error": queue.error}
 
 
 @notify.command()

@@ -116,8 +116,3 @@ class NotificationState(Record):
 
     def with_channel(self, name: str, channel: ChannelQueue) -> NotificationState:
         return self.model_copy(update={"channels": {**self.channels, name: channel}})
-
-    @property
-    def errors(self) -> dict[str, str]:
-        """Why channels fail."""
-        return {name: one.error for name, one in self.channels.items() if one.error}

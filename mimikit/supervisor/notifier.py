@@ -140,15 +140,15 @@ class Notifier:
         self._store, self._files, self._executor, self._send = store, store.files, executor, send
         saved = self._files.load(paths.NOTIFICATION_STATE, NotificationState)
         self._state = saved or NotificationState()
-        self._sending = dict[str, tuple[MessageBatch, Future[DeliveryReport]]]()
-        """By channel."""
+        self._sending = dict[str, tuple[bool, Future[DeliveryReport]]]()
+        """By channel, with whether it was marked as sent again."""
 
     def step(self, now: datetime) -> bool:
         """Returns whether there is more to read."""
-        for name, (batch, sent) in list(self._sending.items()):
+        for name, (again, sent) in list(self._sending.items()):
             if sent.done():
                 del self._sending[name]
-                self._settle(name, batch, sent.result(), now)
+                self._settle(name, again, sent.result(), now)
         self.follow_channels()
         if not self._state.channels:
             return False
@@ -169,11 +169,8 @@ class Notifier:
         state, question = self._state, inbox.pending_question(self._files)
         if not state.channels:
             file, offset = ledger.end(self._files)
-            state = NotificationState(
-                ledger_file=file,
-                ledger_offset=offset,
-                question_id=question and question.question_id,
-            )
+            state = NotificationState(ledger_file=file, ledger_offset=offset)
+            state = state.but(question_id=question and question.question_id)
         channels = {name: state.channels.get(name) or ChannelQueue() for name in names}
         self._save(state.but(channels=channels))
 
@@ -213,18 +210,15 @@ class Notifier:
         channel = self._state.channels[name].but(in_flight=ids)
         self._save(self._state.with_channel(name, channel))
         sent = self._executor.submit(self._send, self._files, name, *message_of(batch))
-        self._sending[name] = batch, sent
+        self._sending[name] = batch.again, sent
 
-    def _settle(
-        self, name: str, batch: MessageBatch, report: DeliveryReport, now: datetime
-    ) -> None:
+    def _settle(self, name: str, again: bool, report: DeliveryReport, now: datetime) -> None:
         """Crash: the message is sent again, and marked so."""
-        before = self._state.channels.get(name)
-        if before is None:
+        if (before := self._state.channels.get(name)) is None:
             return
-        after = after_report(before, report, now, again=batch.again)
+        after = after_report(before, report, now, again=again)
         self._save(self._state.with_channel(name, after))
-        facts = {"channel": name, "ids": ", ".join(before.in_flight), "again": batch.again}
+        facts = {"channel": name, "ids": ", ".join(before.in_flight), "again": again}
         if report.outcome == "sent":
             self._store.log.write("audit", "notified", **facts)
         elif not before.failures or not after.waiting:  # the first one, or it is given up
