@@ -24,7 +24,7 @@ from mimikit.errors import BadInput, NotFound, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 
-SEND_TIMEOUT_S = 30
+SEND_TIMEOUT_S = 20
 INSTALL = "expected the package apprise, got none; `pip install 'mimikit-assistant[notify]'`"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _FILE = re.compile(rf"notify-({_NAME.pattern})\.url")

@@ -110,8 +110,9 @@ def _is_unkept(attempt: Attempt, effects: Effects, replies: list[str]) -> bool:
     if effects.tasks or effects.question or effects.answers:
         return False
     about = _subject("\n".join([text, *(item.text for item in attempt.input.inputs)]))
-    existing = (line.title for line in attempt.input.tasks if line.status is None)
-    return not any(about & _subject(title) for title in existing)
+    live = (line for line in attempt.input.tasks if line.status is None)
+    # It may well mean a task that waits or runs; a trigger only if it is about the same.
+    return not any(line.words is None or about & _subject(line.title) for line in live)
 
 
 def _subject(text: str) -> set[str]:

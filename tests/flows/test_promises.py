@@ -67,11 +67,15 @@ def test_a_promise_is_kept_or_told(
 
 
 def test_a_promise_about_what_is_set_up_is_not_doubted(files: Files) -> None:
-    client = start_client(files, lambda made: Promising([PROMISE, "我会提醒你喝水。"], made))
+    replies = [PROMISE, "我会提醒你喝水。", "I'll let you know when it is done."]
+    client = start_client(files, lambda made: Promising(replies, made))
     client.trigger("g1", 3600, "call mum", profile="reminder", title="call mum")
     client.trigger("g2", 3600, "喝水", profile="reminder", title="喝水")
-    client.say("m1", "will you tell me to call mum?")
+    client.order("o1", "pause")
+    for id_, text in (("m1", "will you tell me to call mum?"), ("m2", "喝水的提醒设置了吗")):
+        client.say(id_, text)
+        client.product.idle()
+    client.submit("t1", "paint the fence")  # it waits
+    client.say("m3", "and, is that over?")
     client.product.idle()
-    client.say("m2", "喝水的提醒设置了吗")
-    client.product.idle()
-    assert client.product.mind.notes == ["", ""]
+    assert client.product.mind.notes == ["", "", ""]
