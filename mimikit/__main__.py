@@ -53,6 +53,7 @@ SECTIONS = {
             "local",
             "A small model on this machine, without an account.",
         ),
+        "notify": ("notify", "Channels that reach you outside the page: phone, mail, chat."),
         "token": ("up", "The token for scripts, or a login link for the page."),
     },
 }
