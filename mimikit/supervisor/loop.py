@@ -26,6 +26,7 @@ from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.self_awake import ImprovementScheduler
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -62,6 +63,7 @@ class Supervisor:
         teller: TellerScheduler,
         archiver: Archiver,
         retention: Retention,
+        self_awake: ImprovementScheduler,
         guard: StateGuard,
         rest: CrashRest,
         heartbeat: HeartbeatWriter | None,
@@ -94,6 +96,7 @@ class Supervisor:
             ("fire triggers", triggers.fire_due),
             ("evaluate llm conditions", llm_eval.step),
             ("archive memory", archiver.step),
+            ("improve while idle", self_awake.step),
             ("delete expired files", retention.step),
             ("checkpoint the ledger", store.ledger.keep_up),
         ]

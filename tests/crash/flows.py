@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from mimikit.config import Settings, TokenCapSettings
+from mimikit.config import SelfAwakeSettings, Settings, TokenCapSettings
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineOutage, RunSpec
 from mimikit.engines.builtin.engine import BuiltinEngine
@@ -17,6 +17,7 @@ from mimikit.protocol.models import MAX_TEXT, Command, Role, Task, time_text
 from mimikit.tasks import queue
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
+from tests.support.fake_worktrees import FakeWorktrees
 from tests.support.mind import PATIENCE_S, Mind
 from tests.support.product import START, Product, scripted_settings
 from tests.support.twins import FakeClock
@@ -152,6 +153,9 @@ def _remind_once(client: Client) -> None:
     client.make("g1", "call mum", type="scheduled", profile="reminder", schedule={"runAt": at})
 
 
+_IMPROVE = ("self_awake_run", "docs")
+
+
 class EngineFlow(Flow):
     """A flow with `engine = "auto"`: codex, which is logged out for a while, and builtin."""
 
@@ -196,6 +200,16 @@ class FailoverFlow(EngineFlow):
         other = Mind(runs)
         other.name = "deep"
         return (other,)
+
+
+class ImprovementFlow(Flow):
+    """A flow whose git is a fake that keeps branches in the state folder."""
+
+    def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
+        own = SelfAwakeSettings(enabled=True)
+        settings = scripted_settings().model_copy(update={"self_awake": own})
+        fake = FakeWorktrees(files)
+        return Product(files, clock, mind, quiet=quiet, settings=settings, worktrees=fake)
 
 
 FLOWS = (
@@ -681,6 +695,10 @@ FLOWS = (
             lambda c: c.say("m1", "change: g1 pause"),
             lambda c: c.at(100),
         ),
+    ),
+    ImprovementFlow(
+        "an improvement",
+        (lambda c: c.at(400), lambda c: c.say("m1", "hello"), lambda c: c.order("o1", *_IMPROVE)),
     ),
     # conditions
     Flow("chain", (lambda c: c.say("m1", "chain: one > two > three"),)),
