@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Literal, TypeAlias
 
 from mimikit.config import SelfAwakeSettings
 from mimikit.engines.registry import CODE_ENGINES, LOCAL
@@ -48,10 +48,8 @@ class SelfAwakeFacts:
     """The item that the owner wants now; empty: any."""
 
 
-class SelfAwakeStep(NamedTuple):
-    action: Literal["wait", "begin", "cancel", "end"]
-    reason: str = ""
-    """Of `begin`: the item."""
+Step: TypeAlias = tuple[Literal["wait", "begin", "cancel", "end"], str]
+"""What is done, and why; of `begin` the item."""
 
 
 def decide(
@@ -60,27 +58,26 @@ def decide(
     settings: SelfAwakeSettings,
     facts: SelfAwakeFacts,
     now: datetime,
-) -> SelfAwakeStep:
+) -> Step:
     """What is done now. Pure."""
     if state.run is not None:
         if facts.outcome is not None or abs(now - state.run.started_at) > LONGEST:
-            return SelfAwakeStep("end", "it took too long")
-        reason = "an improvement is in progress"
-        return SelfAwakeStep("cancel" if facts.user_waits else "wait", reason)
+            return "end", "it took too long"
+        return "cancel" if facts.user_waits else "wait", "an improvement is in progress"
     idle = timedelta(seconds=settings.idle_after)
     if facts.asked is None and not settings.enabled:
-        return SelfAwakeStep("wait", "it is off")
+        return "wait", "it is off"
     if facts.asked is None and timedelta() <= now - facts.idle_since < idle:
-        return SelfAwakeStep("wait", "something happened a short time ago")
+        return "wait", "something happened a short time ago"
     if facts.blocked is not None:
-        return SelfAwakeStep("wait", facts.blocked)
+        return "wait", facts.blocked
     for item in items:
         taken = state.taken.get(item.name)
         is_due = taken is None or abs(now - taken) >= item.every
         is_wanted = item.name == facts.asked or (not facts.asked and is_due)
         if is_wanted and facts.subjects.get(item.name) != "":
-            return SelfAwakeStep("begin", item.name)
-    return SelfAwakeStep("wait", "nothing of the check list is due")
+            return "begin", item.name
+    return "wait", "nothing of the check list is due"
 
 
 def ended(run: Improvement, outcome: PlanResult | TaskResult | None) -> Improvement:
@@ -119,10 +116,11 @@ class ImprovementScheduler:
         runs, mark = [*self._state.past, self._state.run], _mark(command_id)
         if not any(run and run.id.endswith(mark) for run in runs):
             facts = replace(self._facts(), asked=item)
-            step = decide(self._state, self._items, self._store.settings.self_awake, facts, now)
-            if step.action != "begin":
-                raise BadInput(f"no improvement begins: {step.reason}")
-            self._begin(step.reason, mark, facts.subjects, now)
+            settings = self._store.settings.self_awake
+            action, reason = decide(self._state, self._items, settings, facts, now)
+            if action != "begin":
+                raise BadInput(f"no improvement begins: {reason}")
+            self._begin(reason, mark, facts.subjects, now)
         return "an improvement has begun"
 
     def step(self, now: datetime) -> bool:
@@ -141,15 +139,15 @@ class ImprovementScheduler:
                 return False
             self._look_at = now + _LOOK_EVERY
         facts = self._facts()
-        step = decide(state, self._items, settings, facts, now)
-        if step.action == "begin":
-            self._begin(step.reason, _mark(time_text(now)), facts.subjects, now)
-        elif step.action != "wait" and state.run is not None:
+        action, item = decide(state, self._items, settings, facts, now)
+        if action == "begin":
+            self._begin(item, _mark(time_text(now)), facts.subjects, now)
+        elif action != "wait" and state.run is not None:
             if facts.outcome is None:
                 self._cancel(facts.task_id or state.run.plan, now)
-            if step.action == "end":
+            if action == "end":
                 self._end(ended(state.run, facts.outcome))
-        return step.action in ("begin", "end")
+        return action in ("begin", "end")
 
     # ---- facts
 

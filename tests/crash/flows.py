@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from mimikit.config import SelfAwakeSettings, Settings, TokenCapSettings
@@ -14,10 +15,10 @@ from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import MAX_TEXT, Command, Role, Task, time_text
+from mimikit.roles.worktree import WorktreeChange, Worktrees
 from mimikit.tasks import queue
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
-from tests.support.fake_worktrees import FakeWorktrees
 from tests.support.mind import PATIENCE_S, Mind
 from tests.support.product import START, Product, scripted_settings
 from tests.support.twins import FakeClock
@@ -153,9 +154,6 @@ def _remind_once(client: Client) -> None:
     client.make("g1", "call mum", type="scheduled", profile="reminder", schedule={"runAt": at})
 
 
-_IMPROVE = ("self_awake_run", "docs")
-
-
 class EngineFlow(Flow):
     """A flow with `engine = "auto"`: codex, which is logged out for a while, and builtin."""
 
@@ -202,9 +200,28 @@ class FailoverFlow(EngineFlow):
         return (other,)
 
 
-class ImprovementFlow(Flow):
-    """A flow whose git is a fake that keeps branches in the state folder."""
+class FakeWorktrees(Worktrees):
+    """A branch is a file of the state folder."""
 
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def create(self, workspace: Path, name: str) -> Path:
+        return workspace
+
+    def commit(self, *_facts: object) -> WorktreeChange:
+        return WorktreeChange("1 file changed", "+better")
+
+    def publish(self, workspace: Path, name: str) -> None:
+        self._files.write(f"{paths.CACHE}/branch-{name}.json", b"a branch")
+
+    def branches(self, workspace: Path, name: str = "*") -> list[str]:
+        return [one for one in self._files.names(paths.CACHE) if one == f"branch-{name}.json"]
+
+    def remove(self) -> None: ...
+
+
+class ImprovementFlow(Flow):
     def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
         own = SelfAwakeSettings(enabled=True)
         settings = scripted_settings().model_copy(update={"self_awake": own})
@@ -698,7 +715,11 @@ FLOWS = (
     ),
     ImprovementFlow(
         "an improvement",
-        (lambda c: c.at(400), lambda c: c.say("m1", "hello"), lambda c: c.order("o1", *_IMPROVE)),
+        (
+            lambda c: c.at(400),
+            lambda c: c.say("m1", "hello"),
+            lambda c: c.order("o1", "self_awake_run", "docs"),
+        ),
     ),
     # conditions
     Flow("chain", (lambda c: c.say("m1", "chain: one > two > three"),)),
