@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
+from pathlib import Path
 
 import click
 
@@ -11,6 +14,11 @@ from mimikit.cli.frame import LazyGroup, place_options
 
 # Imports make many objects and no garbage: by default collecting takes a tenth of the start.
 gc.set_threshold(20_000, 10, 10)
+
+# Without an output (`>&-`) Python has no stream, and the next opened file would be the output.
+for _name in ("stdout", "stderr"):
+    if getattr(sys, _name) is None:
+        setattr(sys, _name, Path(os.devnull).open("w"))  # noqa: SIM115 - open until the end
 
 SECTIONS = {
     "Run": {

@@ -161,7 +161,7 @@ def checked_name(name: str) -> str:
 def settings_text(files: Files) -> str:
     """Raises BadSettings if it is not UTF-8."""
     try:
-        return (files.read(paths.CONFIG) or b"").decode()
+        return (files.read(paths.CONFIG) or b"").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadSettings(f"{paths.CONFIG}: {error}") from None
 

@@ -92,7 +92,7 @@ class Prompts:
         try:
             data = files.read(own, max_bytes=_MAX_BYTES)
             if data is not None:
-                return _checked(f".mimikit/{own}", name, data.decode())
+                return _checked(f".mimikit/{own}", name, data.decode("utf-8-sig"))
         except (UnsafeFile, UnicodeDecodeError) as error:
             reason = str(error) if isinstance(error, UnsafeFile) else f"{own}: {error}"
             self.skipped.append(f"{reason}; the shipped one is used")

@@ -356,6 +356,13 @@ def test_of_a_time_that_exists_twice_the_first_counts() -> None:
     assert when == InstantTime(datetime(2026, 11, 1, 5, 30, tzinfo=UTC))
 
 
+@pytest.mark.parametrize("text", ["in 7 days", "in a week", "七天后"])
+def test_days_ahead_keep_the_time_of_day_when_the_clocks_change(text: str) -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    when = parse_when(text, now=datetime(2026, 10, 21, 14, 27, tzinfo=berlin), zone=berlin)
+    assert when == InstantTime(datetime(2026, 10, 28, 13, 27, tzinfo=UTC))
+
+
 def test_the_day_is_the_zones_not_utcs() -> None:
     late = datetime(2026, 11, 24, 18, tzinfo=UTC)
     assert local("today at 9:00", late) == "2026-11-25 09:00"
