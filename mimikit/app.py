@@ -21,7 +21,6 @@ from mimikit.errors import shortage_of
 from mimikit.language.phrases import Words
 from mimikit.memory.archive import RULES, ArchiveRules, summarise_prompt
 from mimikit.memory.search import MemorySearch
-from mimikit.protocol import paths
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.models import QueueName, Role, Task
 from mimikit.roles.dispatcher import dispatch
@@ -110,12 +109,9 @@ class ConsumerCore:
             lambda: len(self.teller.inputs),
             lambda queue, most: self.pool.upcoming(queue, most),  # noqa: PLW0108 - made later
         )
+        engines, pause = self.context.engines, self.apply_pause
         self.commands = CommandApplier(
-            store,
-            self.commits,
-            self.context.engines,
-            self.self_awake,
-            pause_changed=self.apply_pause,
+            store, self.commits, engines, self.self_awake, pause_changed=pause
         )
         self.seat = parts.teller(self.context, self.events.bell.ring)
         self.teller = TellerScheduler(
@@ -178,8 +174,7 @@ class ConsumerCore:
             tool_server=parts.tool_server,
             stopping=parts.stopping,
             changes=ChangeRecorder(parts.git),
-            worktrees=parts.worktrees
-            or Worktrees(state.path, state.path / paths.IMPROVEMENTS, parts.git),
+            worktrees=parts.worktrees or Worktrees(state.path, parts.git),
         )
 
     def run_task(self, queue: QueueName, task: Task) -> None:

@@ -26,7 +26,7 @@ def self_awake(state: ReadOnlyState, action: str, target: str, as_json: bool) ->
     into the branch that is checked out, if the working tree is clean; `discard BRANCH` deletes it.
     """
     programs.exclude(state.workspace)
-    worktrees = Worktrees(state.path, state.path / paths.IMPROVEMENTS, programs.find("git"))
+    worktrees = Worktrees(state.path, programs.find("git"))
     if action == "status":
         _show(state, worktrees.branches(state.workspace), as_json=as_json)
         return

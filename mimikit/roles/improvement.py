@@ -138,7 +138,9 @@ class ImprovementRun:
         """Ask an engine, which can only read, whether the owner would want the change."""
         task, context = self.task, self.context
         values = {"task": fence(task.prompt, least=5), "change": fence(change.diff, least=5)}
-        prompt = context.prompts.fill(REVIEW, values)[:MAX_TEXT]
+        prompt = context.prompts.fill(REVIEW, values)
+        if len(prompt) > MAX_TEXT:
+            raise BadInput("the change is too large for a review")
         id_ = derived_id("task", task.id, "review")
         asked = task.but(id=id_, title=REVIEW, prompt=prompt, internal=True)
         turn_input = TurnInput(context.clock.now(), task.timezone or "UTC", "en", task=asked)

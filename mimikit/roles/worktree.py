@@ -15,12 +15,14 @@ from pathlib import Path
 
 from mimikit.engines import process
 from mimikit.errors import BadInput
+from mimikit.protocol import paths
 from mimikit.roles.scratch import remove_scratch
 
 BRANCHES = "mimikit/self-awake-"
-MAX_FILES, MAX_DIFF_CHARACTERS = 200, 200_000
+MAX_FILES, MAX_DIFF_CHARACTERS = 200, 100_000
 """Of one change; a larger one is refused."""
-_TIMEOUT_S = 600.0
+_TIMEOUT_S, _SHORT_S = 600.0, 20.0
+"""The short one is for what the supervisor waits for."""
 _REPO = ("--git-dir=repo.git", "--git-dir=repo.git/worktrees/tree", "--work-tree=tree")
 _SETTINGS = (
     *("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false"),
@@ -45,9 +47,9 @@ class WorktreeChange:
 class Worktrees:
     """Each method raises BadInput with git's reason, unless it says otherwise."""
 
-    def __init__(self, state: Path, folder: Path, git: str | None) -> None:
+    def __init__(self, state: Path, git: str | None) -> None:
         """`git`: the program; None: there is none."""
-        self._state, self._folder, self._program = state, folder, git
+        self._state, self._folder, self._program = state, state / paths.IMPROVEMENTS, git
 
     def create(self, workspace: Path, name: str) -> Path:
         """A fresh copy of the workspace at HEAD, the only one; its folder."""
@@ -107,7 +109,8 @@ class Worktrees:
         """Those of self-awake that are not merged into HEAD; none where there is no repository."""
         words = ("for-each-ref", "--format=%(refname:short)", "--no-merged=HEAD")
         try:
-            return self._git(workspace, *words, f"refs/heads/{BRANCHES}{name}").split()
+            pattern = f"refs/heads/{BRANCHES}{name}"
+            return self._git(workspace, *words, pattern, timeout_s=_SHORT_S).split()
         except BadInput:
             return []
 
@@ -160,17 +163,19 @@ class Worktrees:
         except BadInput:
             return ""
 
-    def _git(self, cwd: Path, *words: str) -> str:
+    def _git(self, cwd: Path, *words: str, timeout_s: float = _TIMEOUT_S) -> str:
         """The output, without the user's configuration and hooks."""
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
-        return self._run(cwd, [*settings, *words], _ENV | _NO_CONFIG)
+        return self._run(cwd, [*settings, *words], _ENV | _NO_CONFIG, timeout_s)
 
-    def _run(self, cwd: Path, words: Sequence[str], env: Mapping[str, str]) -> str:
+    def _run(
+        self, cwd: Path, words: Sequence[str], env: Mapping[str, str], timeout_s: float = _TIMEOUT_S
+    ) -> str:
         if self._program is None:
             raise BadInput("git is not installed")
         own, argv = process.environment(more=env), [self._program, "--no-pager", *words]
         code, out, errors = process.output(
-            argv, cwd=cwd, env=own, timeout_s=_TIMEOUT_S, state=self._state
+            argv, cwd=cwd, env=own, timeout_s=timeout_s, state=self._state
         )
         if code != 0:
             raise BadInput(f"git: {[*errors.strip().splitlines(), f'exit code {code}'][0][:500]}")

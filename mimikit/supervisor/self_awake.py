@@ -35,7 +35,6 @@ _MAX_SUBJECT, _MAX_REASON = 20_000, 1000
 class SelfAwakeFacts:
     idle_since: datetime
     blocked: str | None = None
-    """Why nothing may begin."""
     subjects: Mapping[str, str] = field(default_factory=dict[str, str])
     """What some items are about; empty: there is nothing of the kind."""
     outcome: PlanResult | TaskResult | None = None
@@ -109,7 +108,8 @@ class ImprovementScheduler:
         self._state = self._files.load(paths.SELF_AWAKE, SelfAwakeState) or SelfAwakeState()
         self._idle_since, self._ends = store.clock.now(), len(store.ledger)
         self._look_at: datetime | None = None
-        self._is_swept = False
+        if self._state.run is None:
+            context.worktrees.remove()  # left by a kill
 
     def begin(self, item: str, command_id: str, now: datetime) -> str:
         """Begin one that the owner asks for, idle or not. Idempotent. Raises BadInput."""
@@ -129,9 +129,6 @@ class ImprovementScheduler:
         if ends != self._ends or self._inputs() or self._store.live.list():
             self._ends, self._idle_since = ends, now
         if state.run is None:
-            if not self._is_swept:  # left by a kill
-                self._context.worktrees.remove()
-                self._is_swept = True
             is_early = look_at is not None and timedelta() < look_at - now <= _LOOK_EVERY
             idle = timedelta(seconds=settings.idle_after)
             is_busy = timedelta() <= now - self._idle_since < idle

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -209,7 +210,9 @@ class FakeWorktrees(Worktrees):
     def create(self, workspace: Path, name: str) -> Path:
         return workspace
 
-    def commit(self, *_facts: object) -> WorktreeChange:
+    def commit(
+        self, workspace: Path, name: str, title: str, protected: Sequence[Path]
+    ) -> WorktreeChange:
         return WorktreeChange("1 file changed", "+better")
 
     def publish(self, workspace: Path, name: str) -> None:

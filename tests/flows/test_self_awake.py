@@ -86,11 +86,11 @@ class KilledWorktrees(Worktrees):
 
     left = -1
 
-    def _run(self, cwd: Path, words: Sequence[str], env: Any) -> str:
+    def _run(self, cwd: Path, words: Sequence[str], env: Any, timeout_s: float = 60) -> str:
         self.left -= 1
         if self.left == 0:
             raise Killed
-        return super()._run(cwd, words, env)
+        return super()._run(cwd, words, env, timeout_s)
 
     def remove(self) -> None:
         if self.left != 0:
@@ -136,8 +136,7 @@ class World:
                 (hooks / name).chmod(0o755)
 
     def start(self, kill_at: int = -1) -> Product:
-        folder = self.state / paths.IMPROVEMENTS
-        worktrees = KilledWorktrees(self.state, folder, GIT)
+        worktrees = KilledWorktrees(self.state, GIT)
         worktrees.left = kill_at
         self.product = Product(
             self.files,
