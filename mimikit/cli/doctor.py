@@ -268,6 +268,8 @@ def programs(state: State) -> Iterator[Finding]:
         yield warning("codex", f"its app-server does not start: {reason}", "update codex")
     else:
         yield ok("codex", f"{place.program}; its app-server starts")
+        if codex_cli.is_in_keyring(state.settings.codex):
+            yield warning("codex", codex_cli.KEYRING, codex_cli.KEYRING_REMEDY)
     if other := opencode_cli.find(state.settings.opencode):
         yield ok("opencode", str(other.program))
 

@@ -242,6 +242,10 @@ class _RunEnd:
     session_id: str | None = None
     exit_code: int | None = None
     data: dict[str, Any] = field(default_factory=dict[str, Any])
+    engine: str = ""
+    """The engine that ran: the chosen one, or the next for what was too long for that."""
+    notices: tuple[str, ...] = ()
+    """For the user, added to the Teller's reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +280,11 @@ class Failed(_RunEnd):
     """A content filter refuses the text for good."""
     acted: bool = False
     """Something was done: do not repeat the run with a shorter prompt."""
+
+    @property
+    def never_fits(self) -> bool:
+        """Neither waiting nor a retry helps; another engine may."""
+        return self.too_long and not self.acted
 
     @classmethod
     def unavailable(

@@ -87,7 +87,7 @@ class ImprovementRun:
             judged = Failed("refused", str(error), outcome.text)
         finally:
             self.context.worktrees.remove()
-        return replace(judged, usage=outcome.usage)
+        return replace(judged, usage=outcome.usage, engine=outcome.engine)
 
     def _judged(self, folder: Path, outcome: Outcome) -> Outcome:
         context, name = self.context, self.task.improvement or ""
