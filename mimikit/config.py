@@ -28,6 +28,7 @@ from mimikit.engine_settings import (
     CommandSettings,
     EndpointSettings,
     LocalSettings,
+    NotifySettings,
     OpencodeSettings,
     PriceSettings,
     SandboxSettings,
@@ -215,6 +216,7 @@ class Settings(BaseSettings):
     budgets: BudgetSettings = BudgetSettings()
     retention: RetentionSettings = RetentionSettings()
     self_awake: SelfAwakeSettings = SelfAwakeSettings()
+    notify: NotifySettings = NotifySettings()
 
     def price_of(self, engine: str) -> PriceSettings | None:
         """The price of an engine's tokens; None when it is not set."""

@@ -185,6 +185,8 @@ class TurnInput:
     """Status lines: queues, and the engine of each role."""
     look: Callable[[str], Sequence[TaskLine]] = lambda _scope: ()
     """Tasks by a scope of `list_tasks`."""
+    note: str = ""
+    """From code, about the last attempt at this turn."""
 
 
 def _nothing(*_facts: object) -> None: ...
@@ -314,7 +316,7 @@ def stop_outcome(reason: str, text: str = "") -> Outcome:
         case "budget":
             return Failed("budget", "ended: its task has no tokens left", text)
         case _:
-            return Failed("killed", "ended because the consumer stops", text)
+            return Failed("killed", "ended because mimikit stops", text)
 
 
 FAULTS = (EngineError, StorageError, ProgramLost, OSError, MemoryError, RuntimeError)

@@ -252,8 +252,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     specs = session.specs() if session else ()
     trail = RunTrail(engine.name, session.call if session else _no_tools)
     timeout_s, idle_timeout_s = _timeouts(attempt, context.settings.limits)
-    workspace = attempt.workspace or context.workspace
-    earlier = attempt.resume
+    earlier, workspace = attempt.resume, attempt.workspace or context.workspace
     scratch = request = None
     try:
         scratch = make_scratch(context.state)

@@ -61,7 +61,7 @@ def test_a_wait_is_told_once_and_so_is_its_end(
     (told,) = [text for role, text in world.said if role == "system"]
     assert told.startswith(why)
     assert "`codex login`" in told
-    assert "`mimikit engine use builtin`" in told
+    assert "`mimikit engine use none`" in told
     world.mind.waiting = None
     world.live_through(30)
     assert len(world.told(again)) == 1
