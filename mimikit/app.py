@@ -28,6 +28,7 @@ from mimikit.protocol.models import QueueName, Role, Task
 from mimikit.roles.dispatcher import dispatch
 from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import LiveRuns, RunContext
+from mimikit.roles.worktree import Worktrees
 from mimikit.sandbox import programs
 from mimikit.state import State
 from mimikit.supervisor.archiver import Archiver
@@ -39,6 +40,7 @@ from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.loop import CrashRest, HeartbeatWriter, Supervisor
 from mimikit.supervisor.notifier import Notifier, Send
 from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.self_awake import ImprovementScheduler
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler, TurnRunner
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -78,6 +80,8 @@ class Parts:
     tool_server: ToolServer | None = None
     git: str | None = None
     """The program; without it changes are compared in Python."""
+    worktrees: Worktrees | None = None
+    """None: those of the git program."""
     stopping: threading.Event = field(default_factory=threading.Event)
     rules: ArchiveRules = RULES
     has_heartbeat: bool = True
@@ -102,8 +106,16 @@ class ConsumerCore:
         self.llm_eval = LlmEvalBatch(store, triggers, self.context)
         self.archiver = Archiver(store, self.context, parts.rules)
         self.commits = CommitApplier(store, triggers, self.llm_eval, self.archiver)
+        self.self_awake = ImprovementScheduler(
+            store,
+            self.context,
+            self.commits.submit,
+            lambda: len(self.teller.inputs),
+            lambda queue, most: self.pool.upcoming(queue, most),  # noqa: PLW0108 - made later
+        )
+        engines, pause = self.context.engines, self.apply_pause
         self.commands = CommandApplier(
-            store, self.commits, self.context.engines, pause_changed=self.apply_pause
+            store, self.commits, engines, self.self_awake, pause_changed=pause
         )
         self.seat = parts.teller(self.context, self.events.bell.ring)
         self.teller = TellerScheduler(
@@ -130,6 +142,7 @@ class ConsumerCore:
             self.notifier,
             self.archiver,
             self.retention,
+            self.self_awake,
             StateGuard(store, parts.lock, parts.crash),
             self.rest,
             heartbeat if parts.has_heartbeat else None,
@@ -168,6 +181,7 @@ class ConsumerCore:
             tool_server=parts.tool_server,
             stopping=parts.stopping,
             changes=ChangeRecorder(parts.git),
+            worktrees=parts.worktrees or Worktrees(state.path, parts.git),
         )
 
     def run_task(self, queue: QueueName, task: Task) -> None:

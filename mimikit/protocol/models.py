@@ -159,6 +159,8 @@ class Task(Record):
     locale: str | None = None
     """Language tag with script, as `zh-Hant`."""
     covers: SummaryScope | None = None
+    improvement: Id | None = None
+    """The run of self-awake that it belongs to."""
     notify: Notify = "message"
     notify_given: bool = False
     """Whether `notify` was set explicitly; else it is a default."""
@@ -348,6 +350,7 @@ class Command(Record):
         "cancel", "retry", "pause", "resume",
         "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
         "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
+        "self_awake_set", "self_awake_run",
     ]  # fmt: skip
     target: str = ""
     args: dict[str, Any] = Field(default_factory=dict)

@@ -42,6 +42,7 @@ from mimikit.protocol.models import EngineSession, FailureReason, Instant, LiveR
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
 from mimikit.roles.scratch import make_scratch, remove_scratch, write_upstream
+from mimikit.roles.worktree import Worktrees
 from mimikit.tasks.usage import UsageBook
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
@@ -133,6 +134,7 @@ class RunContext:
     log: EventLog
     workspace: Path
     state: Path
+    worktrees: Worktrees
     tool_server: ToolServer | None = None
     window: HistoryWindow = field(default_factory=HistoryWindow)
     changes: ChangeRecorder = field(default_factory=ChangeRecorder)
@@ -237,6 +239,8 @@ class Attempt:
     on_session: Callable[[EngineSession], None] = lambda _session: None
     resume: EngineSession | None = None
     """The session of an earlier attempt; only its own engine resumes it."""
+    workspace: Path | None = None
+    """Another folder than the workspace to work in."""
 
 
 def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
@@ -248,7 +252,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     specs = session.specs() if session else ()
     trail = RunTrail(engine.name, session.call if session else _no_tools)
     timeout_s, idle_timeout_s = _timeouts(attempt, context.settings.limits)
-    earlier = attempt.resume
+    earlier, workspace = attempt.resume, attempt.workspace or context.workspace
     scratch = request = None
     try:
         scratch = make_scratch(context.state)
@@ -256,7 +260,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
         if engine.name == "command":
             instructions, prompt = "", turn_input.task.prompt if turn_input.task else ""
         else:
-            instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
+            instructions = context.prompts.instructions(role, turn_input, specs, workspace)
             budgets = context.settings.budgets
             prompt = prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
         request = RunSpec(
@@ -272,7 +276,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
                 lambda id_: attempt.on_session(EngineSession(engine=engine.name, id=id_)),
             ),
             cancel=cancel,
-            workspace=context.workspace,
+            workspace=workspace,
             scratch=scratch,
             state=context.state,
             timeout_s=timeout_s,

@@ -27,6 +27,7 @@ from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.notifier import Notifier
 from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.self_awake import ImprovementScheduler
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -64,6 +65,7 @@ class Supervisor:
         notifier: Notifier,
         archiver: Archiver,
         retention: Retention,
+        self_awake: ImprovementScheduler,
         guard: StateGuard,
         rest: CrashRest,
         heartbeat: HeartbeatWriter | None,
@@ -97,6 +99,7 @@ class Supervisor:
             ("fire triggers", triggers.fire_due),
             ("evaluate llm conditions", llm_eval.step),
             ("archive memory", archiver.step),
+            ("improve while idle", self_awake.step),
             ("delete expired files", retention.step),
             ("checkpoint the ledger", store.ledger.keep_up),
         ]

@@ -77,6 +77,8 @@ def reporter_of(
     if is_inner_step and result.status == "canceled":
         return "message"
     notify = "failure" if is_inner_step and not task.notify_given else task.notify
+    if task.improvement is not None and result.status != "done":
+        return None
     if notify == "teller":
         return "message" if result.status == "canceled" else "teller"
     if notify == "failure":
@@ -168,6 +170,7 @@ def plan_end(store: Store, task: Task | None, plan: PlanResult) -> EndIntent:
     """What follows from the end of a plan; one that started something reports through that."""
     works = plan.tasks or plan.triggers or plan.cancels or plan.commands
     reports = plan.status == "failed" or (plan.status == "done" and not works)
+    reports = reports and (task is None or task.improvement is None)
     end = EndIntent(told="teller" if reports else None)
     started = plan.tasks or plan.triggers
     if task is None or task.source_trigger_id is None or plan.status == "needs_input" or started:
