@@ -191,6 +191,10 @@ class Message(Record):
     """A content filter refused it: it is in no later prompt."""
     failed: bool = False
     """It reports a failed turn; the messages it replies to can be retried."""
+    stopped: bool = False
+    """The user stopped the reply; the text is what had come of it, or says so."""
+    error: str | None = None
+    """Why the turn failed, if the text is what had come of the reply."""
     reminder: str | None = None
 
     @property

@@ -46,6 +46,8 @@ class TurnOutcome:
     refused: bool = False
     """For good, by a content filter: another attempt would not help."""
     retry_at: datetime | None = None
+    partial: str = ""
+    """What the user has seen of a reply that was not completed."""
 
 
 def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
@@ -87,6 +89,7 @@ def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
             failure_reason=outcome.reason or "error",
             refused=failed is not None and failed.refused,
             retry_at=failed and failed.retry_at,
+            partial=text,
         )
     record = _record(job, turn_input, outcome, effects, replies, started, context.clock.now())
     return TurnOutcome(job, record)

@@ -49,6 +49,9 @@ class MessageView(View):
     duration_ms: int | None
     quote: str | None
     engine: str | None
+    failed: bool
+    stopped: bool
+    error: str | None
     reminder: str | None
     """The text of the reminder that it delivers."""
     memory: int

@@ -79,18 +79,27 @@ def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(
     expect(live).to_have_count(0)
 
 
-def test_stop_ends_the_reply_that_is_being_made(
+def test_stop_ends_the_reply_and_nothing_else(
     fresh: Callable[..., Product], open_chat: OpenChat
 ) -> None:
     product = fresh({"teller": [[{"event": "delta", "text": "Endless"}, {"hang": True}]]})
     product.start()
+    product.task("nightly backup", command="sleep 60")
     chat = open_chat(product)
+    live = chat.page.locator("#live")
+    expect(live).to_contain_text("also running")
     chat.send("hello")
     expect(chat.page.locator(".is-draft")).to_contain_text("Endless")
-    chat.page.get_by_role("button", name="Stop").click()
-    expect(chat.page.locator(".notice")).to_contain_text("Stopped")
-    expect(chat.page.locator("#live")).to_have_count(0)
-    expect(chat.page.locator(".is-draft")).to_have_count(0)
+    live.get_by_role("button", name="Stop", exact=True).click()
+    for _ in range(2):  # so it stands on disk, too
+        expect(chat.message("Endless")).to_contain_text("Stopped")
+        expect(chat.message("hello").first).to_have_attribute("data-delivery", "stopped")
+        expect(chat.page.locator(".is-draft")).to_have_count(0)
+        expect(live).to_contain_text("also running")
+        chat.reload()
+    live.get_by_role("button", name="stop", exact=True).click()
+    live.get_by_role("button", name="Stop", exact=True).click()
+    expect(live).to_have_count(0)
 
 
 def test_what_waits_for_an_engine_stands_on_top_with_the_way_out(

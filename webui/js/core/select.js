@@ -8,7 +8,8 @@ import { dayKey } from "./time.js";
  * @typedef {import("./types.js").Message} Message
  * @typedef {import("./types.js").Task} Task
  *
- * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "failed"} Delivery
+ * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "stopped" | "unanswered"
+ *   | "failed"} Delivery
  *
  * @typedef {{type: "day", key: string, at: string}} DayEntry
  * @typedef {{type: "draft", key: string, text: string}} DraftEntry
@@ -45,16 +46,18 @@ export function timeline(state) {
   const inbox = state.inbox.filter((item) => !known.has(item.id));
   const waiting = new Set(inbox.map((item) => item.id));
   const turn = state.turn;
-  const waits = !turn?.draft && state.status?.engines.teller?.state === "waiting";
+  const engine = state.status?.engines.teller;
+  const waits = (!turn || turn.endedAt !== null) && engine?.state === "waiting";
+  const queued = waits ? "waiting" : "queued";
+  const why = (waits && engine.reason) || "";
   for (const item of inbox.filter((one) => one.state === "answering")) {
-    entries.push(unspoken(item, waits ? "waiting" : "answering"));
+    entries.push(unspoken(item, waits ? "waiting" : "answering", why));
   }
   if (turn && turn.draft && !turn.committed) {
-    const text = (turn.partial ? "… " : "") + turn.draft;
-    entries.push({ type: "draft", key: `draft-${turn.turnId}`, text });
+    entries.push({ type: "draft", key: `draft-${turn.turnId}`, text: turn.draft });
   }
   for (const item of inbox.filter((one) => one.state !== "answering")) {
-    entries.push(unspoken(item, "queued"));
+    entries.push(unspoken(item, queued, why));
   }
   for (const item of state.outbox) {
     if (known.has(item.id) || waiting.has(item.id)) continue;
@@ -65,17 +68,28 @@ export function timeline(state) {
 
 /** @param {Message[]} messages @returns {Entry[]} */
 function spoken(messages) {
+  const outcomes = new Map(
+    messages.flatMap((message) =>
+      (message.inReplyTo ?? []).map((id) => [id, outcomeOf(message)]),
+    ),
+  );
   return withDays(
     [],
     inLines(messages).map((message) => ({
       type: "message",
       key: message.id,
       message,
-      delivery: message.role === "user" ? "answered" : null,
+      delivery: message.role === "user" ? (outcomes.get(message.id) ?? "answered") : null,
       error: "",
       joined: false,
     })),
   );
+}
+
+/** @param {Message} message a reply @returns {Delivery} */
+function outcomeOf({ stopped, failed }) {
+  if (stopped) return "stopped";
+  return failed ? "unanswered" : "answered";
 }
 
 /**
@@ -212,7 +226,8 @@ export function queueLength(state, known) {
  * @property {number | null} planner since when it plans
  * @property {{count: number, since: number | null}} workers
  * @property {string} headline
- * @property {{id: string, title: string}[]} stoppable
+ * @property {string | null} turnId of the reply that is being made
+ * @property {{id: string, title: string}[]} running tasks, the newest first
  */
 
 /**
@@ -243,10 +258,8 @@ export function live(state) {
     workers: { count, since: working.length ? earliest(working) : null },
     headline:
       turn?.headline || status?.teller.headline || busiest?.headline || newest[0]?.title || "",
-    stoppable: [
-      ...(turn ? [{ id: turn.turnId, title: "" }] : []),
-      ...running.map((task) => ({ id: task.id, title: task.title || task.prompt })),
-    ],
+    turnId: turn?.turnId ?? null,
+    running: newest.map((task) => ({ id: task.id, title: task.title || task.prompt })),
   };
 }
 

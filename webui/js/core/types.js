@@ -45,6 +45,7 @@
  * @property {"delta"} kind
  * @property {string} turnId
  * @property {string} text
+ * @property {number | null} offset The number of UTF-16 code units that this attempt has streamed before it.
  * @property {boolean} reset The parts before it are withdrawn.
  *
  * @typedef {object} DiffHunk Changed lines with context. Numbers are 1-based; 0 where a side has none.
@@ -59,6 +60,11 @@
  * @property {number} moreFiles Changed files that are not listed.
  * @property {string[]} unseen Folders that were not compared.
  * @property {number} interrupted Number of interrupted attempts, whose changes may be missing.
+ *
+ * @typedef {object} Draft What has come of the reply in progress.
+ * @property {string} turnId
+ * @property {string} text
+ * @property {number} end The offset of the delta that comes next.
  *
  * @typedef {object} EngineList The programs, the endpoints in the order of the settings, then local and builtin.
  * @property {Engine[]} engines
@@ -184,6 +190,9 @@
  * @property {number | null} durationMs
  * @property {string | null} quote
  * @property {string | null} engine
+ * @property {boolean} failed
+ * @property {boolean} stopped
+ * @property {string | null} error
  * @property {string | null} reminder The text of the reminder that it delivers.
  * @property {number} memory Number of memory hits in its prompt.
  * @property {string | null} triggerId The trigger that it is only about.
@@ -309,6 +318,7 @@
  * @property {string | null} before
  * @property {InboxItem[]} inbox
  * @property {Question | null} question
+ * @property {Draft | null} draft
  * @property {Task[]} tasks
  * @property {Trigger[]} triggers
  * @property {Status} status

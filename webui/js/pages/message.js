@@ -110,7 +110,8 @@ function deliveryView(entry, act) {
       >${icon("check")}<span class="sr-only">${t("delivery.answered")}</span></span
     >`;
   }
-  return html`<span class="delivery is-${delivery}">${t(`delivery.${delivery}`)}</span>`;
+  return html`<span class="delivery is-${delivery}">${t(`delivery.${delivery}`)}</span>
+    ${entry.error ? html`<span>${entry.error}</span>` : nothing}`;
 }
 
 /** @param {string[]} ids @param {State} state */
