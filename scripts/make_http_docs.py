@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,7 +53,7 @@ from mimikit.web.app import AREAS, build_web  # noqa: E402
 from tests.support.memory_disk import MemoryDisk  # noqa: E402
 from tests.support.twins import FakeClock  # noqa: E402
 
-_IMPORTED, _WORD = re.compile(r"types\.js\"\)\.(\w+)"), re.compile(r"\w+")
+_BRACED, _WORD = re.compile(r"\{.*\}"), re.compile(r"\w+")
 DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "core" / "types.js"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"  # noqa: S105 - made up
@@ -390,37 +391,52 @@ def _type(schema: dict[str, Any]) -> str:
 def types_js() -> str:
     routes = [route for area in AREAS for route in area.table]
     document = openapi.document(routes)
-    shapes: dict[str, list[str]] = {}
-    for name, schema in document["components"]["schemas"].items():
-        text = schema.get("description", "").partition("\n")[0]
-        shape = [f" * @typedef {{object}} {_js_name(name)} {text}".rstrip()]
-        for field, made in schema.get("properties", {}).items():
-            told = made.get("description", "")
-            shape.append(f" * @property {{{_js(made)}}} {field} {told}".rstrip())
-        shapes[_js_name(name)] = shape
+    shapes = {
+        _js_name(name): _js_fields(schema)
+        for name, schema in document["components"]["schemas"].items()
+    }
     lines = [
         "/**",
-        " * Shapes of the server's JSON that the page uses.",
+        " * Shapes of the server's JSON that the page uses; docs/http.md explains the fields.",
         " * Made by scripts/make_http_docs.py; do not edit.",
+        " *",
     ]
     used = _used_types(shapes)
-    for name, shape in shapes.items():
-        lines += [" *", *shape] if name in used else []
-    lines += [' * @typedef {ChangeList["events"][number]} Change', " */", "export {};"]
+    for name, fields in shapes.items():
+        if name in used:
+            lines += _js_typedef(name, fields)
+    lines += [' * @typedef {ChangeList["events"][number]} Change', " */"]
     return "\n".join(lines) + "\n"
 
 
-def _used_types(shapes: dict[str, list[str]]) -> set[str]:
-    """The types that scripts of the page import, and those within them."""
+def _js_typedef(name: str, fields: str) -> list[str]:
+    """Broken between fields, and within one only where it is a line of its own."""
+    line = f"@typedef {{{fields}}} {name}"
+    kept = re.sub(r"(?<![,}]) ", "\0", line)
+    first, rest = " * ", " *   "
+    made = textwrap.wrap(
+        kept, 100, initial_indent=first, subsequent_indent=rest, break_long_words=False
+    )
+    return [part.replace("\0", " ") for part in made]
+
+
+def _used_types(shapes: dict[str, str]) -> set[str]:
+    """The types that comments of the page's scripts name, and those within them."""
     scripts = [path for path in (ROOT / "webui" / "js").rglob("*.js") if path != TYPES]
-    scripts += (ROOT / "tests" / "webui").glob("*.mjs")
-    found = {name for path in scripts for name in _IMPORTED.findall(path.read_text())}
+    tags = [
+        tag
+        for path in scripts
+        for line in path.read_text().splitlines()
+        if "*" in line
+        for tag in _BRACED.findall(line)
+    ]
+    found = {name for tag in tags for name in _WORD.findall(tag)}
     used, todo = set[str](), ["ChangeList", *found]
     while todo:
         name = todo.pop()
         if name in shapes and name not in used:
             used.add(name)
-            todo += _WORD.findall("\n".join(shapes[name]))
+            todo += _WORD.findall(shapes[name])
     return used
 
 
@@ -447,12 +463,17 @@ def _js(schema: dict[str, Any]) -> str:
         made = _js(inner)
         return f"({made})[]" if " | " in made else f"{made}[]"
     if kind == "object":
-        if fields := schema.get("properties"):
-            return "{" + ", ".join(f"{name}: {_js(it)}" for name, it in fields.items()) + "}"
+        if schema.get("properties"):
+            return _js_fields(schema)
         value = schema.get("additionalProperties")
         inner = _js(value) if isinstance(value, dict) and value else "any"
         return f"Record<string, {inner}>"
     return {"integer": "number"}.get(kind, kind)
+
+
+def _js_fields(schema: dict[str, Any]) -> str:
+    fields = schema.get("properties", {})
+    return "{" + ", ".join(f"{name}: {_js(made)}" for name, made in fields.items()) + "}"
 
 
 def _bodies(document: dict[str, Any]) -> set[str]:

@@ -26,20 +26,10 @@ tiers.watch_processes_and_sleeps()
 
 EXEMPT = "skip-exempt"
 LONG_FIRST = (
-    "tests/crash/test_crash.py",
-    "tests/soak/",
-    "tests/process/test_kills.py",
-    "tests/browser/",
-    "tests/smoke/",
-    "tests/crash/",
-    "tests/memory/test_search.py",
-    "tests/triggers/test_cron.py",
-    "tests/web/",
-    "tests/process/",
-    "tests/engines/",
-    "tests/language/",
-    "tests/cli/",
-)
+    "tests/crash/test_crash.py", "tests/soak/", "tests/process/test_kills.py", "tests/browser/",
+    "tests/smoke/", "tests/crash/", "tests/memory/test_search.py", "tests/triggers/test_cron.py",
+    "tests/web/", "tests/process/", "tests/engines/", "tests/language/", "tests/cli/",
+)  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

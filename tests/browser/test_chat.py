@@ -40,7 +40,7 @@ def test_a_reply_is_rendered_and_its_code_can_be_copied(chat: Chat) -> None:
     reply = chat.told("copy-twice")
     expect(reply.locator(".prose pre code")).to_contain_text("copy-me")
     reply.locator(".code-box").hover()
-    reply.get_by_role("button", name="Copy").click()
+    reply.get_by_role("button", name="Copy", exact=True).click()
     expect(reply.get_by_role("button", name="Copied")).to_be_visible()
     assert chat.page.evaluate("navigator.clipboard.readText()") == "copy-me\ncopy-twice"
 
@@ -172,3 +172,34 @@ def test_a_letter_with_very_many_marks_is_shown_with_some_and_stays_whole(chat: 
     reply.get_by_role("button", name="Copy").click()
     expect(reply.get_by_role("button", name="Copied")).to_be_visible()
     assert chat.page.evaluate("navigator.clipboard.readText()") == "many-o" + "\u0302" * 1500
+
+
+def test_a_message_can_be_quoted_and_edited_and_a_reply_explains_itself(chat: Chat) -> None:
+    chat.send("run: echo to-quote")
+    reply = chat.told("to-quote").first
+    own = chat.page.locator(".is-user", has_text="to-quote")
+    own.hover()
+    own.get_by_role("button", name="Quote").click()
+    expect(chat.field).to_have_value("> run: echo to-quote\n\n")
+    chat.field.fill("")
+    own.hover()
+    own.get_by_role("button", name="Edit and send").click()
+    expect(chat.field).to_have_value("run: echo to-quote")
+    reply.hover()
+    chat.page.locator(".is-agent").last.get_by_role("button", name="Why this reply").click()
+    expect(chat.page.locator(".why:visible")).to_contain_text("builtin")
+
+
+def test_the_palette_goes_where_it_is_told(chat: Chat) -> None:
+    chat.page.keyboard.press("Control+k")
+    chat.page.keyboard.type("trig")
+    expect(chat.page.get_by_role("option")).to_contain_text(
+        ["Go to triggers", "New trigger", "Search"]
+    )
+    chat.page.keyboard.press("Enter")
+    expect(chat.page).to_have_url(re.compile("#/triggers$"))
+    chat.page.locator("#scroll").focus()
+    chat.page.keyboard.press("?")
+    expect(chat.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    chat.page.keyboard.press("Escape")
+    expect(chat.page.get_by_role("dialog")).to_have_count(0)

@@ -84,7 +84,8 @@ def test_stop_ends_the_reply_and_nothing_else(
 ) -> None:
     product = fresh({"teller": [[{"event": "delta", "text": "Endless"}, {"hang": True}]]})
     product.start()
-    product.task("nightly backup", command="sleep 60")
+    backup = {"prompt": "sleep 60", "profile": "command", "title": "Nightly backup"}
+    product.call("POST", "/api/tasks", backup)
     chat = open_chat(product)
     live = chat.page.locator("#live")
     expect(live).to_contain_text("also running")

@@ -271,13 +271,6 @@ def test_quarantined_files_are_listed_with_their_reason(cli: Cli, state: Path) -
     assert "corrupt/ab-inbox_x.json" in found["mend"]
 
 
-def test_a_broken_trigger_is_shown_with_its_reason(cli: Cli, state: Path) -> None:
-    (state / "triggers" / "mine.json").write_text('{"id": "mine"}')
-    (found,) = findings(cli, "trigger")
-    assert found["text"].startswith("triggers/mine.json: ")
-    assert (state / "triggers" / "mine.json").exists()
-
-
 @pytest.mark.parametrize(
     "make", [Path.mkdir, lambda path: path.write_bytes("You are".encode("utf-16"))]
 )
@@ -319,10 +312,9 @@ def test_a_lock_held_by_a_program_that_is_no_consumer_is_found(
     [
         ("history.json", '{"schemaVersion": 99, "messages": []}', "use the newer mimikit"),
         ("prompts/planner.md", "{{nobody}}", "expected placeholders among"),
-        ("prompts/teller.md", "", "empty file"),
         ("config.toml", "[limits", "config.toml"),
     ],
-    ids=["a newer state", "a template", "an empty template", "the settings"],
+    ids=["a newer state", "a template", "the settings"],
 )
 def test_errors_that_end_a_consumer_at_start_are_found(
     cli: Cli, state: Path, path: str, content: str, said: str
@@ -332,14 +324,6 @@ def test_errors_that_end_a_consumer_at_start_are_found(
     assert result.exit_code == 1
     found = [f["text"] for f in json.loads(result.stdout)["findings"] if f["level"] == "broken"]
     assert any(said in text for text in found), found
-
-
-def test_a_file_in_the_place_of_a_folder_is_found(cli: Cli, state: Path) -> None:
-    (state / "tasks").rmdir()
-    (state / "tasks").write_text("a file in a folder's place")
-    (found,) = findings(cli, "folders")
-    assert (found["level"], found["fixable"]) == ("broken", False)
-    assert found["text"] == f"expected a folder, got a file at {state / 'tasks'}"
 
 
 def test_a_folder_that_cannot_be_written_to_is_found(
@@ -373,14 +357,6 @@ def test_a_port_that_another_program_has_is_found(
     assert (found["level"], "to be free" in found["text"]) == ("warning", True)
 
 
-def test_a_state_that_is_a_link_is_refused(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir(mode=0o700)
-    (tmp_path / ".mimikit").symlink_to(tmp_path / "real")
-    result = cli("doctor")
-    assert result.exit_code == 1
-    assert "expected a folder that is no link" in result.stdout
-
-
 def contents(state: Path) -> dict[Path, tuple[int, int]]:
     """Every file and folder with its time and size."""
     found = [state, *state.rglob("*")]
@@ -398,22 +374,6 @@ def test_doctor_writes_nothing(cli: Cli, state: Path, *, lived: bool) -> None:
     assert contents(state) == before
 
 
-@pytest.mark.codex
-@pytest.mark.needs_program("bwrap")
-def test_doctor_starts_the_app_server_of_codex(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("home", "tmp"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CODEX_API_KEY", "canary-key")
-    monkeypatch.delenv("MIMIKIT_CODEX__PATH")
-    cli("init")
-    (found,) = findings(cli, "codex")
-    assert (found["level"], "its app-server starts" in found["text"]) == ("ok", True)
-
-
 # ---- the time zone
 
 
@@ -421,13 +381,10 @@ def test_doctor_starts_the_app_server_of_codex(
     ("variable", "timezone", "localtime", "zone"),
     [
         ("Asia/Tokyo", "Europe/Berlin", None, "Asia/Tokyo"),
-        (":Asia/Tokyo", None, None, "Asia/Tokyo"),
         ("CST-8", None, None, "Etc/GMT-8"),
-        ("<+03>-3", None, None, "Etc/GMT-3"),
         ("EST5EDT,M3.2.0,M11.1.0", None, None, None),
         ("", "Europe/Berlin\n", None, "Europe/Berlin"),
         ("", None, "Asia/Kolkata", "Asia/Kolkata"),
-        ("", "Mars/Crater", "America/New_York", "America/New_York"),
         ("", None, None, None),
     ],
 )

@@ -71,10 +71,7 @@ def test_it_is_tried_and_written_with_the_key_apart(cli: Cli, llm: FakeLLM, tmp_
         ({}, "wrong", "answered 401: Incorrect API key provided; check the key"),
         ({"--model": "m9"}, KEY, "does not exist; it has m1, m2"),
         ({"--base-url": "http://127.0.0.1:9/v1"}, KEY, "cannot be reached"),
-        ({"--base-url": "URL/v2"}, KEY, "found neither; check the address"),
-        ({"--base-url": "ftp://x"}, KEY, "expected an address such as"),
         ({"--base-url": "http://me:key@host/v1"}, KEY, "without a name, a key or a query"),
-        ({}, "two\nlines", "expected a key of visible ASCII characters in one line"),
         ({"--key-env": "SOME_KEY"}, KEY, "expected --key-env or --key-stdin, got both"),
     ],
 )
@@ -120,17 +117,6 @@ def test_engines_are_ordered_and_removed(cli: Cli, llm: FakeLLM, tmp_path: Path)
     assert "expected an endpoint that is set up" in cli("engine", "remove", "deep").stderr
 
 
-def test_an_endpoint_is_changed_without_losing_its_key(
-    cli: Cli, llm: FakeLLM, tmp_path: Path
-) -> None:
-    added(cli, llm)
-    result = cli("engine", "add", "deep", "--model", "m1", "--effort", "high")
-    assert result.exit_code == 0, result.output
-    known = settings(tmp_path)["engines"]["deep"]
-    assert (known["effort"], known["base_url"]) == ("high", llm.url)
-    assert known["api_key_file"] == "engine-deep.key"
-
-
 def test_changes_made_during_a_trial_are_kept(
     cli: Cli, llm: FakeLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,15 +134,6 @@ def test_changes_made_during_a_trial_are_kept(
     found = settings(tmp_path)
     assert sorted(found["engines"]) == ["deep", "other"]
     assert found["budget"] == {"daily_tokens": 9000}
-
-
-def test_without_a_consumer_it_is_written_at_once(cli: Cli, tmp_path: Path) -> None:
-    cli("init")
-    result = cli("engine", "use", "builtin")
-    assert result.exit_code == 0, result.output
-    assert "Builtin is used" in result.stdout
-    assert settings(tmp_path)["engine"] == "builtin"
-    assert not list((tmp_path / ".mimikit/commands").glob("*.json"))
 
 
 def test_a_stored_key_is_not_sent_to_another_address(

@@ -21,15 +21,10 @@ SHANGHAI = ZoneInfo("Asia/Shanghai")
     ("text", "seconds"),
     [
         ("10m", 600),
-        ("90s", 90),
         ("2h", 7200),
-        ("1d", 86400),
-        ("1w", 604800),
-        ("1h30m", 5400),
         ("1h 30m", 5400),
         ("2 days, 3 hours", 183600),
         ("1.5h", 5400),
-        ("0.5s", 0.5),
         ("45", 45),
         (" 10 Minutes ", 600),
     ],
@@ -68,16 +63,12 @@ NOW = datetime(2026, 1, 28, 1, 30, tzinfo=UTC)  # 09:30 in Shanghai
     [
         ("2026-01-28", datetime(2026, 1, 28, tzinfo=SHANGHAI)),
         ("2026-01-28T09:30", datetime(2026, 1, 28, 9, 30, tzinfo=SHANGHAI)),
-        ("2026-01-28 09:30", datetime(2026, 1, 28, 9, 30, tzinfo=SHANGHAI)),
         ("2026-01-28t09:30z", datetime(2026, 1, 28, 9, 30, tzinfo=UTC)),
-        ("2026-01-28T09:30+01:00", datetime(2026, 1, 28, 8, 30, tzinfo=UTC)),
         ("2025-12", datetime(2025, 12, 1, tzinfo=SHANGHAI)),
-        ("today", datetime(2026, 1, 28, tzinfo=SHANGHAI)),
         ("Yesterday", datetime(2026, 1, 27, tzinfo=SHANGHAI)),
         ("yesterday at 18:05", datetime(2026, 1, 27, 18, 5, tzinfo=SHANGHAI)),
         ("7d", NOW - timedelta(days=7)),
         ("2 hours ago", NOW - timedelta(hours=2)),
-        ("1h30m", NOW - timedelta(minutes=90)),
     ],
 )
 def test_a_time_of_the_past_is_read(text: str, meant: datetime) -> None:

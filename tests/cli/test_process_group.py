@@ -11,12 +11,7 @@ import psutil
 import pytest
 
 from mimikit.cli import process_group
-from mimikit.cli.process_group import (
-    MAX_QUICK_DEATHS,
-    ProcessEvent,
-    ProcessGroup,
-    restart_delay,
-)
+from mimikit.cli.process_group import MAX_QUICK_DEATHS, ProcessEvent, ProcessGroup, restart_delay
 from mimikit.clock import SystemClock
 from tests.cli.conftest import all_end
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 
 import pytest
 
-from mimikit.cli import doctor, process_group, up
+from mimikit.cli import process_group, up
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -57,16 +56,6 @@ def test_a_link_leads_to_the_workspaces_own_page(cli: Cli, tmp_path: Path) -> No
     assert own.stdout.startswith("http://127.0.0.1:18111/")
     assert own.stderr == ""
     assert cli("token", "--link", "--port", "7").stdout.startswith("http://127.0.0.1:7/")
-
-
-def test_doctor_looks_at_the_workspaces_own_page(cli: Cli, tmp_path: Path) -> None:
-    cli("init")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    add_page(tmp_path / ".mimikit", port)
-    (finding,) = doctor.page(open_state(tmp_path / ".mimikit", tmp_path))
-    assert finding.text == f"127.0.0.1:{port} is free"
 
 
 @pytest.mark.parametrize(("lost", "naps"), [([False], 0), ([True, True, False], 2), ([True], 60)])

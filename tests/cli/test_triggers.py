@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from mimikit.protocol.models import Command
 from mimikit.protocol.triggers import Trigger
-from tests.cli.conftest import Cli, Place
+from tests.cli.conftest import Cli
 
 
 def triggers_in(folder: Path) -> dict[str, Trigger]:
@@ -50,17 +49,11 @@ def made(cli: Cli, *arguments: str) -> str:
             {"cron": "0 9 * * 1-5", "timezone": "Asia/Shanghai"},
             "Runs every weekday at 09:00 (Asia/Shanghai), first in ",
         ),
-        (["--cron", "*/10 * * * *"], {"cron": "*/10 * * * *"}, "Runs every 10 minutes, first in "),
         (["--every", "2h"], {"interval": 7200}, "Runs every 2 hours, first in 2 hours."),
         (
             ["--at", "2091-01-02 09:00", "--tz", "Asia/Shanghai"],
             {"runAt": "2091-01-02T01:00:00.000Z", "timezone": "Asia/Shanghai"},
             "Runs once on Tuesday, 2091-01-02 at 09:00 (Asia/Shanghai), in ",
-        ),
-        (
-            ["--at", "2091-01-02T09:00:00Z", "--tz", "UTC"],
-            {"runAt": "2091-01-02T09:00:00.000Z", "timezone": "UTC"},
-            "Runs once on Tuesday, 2091-01-02 at 09:00 (UTC)",
         ),
         (
             ["--every", "1h", "--times", "3", "--lateness", "10m"],
@@ -69,13 +62,7 @@ def made(cli: Cli, *arguments: str) -> str:
         ),
         (
             [
-                "--cron",
-                "0 9 * * *",
-                "--tz",
-                "UTC",
-                "--starting",
-                "2091-01-02",
-                "--until",
+                "--cron", "0 9 * * *", "--tz", "UTC", "--starting", "2091-01-02", "--until",
                 "2091-02-03",
             ],
             {
@@ -86,13 +73,8 @@ def made(cli: Cli, *arguments: str) -> str:
             },
             "Runs every day at 09:00 (UTC), starting Tuesday, 2091-01-02 at 00:00 (UTC), until ",
         ),
-        (
-            ["--at", "每天早上 9 点", "--tz", "Asia/Shanghai"],
-            {"cron": "0 9 * * *", "timezone": "Asia/Shanghai"},
-            "Runs every day at 09:00 (Asia/Shanghai)",
-        ),
     ],
-)
+)  # fmt: skip
 def test_a_schedule_creates_a_trigger_and_is_described(
     cli: Cli, tmp_path: Path, options: list[str], schedule: dict[str, Any], said: str
 ) -> None:
@@ -134,11 +116,8 @@ def task_done(id_: str) -> dict[str, Any]:
     ("options", "condition", "more"),
     [
         (["--when-changed", "src/**/*.py"], file_changed("src/**/*.py"), {}),
-        (["--when-changed", "/var/x"], file_changed("/var/x"), {}),
         (["--when-exists", "go"], file_exists("go"), {"once": False, "cooldown": None}),
-        (["--when-exists", "~/go"], file_exists(str(Path.home() / "go")), {}),
         (["--when-exists", "go", "--cooldown", "10m"], file_exists("go"), {"cooldown": 600}),
-        (["--when-exists", "go", "--cooldown", "0"], file_exists("go"), {"cooldown": 0}),
         (["--when-exists", "go", "--once"], file_exists("go"), {"once": True}),
         (
             ["--when-exists", "go", "--when-changed", "a"],
@@ -148,11 +127,7 @@ def task_done(id_: str) -> dict[str, Any]:
     ],
 )
 def test_events_make_a_trigger(
-    cli: Cli,
-    tmp_path: Path,
-    options: list[str],
-    condition: dict[str, Any],
-    more: dict[str, Any],
+    cli: Cli, tmp_path: Path, options: list[str], condition: dict[str, Any], more: dict[str, Any]
 ) -> None:
     cli("init")
     result = cli("enqueue", "--command", "make", *options)
@@ -194,28 +169,17 @@ def test_steps_are_chained_by_the_end_of_an_id(cli: Cli, tmp_path: Path) -> None
             ["--cron", "* * * * *", "--after", "some-task"],
             "expected a time or a condition, got --cron and --after",
         ),
-        (["--when-exists", "a", "--every", "1m"], "got --every and --when-exists"),
         (["--tz", "UTC"], "expected --cron or --at with --tz, got neither"),
-        (["--tz", "UTC", "--every", "1m"], "expected --cron or --at with --tz"),
         (["--cron", "0 9 * * *", "--tz", "Mars/X"], "--tz: expected an IANA time zone"),
         (["--once"], "expected --when-changed, --when-exists or --after with --once, got none"),
-        (["--once", "--at", "9pm"], "with --once, got --at"),
         (["--cooldown", "5m"], "with --cooldown, got none of them"),
-        (["--cooldown", "5m", "--every", "1m"], "with --cooldown, got --every"),
         (["--cooldown", "5m", "--when-exists", "a", "--once"], "expected --once or --cooldown"),
-        (["--cooldown", "soon", "--when-exists", "a"], "--cooldown: expected a duration"),
         (["--wait", "--after", "some-task"], "expected --after or --wait, got both"),
-        (["--wait", "--at", "9pm"], "expected --at or --wait, got both"),
         (["--at", "whenever"], "--at: expected a time such as `tomorrow 9:00`"),
         (["--at", "2020-01-01 09:00"], "--at: expected a time to come, got one on Wednesday"),
         (["--cron", "9 o'clock"], "--cron: expected minute hour day month weekday"),
-        (["--cron", "0 0 31 2 *"], "--cron: "),
-        (["--every", "2000d"], "--every: interval: Input should be less than or equal to"),
         (["--when-changed", "../x"], "--when-changed: expected a path without `..`, got '../x'"),
-        (["--when-exists", ""], "--when-exists: expected a path or a glob"),
-        (["--when-exists", "~nobody-here/x"], "--when-exists: "),
         (["--after", "no-such-task"], "expected the id of a task or trigger, or its last 8"),
-        (["--after", "../x"], "id: expected 1 to 128 letters"),
     ],
 )
 def test_conflicting_options_are_refused_in_one_line(
@@ -294,10 +258,7 @@ def test_slots_are_a_table_also_for_a_deleted_trigger(cli: Cli, tmp_path: Path) 
     ("options", "args"),
     [
         (["--title", "New", "--priority", "9"], {"title": "New", "priority": 9}),
-        (["--prompt", "z", "--profile", "deferred"], {"prompt": "z", "profile": "deferred"}),
         (["--timeout", "2m", "--overlap", "queue"], {"timeout": 120, "overlap": "queue"}),
-        (["--cooldown", "1h"], {"cooldown": 3600}),
-        (["--once"], {"once": True}),
         (["--no-once"], {"once": False}),
         (["--when-changed", "b"], {"condition": file_changed("b")}),
         (
@@ -328,43 +289,14 @@ def test_a_new_file_condition_says_how_many_files_match(cli: Cli, tmp_path: Path
         assert f"Files that match now: {count}." in result.stderr
 
 
-def test_an_edit_of_a_limit_keeps_the_schedule(cli: Cli, tmp_path: Path) -> None:
-    cli("init")
-    trigger_id = made(cli, "x", "--cron", "0 9 * * *", "--times", "5")
-    cli("triggers", "edit", trigger_id, "--until", "2091-02-03T12:00:00Z", "--lateness", "1h")
-    schedule = order_in(tmp_path).args["schedule"]
-    assert (schedule["cron"], schedule["times"], schedule["lateness"]) == ("0 9 * * *", 5, 3600)
-    assert schedule["until"] == "2091-02-03T12:00:00.000Z"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--when-changed", "a", "--times", "2"], "with --starting, --until, --times"),
-        (["--every", "1h", "--until", "someday"], "--until: expected a day or time"),
-        (["--every", "1h", "--until", "2020-01-01"], "--until: "),
-        (["--at", "2091-01-02 09:00", "--times", "2"], "times: expected it with interval or cron"),
-    ],
-)
-def test_limits_that_make_no_sense_are_refused(cli: Cli, options: list[str], said: str) -> None:
-    cli("init")
-    result = cli("enqueue", "x", *options)
-    assert result.exit_code == 2, result.output
-    assert said in result.stderr
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ([], "expected an option that says what to change, got none"),
         (["--profile", "root"], "profile: expected one of deferred, standard"),
         (["--prompt", " "], "prompt: expected some text, got only blanks"),
-        (["--title", "t" * 201], "title: String should have at most 200 characters"),
-        (["--overlap", "pile"], "expected one of skip, queue; got 'pile'"),
         (["--tz", "UTC"], "--tz: expected a trigger with a time of day, got one without"),
-        (["--every", "1m", "--when-exists", "a"], "expected a time or a condition"),
         (["--after", "SELF"], "condition: expected no cycle, got "),
-        (["--at", "never"], "--at: expected a time such as"),
     ],
 )
 def test_an_invalid_edit_is_refused_without_a_command(
@@ -400,39 +332,6 @@ def test_a_broken_file_is_reported_and_can_be_removed(cli: Cli, tmp_path: Path) 
 # ---- with a consumer -------------------------------------------------------------------------
 
 
-def ended(busy: Place) -> Callable[[], list[str]]:
-    def look() -> list[str]:
-        folder = busy.state / "worker"
-        done = {path.name for path in (folder / "results").glob("*.json")}
-        texts = [
-            path.read_text() for path in (folder / "ended").glob("*.json") if path.name in done
-        ]
-        return [json.loads(text)["title"] for text in texts]
-
-    return look
-
-
-def test_a_chain_runs_to_its_end_and_is_explained_afterwards(on_busy: Cli, busy: Place) -> None:
-    first = made(on_busy, "--command", "echo one", "--title", "first")
-    second = made(on_busy, "--command", "echo two", "--title", "second", "--after", first[-8:])
-    made(on_busy, "--command", "echo three", "--title", "third", "--after", second)
-    look = ended(busy)
-    busy.until(lambda: "third" in look(), "expected the third step to run", "worker/results")
-    busy.until(
-        lambda: data(on_busy, "triggers", "explain", second)["state"] == "gone",
-        "expected the trigger to be gone",
-        "triggers",
-    )
-    found = data(on_busy, "triggers", "explain", second)
-    assert [slot["state"] for slot in found["slots"]] == ["ran"]
-    chain = data(on_busy, "tasks", "show", first)["chain"]
-    assert [(step["title"], step["state"], step["depth"]) for step in chain] == [
-        ("first", "done", 0),
-        ("second", "done", 1),
-        ("third", "done", 2),
-    ]
-
-
 # ---- reminders -------------------------------------------------------------------------------
 
 
@@ -443,10 +342,6 @@ def test_a_chain_runs_to_its_end_and_is_explained_afterwards(on_busy: Cli, busy:
         (
             ["--at", "2091-01-02 09:00", "--tz", "Asia/Shanghai"],
             "Reminds you once on Tuesday, 2091-01-02 at 09:00 (Asia/Shanghai), in ",
-        ),
-        (
-            ["--cron", "0 9 * * 1-5", "--tz", "Asia/Shanghai"],
-            "Reminds you every weekday at 09:00 (Asia/Shanghai), first in ",
         ),
     ],
 )
@@ -465,19 +360,3 @@ def test_a_reminder_is_created_and_described(
     assert "reminds you" in shown
     assert "profile" not in shown
     assert "It reminds you" in cli("triggers", "explain", trigger.id).stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["remind", "tea"], "--at, --every, --cron"),
-        (["remind", " ", "--every", "1h"], "expected some text"),
-        (["remind", "tea", "--at", "whenever"], "expected a time such as"),
-        (["enqueue", "tea", "--profile", "reminder"], "a reminder needs a time"),
-    ],
-)
-def test_an_invalid_reminder_is_refused(cli: Cli, arguments: list[str], word: str) -> None:
-    cli("init")
-    result = cli(*arguments)
-    assert result.exit_code in (1, 2)
-    assert word in result.stderr

@@ -15,16 +15,9 @@ import unittest
 from pathlib import Path
 
 MODULES = (
-    "test_api",
-    "test_consumer",
-    "test_helpers",
-    "test_immediate",
-    "test_mini",
-    "test_priority",
-    "test_registry",
-    "test_serializer",
-    "test_signals",
-)
+    "test_api", "test_consumer", "test_helpers", "test_immediate", "test_mini", "test_priority",
+    "test_registry", "test_serializer", "test_signals",
+)  # fmt: skip
 BORROWED = (
     ("TestFileStorageMethods", "test_float_priority"),
     ("TestFileStorageMethods", "test_fs_multithreaded"),

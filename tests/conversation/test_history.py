@@ -54,12 +54,6 @@ def test_a_message_that_is_repeated_is_kept_once(files: Files) -> None:
     assert [message.id for message in HistoryStore(files).messages] == ["a", "b"]
 
 
-def test_equal_messages_of_one_millisecond_are_two(files: Files) -> None:
-    conversation = HistoryStore(files)
-    conversation.add([said("a", text="yes"), said("b", text="yes")])
-    assert transcript(files) == ["a", "b"]
-
-
 def test_what_came_last_is_the_newest_whatever_the_clock_said(files: Files) -> None:
     ahead = NOW + timedelta(days=400)
     HistoryStore(files).add([said("a"), said("b", ahead)])
@@ -72,42 +66,6 @@ def test_what_came_last_is_the_newest_whatever_the_clock_said(files: Files) -> N
     assert HistoryStore(files).has("c", NOW.date())
     HistoryStore(files).add([said("e", ahead + timedelta(days=1))])
     assert len(files.names(paths.TRANSCRIPT, suffix=".jsonl")) == 3
-
-
-def test_a_transcript_that_is_none_is_not_gone_on_with(files: Files) -> None:
-    files.fs.make_dir("history/2100-01-01.jsonl")
-    files.append("history/notes.jsonl", {})
-    HistoryStore(files).add([said("a")])
-    assert files.exists(paths.transcript(NOW.date()))
-
-
-def test_each_message_stands_in_the_file_of_its_utc_day(files: Files) -> None:
-    HistoryStore(files).add([said("a", NOW), said("b", NOW + timedelta(hours=15))])
-    assert files.names(paths.TRANSCRIPT, suffix=".jsonl") == [
-        "2026-12-01.jsonl",
-        "2026-12-02.jsonl",
-    ]
-
-
-def test_a_message_of_long_ago_is_taken_though_newer_days_are_at_hand(files: Files) -> None:
-    conversation = HistoryStore(files)
-    for day in range(6):
-        conversation.add([said(f"m{day}", NOW + timedelta(days=day))])
-    old = said("old", NOW - timedelta(days=300))
-    assert conversation.add([old]) == [old]
-    assert conversation.add([old]) == []
-
-
-def test_it_is_known_what_was_said_lately(files: Files) -> None:
-    HistoryStore(files).add([said("a")])
-    conversation = HistoryStore(files)
-    assert conversation.has("a", NOW.date())
-    assert not conversation.has("b", NOW.date())
-    files.remove(paths.HISTORY)
-    conversation = HistoryStore(files)
-    assert conversation.has("a", NOW.date())
-    assert conversation.has("a", NOW.date() + timedelta(days=1))
-    assert not conversation.has("a", NOW.date() + timedelta(days=2))
 
 
 def test_a_working_set_that_is_no_record_costs_no_message(files: Files) -> None:
@@ -173,21 +131,6 @@ def filled(files: Files, per_day: list[int]) -> list[str]:
             ids.append(f"d{day}-{number}")
             files.append(paths.transcript(at.date()), said(ids[-1], at).to_dict(), sync=False)
     return ids
-
-
-def test_an_empty_transcript_is_an_empty_page(files: Files) -> None:
-    assert page(files) == history.HistoryPage([], None)
-
-
-def test_the_newest_messages_come_first_and_the_cursor_leads_back(files: Files) -> None:
-    ids = filled(files, [5, 0, 4])
-    newest = page(files, limit=3)
-    assert [message.id for message in newest.messages] == ids[-3:]
-    older = page(files, newest.before, limit=3)
-    assert [message.id for message in older.messages] == ids[-6:-3]
-    oldest = page(files, older.before, limit=3)
-    assert [message.id for message in oldest.messages] == ids[-9:-6]
-    assert oldest.before is None
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)

@@ -47,19 +47,6 @@ def test_inputs_wait_oldest_first(files: Files) -> None:
     assert [item.id for item in known(files)] == ["a", "b", "c"]
 
 
-def test_an_input_that_was_answered_is_gone_and_may_be_taken_out_again(files: Files) -> None:
-    inbox.put(files, ITEM)
-    inbox.remove(files, "m1")
-    inbox.remove(files, "m1")
-    assert unanswered(files) == []
-
-
-def test_a_file_that_is_no_input_holds_up_no_other(files: Files) -> None:
-    files.write(paths.inbox("bad"), b'{"id": "bad"}')
-    inbox.put(files, ITEM)
-    assert known(files) == [ITEM]
-
-
 def test_one_question_is_open_at_a_time(files: Files) -> None:
     assert inbox.pending_question(files) is None
     assert inbox.ask(files, QUESTION)
@@ -74,11 +61,6 @@ def test_only_the_open_question_is_closed(files: Files) -> None:
     inbox.close_question(files, "q1")
     inbox.close_question(files, "q1")
     assert inbox.pending_question(files) is None
-
-
-def test_a_question_expires_at_its_time_and_not_before() -> None:
-    assert not inbox.is_expired(QUESTION, NOW + timedelta(minutes=59, seconds=59))
-    assert inbox.is_expired(QUESTION, NOW + timedelta(hours=1))
 
 
 def test_the_folder_is_listed_once_and_what_comes_is_heard(

@@ -40,12 +40,6 @@ def test_an_attempt_whose_mark_is_torn_does_not_lower_the_count(files: Files) ->
     assert [turn.attempts for turn in turns.open_turns(files)] == [2]
 
 
-def test_turns_wait_in_the_order_they_began(files: Files) -> None:
-    turns.start(files, "turn-b", 1, ["b"], NOW)
-    turns.start(files, "turn-a", 1, ["a"], NOW + timedelta(seconds=1))
-    assert [turn.id for turn in turns.open_turns(files)] == ["turn-b", "turn-a"]
-
-
 def test_an_attempt_in_which_nothing_was_tried_is_forgotten(files: Files) -> None:
     mark = turns.start(files, ID, 1, ["m1"], NOW)
     turns.forget_attempt(files, mark)
@@ -73,19 +67,6 @@ def test_a_turn_is_committed_once_and_the_first_commit_counts(files: Files) -> N
     assert turns.unapplied(files) == []
     assert turns.is_committed(files, ID)
     assert files.load(paths.turn_done(ID), TurnRecord) == record()
-
-
-def test_a_committed_turn_is_not_open_and_its_marks_go(files: Files) -> None:
-    turns.start(files, ID, 1, ["m1"], NOW)
-    turns.commit(files, record())
-    assert turns.open_turns(files) == []
-    assert files.names(paths.TURNS, suffix=".started") == []
-
-
-def test_unapplied_turns_come_in_the_order_they_were_completed(files: Files) -> None:
-    turns.commit(files, record("turn-b", NOW))
-    turns.commit(files, record("turn-a", NOW + timedelta(seconds=1)))
-    assert [r.id for r in turns.unapplied(files)] == ["turn-b", "turn-a"]
 
 
 def test_wherever_the_end_of_a_turn_is_cut_short_it_is_committed_and_not_begun_again() -> None:

@@ -13,7 +13,7 @@ from tests.crash.dice import DICE, dead_owner
 from tests.crash.disk import Contents, Image, Site, WatchedDisk, is_hint
 from tests.crash.driver import START_NS, Client, Explorer, Flow, warm_folder
 from tests.crash.flows import FLOWS
-from tests.crash.oracle import Expected, Oracle, judge
+from tests.crash.oracle import Oracle, judge
 from tests.support.memory_disk import Crash, DiskStep, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product
@@ -84,14 +84,6 @@ def test_images_before_each_change_equal_those_of_a_crash(name: str) -> None:
 def _parts(path: str) -> tuple[str, str]:
     folder, _, name = path.rpartition("/")
     return folder, name
-
-
-def test_the_same_life_leaves_the_same_disk() -> None:
-    one, other = fresh(), fresh()
-    lived(one, flow_of("message"))
-    lived(other, flow_of("message"))
-    assert one.kill_image() == other.kill_image()
-    assert [step.path for step in one.log] == [step.path for step in other.log]
 
 
 def test_a_life_that_never_ends_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,15 +265,12 @@ def lose_side(contents: Contents, _oracle: Oracle) -> None:
     [
         (repeat_message, "is in the transcript 2 times"),
         (lose_message, "is lost"),
-        (lose_message, "history.json and transcript differ"),
         (forget_in_history, "history.json and transcript differ"),
         (repeat_end, "has 2 ended lines"),
         (lose_end, "has 0 ended lines"),
         (other_end, "ledger says failed"),
         (drop("worker/results", "t1.json"), "ended without an outcome"),
         (drop("worker/ended", "t1.json"), "task t1 is lost"),
-        (drop("worker/ended", "t1.json"), "outcome t1 has no task"),
-        (drop_any("planner/done"), "ended without an outcome"),
         (drop_any("turns/done"), "belongs to no turn"),
         (drop("commands/done", "o1.json"), "order o1 has no outcome"),
         (drop("triggers/state", "g1.json"), None),
@@ -290,17 +279,10 @@ def lose_side(contents: Contents, _oracle: Oracle) -> None:
             put("worker/queue", "t9.json", b'{"id": "t9", "sourceTriggerId": null}'),
             "left in worker/queue",
         ),
-        (put("worker/running", "t9.json"), "left in worker/running"),
-        (put("planner/running", "t9.json"), "left in planner/running"),
-        (put("turns/new", "turn-x.json"), "left in turns/new"),
-        (put("commands", "o9.json"), "left in commands"),
         (put("turns", "turn-x.1.started"), "mark left"),
         (put("inbox", ".tmp-1-2-3-4"), "temp file left"),
-        (put("", "inbox-1.taking.json"), "left: inbox-1"),
-        (lambda contents, _: contents.update({"inbox.json": {}}), "left: inbox.json"),
         (lambda contents, _: contents.update({"corrupt/x": {}}), "x was quarantined"),
         (lose_side, "does not hold the whole of"),
-        (put("corrupt", "x.json"), "was quarantined"),
         (put("corrupt", "x.json"), "has no reason beside it"),
         (put("planner/results", "p9.json", b'{"id": "p9", "status": "needs_input", "tasks": [], '
              b'"triggers": [], "cancels": []}'), "waits, but nothing is asked"),
@@ -309,8 +291,6 @@ def lose_side(contents: Contents, _oracle: Oracle) -> None:
         (run_canceled, "was run after the order to cancel"),
         (never_ran, "no engine ran it"),
         (acked_more, "acknowledged message m9 is lost"),
-        (acked_more, "task t9 is lost"),
-        (acked_more, "order o9 has no outcome"),
         (told_twice, "was told 2 times"),
         (fire_more, "fireCount 5"),
         (note_twice, "is in memory 2 times"),
@@ -329,15 +309,6 @@ def test_the_oracle_finds_each_violation(
         assert found == [], "a trigger whose state is lost fires anew: no harm is done"
     else:
         assert any(complaint in line for line in found), found
-
-
-def test_expected_violations_are_not_reported() -> None:
-    contents, oracle = good()
-    contents["corrupt"]["x.json"] = b"{"
-    contents["corrupt"]["x.json.reason.txt"] = b"why"
-    assert judge(contents, oracle, Expected(quarantined=1)) == []
-    oracle.runs.append(oracle.runs[0])
-    assert judge(contents, oracle, Expected(quarantined=1, limited=True)) == []
 
 
 def test_the_report_says_where_a_violation_was_found(monkeypatch: pytest.MonkeyPatch) -> None:

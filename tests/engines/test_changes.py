@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -127,11 +126,6 @@ def test_git_joins_a_renamed_file_also_where_it_changed_a_little(
     assert found.keys() == {"old/notes.md", "a.png", ".gitattributes", "src/main.py"}
 
 
-def test_a_git_that_fails_is_an_error(run: RunRecording, workspace: Path) -> None:
-    with pytest.raises(OSError, match="git"):
-        changes.compare([(b"a", b"b")], str(workspace / "no-git"))
-
-
 def test_binary_and_large_files_have_sizes_only(run: RunRecording, workspace: Path) -> None:
     (workspace / "a.png").write_bytes(b"\x89PNG\0" * 10)
     (workspace / "big.txt").write_text("x\n" * changes.MAX_FILE_BYTES)
@@ -180,14 +174,6 @@ def test_a_folder_exchanged_for_a_link_is_not_followed(
     assert {f.path: f.action for f in told(run).files} == {"src": "added", "src/main.py": "deleted"}
 
 
-def test_without_a_workspace_the_reported_files_are_listed(tmp_path: Path) -> None:
-    with ChangeRecorder().recording(tmp_path / "no", [], with_diff=True) as run:
-        run.event("file", "a.txt", {"kind": "add"})
-        run.event("file", "/elsewhere/b.txt", {"kind": "add"})
-        (file,) = told(run).files
-    assert (file.path, file.action, file.unshown) == ("a.txt", "added", "unknown")
-
-
 def test_a_too_large_workspace_is_reported(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, recorder: ChangeRecorder
 ) -> None:
@@ -230,24 +216,9 @@ def test_a_file_reported_by_another_run_belongs_to_that_run(
     assert files(run)["later"].shared, "the other one worked meanwhile, and nobody saw when"
 
 
-def test_a_run_without_recording_marks_changes_as_shared(
-    run: RunRecording, recorder: ChangeRecorder, workspace: Path
-) -> None:
-    with recorder.recording(workspace, [], with_diff=False) as line:
-        (workspace / "x").touch()
-        assert line.diff("t2", 1) is None
-    assert files(run)["x"].shared
-
-
 def test_names_that_are_no_text_can_be_written_down(run: RunRecording, workspace: Path) -> None:
     Path(os.fsdecode(os.fsencode(workspace) + b"/\xff")).touch()
     assert list(files(run)) == ["\\xff"]
-
-
-@pytest.mark.parametrize("data", [{}, {"kind": 5}])
-def test_an_event_without_a_kind_is_a_change(run: RunRecording, data: dict[str, Any]) -> None:
-    run.event("file", "gone/x", data)
-    assert run.reported == {"gone/x": "modified"}
 
 
 # ---- the lines that differ, without git
@@ -287,18 +258,6 @@ def test_a_diff_makes_the_new_text_of_the_old(
     before = "\n".join(old).encode() + b"\n" * old_ends
     after = "\n".join(new).encode() + b"\n" * new_ends
     assert patched(before, hunks(before, after)) == after
-
-
-def test_a_hunk_shows_three_lines_around_a_change() -> None:
-    old = b"".join(b"%d\n" % n for n in range(1, 21))
-    (hunk,) = hunks(old, old.replace(b"10\n", b"ten\n"))
-    assert (hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines) == (7, 7, 7, 7)
-    assert hunk.lines == [" 7", " 8", " 9", "-10", "+ten", " 11", " 12", " 13"]
-
-
-def test_bytes_that_are_no_text_stand_as_numbers() -> None:
-    (hunk,) = hunks(b"", "é\n".encode("latin-1"))
-    assert hunk.lines == ["+\\xe9"]
 
 
 def test_texts_too_long_for_difflib_have_no_lines() -> None:

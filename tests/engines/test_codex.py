@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -250,22 +248,3 @@ def test_who_is_logged_in(here: Here, tmp_path: Path, monkeypatch: pytest.Monkey
     assert "expected a home without '['" in str(said(home=str(odd)))
     monkeypatch.setenv("CODEX_API_KEY", "x")
     assert said() is None
-
-
-def test_a_newly_installed_program_is_noticed(
-    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mimikit.engines.program._REMEMBER_S", 0.5)
-    engine = here.engine(None, path=str(tmp_path / "codex"))
-    assert engine.unavailable()
-    os.link(program(tmp_path, "echo codex-cli 9.9.9"), tmp_path / "linked")
-    assert codex_cli.unavailable(CodexSettings.model_validate({"path": str(tmp_path / "linked")}))
-    time.sleep(0.6)  # its memory is over
-    assert engine.unavailable() is None
-
-
-def test_a_home_below_temporary_files_is_refused(here: Here) -> None:
-    home = here.root / "tmp" / ".codex"
-    home.mkdir()
-    engine = here.engine(None, home=str(home))
-    assert "the folder of temporary files" in (engine.unavailable() or "")

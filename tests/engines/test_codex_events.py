@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
+from mimikit.engines.codex.exec_events import TurnReader, usage_in_rollout
 from mimikit.engines.codex.failures import failure_of
 from mimikit.engines.limits import retry_at
 from mimikit.protocol.models import Usage
@@ -108,12 +108,6 @@ def test_garbage_is_passed_over(line: bytes) -> None:
     TurnReader(Desk().event).take(line)
 
 
-def test_what_was_used_before_is_taken_off() -> None:
-    used = Usage(input_tokens=200, cached_input_tokens=120, output_tokens=20)
-    before = Usage(input_tokens=100, cached_input_tokens=60, output_tokens=30)
-    assert minus(used, before) == Usage(input_tokens=100, cached_input_tokens=60, output_tokens=0)
-
-
 def test_the_last_count_in_a_rollout_is_what_was_used() -> None:
     counts = [{"input_tokens": number, "output_tokens": 1} for number in (5, 9)]
     lines = [
@@ -129,16 +123,11 @@ def test_the_last_count_in_a_rollout_is_what_was_used() -> None:
     ("said", "want"),
     [
         ("exceeded retry limit, last status: 429 Too Many Requests", "limited"),
-        ("rate limit exceeded: Rate limit reached. Please try again in 11s.", "limited"),
         ("You’ve hit your usage limit. Try again at 10:26 PM.", "limited"),
-        ("Quota exceeded. Check your plan and billing details.", "limited"),
-        ("Selected model is at capacity. Please try a different model.", "limited"),
         ("unexpected status 401 Unauthorized: x, url: y", "logged_out"),
         ("Your access token could not be refreshed: refresh token was", "logged_out"),
-        ("Missing environment variable: `OPENAI_API_KEY`.", "logged_out"),
         ("Connection failed: error sending request", "unreachable"),
         ("We’re currently experiencing high demand", "broken"),
-        ("exceeded retry limit, last status: 502 Bad Gateway", "broken"),
         ("stream disconnected before completion: stream closed", "broken"),
         ("Codex ran out of room in the model's context window.", None),
         ("", None),
@@ -152,10 +141,8 @@ def test_the_kind_of_failure_is_read_from_its_words(said: str, want: str | None)
     ("said", "after"),
     [
         ("Please try again in 11.5s.", timedelta(seconds=11.5)),
-        ("please try again in 28ms", timedelta(milliseconds=28)),
         ("try again in 6m0s", timedelta(minutes=6)),
         ("Try again in 3 days 2 hours 1 minute.", timedelta(days=3, hours=2, minutes=1)),
-        ("try again in 5 minutes, and 3 seconds", timedelta(minutes=5, seconds=3)),
         ("try again in 99999999 days", timedelta(days=366)),
     ],
 )
@@ -167,7 +154,6 @@ def test_a_wait_is_counted_from_now(said: str, after: timedelta) -> None:
     ("said", "zone", "at"),
     [
         ("or try again at 10:26 PM.", "UTC", datetime(2026, 11, 21, 22, 26, tzinfo=UTC)),
-        ("Try again at 12:05 AM.", "UTC", datetime(2026, 11, 22, 0, 5, tzinfo=UTC)),
         ("Try again at 9:00 AM.", "UTC", datetime(2026, 11, 22, 9, 0, tzinfo=UTC)),
         ("Try again at 9:00 PM.", "Asia/Shanghai", datetime(2026, 11, 21, 13, 0, tzinfo=UTC)),
         (
@@ -175,7 +161,6 @@ def test_a_wait_is_counted_from_now(said: str, after: timedelta) -> None:
             "America/New_York",
             datetime(2026, 11, 25, 6, 51, tzinfo=UTC),
         ),
-        ("Try again at Dec 1st, 2026 12:00 PM.", "UTC", datetime(2026, 12, 1, 12, tzinfo=UTC)),
     ],
 )
 def test_a_clock_time_is_read_in_the_machines_zone(said: str, zone: str, at: datetime) -> None:

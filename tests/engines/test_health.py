@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from mimikit.config import Settings
+from mimikit.engines import circuit
 from mimikit.engines.base import Done, Failed, Outcome, stop_outcome
+from mimikit.engines.circuit import Circuit
 from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import BadInput
 from mimikit.protocol.models import EngineProblem, EngineStatus, Role
@@ -176,3 +178,34 @@ def test_an_engine_that_always_looks_available_is_not_retried_early() -> None:
     bench.run(limited(3600))
     looked(bench, 5)
     assert not bench.run(DONE)
+
+
+# ---- the circuit breaker of one engine ---------------------------------------------------------
+
+
+def opened(before: Circuit | None = None, retry_in_s: float = 0, now: datetime = START) -> Circuit:
+    retry_at = now + timedelta(seconds=retry_in_s)
+    run_id = before.probing if before and before.probing else "t1"
+    return circuit.opened(
+        before, run_id, Failed.unavailable("broken", "500", retry_at=retry_at), now
+    )
+
+
+def rest_s(it: Circuit) -> float:
+    return (it.probe_at - it.since).total_seconds()
+
+
+def test_a_known_reset_time_is_respected_and_one_in_the_past_is_not() -> None:
+    it = opened(retry_in_s=3600)
+    assert (rest_s(it), it.until) == (3600, START + timedelta(hours=1))
+    assert (rest_s(opened(retry_in_s=-1)), opened(retry_in_s=-1).until) == (5, None)
+
+
+def test_a_run_that_started_before_it_was_opened_neither_closes_nor_prolongs_it() -> None:
+    it = opened()
+    assert not it.is_closed_by("t9")
+    assert circuit.opened(it, "t9", Failed.unavailable("limited", "429"), START) == it
+
+
+def test_a_clock_set_back_does_not_keep_the_circuit_open() -> None:
+    assert opened().may_start(START - timedelta(days=300))

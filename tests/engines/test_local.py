@@ -213,15 +213,6 @@ def test_one_process_serves_all_runs_and_another_comes_when_it_has_died(make: Ma
     assert other != first
 
 
-def test_it_is_ended_once_nobody_has_asked_for_a_while(make: Make) -> None:
-    engine = make(idle_minutes=0.002)
-    told(engine, "hello", Desk())
-    watch = next(it for it in threading.enumerate() if it.name == "the local model")
-    watch.join(20)
-    assert model_pids() == []
-    assert told(engine, "hello", Desk()).status == "done"
-
-
 @pytest.mark.parametrize("reason", ["canceled", "killed"])
 def test_a_run_is_stopped_in_the_midst_of_an_answer(make: Make, reason: str) -> None:
     engine, cancel = make(), CancelToken()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines.base import Failed, TurnInput
+from mimikit.engines.base import TurnInput
 from mimikit.engines.builtin import grammar, intents
 from mimikit.engines.local import model_server, weights
 from mimikit.engines.local.engine import LocalEngine
@@ -87,15 +87,3 @@ def test_it_finds_the_time_in_what_is_asked(engine: LocalEngine) -> None:
     intent = grammar.parse(given["options"][0])
     assert isinstance(intent, intents.AtIntent)
     assert "monday" in intent.when
-
-
-def test_nobody_without_its_key_is_answered(engine: LocalEngine) -> None:
-    turn = TurnInput(now=NOW, inputs=inputs("hello"))
-    assert engine.run(make_request("teller", turn, timeout_s=SLOW_S)).status == "done"
-    server = engine.server.process
-    assert server is not None
-    server.key = "another"
-    outcome = engine.run(make_request("teller", turn, timeout_s=SLOW_S))
-    assert isinstance(outcome, Failed)
-    assert outcome.want == "broken"
-    assert "401" in str(outcome.error)

@@ -97,11 +97,8 @@ def test_the_constant_part_of_a_prompt_comes_first(here: EndpointGround, api: st
 WRONG_ARGUMENTS = {
     "no JSON": "{text: a",
     "a list": '["a"]',
-    "a text": '"a"',
-    "null": "null",
     "a number": "1e999",
     "too deep": "[" * 100_000,
-    "nothing where something is needed": "",
 }
 
 
@@ -153,15 +150,6 @@ def test_repeated_or_missing_call_ids_are_replaced(here: EndpointGround) -> None
     assert [call["id"] for call in told[2]["tool_calls"]] == ids
 
 
-def test_reasoning_is_neither_streamed_nor_returned(here: EndpointGround) -> None:
-    desk = Desk()
-    with FakeLLM([{"text": "<think> the user is rude </think> Good day to you."}]) as llm:
-        outcome = carried_out(here, llm, desk)
-    assert outcome.text == "Good day to you."
-    shown = "".join(text for kind, text, _ in desk.events if kind == "delta")
-    assert shown == "Good day to you."
-
-
 def test_a_model_that_never_ends_is_ended(here: EndpointGround) -> None:
     with FakeLLM([{"call": {"name": "look", "arguments": {"text": "a"}}}]) as llm:
         outcome = carried_out(here, llm, tools=(LOOK,))
@@ -191,9 +179,7 @@ def failing(here: EndpointGround, *steps: Any, **fields: Any) -> tuple[Outcome, 
         return carried_out(here, llm, **fields), llm
 
 
-def test_a_wrong_key_means_logged_out_until_the_key_changes(
-    here: EndpointGround,
-) -> None:
+def test_a_wrong_key_means_logged_out_until_the_key_changes(here: EndpointGround) -> None:
     with FakeLLM([{"text": "hi"}], key="the right key") as llm:
         engine = here.engine(llm)
         outcome = engine.run(here.ask())
@@ -237,13 +223,6 @@ def test_the_end_of_a_rate_limit_is_reported(
     assert len(llm.requests) == 1, "what is limited is not asked again"
 
 
-@pytest.mark.parametrize("step", [{"status": 500}, {"status": 503}, {"drop": True, "text": "a b"}])
-def test_a_transient_error_is_retried(here: EndpointGround, api: str, step: Body) -> None:
-    with FakeLLM([step, {"text": "hi"}], apis=[api]) as llm:
-        outcome = carried_out(here, llm)
-    assert (outcome.status, outcome.text) == ("done", "hi")
-
-
 @pytest.mark.parametrize("step", [{"status": 502}, {"drop": True, "text": "a b"}])
 def test_an_error_is_reported_as_broken_after_three_retries(
     here: EndpointGround, step: Body
@@ -252,25 +231,6 @@ def test_an_error_is_reported_as_broken_after_three_retries(
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.want) == ("engine_unavailable", "broken")
     assert len(llm.requests) == 4
-
-
-def test_an_unknown_model_is_reported(here: EndpointGround) -> None:
-    error = {"error": {"message": "The model `m` does not exist", "code": "model_not_found"}}
-    outcome, _ = failing(here, {"status": 404, "body": error})
-    assert outcome.reason == "engine_unavailable"
-    assert "does not exist" in str(outcome.error)
-    assert "mimikit engine test mine" in str(outcome.error)
-
-
-def test_a_too_long_context_is_marked_for_a_shorter_retry(here: EndpointGround) -> None:
-    error = {"error": {"message": "too long", "code": "context_length_exceeded"}}
-    outcome, _ = failing(here, {"status": 400, "body": error})
-    assert isinstance(outcome, Failed)
-    assert outcome.too_long
-    assert not outcome.acted
-    outcome, _ = failing(here, {"failed": {"code": "context_length_exceeded", "message": "x"}})
-    assert isinstance(outcome, Failed)
-    assert outcome.too_long
 
 
 def test_a_context_that_grows_too_long_drops_half_of_the_tool_outputs(here: EndpointGround) -> None:
@@ -296,9 +256,7 @@ HOSTILE = {
     "other types": 'data: [1]\n\ndata: "a"\n\ndata: {"choices": {"a": 1}, "usage": []}\n\n',
     "odd deltas": 'data: {"choices": [{"delta": {"content": 5, "tool_calls": [7, null]}}]}\n\n',
     "deep": "data: " + "[" * 50_000 + "\n\n",
-    "no text": "\x00\xff\xfe" * 1000,
     "nothing": "",
-    "a page": "<html><body>Welcome</body></html>",
 }
 
 

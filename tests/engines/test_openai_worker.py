@@ -109,27 +109,6 @@ def test_neither_shell_nor_file_tools_write_outside_the_workspace(
     assert outputs[5] == "exit code 0\nfine"
 
 
-def test_a_read_only_run_changes_nothing(here: EndpointGround, work: Any) -> None:
-    (here.workspace / "a").write_text("kept")
-    outputs = work(
-        shell("echo x > a; echo x > b; cat a"),
-        ("write_file", {"path": "b", "content": "x"}),
-        ("read_file", {"path": "a"}),
-        read_only=True,
-    )
-    assert sorted(path.name for path in here.workspace.iterdir()) == [".mimikit", "a"]
-    assert outputs[1].startswith("error: expected one of shell, read_file")
-    assert (outputs[2], (here.workspace / "a").read_text()) == ("kept", "kept")
-
-
-def test_a_long_output_is_cut_in_the_middle(work: Any) -> None:
-    (output,) = work(shell("seq 1 100000"))
-    assert len(output) < 17_000
-    assert output.startswith("exit code 0\n1\n2\n")
-    assert output.endswith("\n100000")
-    assert "characters are left out here" in output
-
-
 def test_a_command_that_does_not_end_is_killed_with_its_children(work: Any) -> None:
     mark = tag()
     outputs = work(
@@ -147,16 +126,12 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(work: Any) -> N
     ("tool", "arguments", "expected"),
     [
         ("shell", {}, "command: expected a value"),
-        ("shell", {"command": "true", "timeout": -1}, "timeout"),
         ("shell", {"command": ["bash", "-lc", "echo by words"]}, "by words"),
         ("shell", {"command": "x" * 200_000}, "at most"),
-        ("shell", {"command": "true\x00"}, "command"),
         ("read_file", {"path": "nowhere"}, "No such file"),
-        ("read_file", {"path": "."}, "error: "),
         ("read_file", {"path": "/dev/zero"}, "expected a file"),
         ("read_file", {"path": "pipe"}, "expected a file"),
         ("write_file", {"path": "a"}, "content: expected a value"),
-        ("write_file", {"path": ".", "content": ""}, "expected a file"),
         ("edit_file", {"path": "twice", "old": "a", "new": "b"}, "found it 2 times"),
         ("edit_file", {"path": "twice", "old": "z", "new": "b"}, "found it nowhere"),
         ("delete_file", {"path": "a"}, "expected one of shell, read_file"),

@@ -114,14 +114,11 @@ def error(name: str, **data: object) -> dict[str, object]:
     ("event", "want"),
     [
         (retry("Too Many Requests"), "limited"),
-        (retry("whatever", wait_ms=3_600_000), "limited"),
         (retry("it broke"), None),
         (retry("it broke", attempt=3, wait_ms=10_000), "broken"),
         (retry("Unable to connect. Is the computer able to access the url?"), "unreachable"),
         (error("APIError", message="no", statusCode=401), "logged_out"),
-        (error("APIError", message="no", statusCode=402), "limited"),
         (error("APIError", message="no", statusCode=503), "broken"),
-        (error("ProviderAuthError", message="no"), "logged_out"),
         (error("UnknownError", message="Model not found: a/b."), "unready"),
     ],
 )

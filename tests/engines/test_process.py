@@ -52,13 +52,6 @@ def run(program: Program, heard: Heard | None = None, **more: Any) -> ProgramOut
     return process.run(program, heard or Heard(), cancel, **more)
 
 
-def test_both_streams_and_the_exit_code_come_back(tmp_path: Path) -> None:
-    heard = Heard()
-    ended = run(shell("echo out; echo err >&2; exit 3", tmp_path), heard)
-    assert (bytes(heard.stdout), bytes(heard.stderr)) == (b"out\n", b"err\n")
-    assert (ended.exit_code, ended.stopped) == (3, None)
-
-
 def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     name = tag()
     program = shell(f"trap '' TERM; while :; do sleep {name}; done", tmp_path, timeout_s=0.2)
@@ -76,30 +69,6 @@ def test_a_program_may_clean_up_on_sigterm(tmp_path: Path) -> None:
     assert (tmp_path / "note").read_text() == "tidied\n"
 
 
-def test_a_cancel_ends_a_silent_run_at_once(tmp_path: Path) -> None:
-    heard, cancel, name = Heard(), CancelToken(), tag()
-    canceled_at: list[float] = []
-
-    def cancel_it() -> None:
-        heard.ready.wait(20)
-        canceled_at.append(time.monotonic())
-        cancel.cancel("killed")
-
-    threading.Thread(target=cancel_it).start()
-    ended = run(shell(f"echo ready; sleep {name}", tmp_path), heard, cancel=cancel)
-    assert ended.stopped == "killed"
-    assert time.monotonic() - canceled_at[0] < 1
-    assert alive(name) == []
-
-
-def test_a_run_canceled_before_its_start_starts_nothing(tmp_path: Path) -> None:
-    cancel = CancelToken()
-    cancel.cancel("canceled")
-    ended = run(shell("echo x > made", tmp_path), cancel=cancel)
-    assert (ended.stopped, ended.exit_code) == ("canceled", None)
-    assert not (tmp_path / "made").exists()
-
-
 def test_silence_ends_a_run_unless_it_is_busy(tmp_path: Path) -> None:
     silent = shell("sleep 5", tmp_path, idle_timeout_s=0.2)
     assert run(silent).stopped == "idle"
@@ -110,12 +79,6 @@ def test_silence_ends_a_run_unless_it_is_busy(tmp_path: Path) -> None:
 def test_output_keeps_a_run_alive(tmp_path: Path) -> None:
     line = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done"
     assert run(shell(line, tmp_path, idle_timeout_s=0.5)).stopped is None
-
-
-def test_output_over_the_cap_is_dropped(tmp_path: Path) -> None:
-    heard = Heard()
-    run(shell("printf 1234567890", tmp_path, output_bytes=4), heard)
-    assert bytes(heard.stdout) == b"1234"
 
 
 def test_input_is_delivered_whole_and_closed(tmp_path: Path) -> None:
@@ -158,16 +121,6 @@ def test_a_listener_that_fails_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(LookupError):
         process.run(program, listener, CancelToken())
     assert alive(name) == []
-
-
-def test_without_pidfd_a_thread_waits_for_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr("os.pidfd_open")
-    heard = Heard()
-    ended = run(shell("echo out; exit 3", tmp_path), heard)
-    assert (ended.exit_code, bytes(heard.stdout)) == (3, b"out\n")
-    assert run(shell("sleep 60", tmp_path, timeout_s=0.2)).stopped == "timeout"
 
 
 # ---- the environment -------------------------------------------------------------------------

@@ -28,28 +28,14 @@ ZONE = "Asia/Shanghai"
     ("text", "when", "words"),
     [
         ("remind me tomorrow at 9 to call mum", "tomorrow at 9", "call mum"),
-        ("remind me every day at 10 to drink water", "every day at 10", "drink water"),
-        ("Remind me to call Mum tomorrow at 9", "tomorrow at 9", "call Mum"),
-        ("tomorrow at 9 remind me to call mum", "tomorrow at 9", "call mum"),
-        ("could you remind me at 5pm to leave?", "at 5pm", "leave"),
         ("remind me tomorrow to be at the station at 9", "tomorrow at 9", "be at the station"),
         ("remind me every day to drink water at 10", "every day at 10", "drink water"),
-        ("remind me to stand up every hour", "every hour", "stand up"),
         ("set a reminder for tomorrow 9am to call mum", "tomorrow 9am", "call mum"),
-        ("reminder: call mum tomorrow at 9", "tomorrow at 9", "call mum"),
-        ("remind me tomorrow at 9 to call mum, please", "tomorrow at 9", "call mum"),
         ("remind me at 9: to be or not, please", "at 9", "to be or not, please"),
         ("remind me tomorrow: 9:00 meeting", "tomorrow", "9:00 meeting"),
         ("remind me at 9: 5 - 3\n\n  - **x**  `y`", "at 9", "5 - 3\n\n  - **x**  `y`"),
-        ("明天早上 9 点提醒我给妈妈打电话", "明天早上 9 点", "给妈妈打电话"),
-        ("每两小时提醒我喝水", "每两小时", "喝水"),
-        ("提醒我明天早上9点给妈妈打电话", "明天早上9点", "给妈妈打电话"),
-        ("提醒我给妈妈打电话，明天早上9点", "明天早上9点", "给妈妈打电话"),
         ("明天提醒我早上9点开会", "明天早上9点", "开会"),
-        ("每天提醒我10点喝水", "每天10点", "喝水"),
-        ("下午三点叫我开会", "下午三点", "开会"),
         ("3天后提醒我：9点开会", "3天后", "9点开会"),
-        ("别忘了提醒我明天9点给妈妈打电话", "明天9点", "给妈妈打电话"),
         ("明天早上 9 點提醒我給媽媽打電話", "明天早上 9 點", "給媽媽打電話"),
     ],
 )
@@ -62,11 +48,9 @@ def test_a_reminder_is_understood_and_keeps_its_words(text: str, when: str, word
     ("text", "reason"),
     [
         ("remind me to call mum", "reminding_none"),
-        ("remind me to prepare for tomorrow", "reminding_none"),
         ("remind me 5 minutes before the meeting to leave", "reminding_none"),
         ("提醒我下班买菜", "reminding_none"),
         ("remind me every 0.1 seconds to breathe", "too_often"),
-        ("remind me every 999 days to vote", "too_rare"),
     ],
 )
 def test_a_reminder_without_a_valid_time_is_refused(text: str, reason: str) -> None:
@@ -225,9 +209,7 @@ def test_a_time_in_the_past_is_reported_and_nothing_is_planned() -> None:
     ("answer", "said", "delegated"),
     [
         ("in 10 minutes", "I'll remind you in 10 minutes", "remind me in 10 minutes: "),
-        ("later", "I'll remind you in 10 minutes", "remind me in 10 minutes: "),
         ("过会儿", "10 分钟后提醒你", "10 分钟后提醒我："),
-        ("半小时", "半小时后提醒你", "半小时后提醒我："),
         ("remind me again tomorrow", "I'll remind you tomorrow", "remind me tomorrow: "),
     ],
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
 
 from mimikit.config import LimitSettings, Settings
 from mimikit.engine_settings import CommandSettings
-from mimikit.engines.base import CancelToken, Outcome
+from mimikit.engines.base import Outcome
 from mimikit.engines.shell import ShellEngine
 from mimikit.sandbox import programs
 from tests.support.engine_requests import Desk
@@ -58,11 +57,6 @@ def test_output_is_streamed_in_batches(here: Ground) -> None:
     assert shown["stdout"].split() == [str(number) for number in range(1, 61)]
     assert shown["stderr"].split() == [f"e{number}" for number in range(1, 61)]
     assert 4 <= len(desk.events) < 120
-
-
-def test_colours_and_invalid_bytes_are_removed(here: Ground) -> None:
-    outcome = run(here, r"printf '\033[31mred\033[0m \377\n'")
-    assert outcome.text == "red \ufffd\n"
 
 
 def test_a_long_result_keeps_its_end(here: Ground) -> None:
@@ -132,17 +126,6 @@ def test_the_exit_status_is_the_same_with_and_without_the_sandbox(
     assert (outcome.error, outcome.exit_code) == (said, code)
 
 
-def test_a_cancel_lets_the_line_tidy_up(here: Ground) -> None:
-    cancel, up = CancelToken(), threading.Event()
-    desk = Desk()
-    desk.event = lambda *_: up.set()  # type: ignore[method-assign]
-    line = "trap 'echo bye > note; exit' TERM; echo up; while :; do sleep 0.01; done"
-    threading.Thread(target=lambda: up.wait(20) and cancel.cancel("canceled")).start()
-    outcome = engine().run(here.request(line, desk=desk, cancel=cancel))
-    assert (outcome.status, outcome.reason) == ("canceled", "canceled")
-    assert (here.workspace / "note").read_text() == "bye\n"
-
-
 def test_silence_is_no_reason_to_end_a_line(here: Ground) -> None:
     outcome = engine().run(here.request("sleep 0.5; echo x", idle_timeout_s=0.1))
     assert outcome.status == "done"
@@ -165,18 +148,6 @@ def test_a_missing_workspace_is_reported(here: Ground) -> None:
     here.workspace.rmdir()
     outcome = run(here, "true")
     assert outcome.error == f"expected a folder to work in, got none at {here.workspace}; make it"
-
-
-@pytest.mark.needs_platform("linux")
-@pytest.mark.needs_program("bwrap", "setsid")
-@pytest.mark.nightly
-@pytest.mark.parametrize("last", ["true", "kill -9 $$", "sleep 60"])
-def test_nothing_outlives_its_namespace(here: Ground, last: str) -> None:
-    name = tag()
-    line = f"(env -i setsid sh -c 'trap \"\" TERM; while :; do sleep {name}; done' &)\nsleep 0.3\n"
-    outcome = engine().run(here.request(line + last, timeout_s=2))
-    assert outcome.reason == {"true": None, "sleep 60": "timeout"}.get(last, "error")
-    assert alive(name) == []
 
 
 def test_where_there_is_no_bubblewrap_a_line_runs_all_the_same(

@@ -14,19 +14,11 @@ EVERY = "every 10 minutes run: date"
     ("clause", "told"),
     [
         ("only tell me if it changes", "change"),
-        ("and let me know when it's different", "change"),
-        ("only when it changes", "change"),
         ("only tell me when it fails", "failure"),
-        ("only tell me about errors", "failure"),
         ("but don't tell me", "none"),
-        ("no need to notify me", "none"),
         ("tell me every time", "message"),
         ("有变化才告诉我", "change"),
-        ("输出有变化时再通知我", "change"),
-        ("只有失败才告诉我", "failure"),
         ("不用告诉我", "none"),
-        ("每次都告诉我", "message"),
-        ("失敗時才通知我", "failure"),
     ],
 )
 def test_a_notify_clause_is_read_before_and_after_a_command(clause: str, told: str) -> None:
@@ -40,10 +32,7 @@ def test_a_notify_clause_is_read_before_and_after_a_command(clause: str, told: s
 @pytest.mark.parametrize(
     "sentence",
     [
-        "every 10 minutes run `date` and only tell me if it changes",
-        "run `date` every 10 minutes, only tell me if it changes",
         "每 10 分钟运行 `date` 有变化才告诉我",
-        "每 10 分钟运行：date，有变化才告诉我",
         "有变化才告诉我：每 10 分钟运行：date",
         "only tell me if it changes: every 10 minutes run date",
     ],
@@ -57,7 +46,6 @@ def test_a_notify_clause_may_stand_anywhere(sentence: str) -> None:
     "command",
     [
         "echo tell me if it fails",
-        "echo don't tell me",
         "say 'it changes'",
         "grep -r 有变化才告诉我的 .",
     ],
@@ -78,9 +66,6 @@ def test_talk_is_no_notify_clause() -> None:
     ("text", "intent"),
     [
         ("resume trig-1", SwitchIntent("resume", "trig-1")),
-        ("please resume the backup", SwitchIntent("resume", "the backup")),
-        ("pause backup", SwitchIntent("pause", "backup")),
-        ("恢复 backup", SwitchIntent("resume", "backup")),
         ("暂停 备份", SwitchIntent("pause", "备份")),
     ],
 )

@@ -8,9 +8,8 @@ from mimikit.engines.base import Done, Outcome, RunSpec
 from mimikit.errors import BadRecord
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import MAX_TEXT, InboxItem, Message, Task, TurnRecord
+from mimikit.protocol.models import MAX_TEXT, InboxItem, Task, TurnRecord
 from mimikit.protocol.records import decode, max_record_bytes
-from mimikit.supervisor import teller_scheduler
 from mimikit.tools import session
 from tests.crash.driver import Client
 from tests.support.product import START
@@ -113,15 +112,3 @@ def test_a_record_that_could_not_be_read_again_is_not_written(files: Files) -> N
         files.save_new("inbox/new.json", long)
     assert files.read("inbox/m.json") == before
     assert files.names("inbox") == ["m.json"]
-
-
-def test_a_turn_of_the_largest_inputs_and_effects_can_be_read_again() -> None:
-    """The bounds fit together: also of characters that take most bytes in a file."""
-    text = "\x01" * (teller_scheduler.MOST_CHARACTERS + 2 * MAX_TEXT)
-    messages = [Message(id="m", role="user", text=text, created_at=START)]
-    record = TurnRecord(
-        id="t", author="teller", messages=messages, started_at=START, completed_at=START
-    )
-    wide = "字" * session.MAX_CHARACTERS
-    record = record.but(messages=[*messages, messages[0].but(text=wide)])
-    assert len(record.to_json()) < max_record_bytes(TurnRecord)

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TypeVar
 
 from mimikit.engines.base import Outcome, RunSpec, stop_outcome
-from mimikit.errors import StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Record, Usage
@@ -198,19 +197,3 @@ def test_the_days_that_are_over_are_summed_up_once_and_their_lines_may_go_then()
     world.start()
     world.live_through(1)
     assert record(world.files, paths.usage_month(DAY[:7]), UsageMonth).days[DAY] == before
-
-
-def test_a_disk_that_refuses_the_line_after_a_run_is_asked_until_it_takes_it() -> None:
-    world = World()
-    refusals, append = [3], world.files.append
-
-    def refuse(path: str, value: object, *, sync: bool = True) -> int:
-        if path.startswith(paths.USAGE) and sync and refusals[0]:
-            refusals[0] -= 1
-            raise StorageError("no space left")
-        return append(path, value, sync=sync)
-
-    world.files.append = refuse  # pyright: ignore[reportAttributeAccessIssue]
-    world.client.say("m1", "hello")
-    world.live_through(2)
-    assert (refusals[0], world.tokens()) == (0, 100)

@@ -15,16 +15,7 @@ from mimikit.tasks import queue
 from mimikit.triggers import registry
 from mimikit.triggers.explain import ExplanationContext, explain
 from tests.crash.driver import Client
-from tests.support.reading import loaded, results, slots, transcript
-
-
-def at(client: Client, seconds: float) -> None:
-    client.at(seconds)
-    client.product.idle()
-
-
-def fired(client: Client, trigger_id: str = "g1") -> int:
-    return sum(line["state"] == "ran" for line in slots(client.files, trigger_id))
+from tests.support.reading import at, cond, fired, loaded, results, slots, transcript
 
 
 def state(client: Client, trigger_id: str = "g1") -> dict[str, Any]:
@@ -37,21 +28,6 @@ def runs_of(client: Client, trigger_id: str) -> list[Task]:
         for name in client.files.names("worker/ended")
     )
     return [task for task in tasks if task and task.source_trigger_id == trigger_id]
-
-
-def cond(kind: str, **params: Any) -> dict[str, Any]:
-    return {"type": kind, "params": params}
-
-
-@pytest.mark.parametrize(("prompt", "kind", "times"), [
-    ("one", "task_done", 1), ("one", "task_failed", 0),
-    ("bad", "task_done", 0), ("bad", "task_failed", 1),
-])  # fmt: skip
-def test_done_and_failed_are_told_apart(judged: Client, prompt: str, kind: str, times: int) -> None:
-    judged.when("g1", "then", cond(kind, taskId="t1"))
-    judged.submit("t1", prompt)
-    judged.product.idle()
-    assert fired(judged) == times
 
 
 def test_of_a_chain_that_has_ended_each_step_can_be_repeated_by_itself(judged: Client) -> None:
@@ -67,39 +43,6 @@ def test_of_a_chain_that_has_ended_each_step_can_be_repeated_by_itself(judged: C
     ends = sorted(results(judged.files).values())
     assert ends == ["canceled", "canceled", "done", "done", "done", "failed"]
     assert fired(judged) == fired(judged, "g2") == 0
-
-
-def test_each_result_has_a_run_of_its_own_even_when_two_come_at_once(judged: Client) -> None:
-    judged.trigger("g1", 60, "tick")
-    judged.when("g2", "tock", cond("task_done", taskId="g1"))
-    judged.product.idle()
-    for number in (1, 2, 3):
-        judged.order(f"o{number}", "trigger_run", "g1")
-    judged.product.idle()
-    assert fired(judged, "g2") == 3
-    assert len({task.upstream[0] for task in runs_of(judged, "g2")}) == 3
-
-
-def test_an_event_waits_for_the_other_half_of_an_and(judged: Client) -> None:
-    both = {
-        "conditions": [
-            cond("task_done", taskId="t1"),
-            cond("not", condition=cond("file_exists", path="busy")),
-        ]
-    }
-    judged.touch("busy")
-    judged.when("g1", "go", cond("and", **both))
-    judged.submit("t1", "one")
-    judged.product.idle()
-    assert fired(judged) == 0
-    verdicts = state(judged)["verdicts"]
-    assert [verdicts[path]["holds"] for path in ("$", "$.0", "$.1", "$.1.0")] == [
-        False, True, False, True,
-    ]  # fmt: skip
-    judged.action = 1
-    judged.touch("busy", gone=True)
-    judged.product.idle()
-    assert fired(judged) == 1
 
 
 def test_changes_while_the_run_before_is_not_over_become_one_run_after_it(judged: Client) -> None:
@@ -155,22 +98,6 @@ def test_a_file_counts_once_it_has_rested(judged: Client, kind: str) -> None:
     assert fired(judged) == 1
 
 
-def test_how_long_a_file_must_rest_can_be_set_and_others_do_not_wait(judged: Client) -> None:
-    judged.when("g1", "import", cond("file_changed", path="in/*", settle=30))
-    judged.when("g2", "import", cond("file_exists", path="in/*", settle=0))
-    judged.product.idle()
-    write(judged, "in/a", 1)
-    judged.product.idle()
-    assert (fired(judged), len(slots(judged.files, "g2"))) == (0, 1)
-    at(judged, 20)
-    write(judged, "in/b", 1)
-    at(judged, 31)
-    assert fired(judged) == 1
-    assert state(judged)["seen"]["$"].keys() == {"in/a"}
-    at(judged, 51)
-    assert fired(judged) == 2
-
-
 def test_an_edit_changes_what_it_names_keeps_the_rest_and_what_was_seen(judged: Client) -> None:
     judged.submit("t1", "one")
     judged.when("g1", "two", cond("task_done", taskId="t1"))
@@ -187,43 +114,6 @@ def test_an_edit_changes_what_it_names_keeps_the_rest_and_what_was_seen(judged: 
     definition = loaded(judged.files, paths.trigger("g1"))
     assert (definition["type"], definition["condition"]) == ("recurring", None)
     assert fired(judged) == 2
-
-
-@pytest.mark.parametrize(("change", "complaint"), [
-    ({"schedule": {"cron": "61 * * * *"}}, "cron"),
-    ({"schedule": {"interval": 5, "cron": "* * * * *"}}, "one of"),
-    ({"schedule": {"cron": "0 9 * * *", "timezone": "Mars/Olympus"}}, "IANA"),
-    ({"condition": cond("task_done", taskId="g1")}, "g1 → g1"),
-    ({"condition": cond("not", condition=cond("file_changed", path="a"))}, "event"),
-    ({"prompt": " "}, "prompt"),
-])  # fmt: skip
-def test_an_edit_that_cannot_be_is_refused_and_changes_nothing(
-    judged: Client, change: dict[str, Any], complaint: str
-) -> None:
-    judged.trigger("g1", 60, "tick")
-    judged.product.idle()
-    before = judged.files.read(paths.trigger("g1"))
-    judged.order("o1", "trigger_edit", "g1", **change)
-    judged.product.idle()
-    outcome = loaded(judged.files, paths.command_done("o1"))
-    assert not outcome["ok"]
-    assert complaint in outcome["message"]
-    assert judged.files.read(paths.trigger("g1")) == before
-
-
-@pytest.mark.parametrize(("data", "said"), [
-    (b'{\n "prompt": "x",\n "schedule": {\n  "cron": "0 99 * * *"}}', "line 4"),
-    (b'{\n "prompt": "x",\n "schedule": {"interval": 60},\n "priority": "high"}', "line 4"),
-    (b'{\n "prompt": "x",\n "condition": {"type": "moon_full",\n "params": {}}}', "line 3"),
-    (b'{\n "prompt": "x"}', "schedule or a condition"),
-])  # fmt: skip
-def test_a_broken_definition_is_told_with_its_line(judged: Client, data: bytes, said: str) -> None:
-    judged.files.write("triggers/bad.json", data)
-    judged.product.store.events.changed_triggers.put("bad")
-    judged.product.idle()
-    (told,) = [a["reason"] for a in judged.product.log.audits if a["event"] == "trigger_broken"]
-    assert said in str(told)
-    judged.files.remove("triggers/bad.json")
 
 
 def test_a_chain_planned_at_once_runs_in_order_and_hands_results_on(judged: Client) -> None:
@@ -294,17 +184,6 @@ def test_what_a_run_writes_itself_does_not_fire_its_trigger(judged: Client) -> N
     assert fired(judged) == 2
 
 
-def test_a_file_that_fired_it_and_changes_meanwhile_fires_it_once_more(judged: Client) -> None:
-    writing(judged, {"g1": ["src/a"]})
-    judged.when("g1", "test", cond("file_changed", path="src/*"))
-    judged.product.idle()
-    at(judged, 10)
-    write(judged, "src/a", 0)
-    at(judged, 15)
-    at(judged, 200)
-    assert fired(judged) == 2
-
-
 def test_what_a_run_deletes_itself_does_not_fire_its_trigger(judged: Client) -> None:
     judged.when("g1", "move", cond("file_changed", path="in/*"))
     judged.product.idle()
@@ -358,17 +237,6 @@ def test_changes_that_never_end_pause_it_and_are_told_once_with_the_files(judged
     write(judged, "log/0", 99)
     at(judged, 420)
     assert slots(judged.files, "g1")[-1]["state"] == "ran"
-
-
-def test_changes_that_rest_between_are_no_loop(judged: Client) -> None:
-    judged.when("g1", "log", cond("file_changed", path="log/*"))
-    judged.product.idle()
-    for number in range(30):
-        at(judged, 20 * number + 10)
-        judged.product.clock.advance(1)
-        write(judged, "log/a", number)
-    at(judged, 700)
-    assert fired(judged) == 30
 
 
 def test_triggers_that_fire_each_other_count_together(judged: Client) -> None:

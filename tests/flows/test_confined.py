@@ -13,11 +13,7 @@ from mimikit.supervisor.trigger_facts import FactReader
 from mimikit.triggers.patterns import parse
 from mimikit.triggers.workspace import FolderWorkspace
 from tests.crash.driver import Client
-from tests.support.reading import slots
-
-
-def fired(client: Client, trigger_id: str) -> int:
-    return sum(line["state"] == "ran" for line in slots(client.files, trigger_id))
+from tests.support.reading import fired
 
 
 def files(kind: str, path: str) -> dict[str, Any]:

@@ -11,20 +11,7 @@ from mimikit.protocol import paths
 from mimikit.supervisor.loop import LOG_EVERY, REST_S
 from tests.crash.disk import WatchedDisk
 from tests.crash.driver import Client
-from tests.support.reading import loaded, slots
-
-
-def at(client: Client, seconds: float) -> None:
-    client.at(seconds)
-    client.product.idle()
-
-
-def fired(client: Client, trigger_id: str = "g1") -> int:
-    return sum(line["state"] == "ran" for line in slots(client.files, trigger_id))
-
-
-def cond(kind: str, **params: Any) -> dict[str, Any]:
-    return {"type": kind, "params": params}
+from tests.support.reading import at, cond, fired, loaded
 
 
 def rewrite(client: Client, trigger_id: str, **fields: Any) -> None:
@@ -117,38 +104,6 @@ def test_an_editor_that_has_the_file_away_at_the_start_loses_nothing(judged: Cli
     judged.product.store.events.changed_triggers.put(None)
     at(judged, 121)
     assert loaded(judged.files, paths.trigger_state("g1"))["fireCount"] == 2
-
-
-def test_a_guard_added_to_a_condition_does_not_use_an_old_result_again(judged: Client) -> None:
-    judged.submit("t1", "one")
-    judged.when("g1", "two", cond("task_done", taskId="t1"))
-    judged.product.idle()
-    guarded = [cond("task_done", taskId="t1"), cond("not", condition=cond("file_exists", path="x"))]
-    judged.order("o1", "trigger_edit", "g1", condition=cond("and", conditions=guarded))
-    judged.product.idle()
-    assert fired(judged) == 1
-
-
-def test_a_run_that_was_ordered_counts_as_the_run_before(judged: Client) -> None:
-    judged.trigger("g1", 60, "tick")
-    judged.product.idle()
-    judged.order("o1", "pause")
-    judged.order("o2", "trigger_run", "g1")
-    at(judged, 61)
-    assert [line["state"] for line in slots(judged.files, "g1")] == ["skipped"]
-    judged.order("o3", "resume")
-
-
-def test_a_step_made_by_hand_joins_the_trace_it_builds_on(judged: Client) -> None:
-    judged.submit("t1", "one")
-    judged.files.write(
-        "triggers/step.json",
-        json.dumps({"prompt": "two", "condition": cond("task_done", taskId="t1")}).encode(),
-    )
-    judged.product.store.events.changed_triggers.put(None)
-    judged.product.idle()
-    (line,) = slots(judged.files, "step")
-    assert loaded(judged.files, f"worker/ended/{line['taskId']}.json")["traceId"] == "trace-t1"
 
 
 @pytest.mark.parametrize(("condition", "old", "runs"), [

@@ -118,21 +118,3 @@ def test_the_order_is_the_owners_and_counts_at_once(pair: Pair) -> None:
     pair.client.say("m1", "hello")
     pair.live_through(2)
     assert (pair.first.served, pair.second.served) == (1, 1)
-
-
-def test_what_is_removed_while_it_is_waited_for_is_waited_for_no_more() -> None:
-    pair = Pair()
-    pair.files.write(
-        "config.toml", b'[engines.deep]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
-    )
-    pair.first.waiting = EngineOutage("no such program", "missing")
-    pair.second.waiting = EngineOutage("the key is wrong", "logged_out")
-    pair.client.say("m1", "how are you, my friend?")
-    pair.live_through(5)
-    assert "deep" in pair.product.teller.engines.shown
-    pair.client.order("o1", "engine_remove", "deep")
-    pair.live_through(10)
-    assert loaded(pair.files, paths.command_done("o1"))["ok"]
-    assert "deep" not in pair.product.teller.engines.shown
-    assert "deep" not in loaded(pair.files, paths.RUNTIME)["engines"]
-    assert not pair.files.names(paths.INBOX), "code has answered"

@@ -9,19 +9,13 @@ from typing import Any
 import pytest
 
 from mimikit.protocol import paths
-from mimikit.protocol.models import time_text
 from mimikit.protocol.triggers import Schedule, Trigger
 from mimikit.tasks import ledger
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
 from tests.crash.driver import Client
 from tests.support.product import START
-from tests.support.reading import loaded, results, slots
-
-
-def at(client: Client, seconds: float) -> None:
-    client.at(seconds)
-    client.product.idle()
+from tests.support.reading import at, loaded, results, slots
 
 
 def planned(client: Client, trigger_id: str = "g1") -> list[str]:
@@ -97,16 +91,6 @@ def test_a_clock_set_back_fires_no_slot_again(judged: Client) -> None:
     assert planned(judged) == ["01:00"]
     at(judged, 120)
     assert planned(judged) == ["01:00", "02:00"]
-
-
-def test_a_clock_set_back_by_years_leaves_no_trigger_dead(judged: Client) -> None:
-    judged.trigger("g1", 60, "tick")
-    at(judged, 60)
-    judged.product.clock.jump(START - timedelta(days=3650))
-    judged.product.idle()
-    judged.product.clock.advance(121)
-    judged.product.idle()
-    assert len(planned(judged)) == 2
 
 
 def test_the_same_slot_always_makes_the_same_run() -> None:
@@ -195,23 +179,3 @@ def test_a_slot_later_than_its_limit_is_recorded_as_missed_and_not_run(judged: C
     assert planned(judged) == ["01:00", "10:00"]
     missed = slots(judged.files, "g1")[1]
     assert (missed["state"], missed["reason"], missed["missed"]) == ("missed", "late", 7)
-
-
-def test_a_single_time_that_is_too_late_is_missed_and_gone(judged: Client) -> None:
-    run_at = time_text(START + timedelta(hours=1))
-    limited(judged, interval=None, runAt=run_at, lateness=600)
-    at(judged, 11 * 3600)
-    assert events(judged)[-1] == "late"
-    assert not registry.exists(judged.files, "g1")
-    assert results(judged.files) == {}
-
-
-def test_a_schedule_that_ended_while_paused_is_removed_when_resumed(judged: Client) -> None:
-    limited(judged, until="2026-12-01T09:02:30Z")
-    at(judged, 60)
-    judged.order("o1", "trigger_pause", "g1")
-    at(judged, 600)
-    judged.order("o2", "trigger_resume", "g1")
-    at(judged, 660)
-    assert planned(judged) == ["01:00"]
-    assert not registry.exists(judged.files, "g1")

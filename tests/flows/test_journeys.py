@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from mimikit.engines.base import RunSpec
 from mimikit.protocol import paths
 from tests.crash.driver import Client
-from tests.support.product import START
 from tests.support.reading import loaded, result, results, transcript
 
 
 def said(client: Client) -> list[tuple[str, str]]:
     return transcript(client.files)
-
-
-def test_a_message_is_answered(judged: Client) -> None:
-    judged.say("m1", "hello")
-    judged.product.idle()
-    assert said(judged) == [("user", "hello"), ("agent", "heard hello")]
-    assert len(judged.oracle.runs) == 1
 
 
 def test_messages_that_wait_together_are_answered_in_one_turn(judged: Client) -> None:
@@ -30,19 +20,6 @@ def test_messages_that_wait_together_are_answered_in_one_turn(judged: Client) ->
     judged.product.idle()
     assert said(judged)[2:] == [("agent", "heard hello\nheard and good morning")]
     assert len(judged.oracle.runs) == 1
-
-
-def test_a_request_goes_through_plan_and_tasks_and_is_told_in_the_end(judged: Client) -> None:
-    judged.say("m1", "plan: one; two")
-    judged.product.idle()
-    texts = [text for _, text in said(judged)]
-    assert texts[1].startswith("delegated as task-")
-    assert sorted(results(judged.files).values()) == ["done", "done"]
-    told = " ".join(texts[2:])
-    assert all(f"{task_id} is done" in told for task_id in results(judged.files))
-    roles = [id_.partition("-")[0] for id_, _ in judged.oracle.runs]
-    assert roles.count("turn") == 1 + len(texts[2:])
-    assert roles.count("task") == 3
 
 
 def test_what_was_made_follows_from_the_message_and_is_linked_to_it(judged: Client) -> None:
@@ -78,12 +55,6 @@ def test_results_that_wait_together_are_told_in_one_message(judged: Client) -> N
     assert all(f"job {number}" in text for number in range(3))
 
 
-def test_a_plan_that_fails_is_told(judged: Client) -> None:
-    judged.say("m1", "find: bad")
-    judged.product.idle()
-    assert said(judged)[-1][1].endswith("is failed")
-
-
 # ---- questions ---------------------------------------------------------------------------
 
 
@@ -106,18 +77,6 @@ def test_a_plan_asks_and_goes_on_with_the_answer(judged: Client) -> None:
 # ---- attempts ----------------------------------------------------------------------------
 
 
-def test_a_next_attempt_waits_and_a_success_is_one_result(judged: Client) -> None:
-    judged.submit("t1", "flaky", max_attempts=3)
-    judged.product.tick()
-    judged.product.pool("worker")
-    queued = loaded(judged.files, paths.queued("worker", "t1"))
-    assert (queued["attempts"], queued["released"]) == (1, True)
-    assert queued["notBefore"] == "2026-12-01T09:00:01.000Z"
-    assert not judged.product.pool("worker"), "it is not taken early"
-    judged.product.idle()
-    assert (result(judged.files, "t1").status, result(judged.files, "t1").attempts) == ("done", 2)
-
-
 def test_a_next_attempt_and_a_retry_go_on_with_the_session(judged: Client) -> None:
     judged.submit("t1", "flaky session", max_attempts=2)
     judged.submit("t2", "bad session")
@@ -132,23 +91,6 @@ def test_a_next_attempt_and_a_retry_go_on_with_the_session(judged: Client) -> No
     assert by_run["t1"] == [None, "session-1"]
     assert again == ["session-1"]
     assert anew[0] is None, "what was done is not gone on with"
-
-
-def test_a_failure_that_is_final_is_told_with_its_reason(judged: Client) -> None:
-    judged.submit("t1", "bad", max_attempts=2, title="the job")
-    judged.product.idle()
-    found = result(judged.files, "t1")
-    assert (found.status, found.failure_reason, found.attempts) == ("failed", "error", 2)
-    assert "the job" in said(judged)[-1][1]
-
-
-def test_a_long_result_is_cut_and_kept_whole_beside(judged: Client) -> None:
-    judged.submit("t1", "long")
-    judged.product.idle()
-    found = result(judged.files, "t1").result
-    assert found["truncated"] is True
-    assert len(found["text"]) == 1000
-    assert judged.files.read(found["whole"]) == b"a long story " * 100
 
 
 def test_a_fault_of_an_engine_is_that_runs_failure(judged: Client) -> None:
@@ -177,26 +119,3 @@ def test_a_fault_of_our_own_is_that_tasks_failure_and_is_told(
     judged.product.idle()
     assert said(judged)[-1][1].endswith("is failed")
     assert [error["event"] for error in judged.product.log.errors] == ["run_fault"]
-
-
-def test_priority_then_age_decides_what_is_taken_first(judged: Client) -> None:
-    judged.order("o1", "pause")
-    judged.submit("t1", "old and low", priority=1)
-    judged.product.clock.advance(1)
-    judged.submit("t2", "new", priority=5)
-    judged.submit("t3", "new too", priority=5)
-    judged.product.clock.advance(1)
-    judged.submit("t4", "urgent", priority=10)
-    judged.product.idle()
-    judged.order("o2", "resume")
-    judged.product.idle()
-    assert [id_ for id_, _ in judged.oracle.runs] == ["t4", "t2", "t3", "t1"]
-
-
-def test_a_task_with_a_time_waits_for_it(judged: Client) -> None:
-    judged.submit("t1", "later", not_before=START + timedelta(hours=2))
-    judged.product.idle()
-    assert judged.oracle.runs == []
-    judged.at(7200)
-    judged.product.idle()
-    assert results(judged.files) == {"t1": "done"}

@@ -172,15 +172,6 @@ def test_what_a_task_waits_for_is_told() -> None:
     assert (lines(world)["task-a"].waits or {})["zh"] == "在队列里等待"
 
 
-def test_a_trigger_that_is_paused_says_so(world: World) -> None:
-    world.client.order("o1", "trigger_pause", "trig-backup")
-    world.product.idle()
-    line = lines(world)["trig-backup"]
-    assert line.next is None
-    assert (line.waits or {})["en"].startswith("Paused")
-    assert "has no time of its own" in world.ask("when does the backup run next?")
-
-
 def test_a_plan_does_not_see_itself_among_the_tasks(client: Client) -> None:
     seen: list[tuple[str, set[str]]] = []
     client.product.mind.hook = lambda request: seen.append(

@@ -13,16 +13,12 @@ from mimikit.protocol.files import Files
 from mimikit.supervisor.llm_eval import parse_answers
 from tests.crash.driver import Client
 from tests.support.product import START
-from tests.support.reading import loaded, slots, transcript
+from tests.support.reading import fired, loaded, slots, transcript
 from tests.support.state import start_client
 
 
 def ask(prompt: str) -> dict[str, Any]:
     return {"type": "llm_eval", "params": {"prompt": prompt}}
-
-
-def fired(client: Client, trigger_id: str = "g1") -> int:
-    return sum(line["state"] == "ran" for line in slots(client.files, trigger_id))
 
 
 def asked(client: Client) -> int:
@@ -128,11 +124,3 @@ def test_the_answer_to_an_edited_question_counts_for_nothing(judged: Client) -> 
     live(judged, 10)
     assert asked(judged) >= 1
     assert fired(judged) == 0
-
-
-def test_long_questions_are_asked_in_several_runs(judged: Client) -> None:
-    for number in range(30):
-        judged.when(f"g{number:02}", "go", ask("\x01" * 1990 + "yes"))
-    live(judged, 60, step=6)
-    assert asked(judged) >= 3
-    assert sum(fired(judged, f"g{number:02}") for number in range(30)) == 30

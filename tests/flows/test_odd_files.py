@@ -24,18 +24,7 @@ import pytest
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files, ReadOnlyFiles
-from mimikit.protocol.models import (
-    Command,
-    CommandResult,
-    InboxItem,
-    Record,
-    Task,
-    TurnAttempt,
-    TurnRecord,
-)
-from mimikit.protocol.records import max_record_bytes, written_at
-from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import PlanResult, Trigger, TriggerState
+from mimikit.protocol.triggers import PlanResult
 from mimikit.views import messages
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
@@ -91,22 +80,6 @@ RECORDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Of each folder a record as it may lie there, but for its id."""
 
-MODELS: dict[str, type[Record]] = {
-    paths.INBOX: InboxItem,
-    paths.COMMANDS: Command,
-    paths.COMMANDS_DONE: CommandResult,
-    paths.TURNS: TurnAttempt,
-    paths.TURNS_NEW: TurnRecord,
-    "planner/queue": Task,
-    "planner/running": Task,
-    "planner/results": PlanResult,
-    "worker/queue": Task,
-    "worker/running": Task,
-    "worker/results": TaskResult,
-    paths.TRIGGERS: Trigger,
-    paths.TRIGGER_STATE: TriggerState,
-}
-"""What a record of each folder is, where one as large as it may be is to be dealt with."""
 
 OTHERS = {
     paths.MEMORY_FOLDER: ".md", paths.SUMMARIES: ".md", paths.PROMPTS: ".md", paths.PAGES: ".json",
@@ -213,22 +186,10 @@ def plant_contents(planted: Planted) -> None:
     put("cut short", lambda stem: planted.data(stem)[:9])
     if planted.name not in (paths.COMMANDS_DONE, *LINES):
         put("another's", lambda _: planted.data("other.1"))
-    if (model := MODELS.get(planted.name)) is not None:
-        most = max_record_bytes(model)
-        put("just below its limit", lambda stem: full(planted.data(stem), most - 5))
     times = [key for key, value in planted.record.items() if value == AT]
     for key in times:
         put(f"{key} in year 1", lambda stem, key=key: planted.data(stem, **{key: FIRST}))
         put(f"{key} in year 9999", lambda stem, key=key: planted.data(stem, **{key: LAST}))
-
-
-def full(data: bytes, size: int) -> bytes:
-    """A record of exactly so many bytes: short of what it is when it is written with indents."""
-    head, tail = data.rstrip()[:-1] + b', "odd": [', b"0]}\n"
-    room = size - len(head) - len(tail)
-    item = b'"' + b"x" * 60 + b'",'
-    filled = item * (room // len(item))
-    return head + filled + b" " * (room - len(filled)) + tail
 
 
 def _stem(planted: Planted, number: int) -> str:
@@ -362,9 +323,6 @@ def test_one_odd_thing_never_stops_the_rest(
     for kind, path in planted.kinds.items():
         assert not os.path.lexists(path), kind
         assert "expected" in why.pop(shown(state, path)), kind
-    large = planted.contents.pop("just below its limit", None)
-    if large is not None and shown(state, large) in why:  # what it would become is too much
-        assert "expected at most" in why.pop(shown(state, large))
     for kind, path in planted.contents.items():
         if folder == paths.TRIGGERS:  # its user's own: it stays where it is, and that is told
             told = {line["triggerId"] for line in client.product.log.audits
@@ -592,16 +550,6 @@ def test_a_folder_that_cannot_be_moved_is_told_once_and_passed_over(
     assert not shut.exists()
     (kept,) = (state / "corrupt").glob("*-inbox_shut.json")
     assert (kept / "x").read_text() == "kept"
-
-
-def test_the_time_of_a_file_is_one_that_a_record_may_have(files: Files, state: Path) -> None:
-    for seconds, year in ((-(10**9), 1970), (0, 1970), (10**9, 2001), (10**10, 2199)):
-        path = state / "x.json"
-        path.write_text("")
-        os.utime(path, (seconds, seconds))
-        stat = files.stat("x.json")
-        assert stat is not None
-        assert written_at(stat).year == year
 
 
 def test_a_message_made_by_hand_needs_a_text_and_no_more(files: Files, state: Path) -> None:

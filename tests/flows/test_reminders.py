@@ -13,13 +13,8 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Message, time_text
 from tests.crash.driver import Client
 from tests.support.product import START
-from tests.support.reading import loaded, results, slots
+from tests.support.reading import at, loaded, results, slots
 from tests.support.state import start_client
-
-
-def at(client: Client, seconds: float) -> None:
-    client.at(seconds)
-    client.product.idle()
 
 
 def told(files: Files) -> list[Message]:

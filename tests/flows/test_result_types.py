@@ -75,10 +75,7 @@ def test_what_each_attempt_changed_stays_and_the_end_tells_all(
     client.submit("t1", "write a.txt: hello", max_attempts=2)
     ended = result(client)
     found = [(file.attempt, file.action, file.hunks[0].lines) for file in kept(client).files]
-    assert found == [
-        (1, "added", ["+hello 1"]),
-        (2, "modified", ["-hello 1", "+hello 2"]),
-    ]
+    assert found == [(1, "added", ["+hello 1"]), (2, "modified", ["-hello 1", "+hello 2"])]
     assert ended.status == "done"
 
 

@@ -11,12 +11,7 @@ from mimikit.engines.base import RunSpec
 from mimikit.protocol import paths
 from mimikit.protocol.models import Message
 from tests.crash.driver import Client
-from tests.support.reading import loaded, results, transcript
-
-
-def at(client: Client, seconds: float) -> None:
-    client.at(seconds)
-    client.product.idle()
+from tests.support.reading import at, loaded, results, transcript
 
 
 def told(client: Client) -> list[Message]:
@@ -69,15 +64,7 @@ def test_a_chain_is_told_once_at_its_end(judged: Client) -> None:
     assert "step 3" in message.text
 
 
-def test_a_step_whose_telling_was_asked_for_is_told_all_the_same(judged: Client) -> None:
-    chain(judged, "one", "two", "three", notify_given=True)
-    judged.product.idle()
-    assert [len(message.task_ids) for message in told(judged)] == [1, 1]
-
-
-def test_a_chain_that_breaks_is_told_once_with_the_steps_that_will_not_run(
-    judged: Client,
-) -> None:
+def test_a_chain_that_breaks_is_told_once_with_the_steps_that_will_not_run(judged: Client) -> None:
     chain(judged, "bad", "two", "three")
     judged.product.idle()
     (message,) = told(judged)
@@ -91,18 +78,6 @@ def test_a_chain_that_breaks_is_told_once_with_the_steps_that_will_not_run(
     assert parents == ["t1", ends["step 2"]["id"]]
     assert judged.files.names(paths.TRIGGERS) == []
     assert judged.files.names("worker/running") == []
-
-
-def test_a_chain_whose_step_is_canceled_is_told_once(judged: Client) -> None:
-    judged.order("o1", "pause")
-    judged.product.idle()
-    chain(judged, "one", "two")
-    judged.order("o2", "cancel", "t1")
-    judged.product.idle()
-    (message,) = told(judged)
-    assert "`step 1` was canceled" in message.text
-    assert "`step 2`" in message.text
-    assert set(results(judged.files).values()) == {"canceled"}
 
 
 def test_a_step_that_waits_for_one_that_is_to_fail_stays(judged: Client) -> None:
@@ -193,15 +168,6 @@ def test_runs_that_are_cut_short_as_the_product_ends_are_no_failures_of_their_tr
     state = loaded(judged.files, paths.trigger_state("g1"))
     assert state["failureStreak"] == 0
     assert loaded(judged.files, paths.trigger("g1"))["enabled"] is True
-
-
-def test_plans_of_a_trigger_that_fail_alike_pause_it_as_well(judged: Client) -> None:
-    judged.trigger("g1", 60, "find: bad", role="planner")
-    for seconds in (60, 120, 180, 240):
-        at(judged, seconds)
-    assert len(judged.files.names("planner/done")) == 3
-    assert loaded(judged.files, paths.trigger("g1"))["enabled"] is False
-    assert len([m for m in told(judged) if "3 times in a row" in m.text]) == 1
 
 
 # ---- together

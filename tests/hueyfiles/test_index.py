@@ -19,17 +19,6 @@ def drain(index: QueueIndex, now: float = 0.0) -> list[str]:
     return found
 
 
-def test_a_discarded_name_is_gone_unless_it_has_another_ticket_by_now() -> None:
-    index = QueueIndex()
-    add(index, "x", (1,))
-    before = index.entries()["x"]
-    add(index, "x", (2,))
-    index.discard("x", only=before)
-    assert "x" in index.entries()
-    index.discard("x")
-    assert drain(index) == []
-
-
 @settings(max_examples=200)
 @given(
     st.lists(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import uuid
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 
@@ -38,23 +37,17 @@ def there_and_back(value: object) -> object:
 @pytest.mark.parametrize(
     "value",
     [
-        None,
         (1, (2, [3, (4,)])),
         {"a": {1, 2}, "$b": frozenset([3])},
         {1: "one", (2, 3): "two"},
-        {"$tuple": [1, 2]},
         {"huey": 1},
         b"\x00\xff",
         datetime(2026, 3, 29, 2, 30, 0, 123456),  # noqa: DTZ001 - Huey's times carry no zone
         datetime(2026, 3, 29, tzinfo=timezone(timedelta(hours=8))),
-        date(2026, 1, 2),
-        time(3, 4, 5, tzinfo=UTC),
         timedelta(days=-1, microseconds=7),
         Decimal("1.10"),
-        uuid.UUID(int=5),
         Error({"error": "no", "retries": 0}),
         "\udc80 alone",
-        "中文",
         2**80,
     ],
     ids=repr,

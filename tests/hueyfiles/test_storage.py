@@ -115,15 +115,6 @@ def test_the_claims_of_a_dead_owner_are_put_back_in_their_order() -> None:
     assert drain(plain(Files(disk.after_kill()))) == [b"a", b"b", b"c"]
 
 
-def test_finished_files_are_removed_when_nothing_is_to_be_done(tmp_path: Path) -> None:
-    storage = ClaimStorage("test", tmp_path, read_timeout=0.01)
-    for i in range(20):
-        storage.enqueue(f"{i}".encode())
-    drain(storage)
-    until(lambda: storage.dequeue() is None and not list((tmp_path / "done").iterdir()))
-    storage.close()
-
-
 def test_of_many_threads_each_message_goes_to_one(files: Files) -> None:
     storages = [plain(files) for _ in range(3)]
     for i in range(300):
@@ -171,57 +162,10 @@ def test_a_wait_ends_by_wake_and_stop_and_nothing_is_claimed_after_stop(tmp_path
     storage.close()
 
 
-def test_while_paused_nothing_is_claimed(tmp_path: Path) -> None:
-    storage = ClaimStorage("test", tmp_path, read_timeout=0.01)
-    storage.paused = True
-    storage.enqueue(b"a")
-    assert storage.dequeue() is None
-    storage.paused = False
-    assert storage.dequeue() == b"a"
-    storage.close()
-
-
 # ---- what can not be read ---------------------------------------------------------------------
 
 
-def test_rubbish_in_the_queue_is_quarantined_and_good_ones_go_first(tmp_path: Path) -> None:
-    files = real_files(tmp_path)
-    storage = plain(files, settle_s=0.05)
-    for i in range(30):
-        files.write(f"queue/0-{i}.json", b"rubbish")
-    (tmp_path / "queue" / "0-link.json").symlink_to("/etc/passwd")
-    storage.enqueue(b"good")
-    assert storage.dequeue() == b"good"
-    until(lambda: len(reasons(files)) == 31)
-    assert storage.dequeue() is None
-    assert names(files, "queue") == []
-    assert any("expected JSON" in reason for reason in reasons(files))
-
-
-def test_a_drop_that_is_written_to_its_end_in_time_is_used(tmp_path: Path) -> None:
-    files = real_files(tmp_path)
-    storage = plain(files, settle_s=0.3)
-    files.write("queue/a.json", b'{"huey": {"$tup')
-    assert storage.dequeue() is None
-    files.write("queue/a.json", b' {"huey": {"$tuple": []} }')
-    until(lambda: storage.dequeue() == b'{"huey":{"$tuple":[]}}')
-    assert reasons(files) == []
-
-
 # ---- flushing ---------------------------------------------------------------------------------
-
-
-def test_flushing_removes_files_and_leaves_folders(tmp_path: Path) -> None:
-    storage = plain(real_files(tmp_path))
-    before = {path.name: path.stat().st_ino for path in tmp_path.iterdir()}
-    storage.enqueue(b"a")
-    storage.add_to_schedule(b"b", AT)
-    storage.put_data("k", b"v")
-    storage.incr("n")
-    storage.flush_all()
-    assert {path.name: path.stat().st_ino for path in tmp_path.iterdir()} == before
-    assert storage.queue_size() == storage.schedule_size() == storage.result_store_size() == 0
-    assert storage.incr("n") == 1
 
 
 # ---- values and counters ------------------------------------------------------------------------
@@ -234,16 +178,6 @@ def test_a_text_and_its_bytes_are_the_same_key_and_any_bytes_are_one(files: File
     storage.put_data(b"\xff/../x", b"\x00\xff")
     assert storage.pop_data(b"\xff/../x") == b"\x00\xff"
     assert storage.result_items() == {"ключ": b"1"}
-
-
-def test_a_value_put_in_after_many_misses_is_seen_at_once(tmp_path: Path) -> None:
-    storage, other = plain(real_files(tmp_path)), plain(real_files(tmp_path))
-    for i in range(50):
-        assert storage.peek_data("k") is EmptyData
-        assert not storage.delete_data("k")
-        other.put_data("k", b"v")
-        assert storage.peek_data("k") == b"v", i
-        assert storage.delete_data("k")
 
 
 def test_a_value_that_can_not_be_read_is_none_and_kept_aside(files: Files) -> None:

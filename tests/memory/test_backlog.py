@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -65,11 +64,9 @@ def test_every_kind_of_checkbox_is_an_item() -> None:
     [
         ("done", "sweep", "- [ ] sweep <!-- b-1 -->", "- [x] sweep <!-- b-1 -->"),
         ("undone", "cook", "* [x] cook", "* [ ] cook"),
-        ("undone", "buy rice", "    - [X] buy   rice", "    - [ ] buy   rice"),
         ("add", " cook\n", "* [x] cook", "* [ ] cook"),
         ("done", "打扫厨房", "1. [ ] 打扫厨房", "1. [x] 打扫厨房"),
         ("remove", "cook", "* [x] cook\n", ""),
-        ("done", "quoted", "> - [ ] quoted", "> - [x] quoted"),
         ("add", "new", "> - [ ] quoted\n", "> - [ ] quoted\n- [ ] new\n"),
     ],
 )
@@ -87,13 +84,9 @@ def test_unknown_items_change_nothing(action, item: str) -> None:
     ("text", "new"),
     [
         ("", "- [ ] new\n"),
-        ("\n\n", "- [ ] new\n\n\n"),
         ("# Backlog", "# Backlog\n\n- [ ] new\n"),
-        ("- [x] a", "- [x] a\n- [ ] new\n"),
         ("- [ ] a\n\n## Later\n", "- [ ] a\n- [ ] new\n\n## Later\n"),
-        ("- [ ] a\n# Later\n", "- [ ] a\n- [ ] new\n# Later\n"),
         ("- [ ] a\r\n\r\nEnd\r\n", "- [ ] a\r\n- [ ] new\r\n\r\nEnd\r\n"),
-        ("- [ ] a\n\n  more\n\nend\n", "- [ ] a\n\n  more\n- [ ] new\n\nend\n"),
         ("- [ ] a\n```\n\nx\n```\nend\n", "- [ ] a\n```\n\nx\n```\n- [ ] new\nend\n"),
         ("```\nnever closed\n", "- [ ] new\n```\nnever closed\n"),
         ("\ufeff# Backlog\n", "\ufeff# Backlog\n\n- [ ] new\n"),
@@ -107,21 +100,11 @@ lines = st.sampled_from(
     [
         *("- [ ] a", "- [x] a", "* [X]  b", "  - [ ] a <!-- i -->", "1) [ ] b", "> - [x] c"),
         *(
-            "",
-            "text",
-            "```",
-            "````",
-            "~~~",
-            "<!--",
-            "-->",
-            "# h",
-            "  more",
-            "\t",
-            "- [ ] ",
+            "", "text", "```", "````", "~~~", "<!--", "-->", "# h", "  more", "\t", "- [ ] ",
             "\ufeff",
         ),
     ]
-) | st.text(max_size=12)
+) | st.text(max_size=12)  # fmt: skip
 files_ = st.lists(lines, max_size=12).map("\n".join) | st.lists(lines).map("\r\n".join)
 item_texts = st.sampled_from(
     ["a", "b", "- [ ] a", "<!-- x -->", "```", "a <!-- b", "\ud800", "\x00a"]
@@ -187,21 +170,3 @@ def test_a_change_of_an_older_list_is_refused(files: Files) -> None:
         False,
     ]
     assert files.read(paths.BACKLOG) == b"\xef\xbb\xbf- [x] a\r\n- [ ] b\xff\r\n"
-
-
-def test_concurrent_writers_lose_nothing(files: Files) -> None:
-    start = threading.Barrier(6)
-
-    def write(number: int) -> None:
-        start.wait()
-        for step in range(10):
-            notes.change_backlog(files, "add", f"item {number}.{step}")
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert {item.text for item in notes.load_backlog(files).items} == {
-        f"item {number}.{step}" for number in range(6) for step in range(10)
-    }

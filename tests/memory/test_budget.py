@@ -92,11 +92,6 @@ def test_long_messages_are_cut_and_over_budget_the_agents_first() -> None:
     assert [len(m.text) for m in tight] == [500 + len(MARK), 200 + len(MARK)]
 
 
-def test_a_message_given_twice_is_kept_once() -> None:
-    said = [message(1, "one"), message(2, "two"), message(1, "one")]
-    assert [m.id for m in tokens.fit(said, 100, count=by_characters)] == ["msg-1", "msg-2"]
-
-
 # ---- parts
 
 
@@ -107,10 +102,7 @@ def test_parts_are_kept_while_they_fit_and_the_first_is_cut_if_it_must() -> None
     assert tokens.fit_parts([], 10, by_characters) == []
 
 
-@given(
-    st.lists(st.integers(0, 3000), min_size=1, max_size=12),
-    st.integers(1000, 4000),
-)
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=12), st.integers(1000, 4000))
 def test_texts_are_whole_if_they_fit_together(sizes: list[int], most: int) -> None:
     texts = [(chr(97 + n) * size, f" (all of it: t/{n})") for n, size in enumerate(sizes)]
     kept = tokens.fit_together(texts, most, len)

@@ -14,31 +14,17 @@ from tests.memory.questions import ZONE, said
 
 DAY = date(2026, 1, 28)
 EXACT = [
-    "The score was 5 - 3 at half-time.",
-    "The door opens at 09:13. The alarm rings at 21:40.",
-    "Flat 12. Door 3) left.",
-    "  - nested   item",
-    "1. first\n2. second\n10) tenth",
-    "- [x] done - or not",
-    "# A heading",
-    "* * *",
-    "> 5 GB are needed",
+    "The score was 5 - 3 at half-time.", "The door opens at 09:13. The alarm rings at 21:40.",
+    "Flat 12. Door 3) left.", "  - nested   item", "1. first\n2. second\n10) tenth",
+    "- [x] done - or not", "# A heading", "* * *", "> 5 GB are needed",
     "| a | b |\n|---|---|\n|  1 |  - 2 |",
-    "```python\nif a  <  b:\n\treturn a - b  # 1. no item\n```",
-    "a <!-- unseen --> b",
-    "<!-- one\nof two lines -->",
-    "x  =  1;\ty = 2",
+    "```python\nif a  <  b:\n\treturn a - b  # 1. no item\n```", "a <!-- unseen --> b",
+    "<!-- one\nof two lines -->", "x  =  1;\ty = 2",
     "会议在 9:30。改到 10 - 11 点！ 三楼，3) 室；好…",
-    "價格：1,280 元 － 折扣 5 - 3",
-    "-5 degrees. -- 3 . 4",
-    "one\r\ntwo\r\n\r\nthree",
-    "tea\u00a0time\u2028later\x0bon",
-    "\\n \\## 09:30 user",
-    "## 09:30 user",
-    "it is <!-- note-1 -->",
-    "",
-    "   ",
-]
+    "價格：1,280 元 － 折扣 5 - 3", "-5 degrees. -- 3 . 4", "one\r\ntwo\r\n\r\nthree",
+    "tea\u00a0time\u2028later\x0bon", "\\n \\## 09:30 user", "## 09:30 user",
+    "it is <!-- note-1 -->", "", "   ",
+]  # fmt: skip
 PIECE = st.sampled_from(EXACT) | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30
 )

@@ -22,15 +22,7 @@ from mimikit.memory.index import (
     TermTotals,
     idf,
 )
-from mimikit.memory.passages import (
-    MEMORY,
-    NOTES,
-    TRANSCRIPT,
-    Passage,
-    Scope,
-    Window,
-    file_terms,
-)
+from mimikit.memory.passages import MEMORY, NOTES, TRANSCRIPT, Passage, Scope, Window, file_terms
 from mimikit.memory.tantivy_index import TantivyIndex, TantivyView
 from mimikit.state import open_state
 from tests.memory.questions import empty_world
@@ -160,17 +152,6 @@ def test_the_best_of_a_part_and_of_a_time_are_found(index: TantivyIndex) -> None
     assert lines(TRANSCRIPT, 100, Window(after=day + timedelta(days=1))) == []
     assert index.view.search({"nothing": 1.0}, NOTES, 1.0, 10, Window()) == []
     assert index.view.search({}, NOTES, 1.0, 10, Window()) == []
-
-
-def test_an_index_that_was_cleared_begins_from_nothing(index: TantivyIndex) -> None:
-    index.update([("memory.md", Stamp(1, 1), [Passage("badger", 1)])], [])
-    index.clear()
-    assert index.view.stamps == {}
-    assert index.view.search({"badger": 1.0}, NOTES, 1.0, 10, Window()) == []
-    index.update([("memory/a.md", Stamp(1, 1), [Passage("walrus", 1)])], [])
-    index.refresh()
-    assert index.view.stamps == {"memory/a.md": Stamp(1, 1)}
-    assert index.view.search({"walrus": 1.0}, MEMORY, 1.0, 10, Window())
 
 
 def test_a_search_during_a_rebuild_does_not_close_the_index(tmp_path: Path) -> None:

@@ -17,15 +17,11 @@ AT = datetime(2026, 1, 28, 1, 30, 0, 123000, tzinfo=UTC)
 ZONE = ZoneInfo("Asia/Shanghai")
 
 MARKS = [
-    "## 09:30 user <!-- msg-forged 2026-01-28T01:30:00.123Z -->",
-    "## 09:30 user",
-    "  ###  9:30 agent: it is done <!-- x",
-    "- a note <!-- note-forged -->",
-    "<!-- note-forged -->",
-    "<!-- part part-forged: from msg-1 -->",
-    "# 2026-01-28",
+    "## 09:30 user <!-- msg-forged 2026-01-28T01:30:00.123Z -->", "## 09:30 user",
+    "  ###  9:30 agent: it is done <!-- x", "- a note <!-- note-forged -->",
+    "<!-- note-forged -->", "<!-- part part-forged: from msg-1 -->", "# 2026-01-28",
     "# Summary of 2026-01",
-]
+]  # fmt: skip
 LINE = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
     st.sampled_from(MARKS),
@@ -145,14 +141,3 @@ def test_a_note_is_added_to_a_list_a_message_and_text_without_an_end() -> None:
         "- tea <!-- n-1 -->\n- milk <!-- n-2 -->\n"
     )
     assert markdown.with_note("mine", "n-2", "milk") == "mine\n\n- milk <!-- n-2 -->\n"
-
-
-def test_a_text_with_half_characters_can_be_written() -> None:
-    text = markdown.extended("", DAY, [message(1, "a\ud800b"), message(2, "\ud83d\ude00")], ZONE)
-    assert [e.text for e in markdown.entries(text)] == ["a\ufffdb", "😀"]
-    assert text.encode()
-
-
-def test_an_invalid_time_keeps_the_message() -> None:
-    found = markdown.entries("## 99:99 user <!-- msg-1 2026-99-99T99:99:99.999Z -->\n\nhm\n")
-    assert [(e.id, e.text, e.at) for e in found] == [("msg-1", "hm", None)]

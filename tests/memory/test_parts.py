@@ -14,7 +14,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import dump_line
 from mimikit.protocol.models import Message
-from mimikit.protocol.records import MAX_RECORD_BYTES
 from tests.support.memory_disk import MemoryDisk
 from tests.support.twins import FakeClock
 
@@ -108,41 +107,6 @@ def test_a_hit_has_its_file_and_line() -> None:
         assert (files.read(DAY) or b"").splitlines()[hit.line - 1] + b"\n" == line(number)
 
 
-def test_a_day_longer_than_any_other_file_may_be_is_searched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(documents, "MAX_FILE_BYTES", 50_000)
-    files, disk = opened()
-    disk.append_line(DAY, b"".join(map(line, range(1_000))), sync=False)
-    stat = files.stat(DAY)
-    assert stat is not None
-    assert stat.size > documents.MAX_FILE_BYTES
-    assert {hit.message_id for hit in searching(files).find("number 7")} >= {"m7"}
-
-
-def test_a_huge_line_costs_no_more_than_a_record_and_hides_nothing_before_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    files, _ = opened()
-    whole = b"".join(line(number) for number in range(400))
-    files.write(DAY, whole + b"\0" * (3 * MAX_RECORD_BYTES), sync=False)
-    asked: list[int] = []
-    part = files.part
-
-    def counted(path: str, offset: int, limit: int) -> bytes:
-        asked.append(limit)
-        return part(path, offset, limit)
-
-    monkeypatch.setattr(files, "part", counted)
-    search = searching(files)
-    assert found(search, "number 399")
-    assert max(asked) <= MAX_RECORD_BYTES + documents.PART_BYTES
-    assert sum(asked) <= 6 * MAX_RECORD_BYTES
-    asked.clear()
-    assert found(search, "number 3")
-    assert sum(asked) == 0, "what has not changed is not read again"
-
-
 def test_only_day_files_of_the_history_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     files, _ = opened()
     for name in ("x", "2026-13-01", "2026-01-28-copy", "20260128", "2026-W05-3"):
@@ -150,14 +114,3 @@ def test_only_day_files_of_the_history_are_searched(monkeypatch: pytest.MonkeyPa
     assert found(searching(files), "walrus") == []
     files.write(DAY, line(0), sync=False)
     assert len(found(searching(files), "walrus")) == 1
-
-
-def test_only_a_limited_part_of_a_huge_day_is_searched(
-    short_parts: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(documents, "MAX_DAY_BYTES", 20_000)
-    files, _ = opened()
-    files.write(DAY, b"".join(line(number) for number in range(2000)), sync=False)
-    numbers = {int(hit[2][1:]) for hit in found(searching(files), "number") if hit[2]}
-    assert 0 in numbers
-    assert max(numbers) < 400

@@ -119,7 +119,3 @@ def test_a_heading_over_another_is_no_passage_an_empty_section_is() -> None:
     text = b"# Deploying\n\n## Staging\n\notter\n\n## Later\n\n# Ends\n"
     found = [(p.text, p.context) for p in of_file("docs/a.md", text, UTC)]
     assert found == [("otter", "Deploying Staging"), ("Later", "Deploying"), ("Ends", "")]
-
-
-def test_binary_files_have_no_passages() -> None:
-    assert of_file("docs/a.md", b"GIF89a\0\1\2 words", UTC) == []

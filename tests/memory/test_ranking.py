@@ -160,13 +160,3 @@ def test_the_plain_scan_finds_substrings(query: str, text: str, found: bool) -> 
     assert may_contain(text.encode(), wanted) == found
     seen = scan("m.md", [Passage(text, 1)], wanted, Window()) if wanted else []
     assert bool(seen) == found
-
-
-@given(st.integers(1, 900), st.integers(0, 400), st.sampled_from("az界"))
-def test_a_snippet_of_an_endless_word_is_a_part_of_it(
-    length: int, before: int, letter: str
-) -> None:
-    text = "x " * before + letter * length
-    shown = snippet(text, {letter * min(length, 64): 1.0, "x": 0.1})
-    assert len(shown) <= SNIPPET + 2
-    assert shown.strip("…") in text

@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -18,15 +16,13 @@ from pathlib import Path
 import pytest
 
 from mimikit.memory import indexer, markdown, notes
-from mimikit.memory.search import MemorySearch
 from mimikit.memory.terms import ChineseDictionary
 from mimikit.protocol import disk
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Hit, RememberedNote
-from mimikit.state import make_search, open_state
+from mimikit.state import make_search
 from tests.memory.questions import (
-    DEPLOY,
     INDEXES,
     ZONE,
     World,
@@ -40,7 +36,6 @@ from tests.memory.questions import (
     said,
     wait_for,
 )
-from tests.support.deep import nested_folders
 
 
 @pytest.fixture
@@ -76,15 +71,6 @@ def test_hits_are_the_same_in_memory_in_the_index_and_after_a_restart(world: Wor
     }
 
 
-def test_the_dictionary_changes_no_first_hit(world: World) -> None:
-    words = ChineseDictionary()
-    words.load()
-    ask_all(world.search(index=None, words=words))
-    search = world.search(words=words)
-    assert search.refresh().words == "ready"
-    ask_all(search)
-
-
 def test_search_works_without_optional_packages(
     world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -108,21 +94,6 @@ def test_search_works_without_optional_packages(
     again = make_search(world.state)  # by itself it keeps nothing on disk
     assert again.find("walrus")[0].text == "A walrus."
     ask_all(again)
-
-
-@pytest.mark.parametrize("index", INDEXES)
-@pytest.mark.parametrize("texts", [["The cellar key hangs behind the door."], ["钥匙在门后"]])
-def test_one_or_two_passages_are_enough(bare: World, index: str | None, texts: list[str]) -> None:
-    search = bare.search(index=index)
-    bare.put("memory.md", f"- {texts[0]} <!-- n1 -->\n")
-    for query in ("key door", "钥匙在哪里"):
-        search.refresh()
-        found = search.find(query)
-        assert len(found) == (("key" in texts[0]) == ("key" in query))
-        assert all(hit.score > 0 for hit in found)
-    bare.put("memory.md", f"- {texts[0]} <!-- n1 -->\n- {texts[0]} Yes. <!-- n2 -->\n")
-    search.refresh()
-    assert len(search.find("key 钥匙")) == 2
 
 
 def test_recall_excludes_transcripts_and_results(world: World) -> None:
@@ -211,15 +182,6 @@ def test_a_time_window_limits_the_hits(world: World, index: str | None) -> None:
     assert found(None, at("2026-01-11", hour=0)) == {"memory/summary/2026-01-10.md"}
 
 
-def test_no_more_than_asked_for(bare: World) -> None:
-    bare.put("memory.md", "".join(f"- apple number {n} <!-- n{n} -->\n" for n in range(40)))
-    search = bare.search()
-    search.refresh()
-    for limit in (0, 1, 7, 40, 10**7):
-        assert len(search.find("apple", limit=limit)) == min(limit, 40)
-        assert len(search.recall("apple", limit=limit)) == min(limit, 1)  # of one source
-
-
 def test_of_two_alike_the_later_comes_first(bare: World) -> None:
     for day in ("2025-03-01", "2026-01-30", "2025-10-01"):
         bare.put(f"memory/{day}.md", "We talked about the orchard.\n")
@@ -229,40 +191,6 @@ def test_of_two_alike_the_later_comes_first(bare: World) -> None:
         found = [f"{hit.day}" for hit in search.find("orchard")]
         # The date counts as a term of a passage and makes none of these longer than the others.
         assert found[0] == "2026-01-30"
-
-
-def test_recalled_text_is_quoted_once_and_briefly(world: World) -> None:
-    long = "The ferry to the island leaves at noon. " * 60
-    world.put(
-        "memory/2026-01-30.md",
-        markdown.extended(
-            "",
-            date(2026, 1, 30),
-            [
-                said(20, "When does the ferry leave?", "user", "2026-01-30"),
-                said(21, long, "agent", "2026-01-30", 1),
-                said(22, "And the ferry back?", "user", "2026-01-30", 2),
-                said(23, "At six.", "agent", "2026-01-30", 3),
-            ],
-            ZONE,
-        ),
-    )
-    search = world.search()
-    for _ in range(2):
-        found = search.recall("ferry")
-        quoted = "\n".join(hit.snippet for hit in found)
-        assert len(found) == len({hit.source for hit in found})
-        assert quoted.count("And the ferry back?") == 1
-        assert quoted.count("When does the ferry leave?") == 1
-        assert "user: And the ferry back?\nagent: At six." in quoted
-        assert long[:900] in quoted
-        [brief] = search.recall("ferry", limit=1, budget=150)
-        parts = [part.strip() for part in re.split("user: |agent: |[…\n]", brief.snippet)]
-        assert len(brief.snippet) < 700
-        assert "…" in brief.snippet
-        every = [long, "And the ferry back?", "At six.", "When does the ferry leave?"]
-        assert all(any(part in text for text in every) for part in parts)
-        search.refresh()
 
 
 def test_earlier_messages_are_searched_when_the_question_has_no_terms(world: World) -> None:
@@ -278,10 +206,6 @@ def test_earlier_messages_are_searched_when_the_question_has_no_terms(world: Wor
 EDITS: dict[str, Callable[[World], None]] = {
     "in place": lambda w: _in_place(w, "memory/2026-01-29.md"),
     "by rename": lambda w: w.put("memory/2026-01-29.md", "A walrus.\n"),
-    "a new file": lambda w: w.put("memory/2026-01-31-new.md", "A walrus.\n"),
-    "memory.md in place": lambda w: _in_place(w, "memory.md"),
-    "memory.md by rename": lambda w: w.put("memory.md", "- A walrus. <!-- n -->\n"),
-    "a summary": lambda w: w.put("memory/summary/2026-01-11.md", day_summary("x", "A walrus.")),
     "a line of the transcript": lambda w: _appended(w, "history/2026-01-28.jsonl"),
     "docs in place": lambda w: _in_place(w, "docs/setup.md"),
     "a new folder of docs": lambda w: w.put("docs/a/b/c.md", "A walrus.\n"),
@@ -329,19 +253,10 @@ def _gone_folder(path: Path) -> None:
     os.mkdir(path)
 
 
-def _gone_fifo(path: Path) -> None:
-    os.unlink(path)
-    os.mkfifo(path)
-
-
 REMOVALS: dict[str, Callable[[Path], object]] = {
     "removed": os.unlink,
-    "emptied": lambda path: path.write_text(""),
     "a link": _gone_link,
     "a folder": _gone_folder,
-    "a fifo": _gone_fifo,
-    "renamed to another kind": lambda path: os.rename(path, path.with_suffix(".txt")),  # noqa: TID251
-    "hidden": lambda path: os.rename(path, path.with_name(f".{path.name}")),  # noqa: TID251
     "no text": lambda path: path.write_bytes(bytes(range(256)) * 20),
 }
 
@@ -489,20 +404,8 @@ def _rm_tree(folder: Path) -> None:
     shutil.rmtree(gone)
 
 
-def _rm_cache(path: Path) -> None:
-    _rm_tree(path / "cache")
-
-
 def _rm_index(path: Path) -> None:
     _rm_tree(path / "cache/search")
-
-
-def _garbage_manifest(path: Path) -> None:
-    (path / "cache/search/manifest.json").write_bytes(b"\xff{ nothing")
-
-
-def _folder_manifest(path: Path) -> None:
-    _gone_folder(path / "cache/search/manifest.json")
 
 
 def _table_files(path: Path) -> list[Path]:
@@ -514,23 +417,9 @@ def _garbage_files(path: Path) -> None:
         file.write_bytes(b"\xff" * 5000)
 
 
-def _no_files(path: Path) -> None:
-    for file in _table_files(path):
-        file.unlink()
-
-
-def _unfinished(path: Path) -> None:
-    (path / "cache/search/unfinished").write_bytes(b"")
-
-
 def _cache_is_a_file(path: Path) -> None:
     _rm_tree(path / "cache")
     (path / "cache").write_bytes(b"")
-
-
-def _cache_is_a_link(path: Path) -> None:
-    os.rename(path / "cache", path / "elsewhere")  # noqa: TID251
-    (path / "cache").symlink_to(path / "elsewhere")
 
 
 def _other_version(path: Path) -> None:
@@ -539,20 +428,7 @@ def _other_version(path: Path) -> None:
     manifest.write_text(json.dumps({**known, "format": known["format"] + 1}))
 
 
-BREAKS = [
-    _rm_cache,
-    _rm_index,
-    _garbage_manifest,
-    _folder_manifest,
-    _garbage_files,
-    _no_files,
-    _unfinished,
-    _cache_is_a_file,
-    _cache_is_a_link,
-    _other_version,
-]
-OPEN_TOO = [damage for damage in BREAKS if damage is not _garbage_files]
-"""Not those that cut files which are mapped: that ends a process, whoever reads them."""
+BREAKS = [_rm_index, _garbage_files, _cache_is_a_file, _other_version]
 
 
 @pytest.mark.parametrize("damage", BREAKS)
@@ -567,25 +443,10 @@ def test_a_damaged_index_loses_no_hit_after_a_restart(
     assert search.recall("glaciers")
     status = search.refresh()
     ask_all(search)
-    if damage not in (_cache_is_a_file, _cache_is_a_link):
+    if damage is not _cache_is_a_file:
         assert (status.fresh, status.fallback) == (True, None)
     else:
         assert status.fallback
-
-
-@pytest.mark.parametrize("damage", OPEN_TOO)
-def test_damage_to_an_open_index_loses_no_hit(world: World, damage: Callable[[Path], None]) -> None:
-    search, other = world.search(), world.search(files=Files(RealDisk(world.path)))
-    search.refresh()
-    assert other.status().fresh
-    damage(world.path)
-    world.put("memory/2026-01-31.md", "A walrus.\n")
-    for one in (search, other, search):
-        assert one.find("walrus")
-        ask_all(one)
-        one.refresh()
-        ask_all(one)
-        assert one.find("walrus")
 
 
 def test_an_index_is_shared_between_processes(world: World) -> None:
@@ -679,64 +540,6 @@ def test_threads_find_what_is_there_while_it_changes(
     assert not wrong
 
 
-def test_nothing_is_written_outside_the_cache(world: World) -> None:
-    def everything() -> dict[str, bytes]:
-        return {
-            str(path): path.read_bytes()
-            for path in world.state.workspace.rglob("*")
-            if path.is_file() and "cache" not in path.parts
-        }
-
-    before = everything()
-    search: MemorySearch = world.search()
-    search.refresh()
-    ask_all(search)
-    search.refresh(rebuild=True)
-    assert everything() == before
-    assert DEPLOY[0].id == "msg-1"
-
-
-_LEAVES = """
-import sys
-import threading
-from pathlib import Path
-from mimikit.state import make_search, open_state
-state = open_state(Path(sys.argv[1]) / ".mimikit", Path(sys.argv[1]))
-search = make_search(state, stays=True)
-search._patience_s = 0
-begun, read = threading.Event(), search._indexer.passages_of
-search._indexer.passages_of = lambda *of: begun.set() or read(*of)
-search.find("otter")
-assert begun.wait(50)
-"""
-
-
-def test_a_process_that_ends_while_it_indexes_ends_well_and_keeps_what_it_has(
-    tmp_path: Path,
-) -> None:
-    state = open_state(tmp_path / ".mimikit", tmp_path)
-    for number in range(2000):
-        path = tmp_path / f".mimikit/memory/2026-01-01-n{number}.md"
-        path.write_text(f"otter number {number} " * 20)
-    done = subprocess.run(
-        [sys.executable, "-c", _LEAVES, str(tmp_path)],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    search = make_search(state)
-    assert 0 < search.status().files <= 2000
-    assert search.find("number 1999", limit=1)[0].source.endswith("-n1999.md")
-
-
-def test_deeply_nested_docs_do_not_block_the_search(bare: World) -> None:
-    """A Worker may create a thousand nested folders."""
-    docs = bare.state.workspace / "docs"
-    docs.mkdir()
-    (docs / "near.md").write_text("Tea is fine.\n")
-    with nested_folders(docs):
-        assert [hit.source for hit in bare.search().find("tea")] == ["docs/near.md"]
-
-
 @pytest.mark.parametrize("ended", [12, 13])
 def test_the_consumer_indexes_large_changes_ahead(bare: World, ended: int) -> None:
     """The consumer does it each minute, so that the page has little to index."""
@@ -751,32 +554,6 @@ def test_the_consumer_indexes_large_changes_ahead(bare: World, ended: int) -> No
     page = bare.search(files=files)
     assert page.find("zebra7")[0].source == "memory/2026-01-05-n7.md"
     assert sum(files.reads.values()) == (0 if is_much else ended), "little is left to who searches"
-
-
-@pytest.mark.parametrize(
-    ("asked", "first"),
-    [
-        ("C#", "Anna writes C#"),
-        ("C++", "Bob writes C++"),
-        ("C", "Carl writes C"),
-        (".NET", "on .NET"),
-    ],
-)
-def test_a_name_with_signs_finds_its_own_note(tmp_path: Path, asked: str, first: str) -> None:
-    world = empty_world(tmp_path)
-    notes = ["Anna writes C#", "Bob writes C++", "Carl writes C", "runs on .NET", "the net is down"]
-    text = "".join(f"- {note} <!-- mem-{at} -->\n" for at, note in enumerate(notes))
-    world.put("memory.md", text)
-    assert first in world.search().find(asked)[0].text
-
-
-def test_a_note_comes_before_command_lines(tmp_path: Path) -> None:
-    world = empty_world(tmp_path)
-    line = "run: echo step {} pnpm build of package {}"
-    messages = [said(n, line.format(n, n), "user", "2026-01-28", n) for n in range(60)]
-    world.put("memory/2026-01-28-runs.md", markdown.extended("", date(2026, 1, 28), messages, ZONE))
-    world.put("memory.md", "- I use pnpm not npm <!-- mem-1 -->\n")
-    assert world.search().find("pnpm")[0].text == "I use pnpm not npm"
 
 
 def test_notes_are_dated_and_the_newest_comes_first(tmp_path: Path) -> None:

@@ -33,8 +33,6 @@ from one expired certificate nothing went wrong. Could you remind me on Thursday
 three before the end of the month, and tell Priya that her dashboards live under a new address?"""
 SIMPLIFIED = """昨天晚上我们终于把测试服务器搬到了新的机房，除了一张过期的证书之外一切顺利。
 请在周四提醒我月底之前续期另外三张证书，并告诉小王她的仪表盘换了新地址。数据库备份每天凌晨两点运行，日志保留三十天。"""
-TRADITIONAL = """昨天晚上我們終於把測試伺服器搬到了新的機房，除了一張過期的憑證之外一切順利。
-請在週四提醒我月底之前續期另外三張憑證，並告訴小王她的儀表板換了新地址。資料庫備份每天凌晨兩點執行，日誌保留三十天。"""
 PYTHON = '''def parse_duration(text: str) -> float:
     """Seconds of a span such as `90s`, `10m`, `1h30m`."""
     total, position = 0.0, 0
@@ -46,28 +44,13 @@ PYTHON = '''def parse_duration(text: str) -> float:
         position = match.end()
     return total
 '''
-JSON = """{
-  "id": "task-01KA3W5BZX", "createdAt": "2026-01-28T01:30:00.123Z", "state": "running",
-  "attempts": 2, "usage": {"inputTokens": 1834, "outputTokens": 211}, "tags": ["nightly", "db"]
-}"""
-LOG = """2026-01-28 09:30:01,482 INFO  worker[2]: claimed task-01KA3W5BZX after 0.42s
-2026-01-28 09:30:07,911 WARN  http: GET /api/snapshot 503 (retry in 1.5s)
-/usr/lib/python3.11/concurrent/futures/thread.py:58: in run
-"""
 MIXED = "把 `deploy.sh` 的 timeout 改成 30s，然后 run make test，结果发到 #ops 频道。Thanks!\n" * 3
-FRENCH = (
-    "Où est la bibliothèque ? L'été dernier, le garçon naïf a déjà vu la forêt près du château."
-)
 RUSSIAN = "Сегодня вечером мы перенесли сервер в новый центр обработки данных, всё прошло хорошо."
 SAMPLES = {
     "English": ENGLISH,
     "simplified Chinese": SIMPLIFIED,
-    "traditional Chinese": TRADITIONAL,
     "Python": PYTHON,
-    "JSON": JSON,
-    "log": LOG,
     "mixed": MIXED,
-    "French": FRENCH,
     "Russian": RUSSIAN,
 }
 

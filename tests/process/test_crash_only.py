@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import resource
 import shutil
-import signal
 import time
 
 import pytest
 
-from tests.process.test_lifecycle import part_of, start_up, world_answers
+from tests.process.test_lifecycle import part_of, start_up
 from tests.process.world import World, until
 
 pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.nightly]
@@ -34,6 +33,21 @@ if "consumer" in sys.orig_argv:
 """Run by Python at its start: it shortens the wait, and has an operation hang on demand."""
 
 
+def world_answers(world: World, id_: str, text: str) -> float:
+    """Send a message until it is accepted, and wait for its reply; gives how long that took."""
+    begun = time.monotonic()
+
+    def is_accepted() -> bool:
+        try:
+            return world.post("/api/input", {"id": id_, "text": text}).status == 202
+        except OSError:
+            return False
+
+    until(is_accepted, "the message is accepted")
+    until(lambda: world.replies(id_), "the message is answered", facts=world.facts)
+    return time.monotonic() - begun
+
+
 def prepare(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     place = world.root / "site"
     place.mkdir()
@@ -55,18 +69,6 @@ def test_a_hung_supervisor_ends_the_consumer_and_another_starts(
     assert "exit code 70" in said
     assert "in hang_once" in said, "where it hung"
     assert [line for line in world.log() if line["event"] == "crashed"]
-
-
-def test_a_consumer_that_was_stopped_for_longer_is_not_taken_for_hung(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prepare(world, monkeypatch)
-    consumer = world.start_consumer()
-    consumer.send_signal(signal.SIGSTOP)
-    time.sleep(8)
-    consumer.send_signal(signal.SIGCONT)
-    time.sleep(3)
-    assert consumer.poll() is None
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_run_that_is_ended_leaves_nothing(shared: World, way: str, how: str) -
     ("sandbox", "lines"), [("auto", tuple(ESCAPES.values())), ("off", (OWN_GROUP,))]
 )
 def test_nothing_is_left_after_a_killed_consumer_is_started_again(
-    world: World, sandbox: str, lines: tuple[str, ...], record_property
+    world: World, sandbox: str, lines: tuple[str, ...]
 ) -> None:
     """In the box all ends with it; without one what bears the run's mark, by the next consumer."""
     world.settings["MAX_CONCURRENCY"] = len(ESCAPES)
@@ -94,8 +94,6 @@ def test_nothing_is_left_after_a_killed_consumer_is_started_again(
     world.start_consumer(wait=False)
     for number in numbers:
         gone_by(number, begun + stretched(GONE_S))
-    took_s = time.monotonic() - begun
-    record_property("measured", [("runs' leftovers gone after a restart, s", f"{took_s:.1f}")])
     for n in range(len(numbers)):
         result = until(lambda n=n: world.result(f"job-{n}"), "the run has its result")
         assert (result["status"], result["failureReason"]) == ("failed", "killed")

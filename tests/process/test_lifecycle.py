@@ -5,28 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable
-from typing import TypeAlias
+from pathlib import Path
 
 import psutil
 import pytest
 
+from mimikit.errors import BadInput
+from mimikit.state import find_state, open_state
 from tests.process.world import World, children, stretched, until, wait_ended
 from tests.support.runs import alive, tag
 
 pytestmark = pytest.mark.needs_platform("linux")
 
-Measure: TypeAlias = Callable[[str, float], None]
-
 LAST_LINE = "Ctrl-C ends both."
-
-
-@pytest.fixture
-def measure(record_property: Callable[[str, object], None]) -> Measure:
-    """Lists a time at the end of the test run."""
-    times: list[tuple[str, str]] = []
-    record_property("measured", times)
-    return lambda name, seconds: times.append((f"{name}, s", f"{seconds:.2f}"))
 
 
 def start_up(world: World) -> subprocess.Popen[bytes]:
@@ -57,9 +48,6 @@ def run_long(world: World, name: str = "long") -> str:
     return number
 
 
-# ---- one consumer for a state folder --------------------------------------------------------
-
-
 def test_a_state_folder_of_somebody_else_is_refused(world: World) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder to somebody else")
@@ -84,14 +72,13 @@ def test_a_signal_before_the_consumer_serves_ends_it_cleanly(world: World) -> No
     world.start_consumer()
 
 
-def test_a_run_is_ended_by_the_stop_and_recorded_and_told(world: World, measure: Measure) -> None:
+def test_a_run_is_ended_by_the_stop_and_recorded_and_told(world: World) -> None:
     world.settings |= {"LIMITS__SHUTDOWN_TIMEOUT_S": 1}
     consumer = world.start_consumer()
     number = run_long(world)
     begun = time.monotonic()
     consumer.terminate()
     assert consumer.wait(30) == 0
-    measure("consumer ended with a run that would go on, 1 s given", time.monotonic() - begun)
     assert time.monotonic() - begun <= 1 + stretched(2)
     assert alive(number) == []
     result = world.result("long") or {}
@@ -124,35 +111,58 @@ def test_a_run_that_ends_in_its_time_is_not_cut_short_by_the_stop(world: World) 
 # ---- dying ---------------------------------------------------------------------------------
 
 
-def test_both_processes_end_when_their_parent_is_killed(world: World, measure: Measure) -> None:
+def test_both_processes_end_when_their_parent_is_killed(world: World) -> None:
     world.settings |= {"LIMITS__SHUTDOWN_TIMEOUT_S": 1}
     up = start_up(world)
     number = run_long(world)
     below = [child.pid for child in children(up.pid)]
-    begun = time.monotonic()
     up.kill()
     up.wait()
     assert wait_ended(below, 30), world.output("up")
-    measure(
-        "both ended after their parent was killed, 1 s given to a run", time.monotonic() - begun
-    )
     assert alive(number) == []
     assert (world.record("runtime.json") or {})["starts"] == [], "the consumer ended cleanly"
 
 
-def world_answers(world: World, id_: str, text: str) -> float:
-    """Send a message until it is accepted, and wait for its reply; gives how long that took."""
-    begun = time.monotonic()
-
-    def is_accepted() -> bool:
-        try:
-            return world.post("/api/input", {"id": id_, "text": text}).status == 202
-        except OSError:
-            return False
-
-    until(is_accepted, "the message is accepted")
-    until(lambda: world.replies(id_), "the message is answered", facts=world.facts)
-    return time.monotonic() - begun
+# ---- links on the way to the state folder: nobody leads it elsewhere by one of them ----------
 
 
-# ---- what is not ours stays as it is --------------------------------------------------------
+@pytest.mark.parametrize("outer", [False, True], ids=["named", "by another link"])
+def test_no_state_is_reached_by_a_link_that_a_worker_could_replace(
+    world: World, outer: bool
+) -> None:
+    kept, link = world.root / "kept", world.workspace / "sub" / "link"
+    link.parent.mkdir()
+    world.state = link / "deep" / ".mimikit"
+    if outer:
+        (world.root / "way").symlink_to(world.workspace / "sub")
+        world.state = world.root / "way" / "link" / "deep" / ".mimikit"
+    link.symlink_to(os.path.relpath(kept, link.parent))
+    for _ in range(2):  # nothing is made, so the second time is as the first
+        done = world.run("init")
+        assert done.returncode == 2
+        assert f"{link} is a link in the workspace" in done.stderr
+        assert f"--state {kept}/deep/.mimikit" in done.stderr
+        assert not (kept / "deep" / ".mimikit").exists()
+        kept.mkdir(exist_ok=True)
+    world.state = kept / "deep" / ".mimikit"
+    assert world.run("init").returncode == 0
+
+
+def test_a_link_elsewhere_is_followed_once(tmp_path: Path) -> None:
+    """Who started it goes on with what it led to then, and so does what `up` starts again."""
+    kept, way, workspace = tmp_path / "kept", tmp_path / "way", tmp_path / "workspace"
+    kept.mkdir()
+    workspace.mkdir()
+    way.symlink_to(kept)
+    state = open_state(*find_state(way / ".mimikit", workspace))
+    assert state.path == kept / ".mimikit"
+    way.unlink()
+    (way / ".mimikit" / "inbox").mkdir(parents=True)
+    assert state.files.fs.is_in_place()
+
+
+def test_a_link_in_the_place_of_the_state_is_still_refused(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / ".mimikit").symlink_to(tmp_path / "kept")
+    with pytest.raises(BadInput, match="not a link"):
+        open_state(*find_state(None, tmp_path))

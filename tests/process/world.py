@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -285,13 +285,12 @@ class World:
 
     def lines(self, folder: str) -> list[dict[str, Any]]:
         """Every whole line of a folder's `.jsonl` files; a torn one is skipped."""
-        return list(self._lines(folder))
-
-    def _lines(self, folder: str) -> Iterator[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         for name in self.names(folder, ".jsonl"):
             for line in (self.state / folder / f"{name}.jsonl").read_bytes().split(b"\n"):
                 with suppress(ValueError):
-                    yield json.loads(line)
+                    found.append(json.loads(line))
+        return found
 
     def transcript(self) -> list[dict[str, Any]]:
         return self.lines("history")
@@ -318,21 +317,14 @@ class World:
         return [m for m in self.transcript() if message_id in m.get("inReplyTo", [])]
 
     def put(self, path: str, record: object) -> None:
-        """Put a file into the state, whole."""
-        self._put_text(path, json.dumps(record))
+        """Put a file into the state: written beside it, then moved, so nobody sees half a file."""
+        beside = self.state.with_name(f"beside-{secrets.token_hex(8)}")
+        beside.write_text(json.dumps(record))
+        beside.rename(self.state / path)
 
     def drop(self, name: str, task: object, *, seat: str = "worker") -> None:
         """Put a file into a queue as a program would: whole, by a rename."""
-        self.drop_text(name, json.dumps(task), seat=seat)
-
-    def drop_text(self, name: str, text: str, *, seat: str = "worker") -> None:
-        self._put_text(f"{seat}/queue/{name}.json", text)
-
-    def _put_text(self, path: str, text: str) -> None:
-        """Write beside the state, on the same disk, then move: nobody sees half a file."""
-        beside = self.state.with_name(f"beside-{secrets.token_hex(8)}")
-        beside.write_text(text)
-        beside.rename(self.state / path)
+        self.put(f"{seat}/queue/{name}.json", task)
 
     def order(self, action: str, target: str = "", *, wait: bool = True) -> dict[str, Any]:
         """Put an order into `commands/`, as page and terminal do; gives what came of it."""

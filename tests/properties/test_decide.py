@@ -189,9 +189,7 @@ EVENTS = st.one_of(
 @settings(max_examples=300)
 @given(TRIGGERS, st.lists(EVENTS, min_size=20, max_size=60), st.booleans())
 def test_a_slot_never_has_two_runs_wherever_its_consumer_dies(
-    more: dict[str, Any],
-    events: list[tuple[str, Any]],
-    may_be_damaged: bool,
+    more: dict[str, Any], events: list[tuple[str, Any]], may_be_damaged: bool
 ) -> None:
     life = Life(more, may_be_damaged=may_be_damaged)
     for number, event in enumerate(events, 100):

@@ -19,14 +19,6 @@ def folders(disk: FileSystem) -> None:
     disk.make_dir("turns/new")
 
 
-def test_a_file_is_read_back_as_it_was_written(disk: FileSystem) -> None:
-    disk.write_new("inbox/a.json", b"hello", sync=True)
-    assert disk.read("inbox/a.json") == b"hello"
-    assert disk.read("inbox/a.json", offset=1) == b"ello"
-    assert disk.read("inbox/a.json", offset=1, limit=2) == b"el"
-    assert disk.read("inbox/a.json", offset=9) == b""
-
-
 def test_a_file_that_exists_is_not_created_again(disk: FileSystem) -> None:
     disk.write_new("inbox/a.json", b"first", sync=True)
     with pytest.raises(FileExistsError):
@@ -44,11 +36,6 @@ def test_a_listing_tells_files_from_folders(disk: FileSystem) -> None:
     assert sorted(disk.list_dir("turns")) == [("a.json", "file"), ("new", "folder")]
     assert sorted(disk.list_dir("")) == [("inbox", "folder"), ("turns", "folder")]
     assert disk.list_dir("inbox") == []
-
-
-def test_what_is_not_there_has_no_stat(disk: FileSystem) -> None:
-    assert disk.stat("inbox/a.json") is None
-    assert disk.stat("nowhere/a.json") is None
 
 
 def test_stat_tells_kind_size_and_a_new_inode_after_replacement(disk: FileSystem) -> None:

@@ -61,16 +61,6 @@ def test_several_writers_begin_one_file_a_day_between_them(files: Files) -> None
     assert [len(lines) for lines in days] == [4, 8, 8, 8, 8, 4]
 
 
-def test_a_process_that_was_idle_over_midnight_takes_up_the_new_file(files: Files) -> None:
-    clock = FakeClock(NOON)
-    idle, busy = EventLog(files, clock), EventLog(files, clock)
-    idle.write("audit", "said", n=0)
-    clock.advance(86_400)
-    busy.write("audit", "said", n=1)
-    idle.write("audit", "said", n=2)
-    assert told(files) == [[1, 2], [0]]
-
-
 def test_a_clock_that_goes_back_begins_no_file(files: Files) -> None:
     clock = FakeClock(NOON)
     log = EventLog(files, clock)

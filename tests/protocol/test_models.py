@@ -94,22 +94,14 @@ def test_a_change_is_checked_and_leaves_the_old_record_alone() -> None:
     ("key", "value"),
     [
         ("priority", "5"),
-        ("priority", 5.5),
         ("priority", True),
         ("internal", "yes"),
-        ("internal", 1),
         ("prompt", ""),
-        ("prompt", 5),
         ("prompt", "x" * (models.MAX_TEXT + 1)),
-        ("profile", "Rm -rf"),
         ("createdAt", 1764579600),
-        ("createdAt", None),
         ("timeout", 0),
-        ("timeout", -1),
         ("timeout", 10**400),
-        ("maxAttempts", 0),
         ("role", "teller"),
-        ("notify", "everyone"),
         ("traceId", "../x"),
         ("type", "recurring"),
     ],
@@ -162,12 +154,3 @@ def test_any_time_is_taken_once_and_for_all_or_refused(time: datetime) -> None:
     assert taken.tzinfo is UTC
     assert to_utc(taken) == taken
     assert decode(InboxItem(id="m", created_at=time).to_json(), InboxItem).created_at == taken
-
-
-def test_the_text_of_a_result_is_what_a_reader_wants_to_see() -> None:
-    result = EVERY[1]
-    assert isinstance(result, TaskResult)
-    assert result.text == ""
-    assert result.but(result={"text": "hello"}).text == "hello"
-    assert result.but(error="it broke").text == "it broke"
-    assert result.but(result={"text": 5}, error="it broke").text == "it broke"

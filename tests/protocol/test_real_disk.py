@@ -282,13 +282,3 @@ def test_a_folder_listed_by_several_threads_at_once_is_whole_for_each(tmp_path: 
     with ThreadPoolExecutor(4) as pool:
         listings = list(pool.map(lambda _: len(disk.list_dir("many")), range(40)))
     assert listings == [300] * 40
-
-
-def test_a_closed_disk_says_so(tmp_path: Path) -> None:
-    disk = RealDisk(tmp_path)
-    disk.make_dir("a")
-    disk.close()
-    with pytest.raises(OSError, match="closed"):
-        disk.write_new("a/b", b"", sync=False)
-    with pytest.raises(OSError, match="closed"):
-        disk.list_dir("")

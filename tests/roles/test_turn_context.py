@@ -103,14 +103,10 @@ def test_lines_of_code_are_one_short_line_each_group_and_push_nothing_out() -> N
     ("text", "locale", "tag"),
     [
         ("hello there", "en-US", "en-US"),
-        ("bonjour à tous", "fr-FR", "fr-FR"),
         ("hello there", "zh-CN", "en"),
         ("備份一下資料庫", "zh-TW", "zh-TW"),
         ("備份一下資料庫", "zh-CN", "zh-Hant"),
-        ("备份一下数据库", "zh-TW", "zh-Hans"),
         ("备份一下数据库", "en-US", "zh-Hans"),
-        ("備份", "en", "zh-Hant"),
-        ("好的", "zh-HK", "zh-HK"),
         ("好的", "en", "zh-Hans"),
         ("👍", "zh-Hant-TW", "zh-Hant-TW"),
     ],
@@ -154,15 +150,7 @@ class Noting(Mind):
         return super().run(request)
 
 
-@pytest.mark.parametrize(
-    "asks",
-    [
-        "plan: 備份資料庫",
-        "chain: 備份資料庫 > 檢查備份",
-        "every 60: 備份資料庫",
-        "ask: 哪個資料庫？",
-    ],
-)
+@pytest.mark.parametrize("asks", ["chain: 備份資料庫 > 檢查備份", "every 60: 備份資料庫"])
 def test_the_users_language_and_zone_travel_with_the_work_to_the_turn_that_tells_it(
     asks: str,
 ) -> None:
@@ -174,12 +162,6 @@ def test_the_users_language_and_zone_travel_with_the_work_to_the_turn_that_tells
     said = InboxItem(id="m1", text=asks, created_at=START)
     inbox.put(files, said.but(timezone="Asia/Taipei", locale="zh-CN"))
     product.idle()
-    if asks.startswith("ask"):
-        question = inbox.pending_question(files)
-        assert question is not None
-        id_ = question.question_id
-        item = InboxItem(id="a1", kind="answer", text="red", created_at=START, question_id=id_)
-        inbox.put(files, item)
     clock.advance(61)
     product.idle()
     assert {(zone, locale) for _, zone, locale, _ in mind.told} == {("Asia/Taipei", "zh-Hant")}

@@ -92,13 +92,6 @@ def test_nobody_else_may_read_it(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o077 == 0
 
 
-def test_what_a_failed_turn_was_told_is_kept_too() -> None:
-    files = Files(MemoryDisk())
-    say(product_on(files, Counting()), "m1", "fail")
-    (made,) = kept(files, "teller")
-    assert (made.status, made.attempt) == ("failed", 2), "of several attempts the last"
-
-
 def test_what_no_file_can_hold_is_replaced_and_ends_nothing() -> None:
     files = Files(MemoryDisk())
     files.make_folders()

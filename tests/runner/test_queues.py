@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from mimikit.clock import SystemClock
 from mimikit.errors import BadRecord
 from mimikit.hueyfiles.folder import QueueEntry
 from mimikit.protocol.files import Files
@@ -53,24 +52,6 @@ def test_a_claim_moves_the_file_as_it_is_and_leaves_it_there() -> None:
     assert names(files, "worker/queue") == []
 
 
-def test_a_glance_gives_the_same_order_as_reading() -> None:
-    files = memory_files()
-    for i in range(20):
-        drop(files, f"t{i}", i % 4)
-
-    def glance(name: str, data: bytes) -> QueueEntry | None:
-        return None if name == "t7.json" else by_rank(name, data, START)
-
-    expected = claim_all(task_storage(memory_copy(files)))
-    assert claim_all(task_storage(files, glance=glance)) == expected
-
-
-def memory_copy(files: Files) -> Files:
-    disk = files.fs
-    assert isinstance(disk, MemoryDisk)
-    return Files(disk.after_kill())
-
-
 # ---- time -----------------------------------------------------------------------------------
 
 
@@ -85,19 +66,6 @@ def test_nothing_is_claimed_before_its_time() -> None:
     assert names(files, "worker/queue") == ["later.json"]
     clock.advance(1)
     assert claim_all(storage) == ["later"]
-
-
-def test_a_wait_ends_when_the_earliest_is_due(tmp_path: Path) -> None:
-    files = real_files(tmp_path, product=True)
-    watch = FolderWatch(tmp_path)
-    storage = task_storage(files, watch=watch, blocking=True, read_timeout=30)
-    due = SystemClock().now().timestamp() + 0.2
-    drop(files, "a", at=due)
-    message = storage.dequeue()
-    assert message is not None
-    assert SystemClock().now().timestamp() >= due
-    storage.close()
-    watch.close()
 
 
 def test_a_clock_set_forward_is_noticed_while_waiting() -> None:
@@ -144,26 +112,6 @@ def test_an_edit_that_is_told_changes_the_order_and_the_time() -> None:
     drop(files, "a", at=START.timestamp() + 60)
     storage.refresh(["a.json", "c.json"])
     assert claim_all(storage) == ["c", "b"]
-
-
-def test_an_edit_that_nobody_told_is_seen_when_it_is_claimed() -> None:
-    files = memory_files()
-    storage = task_storage(files)
-    drop(files, "a", 1)
-    drop(files, "b", 2)
-    storage.refresh(None)
-    drop(files, "a", 3)
-    assert claim_all(storage) == ["b", "a"]
-
-
-def test_a_file_that_was_taken_away_is_not_missed() -> None:
-    files = memory_files()
-    storage = task_storage(files)
-    drop(files, "a", 1)
-    drop(files, "b", 2)
-    storage.refresh(None)
-    files.remove("worker/queue/a.json")
-    assert claim_all(storage) == ["b"]
 
 
 def test_very_many_files_are_taken_in_by_another_thread_and_hold_up_nobody() -> None:
@@ -234,25 +182,6 @@ def test_a_half_written_file_is_used_once_it_is_whole(tmp_path: Path) -> None:
     assert reasons(files) == []
     storage.close()
     watch.close()
-
-
-def test_a_file_that_keeps_changing_is_not_quarantined(tmp_path: Path) -> None:
-    files = real_files(tmp_path, product=True)
-    storage = task_storage(files, settle_s=0.2)
-    written = 0
-
-    def write_on() -> bool:
-        nonlocal written
-        written += 1
-        with (tmp_path / "worker/queue/a.json").open("ab") as slow:
-            slow.write(b" ")
-        storage.dequeue()
-        return written > 300
-
-    until(write_on)
-    assert reasons(files) == []
-    until(lambda: len(reasons(files)) == 1)
-    storage.close()
 
 
 def test_links_and_fifos_are_quarantined_unread(tmp_path: Path) -> None:

@@ -88,10 +88,6 @@ def test_a_hidden_file_is_empty(top: Path) -> None:
     assert ("--ro-bind", "/dev/null", str(secret)) in mounts(line(top, hidden=[secret]))
 
 
-def test_a_missing_folder_is_left_out(top: Path) -> None:
-    assert str(top / "none") not in line(top, shown=[top / "none"], writable=[top / "none"])
-
-
 def test_a_namespace_shows_all_but_what_is_hidden(top: Path) -> None:
     state = top / "ws/.mimikit"
     argv = namespace_argv("bwrap", ["x"], hidden=[state], writable=[state / "cache", top / "ws"])
@@ -181,10 +177,6 @@ def test_neither_a_path_nor_a_link_leads_below_the_workspace(path: Path) -> None
     (path / "bin").mkdir()
     (path / "bin/tool").symlink_to(inner)
     assert programs.find("tool") is None
-
-
-def test_what_is_missing_is_said(path: Path) -> None:
-    assert programs.why_missing("tool") == "expected tool, got no such program"
 
 
 def test_an_engine_reads_the_login_in_its_own_home(

@@ -314,8 +314,7 @@ class World:
         more: dict[str, Any] = {"upstream": ids, "profile": "standard", "id": "t-upstream"}
         now = self.product.clock.now()
         queue.submit(
-            self.files,
-            Task(prompt="Go on.", trace_id="u", created_at=now, origin="http", **more),
+            self.files, Task(prompt="Go on.", trace_id="u", created_at=now, origin="http", **more)
         )
 
 

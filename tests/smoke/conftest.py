@@ -13,11 +13,6 @@ from tests.browser.conftest import (
 from tests.process.conftest import world
 
 __all__ = [
-    "browser_context_args",
-    "browser_type_launch_args",
-    "complaints",
-    "fresh",
-    "open_chat",
-    "pytest_runtest_makereport",
-    "world",
-]
+    "browser_context_args", "browser_type_launch_args", "complaints", "fresh", "open_chat",
+    "pytest_runtest_makereport", "world",
+]  # fmt: skip

@@ -10,10 +10,7 @@ from mimikit.engine_settings import SandboxSettings
 from mimikit.sandbox.worker import BoxSpec, WorkerSandbox
 from tests.support.runs import ground
 
-pytestmark = [
-    pytest.mark.needs_platform("linux"),
-    pytest.mark.needs_program("bwrap"),
-]
+pytestmark = [pytest.mark.needs_platform("linux"), pytest.mark.needs_program("bwrap")]
 
 
 def test_nothing_in_the_box_reaches_the_state(tmp_path: Path) -> None:

@@ -148,9 +148,7 @@ def test_a_link_of_the_users_is_neither_followed_nor_in_the_way(tmp_path: Path, 
 
 ODD_RAW = {
     "a pipe": os.mkfifo,
-    "no text": lambda path: path.write_bytes(b"\xff\xfe\x00\x01"),
     "of any size": lambda path: (path.touch(), os.truncate(path, 10**12)),
-    "an empty file": lambda path: path.write_bytes(b""),
     "somebody's text": lambda path: path.write_text("## 09:00 user <!-- msg-1 -->\n"),
 }
 
@@ -239,25 +237,6 @@ def chat(day: datetime) -> list[Message]:
     ]  # fmt: skip
 
 
-def test_memory_ages_by_itself(builtin: Client) -> None:
-    filled(builtin, chat(START))
-    after(builtin, 7 * HOUR)
-    assert len(raw_files(builtin.files)) == 1
-    after(builtin, 4 * DAY)
-    assert builtin.files.names(paths.SUMMARIES, suffix=".md") == []
-    after(builtin, 2 * DAY)
-    assert builtin.files.names(paths.SUMMARIES, suffix=".md") == ["2026-12-01.md"]
-    assert len(markdown.parts(text_of(builtin.files, DAY_FILE))) == 1
-    for _ in range(20):
-        after(builtin, 3 * DAY)
-    assert builtin.files.names(paths.SUMMARIES, suffix=".md") == ["2026-12-01.md", "2026-12.md"]
-    (part,) = markdown.parts(text_of(builtin.files, "memory/summary/2026-12.md"))
-    assert "pnpm" in part.text
-    assert "2026-12-01" in part.text
-    assert len(raw_files(builtin.files)) == 1, "what it was made from stays"
-    assert len(markdown.parts(text_of(builtin.files, DAY_FILE))) == 1
-
-
 def test_additions_to_an_old_file_are_summarised_separately(builtin: Client) -> None:
     notes.remember(builtin.files, RememberedNote(id="note-1", content="tea at 5"), START)
     after(builtin, 7 * DAY)
@@ -270,14 +249,6 @@ def test_additions_to_an_old_file_are_summarised_separately(builtin: Client) -> 
         ("note-1",),
         ("note-2",),
     ]
-
-
-def test_a_removed_summary_is_recreated(builtin: Client) -> None:
-    builtin.files.write("memory/2026-11-20-mine.md", b"The cellar key hangs behind the door.\n")
-    builtin.product.idle()
-    builtin.files.remove("memory/summary/2026-11-20.md")
-    after(builtin, 6 * HOUR + 1)
-    assert builtin.files.names(paths.SUMMARIES, suffix=".md") == ["2026-11-20.md"]
 
 
 def test_messages_are_passed_to_the_model_as_data_and_nobody_is_notified(judged: Client) -> None:
@@ -299,13 +270,6 @@ def test_messages_are_passed_to_the_model_as_data_and_nobody_is_notified(judged:
     assert "(2026-12-01)" in task.prompt
     assert "- 2026-12-01: 2 things" in text_of(judged.files, DAY_FILE)
     assert len(judged.product.store.conversation.messages) == 2
-
-
-def test_an_empty_summary_has_a_placeholder(files: Files) -> None:
-    client = made(files, mind=BuiltinEngine(summarise=lambda _prompt: ""), settings=Settings())
-    filled(client, [said(1)])
-    after(client, 7 * DAY)
-    assert "(nothing of note)" in text_of(files, DAY_FILE)
 
 
 # ---- the safety valve and the caps

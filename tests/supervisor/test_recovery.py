@@ -10,9 +10,8 @@ import pytest
 from mimikit.conversation import turns
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Command, InboxItem, QueueName, Task
+from mimikit.protocol.models import Command, InboxItem, Task
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import PlanResult
 from mimikit.supervisor import recovery
 from mimikit.tasks import ledger, queue
 from tests.crash.oracle import Oracle
@@ -68,17 +67,6 @@ def test_three_crashes_of_the_consumer_end_a_task_for_good(files: Files) -> None
     assert runs == []
 
 
-def test_a_finished_run_wins_over_its_running_file(files: Files) -> None:
-    """The fault named (a): what was done is not marked failed because its file was left."""
-    running(files)
-    files.save(paths.result("worker", "t1"), RESULT)
-    product, _ = start(files)
-    product.idle()
-    assert result(files, "t1") == RESULT
-    assert len([e for e in ledger.events_of(files, "t1") if e["event"] == "ended"]) == 1
-    assert len(transcript(files)) == 1
-
-
 def test_a_release_that_was_cut_short_counts_no_attempt(files: Files) -> None:
     running(files, max_attempts=3, attempts=1, released=True)
     product, runs = start(files)
@@ -108,28 +96,6 @@ def test_a_turn_interrupted_twice_is_reported_and_not_retried(files: Files) -> N
     assert files.names("turns", suffix=".started") == []
 
 
-def test_an_attempt_cut_short_is_followed_by_the_second_with_the_same_inputs(files: Files) -> None:
-    for name in ("m1", "m2"):
-        files.save_new(paths.inbox(name), InboxItem(id=name, text=name, created_at=START))
-    turns.start(files, turns.turn_id(["m1"]), 1, ["m1"], START)
-    product, runs = start(files)
-    product.idle()
-    assert runs == [(turns.turn_id(["m1"]), 2), (turns.turn_id(["m2"]), 1)]
-
-
-def test_a_plan_that_asks_keeps_waiting_and_frees_its_seat(files: Files) -> None:
-    files.save(paths.running("planner", "p1"), TASK.but(id="p1", role="planner"))
-    plan = PlanResult(
-        id="p1", status="needs_input", question="colour?", turn_id="p1", trace_id="r",
-        started_at=START, completed_at=START,
-    )  # fmt: skip
-    files.save(paths.result("planner", "p1"), plan)
-    product, _ = start(files)
-    product.idle()
-    assert files.names("planner/running") == []
-    assert loaded(files, paths.PENDING_QUESTION)["plannerTaskId"] == "p1"
-
-
 def test_an_invalid_file_in_running_is_quarantined(files: Files) -> None:
     running(files)
     files.write("worker/running/bad.json", b"{")
@@ -157,23 +123,6 @@ def test_a_start_waits_after_three_crashes_within_five_minutes(
 ) -> None:
     starts = [START - timedelta(seconds=age) for age in ages_s]
     assert recovery.back_off(starts, START) == timedelta(seconds=wait_s)
-
-
-@pytest.mark.parametrize("seat", paths.QUEUES)
-def test_a_file_put_into_running_by_hand_goes_to_its_queue_and_runs(
-    files: Files, seat: QueueName
-) -> None:
-    product, runs = start(files)
-    task = TASK.but(role=seat)
-    files.save(paths.running(seat, "t1"), task)
-    product.idle()
-    assert (runs, files.names(f"{seat}/running")) == ([], ["t1.json"])  # it may be just claimed
-    for _ in range(4):
-        product.clock.advance(2)
-        product.idle()
-    assert runs[:1] == [("t1", 1)]
-    assert files.names(f"{seat}/running") == []
-    assert [facts["event"] for facts in product.log.audits].count("stray_put_back") == 1
 
 
 def test_an_ended_task_put_into_running_is_quarantined(files: Files) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mimikit.engines.base import RunSpec, TurnInput
-from mimikit.errors import UnsafeFile
+from mimikit.engines.base import RunSpec
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, QueueName, Task, TurnRecord
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.roles import teller
-from mimikit.roles.run import RunContext
 from mimikit.supervisor.store import SLICE_S
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
@@ -79,44 +77,6 @@ def test_a_late_outcome_of_the_first_attempt_does_not_end_the_second(judged: Cli
     assert record.attempt == 2
 
 
-def test_a_message_waits_for_its_engine_and_costs_no_attempt(judged: Client) -> None:
-    judged.product.mind.waiting = "logged out; run `codex login`"
-    judged.say("m1", "hello")
-    judged.product.tick()
-    waits = judged.product.teller.waiting
-    assert waits is not None
-    assert waits.reason == "logged out; run `codex login`"
-    assert waits.since == judged.product.clock.now()
-    assert judged.oracle.runs == []
-    assert judged.files.exists(paths.inbox("m1"))
-    judged.product.clock.advance(60)
-    judged.product.tick()
-    judged.product.mind.waiting = None
-    judged.product.idle()
-    assert said(judged)[-1] == ("agent", "heard hello")
-    assert judged.product.teller.waiting is None
-    assert [attempt for _, attempt in judged.oracle.runs] == [1]
-
-
-def test_a_limit_is_waited_for_and_costs_no_attempt(client: Client) -> None:
-    client.say("m1", "limited")
-    client.product.idle()
-    assert said(client)[-1] == ("agent", "heard limited")
-    assert [attempt for _, attempt in client.oracle.runs] == [1, 1]
-
-
-def test_a_message_repeated_by_its_client_is_answered_once(judged: Client) -> None:
-    judged.say("m1", "hello")
-    judged.product.idle()
-    judged.say("m1", "hello")
-    judged.product.idle()
-    judged.say("m2", "more")
-    judged.say("m1", "hello")
-    judged.product.idle()
-    assert [text for role, text in said(judged) if role == "agent"] == ["heard hello", "heard more"]
-    assert len(judged.oracle.runs) == 2
-
-
 def test_a_turn_answers_the_messages_present_at_its_start(judged: Client) -> None:
     late = InboxItem(id="m2", text="late", created_at=START)
     teller = judged.product.mind._teller
@@ -169,24 +129,6 @@ def test_the_tellers_own_question_is_closed_by_its_answer(judged: Client) -> Non
     judged.product.idle()
     assert loaded(judged.files, paths.PENDING_QUESTION) is None
     assert said(judged)[-1] == ("agent", "heard because")
-
-
-def test_a_disk_error_before_a_turn_costs_no_attempt(
-    judged: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refusals = [UnsafeFile("a link is in the way"), UnsafeFile("a link is in the way")]
-
-    def refuse(context: RunContext, turn_input: TurnInput) -> TurnInput:
-        if refusals:
-            raise refusals.pop()
-        return made(context, turn_input)
-
-    made = teller.with_context
-    monkeypatch.setattr(teller, "with_context", refuse)
-    judged.say("m1", "hello")
-    judged.product.idle()
-    assert said(judged)[-1] == ("agent", "heard hello")
-    assert [attempt for _, attempt in judged.oracle.runs] == [1]
 
 
 # ---- the user does not wait behind work

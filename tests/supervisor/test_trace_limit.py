@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-
-import pytest
-
-from mimikit.errors import StorageError
 from mimikit.protocol import paths
-from mimikit.protocol.models import QueueName, Task
+from mimikit.protocol.models import Task
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from tests.crash.driver import Client
-from tests.support.memory_disk import DiskStep, MemoryDisk
 from tests.support.mind import Mind
 from tests.support.product import START, Product, scripted_settings
 from tests.support.reading import results
@@ -83,38 +76,3 @@ def test_a_restart_and_a_replay_count_nothing_twice(client: Client) -> None:
     assert refused.failure_reason == "refused"
     assert again.store.ledger.end_of("p0-0") is None
     assert len(again.queued("worker")) == MOST
-
-
-@pytest.mark.parametrize("seat", ["worker", "planner"])
-def test_a_refusal_interrupted_by_the_disk_is_completed_by_its_replay(
-    client: Client, seat: QueueName
-) -> None:
-    client.order("o1", "pause")
-    client.product.tick()
-    for n in range(MOST):
-        client.product.applier.submit(REQUEST.but(id=f"t{n}", role="worker"))
-    disk = client.files.fs
-    assert isinstance(disk, MemoryDisk)
-    refused_at = 0
-    while True:
-        number, refused_at = refused_at, refused_at + 1
-        task = REQUEST.but(id=f"late-{number}", role=seat)
-        left = [number]  # changes until one is refused
-
-        def fail(_number: int, _step: DiskStep, left: list[int] = left) -> OSError | None:
-            left[0] -= 1
-            return OSError(errno.EIO, "refused") if left[0] == -1 else None
-
-        disk.fail = fail
-        with contextlib.suppress(StorageError):
-            client.product.applier._publish(task, START)
-        disk.fail = None
-        client.product.applier._publish(task, START)
-        assert client.files.exists(paths.inbox(paths.result_inbox_id(task.id)))
-        assert client.files.exists(paths.ended(seat, task.id))
-        outcome = paths.plan_done(task.id) if seat == "planner" else paths.result(seat, task.id)
-        assert client.files.exists(outcome)
-        assert client.files.names(f"{seat}/running") == []
-        if left[0] >= 0:
-            break
-    assert refused_at > 15

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mimikit.conversation import history
 from mimikit.protocol import paths
@@ -11,6 +11,9 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import InboxItem
 from mimikit.protocol.results import TaskResult
 from mimikit.tasks import ledger
+
+if TYPE_CHECKING:
+    from tests.crash.driver import Client
 
 
 def transcript(files: Files) -> list[tuple[str, str]]:
@@ -46,3 +49,19 @@ def unanswered(files: Files) -> list[InboxItem]:
     """What lies in the inbox, oldest first."""
     items = files.load_all(paths.INBOX, InboxItem)
     return sorted(items, key=lambda item: (item.created_at, item.id))
+
+
+def fired(client: Client, trigger_id: str = "g1") -> int:
+    """How often a trigger has run."""
+    return sum(line["state"] == "ran" for line in slots(client.files, trigger_id))
+
+
+def at(client: Client, seconds: float) -> None:
+    """Let time pass until then, and all work be done."""
+    client.at(seconds)
+    client.product.idle()
+
+
+def cond(kind: str, **params: Any) -> dict[str, Any]:
+    """A condition as it stands in a trigger's file."""
+    return {"type": kind, "params": params}

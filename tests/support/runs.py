@@ -41,9 +41,7 @@ class Ground:
         made = make_request(role, TurnInput(now=NOW), desk, prompt=prompt, cancel=cancel)
         folders = {"workspace": self.workspace, "scratch": self.scratch, "state": self.state}
         fields["tools"] = Tools(
-            made.tools.call,
-            tuple(fields.pop("tools", ())),
-            serve=fields.pop("serve", None),
+            made.tools.call, tuple(fields.pop("tools", ())), serve=fields.pop("serve", None)
         )
         return replace(made, **{**folders, "idle_timeout_s": 30, "timeout_s": 30, **fields})
 

@@ -1,7 +1,7 @@
 """Sums up the figures of tests at the end of a run, in the reporting process.
 
 A test hands its figures over as properties: `crash states` and `crash line` in tests/crash,
-`figures` and `measured` in tests/process. `--table FILE` writes one row per suite as Markdown.
+`figures` in tests/process. `--table FILE` writes one row per suite as Markdown.
 """
 
 from __future__ import annotations
@@ -87,8 +87,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             f"{seconds:.0f} s of CPU"
         )
     lines = [str(v) for when, name, v in told if (when, name) == ("teardown", "crash line")]
-    measured: list[Any] = [v for when, name, v in told if (when, name) == ("call", "measured")]
-    lines += [f"{name}: {value}" for rows in measured for name, value in rows]
     if lines:
         terminalreporter.section("measured")
         for line in lines:

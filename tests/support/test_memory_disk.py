@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable
 
 import pytest
 
-from tests.support.memory_disk import Crash, DiskStep, MemoryDisk
+from tests.support.memory_disk import Crash, MemoryDisk
 
 OLD, NEW = b'{"text": "old"}', b'{"text": "newer"}'
 Protocol = Callable[[MemoryDisk], None]
@@ -158,28 +157,3 @@ def test_a_move_between_folders_never_shows_the_file_twice_or_not_at_all() -> No
     assert {frozenset(image.contents()) for image in disk.after_power_loss()} == {
         frozenset({"b/x"})
     }
-
-
-def test_a_power_cut_after_a_flush_takes_nothing_back() -> None:
-    disk = prepared()
-    careful(disk)
-    disk.append_line("a/log", b"one\n", sync=False)
-    disk.sync_file("a/log")
-    disk.sync_dir("a")
-    images = list(disk.after_power_loss())
-    assert {image.fingerprint() for image in images} == {disk.fingerprint()}
-
-
-def test_a_refusal_hits_the_change_it_is_meant_for_and_leaves_it_undone() -> None:
-    disk = prepared()
-
-    def refuse(_number: int, step: DiskStep) -> OSError | None:
-        return OSError(errno.ENOSPC, "full") if step.operation == "rename" else None
-
-    disk.fail = refuse
-    with pytest.raises(OSError, match="full"):
-        careful(disk)
-    assert disk.read("a/x") == OLD
-    disk.fail = None
-    disk.rename("a/.tmp", "a/x")
-    assert disk.read("a/x") == NEW

@@ -12,7 +12,6 @@ from mimikit.protocol.models import Task
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import queue
-from mimikit.tasks.ledger import Ledger
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 TASK = Task(id="t1", prompt="x", created_at=NOW, trace_id="r")
@@ -68,23 +67,6 @@ def test_a_released_task_is_back_in_its_queue_as_the_rule_left_it(files: Files) 
     assert files.load(paths.queued("worker", "t1"), Task) == released
 
 
-def test_a_release_that_is_repeated_makes_no_second_task(files: Files) -> None:
-    queue.submit(files, TASK)
-    claim(files)
-    released = TASK.but(attempts=1, released=True)
-    queue.release(files, released)
-    queue.release(files, released)
-    assert not files.exists(paths.running("worker", "t1"))
-
-
-def test_leaving_twice_is_no_error(files: Files) -> None:
-    queue.submit(files, TASK)
-    claim(files)
-    queue.leave_running(files, "worker", "t1")
-    queue.leave_running(files, "worker", "t1")
-    assert files.load(paths.ended("worker", "t1"), Task) == TASK
-
-
 def test_a_task_is_found_in_any_seat_and_part(files: Files) -> None:
     assert queue.find(files, "t1") is None
     planned = TASK.but(id="p1", role="planner")
@@ -99,11 +81,6 @@ def test_a_hand_made_task_is_found_with_what_it_left_out(files: Files) -> None:
     found = queue.find(files, "mine")
     assert found is not None
     assert (found.task.id, found.task.prompt, found.where) == ("mine", "date", "running")
-
-
-def test_a_file_that_is_no_task_is_no_task(files: Files) -> None:
-    files.write("worker/running/mine.json", b'{"prompt": ')
-    assert queue.find(files, "mine") is None
 
 
 # ---- how tasks are shown -----------------------------------------------------------------
@@ -122,17 +99,6 @@ def test_live_tasks_are_shown_in_the_order_they_are_taken(files: Files) -> None:
     assert shown == [("a", "running"), ("b", "queued"), ("d", "queued"), ("c", "queued")]
 
 
-def test_an_ended_task_is_shown_with_its_outcome(files: Files) -> None:
-    queue.submit(files, TASK)
-    claim(files)
-    queue.finish(files, RESULT.but(status="failed", error="it broke"))
-    queue.leave_running(files, "worker", "t1")
-    view = queue.show(files, "t1")
-    assert view is not None
-    assert (view.state, view.error, view.completed_at) == ("failed", "it broke", NOW)
-    assert queue.live(files, by_name(files), 9) == []
-
-
 def test_of_a_long_queue_only_what_is_shown_is_read(files: Files) -> None:
     for number in range(300):
         queue.submit(files, TASK.but(id=f"t{number:03}"))
@@ -145,27 +111,3 @@ def test_of_a_long_queue_only_what_is_shown_is_read(files: Files) -> None:
     assert [view.task.id for view in shown] == ["t017", "t250"]
     assert len(asked) <= 5
     assert "worker/queue" not in asked
-
-
-def test_a_plan_that_asks_says_so_until_it_is_settled(files: Files) -> None:
-    planned = TASK.but(id="p1", role="planner")
-    queue.submit(files, planned)
-    claim(files, planned)
-    queue.finish(files, PLAN.but(status="needs_input", question="colour?"))
-    queue.leave_running(files, "planner", "p1")
-    assert [v.state for v in [queue.show(files, "p1")] if v] == ["asking"]
-    files.move(paths.result("planner", "p1"), paths.plan_done("p1"))
-    assert [v.state for v in [queue.show(files, "p1")] if v] == ["done"]
-
-
-def test_the_tasks_that_ended_last_come_first(files: Files) -> None:
-    ledger = Ledger(files)
-    for name in ("a", "b", "c"):
-        task = TASK.but(id=name)
-        queue.submit(files, task)
-        claim(files, task)
-        queue.finish(files, RESULT.but(id=name))
-        ledger.write("ended", name, NOW, status="done", seat="worker", traceId="r")
-        queue.leave_running(files, "worker", name)
-    assert [view.task.id for view in queue.recent(files, limit=2)] == ["c", "b"]
-    assert queue.show(files, "nobody") is None

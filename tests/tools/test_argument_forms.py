@@ -21,7 +21,6 @@ from mimikit.tools.arguments import (
 CONDITION = {"type": "file_exists", "params": {"path": "a"}}
 FORMS: list[tuple[type[ToolArguments], dict[str, Any], dict[str, Any]]] = [
     (AskArguments, {"question": "q", "options": '["a", "b"]'}, {"options": ["a", "b"]}),
-    (AskArguments, {"question": "q", "options": None}, {"options": []}),
     (
         DelegateArguments,
         {"prompt": "p", "condition": '{"type": "file_exists", "params": {"path": "a"}}'},
@@ -33,8 +32,6 @@ FORMS: list[tuple[type[ToolArguments], dict[str, Any], dict[str, Any]]] = [
         {"title": None, "priority": 7},
     ),
     (DelegateArguments, {"prompt": "p", "after": "build"}, {"after": ["build"]}),
-    (DelegateArguments, {"prompt": 5, "title": None}, {"prompt": "5"}),
-    (ListTasksArguments, {"scope": None}, {}),
     (ListTasksArguments, {"scope": "Running "}, {"scope": "running"}),
     (RememberArguments, {"content": "c", "longTerm": "true"}, {"long_term": True}),
     (

@@ -140,7 +140,6 @@ def test_messages_of_a_time_include_its_start_and_not_its_end() -> None:
         ({"after": "2026-12-01T09:00"}, "after: expected a time with its zone"),
         ({"after": "2026-12-01T09:00Z", "before": "soon"}, "before: expected a time such as"),
         ({"after": "2026-12-01T09:00Z", "before": "2026-12-01T09:00Z"}, "later than after"),
-        ({"after": "2026-12-01T09:00Z", "before": "2026-12-01T09:30+08:00"}, "later than after"),
     ],
 )
 def test_a_wrong_time_is_refused_with_what_was_expected(
@@ -170,12 +169,6 @@ def test_every_message_of_a_time_is_reached_once(steps: list[tuple[int, int]]) -
     assert reached == list(range(1, len(said) + 1))
 
 
-def test_more_messages_than_one_call_looks_at_are_reached_by_asking_again() -> None:
-    views = Library([message(n) for n in range(1, 501)], [])
-    after, before = "2026-12-01T09:00:00Z", "2026-12-02T09:00:00Z"
-    assert follow(views, "get_history_by_time", after=after, before=before) == list(range(1, 501))
-
-
 # ---- searching
 
 
@@ -192,10 +185,6 @@ def test_a_search_is_passed_on_with_its_times_and_limit() -> None:
         ("tea", 3, november, None),
         ("tea", 10, None, december),
     ]
-
-
-def test_a_search_that_finds_nothing_says_so() -> None:
-    assert ask(Library([], []), "search_memory", query="tea") == "nothing found"
 
 
 @pytest.mark.parametrize("arguments", [{"limit": 0}, {"limit": 51}, {"query": ""}])

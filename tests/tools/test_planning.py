@@ -122,9 +122,7 @@ def test_labels_work_inside_conditions_and_ids_of_before_do_too() -> None:
 @pytest.mark.parametrize(("arguments", "kind", "words"), [
     ({"interval": 600}, "recurring", "every 10 minutes"),
     ({"cron": "0 9 * * 1-5"}, "recurring", "every weekday at 09:00 (Asia/Shanghai)"),
-    ({"cron": "0 9 * * *", "timezone": "UTC"}, "recurring", "every day at 09:00 (UTC)"),
     ({"cron": "0 9 * * *", "everyDays": 3, "times": 2}, "recurring", "only every 3rd day, 2 times"),
-    ({"interval": 60, "until": "2091-01-02T09:00:00Z"}, "recurring", "until Tuesday, 2091-01-02"),
     ({"type": "scheduled", "runAt": "2026-12-02T09:00:00+08:00"}, "scheduled",
      "once on Wednesday, 2026-12-02 at 09:00 (Asia/Shanghai)"),
     ({"type": "conditional", "condition": {"type": "file_changed", "params": {"path": "a*"}}},
@@ -148,19 +146,11 @@ def test_asking_a_model_says_what_it_costs() -> None:
 
 @pytest.mark.parametrize(("tool", "arguments", "said"), [
     ("delegate", {"after": ["nobody"]}, "an earlier label"),
-    ("delegate", {"type": "conditional"}, "condition"),
     ("delegate", {"condition": {"type": "file_exists", "params": {"path": "a"}}}, "conditional"),
     ("schedule", {}, "one of interval"),
-    ("schedule", {"interval": 60, "cron": "* * * * *"}, "interval and cron"),
-    ("schedule", {"cron": "every day"}, "cron"),
     ("schedule", {"cron": "0 9 * * *", "until": "2020-01-01T00:00:00Z"}, "until: expected a time"),
     ("schedule", {"cron": "0 9 * * *", "timezone": "Moon"}, "IANA"),
-    ("schedule", {"type": "scheduled", "interval": 60}, "type"),
-    ("schedule", {"type": "scheduled", "runAt": "tomorrow"}, "runAt"),
     ("schedule", {"type": "scheduled", "runAt": "2026-12-02T09:00:00"}, "zone"),
-    ("schedule", {"type": "conditional"}, "condition"),
-    ("schedule", {"type": "conditional", "interval": 60, "condition":
-        {"type": "file_exists", "params": {"path": "a"}}}, "condition"),
     ("schedule", {"type": "conditional", "condition": {"type": "moon", "params": {}}}, "moon"),
     ("schedule", {"type": "conditional", "condition":
         {"type": "file_changed", "params": {"path": "../a"}}}, ".."),
@@ -203,16 +193,6 @@ def test_the_owners_own_sentence_may_name_any_path_and_command() -> None:
     ).ok
 
 
-def test_every_argument_the_planner_is_offered_has_a_schema_without_loose_ends() -> None:
-    for spec in PlannerSession.specs():
-        assert spec.schema["additionalProperties"] is False
-        assert "prompt" in spec.schema["properties"] or spec.name not in ("delegate", "schedule")
-
-
-def test_a_planner_does_not_see_its_own_task() -> None:
-    assert desk().call("list_tasks", {}).text == "t-1 [running] other"
-
-
 A, B = {"prompt": "a", "label": "a"}, {"prompt": "b", "after": ["a"]}
 
 
@@ -221,11 +201,6 @@ A, B = {"prompt": "a", "label": "a"}, {"prompt": "b", "after": ["a"]}
     [
         pytest.param([("delegate", {"prompt": "a"})], [True], id="one task"),
         pytest.param([("schedule", {"prompt": "a", "interval": 60})], [True], id="one trigger"),
-        pytest.param([("needs_input", {"question": "Which?"})], [True], id="a question"),
-        pytest.param(
-            [("change_trigger", {"id": "trig-1", "action": "pause"})], [True], id="change"
-        ),
-        pytest.param([("delegate", {"prompt": "a"})] * 3, [True] * 3, id="three tasks"),
         pytest.param([("delegate", A), ("delegate", B)], [False, True], id="a chain"),
         pytest.param([("delegate", A)], [False], id="a step that others are to name"),
         pytest.param([("delegate", {"prompt": "a", "more": True})], [False], id="more is to come"),
@@ -236,11 +211,6 @@ A, B = {"prompt": "a", "label": "a"}, {"prompt": "b", "after": ["a"]}
         ),
         pytest.param(
             [("list_tasks", {}), ("delegate", {"prompt": "a"})], [False, True], id="looks"
-        ),
-        pytest.param(
-            [("delegate", {"prompt": "a"}), ("search_memory", {"query": "a"})],
-            [True, False],
-            id="looks again",
         ),
         pytest.param(
             [("delegate", {"prompt": "a"}), ("delegate", {})], [True, False], id="one is refused"
@@ -323,11 +293,8 @@ def test_a_model_neither_cancels_nor_removes_the_owners_command(
     [
         ("pause", {}, True),
         ("edit", {"title": "another"}, True),
-        ("edit", {"priority": 1}, True),
         ("run", {}, False),
-        ("resume", {}, False),
         ("edit", SOON, False),
-        ("edit", {"title": "another", **SOON}, False),
         ("edit", {"once": True}, False),
         ("edit", {"prompt": "rm -rf ."}, False),
     ],
@@ -350,9 +317,7 @@ def test_a_model_stops_the_owners_command_and_never_has_it_run(
 @pytest.mark.parametrize(("arguments", "said"), [
     ({"id": "nobody", "action": "run"}, "nobody"),
     ({"id": "trig-1", "action": "remove"}, "action"),
-    ({"id": "trig-1", "action": "edit"}, "none"),
     ({"id": "trig-1", "action": "edit", "changes": {"profile": "command"}}, "profile"),
-    ({"id": "trig-1", "action": "edit", "changes": {"origin": "cli"}}, "origin"),
     ({"id": "trig-1", "action": "edit", "changes": {"schedule": {"cron": "x"}}}, "cron"),
     ({"id": "trig-cmd", "action": "edit", "changes": {"prompt": "rm -rf ."}}, "owner"),
     ({"id": "trig-1", "action": "edit", "changes": {"condition":
@@ -364,13 +329,6 @@ def test_changes_that_cannot_be_are_refused(arguments: dict[str, Any], said: str
     assert not reply.ok
     assert said in reply.text
     assert here.close().commands == []
-
-
-@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:00-10:00"])
-def test_times_at_the_ends_of_the_calendar_are_refused_in_words(at: str) -> None:
-    reply = desk().call("schedule", {"prompt": "x", "type": "scheduled", "runAt": at})
-    assert not reply.ok
-    assert "runAt" in reply.text
 
 
 def test_a_reminder_is_scheduled_with_its_words_and_always_told() -> None:

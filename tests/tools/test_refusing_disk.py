@@ -98,11 +98,3 @@ def test_a_call_made_again_is_noted_once() -> None:
             assert not here.call("update_backlog", {"action": "add", "item": "wash"}).ok
     assert here.call("update_backlog", {"action": "add", "item": "wash"}).ok
     assert [(change.action, change.item) for change in here.effects.backlog] == [("add", "wash")]
-
-
-def test_what_only_notes_does_not_ask_the_disk() -> None:
-    disk, here = session(TellerSession)
-    with disk.refusing(errno.EIO):
-        assert here.call("remember", {"content": "the key is blue"}).ok
-        assert here.call("reply", {"text": "kept"}).ok
-    assert [note.content for note in here.effects.remembered] == ["the key is blue"]

@@ -76,12 +76,7 @@ def at(seconds: float) -> datetime:
     [
         (timed(), {"next_run_at": at(90)}, None, "waits", "Next at 17:31:30, 1 minute 30",
          "下一次：17:31:30，还有 1 分钟 30 秒"),
-        (timed(), {"next_run_at": at(3 * 86400)}, None, "waits", "Next at 2026-11-25 17:30, 3 days",
-         "2026-11-25 17:30，还有 3 天"),
         (timed(), {"next_run_at": at(-1)}, None, "due", "Due since 17:29:59", "现已到时间"),
-        (timed(), {}, None, "waits", "not been evaluated", "还没有被处理"),
-        (timed(type="scheduled", schedule=Schedule(run_at=at(60))), {}, None, "waits",
-         "Next at 17:31:00, 1 minute", "还有 1 分钟"),
         (timed(enabled=False), {"next_run_at": at(-1)}, None, "paused", "Paused", "已暂停"),
         (timed(), {}, "line 3: bad", "broken", "line 3: bad", "line 3: bad"),
         (waiting(), {"initialized": True}, None, "waits", "Waits until a exists.",
@@ -90,8 +85,6 @@ def at(seconds: float) -> datetime:
         (waiting(), {"blocked_by": "x"}, None, "blocked", "“title of x”", "「title of x」"),
         (waiting(cooldown=60), {"last_triggered_at": at(-10)}, None, "cooling",
          "Cooling down until 17:30:50", "冷却中，到 17:30:50"),
-        (waiting(cooldown=60), {"last_triggered_at": at(-61), "initialized": True}, None, "waits",
-         "Waits until", "等待"),
         (waiting(), {"last_verdict": "overlap"}, None, "running", "waits until",
          "等上一次执行结束"),
         (None, {}, "line 1: bad", "broken", "never good: line 1: bad", "从未有过可用版本"),
@@ -139,21 +132,13 @@ def test_a_trigger_that_is_gone_is_explained_from_its_slots() -> None:
             "task task-60, 1 hour late: mimikit was not running or the machine slept.",
             "晚了 1 小时",
         ),
-        ([slot(-60, plannedAt=at(-61).isoformat())], "as task task-60.", "任务 task-60。"),
         (
             [slot(-60, "skipped", reason="overlap")],
             "Its last slot, 17:29:00, was skipped: the previous run had not ended.",
             "上一个时点 17:29:00 被跳过：上一次执行还没有结束。",
         ),
-        (
-            [slot(-60, "skipped", reason="paused")],
-            "was skipped: the trigger was paused.",
-            "被跳过：触发器已暂停。",
-        ),
         ([slot(-60, "missed")], "was missed.", "17:29:00 错过。"),
-        ([slot(-60, missed=1)], "1 later slot had passed", "当时还有 1 个时点"),
         ([slot(-60, missed=7)], "7 later slots had passed", "当时还有 7 个时点"),
-        ([slot(-60, missed=1000)], "1000+ later slots", "1000+ 个时点"),
     ],
 )  # fmt: skip
 def test_the_last_slot_is_explained(slots: list[dict[str, Any]], en: str, zh: str) -> None:
@@ -174,12 +159,9 @@ def test_slots_come_newest_first_and_not_without_end() -> None:
     ("fields", "here", "en", "zh"),
     [
         ({}, {"consumer_up": False}, "The consumer is not running", "消费者没有运行"),
-        ({}, {"queues_paused": True}, "The queues are paused", "队列已暂停"),
         ({"last_task_id": "x"}, {"is_live": lambda _: True}, "Its last run, x, has not ended", "x"),
-        ({"failure_streak": 1}, {}, "Its last run failed.", "最近 1 次执行都失败了"),
         ({"failure_streak": 3}, {}, "Its last 3 runs failed.", "最近 3 次执行都失败了"),
         ({"fire_count": 1}, {"slots": [slot(-1)]}, "It has fired 1 time.", "共触发 1 次"),
-        ({"fire_count": 2}, {"slots": [slot(-1)]}, "It has fired 2 times.", "共触发 2 次"),
     ],
 )
 def test_obstacles_are_explained(
@@ -248,9 +230,7 @@ def test_a_node_without_verdict_is_not_evaluated_yet() -> None:
             "“title of r1” 已如此",
         ),
         ("changed", {"changed": 7, "names": ["a", "b"]}, "7 changed: a, b", "7 个有变化：a, b"),
-        ("joined", {"true": 1, "of": 3}, "1 of 3 hold", "3 个中有 1 个成立"),
         ("unchanged", {"files": 4}, "none of 4 files has changed", "4 个文件都没有变化"),
-        ("changed", {"changed": 1, "names": ["{x}"]}, "1 changed: {x}", "1 个有变化：{x}"),
     ],
 )
 def test_the_facts_stand_in_the_words(why: str, facts: dict[str, Any], en: str, zh: str) -> None:

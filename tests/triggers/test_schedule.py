@@ -43,10 +43,6 @@ def following(interval: float, *, now: float, planned: float | None, last: float
     return (slot - T0).total_seconds()
 
 
-def test_a_lost_slot_is_derived_from_the_last_run() -> None:
-    assert following(10, now=25, planned=None, last=21) == 31
-
-
 def test_a_slot_that_a_wrong_clock_planned_is_pulled_in() -> None:
     year = 365 * 86400
     assert following(10, now=0, planned=year) == 10
@@ -72,14 +68,6 @@ def test_a_recorded_slot_that_is_due_is_kept_until_it_has_fired() -> None:
     assert wait_for(None, 500) == 10
 
 
-def test_beyond_the_end_of_the_calendar_there_is_no_slot() -> None:
-    end = datetime.max.replace(tzinfo=UTC)
-    schedule = Schedule(interval=86400)
-    for planned in (end, None):
-        slot = next_run_at(schedule, now=end, planned=planned, since=end)
-        assert slot is None
-
-
 # ---- a whole life, against a naive reference
 
 
@@ -94,12 +82,7 @@ class Life:
         self.slot = self._next(self.created, None)
 
     def _next(self, now: datetime, planned: datetime | None) -> datetime:
-        slot = next_run_at(
-            self.schedule,
-            now=now,
-            planned=planned,
-            since=self.last or self.created,
-        )
+        slot = next_run_at(self.schedule, now=now, planned=planned, since=self.last or self.created)
         assert slot is not None
         return slot
 
@@ -333,15 +316,11 @@ def hour(number: float) -> datetime:
     ("limits", "expected"),
     [
         ({"cron": "0 8 * * *", "every_days": 2}, ["10-26 08:00", "10-28 08:00", "10-30 08:00"]),
-        ({"cron": "30 2 * * *", "every_days": 3}, ["10-27 02:30", "10-30 02:30", "11-02 02:30"]),
         ({"cron": "0 8,20 * * *", "every_days": 9}, ["10-24 20:00", "11-02 08:00", "11-02 20:00"]),
-        ({"cron": "0 9 * * 1", "every_weeks": 2}, ["11-02 09:00", "11-16 09:00", "11-30 09:00"]),
         ({"cron": "0 9 * * 0,1", "every_weeks": 2}, ["10-25 09:00", "11-02 09:00", "11-08 09:00"]),
-        ({"cron": "0 9 * * 5", "every_weeks": 52}, ["10-22 09:00", "10-20 09:00", "10-19 09:00"]),
         ({"cron": "0 8 * * *", "until": hour(48)}, ["10-25 08:00", "10-26 08:00"]),
         ({"cron": "0 8 * * *", "starting": hour(216)}, ["11-03 08:00", "11-04 08:00"]),
         ({"interval": 3600, "until": hour(2)}, ["10-24 15:00", "10-24 16:00"]),
-        ({"interval": 3600, "starting": hour(0.25)}, ["10-24 14:15", "10-24 15:15"]),
     ],
 )  # fmt: skip
 def test_limits_choose_among_the_slots_by_local_dates(
@@ -389,8 +368,6 @@ def test_after_a_missed_slot_the_first_that_is_not_too_late_is_next() -> None:
     [
         (Schedule(), "schedule", "expected one of interval, cron, runAt; got none"),
         (Schedule(interval=5, cron="0 9 * * *"), "schedule", "got interval and cron"),
-        (Schedule(interval=5, run_at=T0), "schedule", "got interval and runAt"),
-        (Schedule(cron="0 9 * *"), "schedule.cron", "minute hour day month weekday"),
         (Schedule(run_at=T0, times=3), "schedule.times", "with interval or cron"),
         (Schedule(interval=5, starting=at(1), until=T0), "schedule.until", "after starting"),
         (Schedule(interval=5, starting=T0, every_days=2), "schedule.everyDays", "with cron"),
@@ -400,13 +377,8 @@ def test_after_a_missed_slot_the_first_that_is_not_too_late_is_next() -> None:
             "schedule.everyDays",
             "on which the cron line has times",
         ),
-        (Schedule(cron="0 9 * * *", timezone="Mars"), "schedule.timezone", "'Mars'"),
         (Schedule(interval=5, timezone="../etc/passwd"), "schedule.timezone", "IANA"),
-        (Schedule(interval=5, timezone=""), "schedule.timezone", "IANA"),
-        (Schedule(interval=5, timezone="/etc/localtime"), "schedule.timezone", "IANA"),
-        (Schedule(interval=5, timezone="A" * 5000), "schedule.timezone", "IANA"),
         (Schedule(interval=5, timezone="a\0b"), "schedule.timezone", "IANA"),
-        (Schedule(interval=5, timezone="Asia"), "schedule.timezone", "IANA"),
     ],
 )
 def test_an_invalid_schedule_is_refused_with_its_field(

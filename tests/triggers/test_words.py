@@ -30,11 +30,6 @@ A, B = leaf("file_exists", path="a"), leaf("file_changed", path="src/**/*.py")
     ("schedule", "en", "zh"),
     [
         (Schedule(interval=10), "every 10 seconds", "每 10 秒"),
-        (Schedule(interval=1), "every second", "每秒"),
-        (Schedule(interval=21600), "every 6 hours", "每 6 小时"),
-        (Schedule(interval=86400), "every day", "每天"),
-        (Schedule(interval=90.5), "every 90.5 seconds", "每 90.5 秒"),
-        (Schedule(cron="0 9 * * *"), "every day at 09:00", "每天 09:00"),
         (
             Schedule(cron="0 9 * * *", timezone="Asia/Shanghai"),
             "every day at 09:00 (Asia/Shanghai)",
@@ -42,20 +37,12 @@ A, B = leaf("file_exists", path="a"), leaf("file_changed", path="src/**/*.py")
         ),
         (Schedule(cron="30 18 * * 1-5"), "every weekday at 18:30", "每个工作日 18:30"),
         (
-            Schedule(cron="30 18 * * 1,4"),
-            "every Monday and Thursday at 18:30",
-            "每周一和周四 18:30",
-        ),
-        (
             Schedule(cron="5 7 * * 6-7,2"),
             "every Tuesday, Saturday and Sunday at 07:05",
             "每周二、周六和周日 07:05",
         ),
-        (Schedule(cron="5 7 * * 0-6"), "every day at 07:05", "每天 07:05"),
         (Schedule(cron="0 9 1 * *"), "every month on the 1st at 09:00", "每月 1 号 09:00"),
         (Schedule(cron="15 * * * *"), "every hour at :15", "每小时 15 分"),
-        (Schedule(cron="* * * * *"), "every minute", "每分钟"),
-        (Schedule(cron="*/10 * * * *"), "every 10 minutes", "每 10 分钟"),
         (Schedule(cron="*/7 * * * *"), "by cron */7 * * * *", "按 cron */7 * * * *"),
         (
             Schedule(cron="0 9 * * 1#1"),
@@ -78,7 +65,6 @@ A, B = leaf("file_exists", path="a"), leaf("file_changed", path="src/**/*.py")
             "every hour, until Saturday, 2026-11-21 at 17:30 (Asia/Shanghai)",
             "每小时，直到 2026-11-21（周六）17:30（Asia/Shanghai）",
         ),
-        (Schedule(run_at=T0), "once on Saturday, 2026-11-21 at 09:30 (UTC)", None),
         (
             Schedule(run_at=T0, timezone="Asia/Shanghai"),
             "once on Saturday, 2026-11-21 at 17:30 (Asia/Shanghai)",
@@ -100,10 +86,7 @@ def test_a_schedule_in_words(schedule: Schedule, en: str, zh: str | None) -> Non
         (A, "a exists", " a 存在"),
         (B, "src/**/*.py changes", " src/**/*.py 变化"),
         (leaf("task_done", taskId="t"), "“Build” is done", "「Build」完成"),
-        (leaf("task_failed", taskId="t"), "“Build” has failed", "「Build」失败"),
         (leaf("llm_eval", prompt="is\n it late?"), "a model finds true: is it late?", None),
-        (leaf("llm_eval", prompt="x" * 99), "a model finds true: " + "x" * 79 + "…", None),
-        (joined("and", A, B), "a exists and src/**/*.py changes", " a 存在且 src/**/*.py 变化"),
         (
             joined("or", A, joined("and", B, A)),
             "(a exists) or (src/**/*.py changes and a exists)",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +9,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from mimikit.errors import BadInput
 from mimikit.triggers import workspace
-from mimikit.triggers.patterns import list_all, parse, parse_all
+from mimikit.triggers.patterns import list_all, parse
 from mimikit.triggers.workspace import FolderWorkspace
 
 NOBODY = 65534
@@ -132,29 +130,6 @@ def test_unreadable_files_are_not_found(here: FolderWorkspace, root: Path) -> No
         (root / "dark").chmod(0o700)
 
 
-def test_a_file_deleted_during_a_scan_is_not_found(
-    here: FolderWorkspace, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listed = workspace._listed
-
-    def late(folder: str) -> list[os.DirEntry[str]]:
-        entries = listed(folder)
-        (root / "a.txt").unlink(missing_ok=True)
-        return entries
-
-    monkeypatch.setattr(workspace, "_listed", late)
-    assert names(here, "*") == set()
-
-
-def test_names_that_are_no_text_can_be_written_down(here: FolderWorkspace, root: Path) -> None:
-    for name in (b"bad\xff.txt", b"bad\xfe.txt", "好.txt".encode(), b"new\nline.txt"):
-        with open(os.fsencode(root) + b"/" + name, "wb"):
-            pass
-    found = names(here, "*.txt")
-    assert found == {"a.txt", "bad\\xff.txt", "bad\\xfe.txt", "好.txt", "new\nline.txt"}
-    json.dumps(sorted(found), ensure_ascii=False).encode()
-
-
 def test_too_many_files_are_distinguished_from_none(root: Path) -> None:
     write(root, "big/0")
     for number in range(1, workspace.MAX_FILES):
@@ -166,18 +141,6 @@ def test_too_many_files_are_distinguished_from_none(root: Path) -> None:
         assert here.list_files(parse(pattern)) is None
         assert here.exists(parse(pattern))
     assert names(here, "big/1?") == {f"1{digit}" for digit in range(10)}
-
-
-def test_a_record_of_long_names_stays_small(root: Path) -> None:
-    deep = "/".join(["d" * 200] * 2)
-    write(root, f"{deep}/0")
-    for number in range(1, 2500):
-        os.link(root / deep / "0", root / deep / str(number))
-    here = FolderWorkspace(root, root / ".mimikit")
-    assert here.list_files(parse("**")) is None
-    found = here.list_files(parse(f"{deep}/*"))
-    assert found
-    assert len(json.dumps(found)) < workspace.MAX_BYTES
 
 
 def test_is_inside_resolves_links(here: FolderWorkspace, root: Path) -> None:
@@ -248,8 +211,3 @@ def test_braces_are_alternatives(
     found = list_all(path, here.list_files)
     assert found is not None
     assert set(found) == expected
-
-
-def test_too_many_alternatives_are_refused() -> None:
-    with pytest.raises(BadInput, match="at most 50 alternatives"):
-        parse_all("{a,b,c,d}" * 3)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from mimikit.protocol import paths
 from mimikit.protocol.triggers import TriggerState
 from mimikit.triggers import registry
 from mimikit.views import chains
@@ -80,26 +77,6 @@ def test_a_run_follows_its_trigger_and_names_the_result_it_builds_on(web) -> Non
     }
 
 
-@pytest.mark.parametrize(("status", "said"), [("done", "when done"), ("failed", "when it fails")])
-def test_a_run_of_a_deleted_trigger_is_linked_to_its_upstream_task(
-    web, status: str, said: str
-) -> None:
-    end(web, put(web, "task-a", trace_id="t-1"), status)
-    facts = {"trace_id": "t-1", "upstream": ["task-a"], "parent_task_id": "task-a"}
-    put(web, "task-b", source_trigger_id="trig-gone", **facts)
-    after(web, "trig-c", "trig-gone")
-    found = web.get("/api/triggers/trig-c")["chain"]
-    assert links(found) == {("task-a", "task-b", said), ("task-b", "trig-c", "when done")}
-    facts = {"trace_id": "t-1", "upstream": ["task-b"], "parent_task_id": "task-b"}
-    put(web, "task-c", source_trigger_id="trig-c", **facts)
-    found = web.get("/api/tasks/task-c")["chain"]
-    assert links(found) == {
-        ("task-a", "task-b", said),
-        ("task-b", "trig-c", "when done"),
-        ("trig-c", "task-c", "starts"),
-    }
-
-
 def test_a_plan_is_linked_to_the_tasks_and_triggers_it_created(web) -> None:
     put(web, "task-p", role="planner", trace_id="t-1")
     put(web, "task-w", trace_id="t-1", parent_task_id="task-p")
@@ -143,13 +120,6 @@ def test_the_last_five_runs_and_the_requested_one_are_listed(web) -> None:
     whole = {"trig-1", *(f"task-{number}" for number in range(4, 9))}
     assert steps(web.get("/api/triggers/trig-1")["chain"]).keys() == whole
     assert steps(web.get("/api/tasks/task-1")["chain"]).keys() == whole | {"task-1"}
-
-
-def test_a_trigger_file_written_by_hand_has_a_trace_derived_from_its_name(web) -> None:
-    web.files.write(paths.trigger("nightly"), b'{"prompt": "x", "schedule": {"interval": 60}}')
-    trace = web.get("/api/triggers")["triggers"][0]["traceId"]
-    assert steps(web.get(f"/api/traces/{trace}")["chain"]) == {"nightly": ("waiting", 0)}
-    assert steps(web.get("/api/triggers/nightly")["chain"]) == {"nightly": ("waiting", 0)}
 
 
 # ---- the order, pure ------------------------------------------------------------------------

@@ -76,14 +76,6 @@ def test_engines_are_listed_with_state_and_roles_without_their_keys(mine: Web) -
     assert shown["orders"] == {"all": ["mine", "auto"], "teller": ["codex", "mine"]}
 
 
-def test_without_a_consumer_the_state_of_engines_is_unknown(mine: Web) -> None:
-    shown = mine.get("/api/engines")["engines"]
-    assert {one["name"]: one["state"] for one in shown} == dict.fromkeys(
-        ("codex", "mine", "builtin"), "unknown"
-    )
-    assert [one["serves"] for one in shown] == [[], [], []]
-
-
 def test_unreadable_settings_are_reported(web: Web) -> None:
     web.files.write(paths.CONFIG, b"x = [\n")
     for answer in (web.ask("GET", "/api/engines"), put(web)):

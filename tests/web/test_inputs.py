@@ -308,8 +308,7 @@ def test_a_task_without_an_id_gets_one(web) -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_local", "allow", "code"),
-    [(True, False, 202), (False, False, 403), (False, True, 202)],
+    ("is_local", "allow", "code"), [(True, False, 202), (False, False, 403), (False, True, 202)]
 )
 def test_commands_are_taken_from_this_machine_unless_allowed(
     make_web, is_local: bool, allow: bool, code: int
@@ -390,18 +389,12 @@ def test_a_turn_in_progress_can_be_stopped(web) -> None:
 DEEP = b'{"id":"msg-1","text":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 NOT_JSON = {
     "nothing": b"",
-    "half": b'{"id":"msg-1"',
     "a list": b"[]",
-    "null": b"null",
     "bytes": b"\xff\xfe{}",
     "deep": DEEP,
     "a key twice": b'{"id":"msg-1","id":"msg-2","text":"x"}',
-    "NaN": b'{"id":"msg-1","text":"x","a":NaN}',
-    "an endless number": b'{"id":"msg-1","text":"x","a":1e999}',
-    "many digits": b'{"id":"msg-1","text":"x","a":' + b"9" * 5000 + b"}",
     "half a surrogate": b'{"id":"msg-1","text":"\\ud800"}',
     "a surrogate in a key": b'{"id":"msg-1","text":"x","\\udfff":1}',
-    "a form": b"id=msg-1&text=x",
 }
 WITH_A_BODY = [
     *("/api/login", "/api/input", "/api/answer", "/api/tasks"),
@@ -428,50 +421,25 @@ def test_a_message_without_an_id_gets_one(web) -> None:
 
 BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
     ("/api/input", {"id": "msg-1"}, "text"),
-    ("/api/input", GOOD_INPUT | {"text": ""}, "text"),
     ("/api/input", GOOD_INPUT | {"text": " \n\t　"}, "text"),
-    ("/api/input", GOOD_INPUT | {"text": "x" * 200_001}, "text"),
     ("/api/input", GOOD_INPUT | {"id": "res-task-1"}, "id"),
     ("/api/input", GOOD_INPUT | {"id": "msg-../../x"}, "id"),
-    ("/api/input", GOOD_INPUT | {"id": "msg-" + "x" * 125}, "id"),
     ("/api/input", GOOD_INPUT | {"quote": "x" * 20_001}, "quote"),
     ("/api/input", GOOD_INPUT | {"timezone": "../../etc/passwd"}, "timezone"),
-    ("/api/input", GOOD_INPUT | {"locale": "zh CN"}, "locale"),
     ("/api/input", GOOD_INPUT | {"createdAt": "2020-01-01T00:00:00Z"}, "createdAt"),
     ("/api/input", GOOD_INPUT | {"kind": "task_result"}, "kind"),
     ("/api/answer", {"id": "msg-1", "text": "x"}, "questionId"),
-    ("/api/answer", GOOD_ANSWER | {"questionId": "../x"}, "questionId"),
     ("/api/tasks", {}, "prompt"),
-    ("/api/tasks", GOOD_TASK | {"id": "../x"}, "id"),
     ("/api/tasks", GOOD_TASK | {"profile": "root"}, "profile"),
-    ("/api/tasks", GOOD_TASK | {"priority": 11}, "priority"),
-    ("/api/tasks", GOOD_TASK | {"timeout": 0}, "timeout"),
-    ("/api/tasks", GOOD_TASK | {"maxAttempts": 0}, "maxAttempts"),
     ("/api/tasks", GOOD_TASK | {"role": "planner"}, "role"),
-    ("/api/tasks", GOOD_TASK | {"max_attempts": 2}, "max_attempts"),
     ("/api/triggers", {"schedule": {"interval": 60}}, "prompt"),
-    ("/api/triggers", GOOD_TRIGGER | {"id": "../x"}, "id"),
-    ("/api/triggers", GOOD_TRIGGER | {"profile": "root"}, "profile"),
-    ("/api/triggers", GOOD_TRIGGER | {"once": "yes"}, "once"),
-    ("/api/triggers", GOOD_TRIGGER | {"overlap": "pile"}, "overlap"),
-    ("/api/triggers", GOOD_TRIGGER | {"cooldown": "1h"}, "cooldown"),
     ("/api/triggers", GOOD_TRIGGER | {"allowTriggers": True}, "allowTriggers"),
-    ("/api/triggers/preview", {"when": "in 10m", "prompt": "x"}, "prompt"),
-    ("/api/login", {"user": "x"}, "user"),
     ("/api/backlog", {"action": "add"}, "item"),
-    ("/api/backlog", {"item": "a"}, "action"),
     ("/api/backlog", {"action": "burn", "item": "a"}, "action"),
-    ("/api/backlog", {"action": "add", "item": ""}, "item"),
-    ("/api/backlog", {"action": "add", "item": " \n\t\x00"}, "item"),
     ("/api/backlog", {"action": "add", "item": "<!-- only this -->"}, "item"),
-    ("/api/backlog", {"action": "add", "item": "x" * 2_001}, "item"),
-    ("/api/backlog", {"action": "add", "item": 1}, "item"),
     ("/api/backlog", {"action": "add", "item": "a", "hash": "x"}, "hash"),
-    ("/api/backlog", {"action": "add", "item": "a", "more": 1}, "more"),
     ("/api/backlog", {"action": "done", "item": "nobody's"}, "item"),
-    ("/api/backlog", {"action": "remove", "item": "nobody's"}, "item"),
     ("/api/tasks/task-0/cancel", {"id": "a b"}, "id"),
-    ("/api/tasks/task-0/cancel", {"why": "x"}, "why"),
 ]
 
 
@@ -510,32 +478,17 @@ BAD_TIMINGS: list[tuple[dict[str, Any], str]] = [
     ({}, "schedule"),
     ({"schedule": {"interval": 60}, "when": "in 10m"}, "schedule"),
     ({"schedule": {"interval": 60}, "condition": cond("file_exists", path="a")}, "schedule"),
-    ({"schedule": {}}, "schedule"),
-    ({"schedule": {"interval": 60, "cron": "* * * * *"}}, "schedule"),
-    ({"schedule": {"interval": 0.5}}, "schedule.interval"),
-    ({"schedule": {"cron": "every day"}}, "schedule.cron"),
-    ({"schedule": {"cron": "0 9 * * *\u0000"}}, "schedule.cron"),
-    ({"schedule": {"cron": "0 9 * * *", "timezone": "Mars/Olympus"}}, "schedule.timezone"),
     ({"schedule": {"cron": "0 9 * * *"}, "timezone": "Mars/Olympus"}, "timezone"),
-    ({"schedule": {"runAt": "soon"}}, "schedule.runAt"),
-    ({"schedule": {"runAt": "9999-12-31T23:59:59-12:00"}}, "schedule.runAt"),
     ({"schedule": {"every": 5}}, "schedule.every"),
     ({"when": "when I feel like it"}, "when"),
-    ({"when": "2020-01-01 09:00"}, "when"),
-    ({"when": "in 10m", "timezone": "Mars/Olympus"}, "timezone"),
     ({"when": "in 10m", "cooldown": 10**9}, "cooldown"),
-    ({"condition": {}}, "condition.type"),
-    ({"condition": cond("odd")}, "condition.type"),
     ({"condition": {"type": "file_exists", "params": []}}, "condition.params"),
-    ({"condition": cond("file_exists", path="../x")}, "condition.params.path"),
-    ({"condition": cond("task_done", taskId="../x")}, "condition.params.taskId"),
     ({"condition": cond("task_done", taskId="task-404")}, "condition"),
     (
         {"condition": cond("or", conditions=[cond("file_exists", path="a"), cond("odd")])},
         "condition.params.conditions.1.type",
     ),
     ({"condition": cond("not", condition=cond("task_done", taskId="task-0"))}, "condition"),
-    ({"condition": cond("and", conditions=[cond("file_exists", path="a")] * 51)}, "condition"),
 ]
 
 
@@ -573,32 +526,15 @@ def test_a_condition_nested_too_deep_is_refused(web, levels: int) -> None:
 
 BAD_QUERIES = [
     ("/api/messages", {"limit": "0"}, "limit"),
-    ("/api/messages", {"before": "yesterday"}, "before"),
     ("/api/messages", {"before": "2026-01-01:x"}, "before"),
-    ("/api/messages", {"before": "2026-01-01:" + "9" * 5000}, "before"),
-    ("/api/messages", {"after": "x"}, "after"),
     ("/api/tasks", {"state": "asleep"}, "state"),
     ("/api/tasks/task-0/output", {"offset": "-1"}, "offset"),
-    ("/api/tasks/task-0/output", {"offset": "9" * 16}, "offset"),
-    ("/api/tasks/task-0/output", {"offset": "１"}, "offset"),
-    ("/api/triggers", {"x": "1"}, "x"),
     ("/api/changes", {"since": "x" * 201}, "since"),
-    ("/api/events", {"tab": "x" * 65}, "tab"),
-    ("/api/usage", {"by": "week"}, "by"),
     ("/api/usage", {"since": "soon"}, "since"),
-    ("/api/usage", {"since": "0001-01-01"}, "since"),
-    ("/api/usage", {"until": "2026-01-01"}, "until"),
     ("/api/search", {}, "q"),
-    ("/api/search", {"q": " \t\n"}, "q"),
     ("/api/search", {"q": "x" * 1_001}, "q"),
-    ("/api/search", {"q": "x", "limit": "0"}, "limit"),
-    ("/api/search", {"q": "x", "limit": "101"}, "limit"),
     ("/api/search", {"q": "x", "scope": "everything"}, "scope"),
-    ("/api/search", {"q": "x", "after": "yesterday"}, "after"),
-    ("/api/search", {"q": "x", "before": "2026-02-30"}, "before"),
     ("/api/search", {"q": "x", "before": "9999-12-31T23:59:59-12:00"}, "before"),
-    ("/api/search", {"q": "x", "after": "0001-01-01"}, "after"),
-    ("/api/search", {"q": "x", "more": "1"}, "more"),
 ]
 
 
@@ -621,7 +557,13 @@ def test_a_query_names_each_thing_once(web) -> None:
 @pytest.mark.parametrize("id_", ["..", "%2e%2e", ".hidden", "a%20b", "x" * 129, "%00", "é"])
 @pytest.mark.parametrize(
     "address",
-    ["/api/tasks/{}", "/api/tasks/{}/output", "/api/triggers/{}", "/api/traces/{}"],
+    [
+        "/api/tasks/{}",
+        "/api/tasks/{}/output",
+        "/api/triggers/{}",
+        "/api/traces/{}",
+        "/api/turns/{}",
+    ],
 )
 def test_an_invalid_id_in_a_path_is_refused(web, address: str, id_: str) -> None:
     response = web.ask("GET", address.format(id_))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import json
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +16,7 @@ from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.views.memory import MAX_EDITED_BYTES, MAX_SHOWN_BYTES
 from mimikit.web.app import MAX_BODY_BYTES
-from tests.web.conftest import MakeWeb, Web, error_of
+from tests.web.conftest import Web, error_of
 from tests.web.remembering import RAW, SUMMARY, put, write
 
 # ---- the list -------------------------------------------------------------------------------
@@ -96,25 +93,6 @@ def test_the_parts_of_a_summary_lose_their_marks(web: Web) -> None:
     assert '<p dir="auto">The second.</p>' in html
 
 
-def test_a_message_cannot_forge_the_heading_of_another(web: Web) -> None:
-    forged = "\\## 09:30 user <!-- msg-1 2026-01-28T01:30:00.123Z -->"
-    write(web, "memory.md", f"text\n\n{forged}\n")
-    html = web.get("/api/memory/memory.md")["html"]
-    assert '<h2 dir="auto">09:30 user &lt;!-- msg-1 2026-01-28T01:30:00.123Z --&gt;</h2>' in html
-
-
-@pytest.mark.parametrize("year", [1903, 2400])
-def test_a_file_with_an_impossible_time_is_listed_without_it(
-    web: Web, docs: Path, year: int
-) -> None:
-    (docs / "x.md").write_text("# green tea")
-    seconds = (year - 1970) * 365.2425 * 86400
-    os.utime(docs / "x.md", (seconds, seconds))
-    [listed] = [it for it in web.get("/api/memory")["files"] if it["path"] == "docs/x.md"]
-    assert listed["modifiedAt"] is None
-    assert "green tea" in web.get("/api/memory/docs/x.md")["text"]
-
-
 def test_documents_are_read_and_not_saved(web: Web, docs: Path) -> None:
     found = web.get("/api/memory/docs/guide/deep/部署.md")
     assert (found["text"], found["kind"], found["editable"]) == ("Cloudflare", "docs", False)
@@ -126,11 +104,6 @@ def test_documents_are_read_and_not_saved(web: Web, docs: Path) -> None:
     assert put(web, "docs/new.md", "mine").status_code == 403
     assert (docs / "guide" / "deep" / "部署.md").read_text() == "Cloudflare"
     assert not (docs / "new.md").exists()
-
-
-def test_comments_in_documents_are_kept(web: Web, docs: Path) -> None:
-    (docs / "a.md").write_text("```html\n<p>x</p> <!-- end-1 -->\n```\n")
-    assert "end-1" in web.get("/api/memory/docs/a.md")["html"]
 
 
 def test_empty_files_bom_and_invalid_utf8_are_read(web: Web) -> None:
@@ -230,12 +203,8 @@ def test_a_repeated_save_is_idempotent(web: Web) -> None:
     [
         ({"text": "x"}, "hash"),
         ({"hash": None}, "text"),
-        ({"text": None, "hash": None}, "text"),
-        ({"text": ["x"], "hash": None}, "text"),
         ({"text": "x", "hash": "abc"}, "hash"),
-        ({"text": "x", "hash": "A" * 64}, "hash"),
         ({"text": "x", "hash": "a" * 64 + "\n"}, "hash"),
-        ({"text": "x", "hash": 1}, "hash"),
         ({"text": "x", "hash": None, "more": 1}, "more"),
         ({"text": "a\x00b", "hash": None}, "text"),
     ],
@@ -245,15 +214,6 @@ def test_a_bad_save_is_refused_by_its_field(web: Web, body: Any, field: str) -> 
     assert refused.status_code == 422
     assert error_of(refused)["field"] == field
     assert web.files.read("memory.md") is None
-
-
-def test_a_text_may_be_a_mebibyte_however_it_is_written(web: Web) -> None:
-    for text in ("x" * MAX_EDITED_BYTES, "\x01" * MAX_EDITED_BYTES, "字" * (MAX_EDITED_BYTES // 3)):
-        hash_ = web.ask("GET", "/api/memory/memory.md").get_json().get("hash")
-        data = json.dumps({"text": text, "hash": hash_}).encode()
-        saved = web.ask("PUT", "/api/memory/memory.md", data=data)
-        assert saved.status_code == 200, saved.get_data()[:200]
-        assert saved.get_json()["editable"] is True
 
 
 def test_a_longer_text_is_refused(web: Web) -> None:
@@ -266,33 +226,6 @@ def test_a_longer_text_is_refused(web: Web) -> None:
         assert "at most 1024 KiB" in told["message"]
     assert web.files.read("memory.md") == b"one"
     assert web.ask("POST", "/api/input", data=b"x" * (MAX_BODY_BYTES + 1)).status_code == 413
-
-
-@pytest.mark.parametrize(
-    ("code", "status"),
-    [(errno.ENOSPC, 507), (errno.EDQUOT, 507), (errno.EROFS, 503), (errno.EIO, 503)],
-)
-def test_a_failing_disk_is_reported_and_the_file_is_unchanged(
-    make_web: MakeWeb, code: int, status: int
-) -> None:
-    web = make_web()
-    hash_ = write(web, "memory.md", "one")
-    for at in range(6):
-        log = len(web.disk.log)
-        web.disk.fail = lambda number, step, log=log, at=at: (
-            OSError(code, "no") if number >= log + at and step.path != paths.LOG else None
-        )
-        refused = put(web, "memory.md", "two", hash_)
-        web.disk.fail = None
-        if refused.status_code == 200:
-            assert at > 2
-            break
-        assert refused.status_code == status
-        assert error_of(refused)["message"]
-        assert web.get("/api/memory/memory.md")["text"] in ("one", "two")
-        hash_ = write(web, "memory.md", "one")
-    else:
-        pytest.fail("it never worked again")
 
 
 def test_a_held_lock_is_reported(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from mimikit.memory.notes import content_hash
 from mimikit.protocol.disk import RealDisk
-from mimikit.views.documents import Documents
 from tests.web.conftest import SECRET, MakeWeb, Web
 from tests.web.remembering import put
 
@@ -125,15 +124,3 @@ def test_a_state_folder_among_the_documents_stays_closed(make_web: MakeWeb, tmp_
     (tmp_path / "docs" / "a.md").write_text("x")
     assert [file["path"] for file in web.get("/api/memory")["files"]] == ["docs/a.md"]
     assert web.ask("GET", "/api/memory/docs/state/prompts/teller.md").status_code == 404
-
-
-def test_deeply_nested_files_are_no_documents(tmp_path: Path, docs: Path) -> None:
-    documents = Documents(tmp_path, str(tmp_path / ".mimikit"))
-    deepest = docs / "/".join("x" * 16)
-    (deepest / "x").mkdir(parents=True)
-    for folder in (deepest, deepest / "x"):
-        (folder / "deep.md").touch()
-    listed = [document.path for document in documents.listed() if "deep.md" in document.path]
-    assert listed == [f"docs/{'x/' * 16}deep.md"]
-    assert documents.read(listed[0], 10) is not None
-    assert documents.read(f"docs/{'x/' * 17}deep.md", 10) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,13 +47,7 @@ def noting(tmp_path: Path) -> Noting:
     files = Files(MemoryDisk())
     files.make_folders()
     zone = ZoneInfo("Asia/Shanghai")
-    return Noting(
-        files=files,
-        workspace=tmp_path,
-        index=None,
-        zone=zone,
-        clock=FakeClock(START),
-    )
+    return Noting(files=files, workspace=tmp_path, index=None, zone=zone, clock=FakeClock(START))
 
 
 def write(web: Web, path: str, text: str) -> None:
@@ -139,24 +132,6 @@ def test_query_parameters_reach_the_search(make_web: MakeWeb, noting: Noting) ->
         usual | {"after": half_past_nine, "before": february},
         usual | {"before": elsewhere},
     ]
-
-
-def test_the_search_is_created_once_at_first_use(make_web: MakeWeb, noting: Noting) -> None:
-    made: list[Noting] = []
-
-    def make() -> Noting:
-        made.append(noting)
-        return noting
-
-    web = make_web(search=make)
-    web.get("/api/snapshot")
-    assert made == []
-    threads = [threading.Thread(target=web.get, args=("/api/memory",)) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert made == [noting]
 
 
 def test_a_search_of_memory_leaves_the_conversation_out(web: Web) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -154,17 +153,6 @@ def test_a_signal_ends_it_cleanly_with_a_stream_open(serve: Serve, number: signa
     assert not any(child.is_running() for child in children)
 
 
-def test_a_signal_to_the_whole_group_ends_it_cleanly(serve: Serve) -> None:
-    server = serve()
-    source = EventSource(server)
-    next(source.frames)
-    for process in [*psutil.Process(server.process.pid).children(), server.process]:
-        process.send_signal(signal.SIGINT)
-    assert list(source.frames) == []
-    _, err = server.process.communicate(timeout=10)
-    assert (server.process.returncode, err) == (0, "")
-
-
 def test_a_worker_that_was_killed_is_replaced(serve: Serve) -> None:
     server = serve()
     assert ask(server, "GET", "/api/status")[0] == 200
@@ -235,16 +223,6 @@ def test_an_address_that_this_machine_does_not_have_is_a_bad_setting(host: str) 
         serving.bind(host, 0)
 
 
-@pytest.mark.parametrize(
-    ("given", "variable", "port"), [(None, "", 8787), (None, "5000", 5000), (0, "5000", 0)]
-)
-def test_the_port_comes_from_the_option_or_the_environment(
-    monkeypatch: pytest.MonkeyPatch, given: int | None, variable: str, port: int
-) -> None:
-    monkeypatch.setenv("PORT", variable)
-    assert serving.chosen_port(given, Settings()) == port
-
-
 @pytest.mark.parametrize("variable", ["x", "-1", "65536", "8080/tcp", "0x10", "８０"])
 def test_an_invalid_port_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv("PORT", variable)
@@ -280,20 +258,6 @@ def test_a_public_address_needs_a_token_and_host_names(
                 bound.check_exposure(settings)
     finally:
         bound.socket.close()
-
-
-def test_a_public_address_without_token_is_refused_at_start(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
-    address = ["0.0.0.0", "0"]  # noqa: S104 - refused is what is tested
-    command = [sys.executable, "-m", "tests.support.serve_page", state, tmp_path, *address]
-    env = {k: v for k, v in os.environ.items() if k != "MIMIKIT_TOKEN"}
-    ended = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=30, env=env, cwd=REPO
-    )
-    assert ended.returncode == 1
-    assert "can be reached from other machines" in ended.stderr
-    assert not (state / paths.SECRETS).exists()
 
 
 def test_a_local_page_does_not_allow_commands_of_a_public_one(serve: Serve) -> None:

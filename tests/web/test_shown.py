@@ -190,11 +190,7 @@ def test_the_consumer_of_another_machine_is_judged_by_its_heartbeat(
 
 @pytest.mark.parametrize(
     ("pid", "after_s", "state", "page_state"),
-    [
-        (None, 1, "running", "ok"),
-        (None, 16, "stuck", "hung"),
-        (2**22 + 1, 1, "down", "down"),
-    ],
+    [(None, 1, "running", "ok"), (None, 16, "stuck", "hung"), (2**22 + 1, 1, "down", "down")],
 )
 def test_the_consumer_of_this_machine_is_judged_by_its_process_alike_on_page_and_terminal(
     web, pid: int | None, after_s: float, state: str, page_state: str
@@ -228,27 +224,6 @@ def test_healthz_says_that_the_disk_is_full(web, monkeypatch: pytest.MonkeyPatch
     response = web.ask("GET", "/healthz", login=False)
     assert response.status_code == 503
     assert response.get_json() == {"ok": False, "consumer": "ok", "disk": "full"}
-
-
-def test_a_waiting_engine_is_shown_and_another_can_be_chosen(web) -> None:
-    mind = EngineStatus(
-        engine="codex",
-        state="waiting",
-        problem="limited",
-        reason="usage limit",
-        since=START,
-        until=START + timedelta(hours=1),
-        messages=1,
-        tasks=2,
-    )
-    web.beat(by_engine={"codex": mind})
-    assert web.get("/api/status")["minds"] == {"codex": mind.to_dict()}
-    answer = web.ask("POST", "/api/engines", {"use": "builtin", "id": "cmd-1"})
-    assert (answer.status_code, answer.get_json()) == (202, {"command": "cmd-1"})
-    command = web.files.load(paths.command("cmd-1"), Command)
-    assert (command.action, command.target, command.origin) == ("engine_use", "builtin", "http")
-    for odd in ({}, {"use": ""}, {"use": 5}, {"use": "builtin", "more": 1}):
-        assert web.ask("POST", "/api/engines", odd).status_code in (400, 422)
 
 
 @pytest.mark.parametrize("body", [{"id": "cmd-2", "engine": "codex"}, {"id": "cmd-2"}])
@@ -300,12 +275,6 @@ def test_live_runs_of_a_dead_consumer_are_ignored(web) -> None:
     assert found["paused"] is True
 
 
-def test_quarantined_files_are_counted(web) -> None:
-    web.files.write(paths.inbox("msg-1"), b"{")
-    web.files.quarantine(paths.inbox("msg-1"), "no JSON")
-    assert web.get("/api/status")["quarantined"] == 1
-
-
 # ---- tasks ----------------------------------------------------------------------------------
 
 
@@ -333,15 +302,6 @@ def test_a_running_task_began_when_its_output_did(web) -> None:
     line = {"at": "2026-03-01T12:00:01.000Z", "type": "started"}
     web.files.append(paths.run_output("task-b"), line)
     assert web.get("/api/tasks/task-b")["task"]["startedAt"] == "2026-03-01T12:00:01.000Z"
-
-
-@pytest.mark.parametrize("at", [None, 5, "soon", "2026-03-01T12:00:01"])
-def test_an_invalid_line_of_output_is_tolerated(web, at: object) -> None:
-    put(web, "task-b")
-    web.files.move(paths.queued("worker", "task-b"), paths.running("worker", "task-b"))
-    web.files.append(paths.run_output("task-b"), {"at": at, "type": 7, "text": ["x"]})
-    web.get("/api/tasks/task-b")
-    assert web.get("/api/tasks/task-b/output")["events"][0]["type"] == "7"
 
 
 def test_one_task_with_its_result_events_and_trace(web) -> None:
@@ -440,25 +400,6 @@ def test_a_task_is_listed_once_whatever_moves_meanwhile(web, folder: str, way: s
         assert found[0].state == "done"
 
 
-@pytest.mark.parametrize(
-    ("state", "ids"),
-    [
-        (None, ["task-q", "task-f", "task-d"]),
-        ("queued", ["task-q"]),
-        ("running", []),
-        ("done", ["task-d"]),
-        ("failed", ["task-f"]),
-        ("canceled", []),
-    ],
-)
-def test_tasks_by_state(web, state: str | None, ids: list[str]) -> None:
-    end(web, put(web, "task-d"))
-    end(web, put(web, "task-f"), "failed")
-    put(web, "task-q")
-    query = {} if state is None else {"state": state}
-    assert [t["id"] for t in web.get("/api/tasks", **query)["tasks"]] == ids
-
-
 # ---- output ---------------------------------------------------------------------------------
 
 
@@ -523,15 +464,6 @@ def test_a_trigger_in_words_with_its_times(web) -> None:
     assert found["words"] == {"en": "every 10 seconds", "zh": "每 10 秒"}
     assert (found["fireCount"], found["lastTaskId"]) == (3, "task-1")
     assert found["nextRunAt"] == "2026-03-01T12:00:00.000Z"
-
-
-@pytest.mark.parametrize("good", [None, {"id": "trig-1"}])
-def test_a_broken_trigger_is_shown_with_its_reason(web, good: dict[str, Any] | None) -> None:
-    web.files.write(paths.trigger("trig-1"), b'{"id": "trig-1",')
-    registry.save_state(web.files, "trig-1", TriggerState(last_good=good))
-    (found,) = web.get("/api/snapshot")["triggers"]
-    assert (found["type"], found["title"], found["enabled"]) == ("broken", "trig-1", False)
-    assert found["broken"]
 
 
 def test_a_broken_trigger_shows_its_last_valid_definition(web) -> None:

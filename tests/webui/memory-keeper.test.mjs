@@ -4,8 +4,12 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { ApiError } from "../../webui/js/core/api.js";
-import { MemoryActions } from "../../webui/js/pages/memory-actions.js";
-import { MemoryKeeper, REFRESH_MS, REST_MS } from "../../webui/js/pages/memory-keeper.js";
+import {
+  MemoryActions,
+  MemoryKeeper,
+  REFRESH_MS,
+  REST_MS,
+} from "../../webui/js/pages/memory-keeper.js";
 import { Store } from "../../webui/js/core/store.js";
 import { Clock, settled } from "./fakes.mjs";
 
@@ -47,11 +51,9 @@ function page(answers = {}, kept = {}) {
     ]),
   );
   const store = new Store((draw) => queueMicrotask(draw));
-  const words = (error) => error.message || "no";
   const keeper = new MemoryKeeper(store, api, {
     later: clock.later,
     drop: clock.drop,
-    words,
     read: (key) => kept[key] ?? null,
     keep: (key, value) => {
       if (kept.full) return false;
@@ -61,17 +63,15 @@ function page(answers = {}, kept = {}) {
     },
   });
   store.onChange((state, before) => keeper.onChange(state, before));
-  const act = new MemoryActions(store, api, {
+  const around = {
     go: (route) => went.push(route),
     notify: (text) => told.push(text),
-    words,
     signOut: () => went.push("out"),
     focus: (selector) => focused.push(selector),
     showMessage: (id) => went.push(`message ${id}`),
     loadOlder: async () => answers.older?.(store),
-    reloadBacklog: () => void keeper.loadBacklog(),
-    searchNow: (query) => keeper.searchNow(query),
-  });
+  };
+  const act = new MemoryActions(store, api, around, keeper);
   const open = async (route) => {
     store.set({ session: "in", route });
     await settled();
@@ -95,7 +95,12 @@ describe("the list", () => {
     await open({ view: "memory" });
     assert.equal(store.state.memory.load, "ready");
     assert.equal(calls("backlog").length, 1);
-    const message = { id: "msg-1", role: "agent", text: "kept", createdAt: "2026-01-28T01:00:00Z" };
+    const message = {
+      id: "msg-1",
+      role: "agent",
+      text: "kept",
+      createdAt: "2026-01-28T01:00:00Z",
+    };
     store.dispatch({ type: "change", change: { kind: "message", message } });
     store.dispatch({
       type: "change",
@@ -110,10 +115,10 @@ describe("the list", () => {
     await there.open({ view: "memory" });
     assert.equal(there.store.state.memory.load, "failed");
     there.answers.memory = { files: [file("a")], index: null };
-    await there.keeper.loadList();
+    await there.keeper.list.load();
     assert.equal(there.store.state.memory.load, "ready");
     there.answers.memory = new ApiError(0, "");
-    await there.keeper.loadList();
+    await there.keeper.list.load();
     assert.equal(there.store.state.memory.load, "ready");
     assert.equal(there.store.state.memory.files.length, 1);
   });
@@ -147,7 +152,9 @@ describe("a search", () => {
   });
 
   test("that failed says why and is made again on demand, at once", async () => {
-    const { act, clock, store, open, calls, answers } = page({ search: new ApiError(503, "busy") });
+    const { act, clock, store, open, calls, answers } = page({
+      search: new ApiError(503, "busy"),
+    });
     await open({ view: "memory" });
     act.type("otter");
     await clock.pass(REST_MS);
@@ -163,7 +170,12 @@ describe("a search", () => {
   });
 
   test("leads to a message however far back it lies, and says when it cannot", async () => {
-    const said = (id, day) => ({ id, role: "user", text: id, createdAt: `${day}T04:00:00.000Z` });
+    const said = (id, day) => ({
+      id,
+      role: "user",
+      text: id,
+      createdAt: `${day}T04:00:00.000Z`,
+    });
     let pages = 0;
     const older = (store) => {
       pages += 1;
@@ -362,12 +374,12 @@ describe("what is typed", () => {
   });
 
   test("and could not be saved stays, with the reason", async () => {
-    const there = page({ note: file("a"), saveNote: new ApiError(507, "the disk is full") });
+    const there = page({ note: file("a"), saveNote: new ApiError(422, "the text is too long") });
     await there.open(EDIT);
     there.act.edit(PATH, { text: "mine" });
     await there.act.save(PATH);
     const { text, error, busy } = form(there);
-    assert.deepEqual([text, error, busy], ["mine", "the disk is full", false]);
+    assert.deepEqual([text, error, busy], ["mine", "the text is too long", false]);
     assert.deepEqual(there.focused, ["#note-error"]);
   });
 });

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { DRAFT_GRACE_MS, initialState, OUTPUT_SHOWN, reduce } from "../../webui/js/core/state.js";
+import { DRAFT_GRACE_MS, initialState, reduce } from "../../webui/js/core/state.js";
+import { OUTPUT_SHOWN } from "../../webui/js/pages/detail.js";
 
 const NOW = Date.parse("2026-11-21T12:00:00.000Z");
 const at = (seconds = 0) => new Date(NOW + seconds * 1000).toISOString();

@@ -4,9 +4,13 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { ApiError } from "../../webui/js/core/api.js";
-import { FormActions } from "../../webui/js/ui/form-actions.js";
 import { Store } from "../../webui/js/core/store.js";
-import { REFRESH_MS, REST_MS, TriggerKeeper } from "../../webui/js/pages/trigger-keeper.js";
+import {
+  FormActions,
+  REFRESH_MS,
+  REST_MS,
+  TriggerKeeper,
+} from "../../webui/js/pages/trigger-keeper.js";
 import { Clock, settled } from "./fakes.mjs";
 
 const ZONE = "Asia/Shanghai";
@@ -52,10 +56,8 @@ function page(answers = {}) {
     zone: () => ZONE,
     go: (route) => went.push(route),
     notify: (text) => told.push(text),
-    words: (error) => error.message || "no",
     signOut: () => went.push("out"),
-    focusError: () => told.push("focus"),
-    focusRow: () => {},
+    focus: () => told.push("focus"),
   });
   const open = async (route) => {
     store.set({ session: "in", route });
@@ -151,7 +153,9 @@ describe("a form", () => {
   });
 
   test("is kept while one looks elsewhere, and is gone once it is sent", async () => {
-    const { store, forms, open, asked, went } = page({ addTrigger: { id: "trig-9", notes: [] } });
+    const { store, forms, open, asked, went } = page({
+      addTrigger: { id: "trig-9", notes: [] },
+    });
     await open({ view: "triggerNew" });
     const { id } = store.state.forms.new;
     assert.match(id, /^trig-/);

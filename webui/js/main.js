@@ -1,5 +1,6 @@
 /** Starts the page: makes the parts, joins them, draws. */
 
+import { Attention, newMessages } from "./core/attention.js";
 import { Actions, ownZone } from "./core/actions.js";
 import { connect } from "./core/api.js";
 import { copyText } from "./core/copy.js";
@@ -9,6 +10,8 @@ import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
 import { Link } from "./core/link.js";
 import { MemoryKeeper } from "./pages/memory-keeper.js";
+import { TriggerKeeper } from "./pages/trigger-keeper.js";
+import { UsageKeeper } from "./pages/usage.js";
 import {
   applyTheme,
   readDraft,
@@ -27,14 +30,11 @@ import { ScrollKeeper } from "./core/scroll.js";
 import { live } from "./core/select.js";
 import { Session } from "./core/session.js";
 import { Store } from "./core/store.js";
-import { TriggerKeeper } from "./pages/trigger-keeper.js";
-import { UsageKeeper } from "./pages/usage-keeper.js";
 import { insteadOfBrowser } from "./core/typing.js";
 import { appView } from "./ui/app.js";
 
-/** @typedef {import("./core/state-types.js").State} State */
-
 const TICK_MS = 1000;
+const LONG_PRESS_MS = 500;
 /** When nothing goes on, the ages on the page are drawn anew this often. */
 const QUIET_TICK_MS = 15_000;
 /** What is not drawn by then is not waited for any more. */
@@ -43,6 +43,7 @@ const PATIENCE_MS = 5000;
 const SLEPT_MS = 30_000;
 
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+const iconLink = /** @type {HTMLLinkElement} */ (document.querySelector("link[rel=icon]"));
 const announcer = /** @type {HTMLElement} */ (document.getElementById("announcer"));
 const wide = matchMedia("(min-width: 1000px)");
 
@@ -50,23 +51,16 @@ const tab = tabId();
 const api = connect(tab, sessionKey);
 const store = new Store(drawSoon);
 const session = new Session(store, api);
-const detail = new DetailKeeper(store, api);
-const trigger = new TriggerKeeper(store, api, {
-  later: (act, ms) => setTimeout(act, ms),
-  drop: (timer) => clearTimeout(timer),
-  zone: ownZone,
-});
-const memory = new MemoryKeeper(store, api, {
-  later: (act, ms) => setTimeout(act, ms),
-  drop: (timer) => clearTimeout(timer),
-  words: (error) => actions.words(error),
-  read: readPref,
-  keep: writePref,
-});
-const usage = new UsageKeeper(store, api, {
-  later: (act, ms) => setTimeout(act, ms),
-  drop: (timer) => clearTimeout(timer),
-});
+const timers = {
+  later: (/** @type {() => void} */ act, /** @type {number} */ ms) => setTimeout(act, ms),
+  drop: (/** @type {any} */ timer) => clearTimeout(timer),
+};
+const keepers = {
+  detail: new DetailKeeper(store, api),
+  trigger: new TriggerKeeper(store, api, { ...timers, zone: ownZone }),
+  memory: new MemoryKeeper(store, api, { ...timers, read: readPref, keep: writePref }),
+  usage: new UsageKeeper(store, api, timers),
+};
 /** @type {ScrollKeeper | null} */
 let keeper = null;
 /**
@@ -76,33 +70,38 @@ let keeper = null;
  */
 let awaited = null;
 
-const actions = new Actions(store, api, session, {
+const hands = {
   toBottom: () => keeper?.toBottom(!matchMedia("(prefers-reduced-motion: reduce)").matches),
   focusComposer: () => setTimeout(() => document.getElementById("composer")?.focus()),
   showMessage,
-  reloadTask: (id) => void detail.load(id),
-  reloadTrigger: (id) => void trigger.load(id),
-  focusError: () => focusSoon("#trigger-form [aria-invalid=true], #form-error"),
-  focusRow: (row) => focusSoon(row ? `#${CSS.escape(`${row}.type`)}` : "#add-row"),
   focus: focusSoon,
-  reloadMemory: () => void memory.loadList(),
-  reloadBacklog: () => void memory.loadBacklog(),
-  reloadUsage: () => void usage.load(),
-  reloadNote: (path) => void memory.loadNote(path),
-  searchNow: (query) => memory.searchNow(query),
+};
+const actions = new Actions(store, api, session, hands, keepers, timers);
+
+const lines = {
+  ...timers,
+  open: (/** @type {string} */ since) => new EventStream(api.stream(since), api.headers),
+  poll: api.changes,
+  hidden: () => document.hidden && !store.state.notifying, // else nothing could be shown
+};
+const link = new Link(lines, session.hearers());
+session.follow(link);
+
+const attention = new Attention({
+  hidden: () => document.hidden,
+  mark: markUnread,
+  show: (title, body, tag) => {
+    if (!store.state.notifying) return;
+    const shown = new Notification(title, { body, tag, icon: iconLink.href });
+    shown.onclick = () => window.focus();
+  },
 });
 
-const link = new Link(
-  {
-    open: (since) => new EventStream(api.stream(since), api.headers),
-    poll: (since) => api.changes(since),
-    later: (act, ms) => setTimeout(act, ms),
-    drop: (timer) => clearTimeout(timer),
-    hidden: () => document.hidden,
-  },
-  session.hearers(),
-);
-session.follow(link);
+/** @param {number} unread  What came while the page was hidden. */
+function markUnread(unread) {
+  document.title = unread ? `(${unread > 99 ? "99+" : unread}) mimikit` : "mimikit";
+  iconLink.href = iconLink.href.replace(/favicon.*$/, unread ? "favicon-unread.svg" : "favicon.svg");
+}
 
 /** A hidden page gets no frames, and must still keep its state and its title right. */
 function drawSoon(/** @type {() => void} */ draw) {
@@ -111,14 +110,11 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  detail.onChange(state, before);
-  trigger.onChange(state, before);
-  memory.onChange(state, before);
-  actions.engines.onChange(state, before);
-  usage.onChange(state, before);
+  for (const one of [...Object.values(keepers), actions.engines]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);
+  attention.onChange(state, before);
 });
 
 /** @param {State} state @param {State} before */
@@ -265,11 +261,7 @@ function keepDrafts(state, before) {
 
 /** Tell those who listen instead of look what was said: what came new, not what was loaded. */
 function announce(/** @type {State} */ state, /** @type {State} */ before) {
-  if (state.messages === before.messages || before.load !== "ready") return;
-  const last = before.messages.at(-1)?.id;
-  const from = last ? state.messages.findIndex((message) => message.id === last) + 1 : 0;
-  for (const message of state.messages.slice(from)) {
-    if (message.role === "user") continue;
+  for (const message of newMessages(state, before)) {
     const line = document.createElement("p");
     line.textContent = `${t(`role.${message.role}`)} ${message.text.slice(0, 400)}`;
     announcer.append(line);
@@ -301,7 +293,9 @@ function tick() {
 
 document.addEventListener("visibilitychange", () => {
   link.look();
-  if (!document.hidden) tick();
+  if (document.hidden) return;
+  attention.seen();
+  tick();
 });
 addEventListener("online", () => link.nudge());
 addEventListener("offline", () => store.set({ connection: "offline" }));
@@ -315,7 +309,7 @@ addEventListener("hashchange", () => {
 });
 addEventListener("pagehide", () => {
   keepDrafts(store.state, { ...store.state, draft: "\0" });
-  memory.keepDrafts(store.state, null);
+  keepers.memory.keepDrafts(store.state, null);
 });
 addEventListener("pageshow", (event) => {
   if (event.persisted) void session.load(); // back from the browser's cache, long after
@@ -324,7 +318,8 @@ wide.addEventListener("change", () => store.set({ wide: wide.matches }));
 
 for (const kind of /** @type {const} */ (["dragover", "drop", "paste"])) {
   document.addEventListener(kind, (event) => {
-    const { types = [] } = ("dataTransfer" in event ? event.dataTransfer : event.clipboardData) ?? {};
+    const { types = [] } =
+      ("dataTransfer" in event ? event.dataTransfer : event.clipboardData) ?? {};
     const field = event.target instanceof Element && event.target.matches(FIELDS);
     const instead = insteadOfBrowser(kind, types, field);
     if (instead) event.preventDefault();
@@ -337,9 +332,23 @@ document.addEventListener("click", (event) => {
   if (button) void copyFrom(button);
 });
 
+/** A long press on a message shows what can be done with it, where nothing hovers. */
+let pressed = 0;
+document.addEventListener("pointerdown", ({ target, pointerType }) => {
+  const message = target instanceof Element ? target.closest(".message") : null;
+  if (!message || pointerType !== "touch") return;
+  pressed = setTimeout(() => {
+    root.querySelector(".is-pressed")?.classList.remove("is-pressed");
+    message.classList.add("is-pressed");
+  }, LONG_PRESS_MS);
+});
+for (const kind of ["pointerup", "pointercancel", "pointermove"]) {
+  document.addEventListener(kind, () => clearTimeout(pressed));
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
-  if (document.querySelector(":popover-open")) return; // the browser closes it
+  if (document.querySelector(":popover-open, dialog[open]")) return; // the browser closes it
   const { route, confirming, wide: isWide, memory: found } = store.state;
   const up = above(route);
   if (confirming === "note") actions.memory.keepTyping();
@@ -352,11 +361,15 @@ document.addEventListener("keydown", (event) => {
 
 document.addEventListener("keydown", (event) => {
   const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.isComposing;
-  if (event.key !== "/" || !plain || event.defaultPrevented) return;
-  if (store.state.session !== "in" || document.querySelector(":popover-open")) return;
-  if (event.target instanceof Element && event.target.matches(FIELDS)) return;
+  const isPalette = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
+  const inField = event.target instanceof Element && event.target.matches(FIELDS);
+  const isKey = plain && !inField && (event.key === "/" || event.key === "?");
+  if (!(isPalette || isKey) || event.defaultPrevented || store.state.session !== "in") return;
+  if (document.querySelector(":popover-open, dialog[open]")) return;
   event.preventDefault();
-  actions.goSearch();
+  if (isPalette) actions.openPalette();
+  else if (event.key === "?") actions.showKeys();
+  else actions.goSearch();
 });
 
 const FIELDS = "input, select, textarea, [contenteditable]";
@@ -401,6 +414,7 @@ async function begin() {
     theme,
     wide: wide.matches,
     panelOpen: readPref("panel") !== "closed",
+    notifying: readPref("notify") === "on" && globalThis.Notification?.permission === "granted",
     draft: readDraft(),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),

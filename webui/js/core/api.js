@@ -1,5 +1,7 @@
 /** The server's HTTP interface. Addresses are relative: a proxy may serve the page under a prefix. */
 
+import { t } from "./i18n.js";
+
 const PATIENCE_MS = 15_000;
 /** The server gives an endpoint so long, and a little more. */
 const TRIAL_MS = 60_000;
@@ -32,11 +34,7 @@ export class ApiError extends Error {
  * @property {(key: string) => void} keep empty: none
  */
 
-/**
- * @param {string} tab
- * @param {KeyKeeper} keys
- * @param {typeof fetch} [send]
- */
+/** @param {string} tab @param {KeyKeeper} keys @param {typeof fetch} [send] */
 export function connect(tab, keys, send = (...given) => fetch(...given)) {
   /** What goes with every request. @returns {Record<string, string>} */
   function ownHeaders() {
@@ -159,11 +157,7 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
 
 /** @typedef {ReturnType<typeof connect>} Api */
 
-/**
- * The JSON of an answer, or the error it tells.
- *
- * @param {Response} answer
- */
+/** @param {Response} answer  The JSON of an answer, or the error it tells. */
 async function unwrap(answer) {
   let data = null;
   try {
@@ -174,4 +168,13 @@ async function unwrap(answer) {
   if (answer.ok) return data;
   const { message = "", field = null } = data?.error ?? {};
   throw new ApiError(answer.status, message, field, data);
+}
+
+/** @param {any} error  Why a request failed. */
+export function words(error) {
+  if (error?.status === 0) return t("load.unreachable");
+  if (error?.status === 401) return t("send.signedOut");
+  if (error?.status === 429) return t("send.tooMany");
+  if (error?.status === 507) return t("send.diskFull");
+  return error?.message || t("error.unknown");
 }

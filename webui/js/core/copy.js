@@ -1,9 +1,6 @@
 /** Copying text, also where the page has no secure context and so no clipboard. */
 
-/**
- * @param {string} text
- * @returns {Promise<boolean>} whether it was copied
- */
+/** @param {string} text @returns {Promise<boolean>} whether it was copied */
 export async function copyText(text) {
   if (navigator.clipboard && window.isSecureContext) {
     try {

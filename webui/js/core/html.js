@@ -15,7 +15,7 @@ import { shown } from "./shown.js";
 
 export { guard, html, live, nothing, render, repeat, svg };
 
-export const SPRITE = new URL("../icons.svg", import.meta.url).pathname;
+export const SPRITE = new URL("../../icons.svg", import.meta.url).pathname;
 
 const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("mimikit-html", {
   createHTML: (/** @type {string} */ text) => text,
@@ -27,12 +27,7 @@ const TAKEN_OUT = {
   removeAttributes: ["style", "id", "name"],
 };
 
-/**
- * Put server-sanitised HTML into an element.
- *
- * @param {Element} element
- * @param {string} text
- */
+/** @param {Element} element @param {string} text  Put server-sanitised HTML into an element. */
 export function insertHtml(element, text) {
   const box = /** @type {any} */ (element);
   if (typeof box.setHTML === "function") box.setHTML(text, { sanitizer: TAKEN_OUT });

@@ -5,8 +5,6 @@
  * It keeps the cursor of what it has handed on, so that nothing is lost or doubled however often the
  * line breaks. Everything it needs from the browser is given to it.
  *
- * @typedef {import("./types.js").Change} Change
- * @typedef {import("./state-types.js").Connection} Connection
  * @typedef {import("./event-stream.js").EventStream} EventStream
  *
  * @typedef {object} Ports

@@ -40,7 +40,7 @@ export const writeDraft = (text) => write(session, "draft", text);
  *
  * They lie in the tab's own storage: another tab must not offer to send them as well.
  *
- * @returns {import("./state-types.js").OutboxItem[]}
+ * @returns {OutboxItem[]}
  */
 export function readOutbox() {
   try {
@@ -51,7 +51,7 @@ export function readOutbox() {
   }
 }
 
-/** @param {import("./state-types.js").OutboxItem[]} items */
+/** @param {OutboxItem[]} items */
 export function writeOutbox(items) {
   write(session, "outbox", items.length ? JSON.stringify(items) : "");
 }

@@ -2,8 +2,6 @@
 
 import { isNotePath } from "../pages/memory.js";
 
-/** @typedef {import("./state-types.js").Route} Route */
-
 const ID = "([A-Za-z0-9][\\w.-]{0,127})";
 const ONE = new RegExp(`^#/(task|trigger)/${ID}$`);
 const EDIT = new RegExp(`^#/trigger/${ID}/edit$`);
@@ -53,18 +51,14 @@ export function hashOf(route) {
     case "task":
     case "trigger":
       return `#/${route.view}/${route.id}`;
-    case "triggerNew":
-      return "#/triggers/new";
     case "triggerEdit":
       return `#/trigger/${route.id}/edit`;
-    case "noteNew":
-      return "#/memory/new";
     case "note":
       return noteHash(route.path) + (route.line ? `?line=${route.line}` : "");
     case "noteEdit":
       return `${noteHash(route.path)}?edit`;
     default:
-      return `#/${route.view}`;
+      return Object.keys(PLAIN).find((hash) => PLAIN[hash].view === route.view) ?? "#/";
   }
 }
 

@@ -2,12 +2,7 @@
 
 import { t } from "./i18n.js";
 
-/**
- * @typedef {import("./types.js").Change} Change
- * @typedef {import("./store.js").Store} Store
- * @typedef {import("./api.js").Api} Api
- * @typedef {import("./link.js").Link} Link
- */
+/** @typedef {import("./link.js").Link} Link */
 
 const RELOAD_MS = 3000;
 

@@ -1,28 +1,32 @@
 /**
- * The shapes of the page's own state; those of the server's JSON are in types.js. Types only.
+ * The shapes of the page's own state; those of the server's JSON are in types.js. Neither imports
+ * or exports anything, so that every script sees their types without an import.
  *
- * @typedef {object} OutboxItem a message this tab has not yet handed over
- * @property {string} id
- * @property {"input" | "answer"} kind
- * @property {string} text
- * @property {string} createdAt
- * @property {string} [questionId]
- * @property {"sending" | "accepted" | "failed"} state
- * @property {string} [error]
+ * @typedef {import("./actions.js").Actions} Actions
+ * @typedef {import("./store.js").Store} Store
+ * @typedef {import("./api.js").Api} Api
+ * @typedef {import("./select.js").DraftEntry} DraftEntry
+ * @typedef {import("./select.js").Entry} Entry
+ * @typedef {import("./select.js").Live} Live
+ * @typedef {import("./select.js").MessageEntry} MessageEntry
+ *
+ * @typedef {{id: string, kind: "input" | "answer", text: string, createdAt: string,
+ *   questionId?: string, state: "sending" | "accepted" | "failed", error?: string}}
+ *   OutboxItem a message this tab has not yet handed over
  *
  * @typedef {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} TaskState
  *
- * @typedef {{en: string, zh: string}} Words said by the server in each language
+ * @typedef {Record<string, string>} Words said by the server in each language
  *
  * @typedef {{type: string, params: Record<string, any>}} Condition
  *
- * @typedef {object} TriggerDetail what GET /api/triggers/{id} says
+ * @typedef {object} TriggerPage what GET /api/triggers/{id} says
  * @property {string} id
  * @property {"loading" | "ready" | "missing" | "failed"} load
- * @property {import("./types.js").Trigger | null} trigger null: gone, but its past is remembered
- * @property {import("./types.js").Explanation | null} explanation
- * @property {import("./types.js").ChainStep[]} chain
- * @property {import("./types.js").TokenCounts | null} usage of its runs of today
+ * @property {Trigger | null} trigger null: gone, but its past is remembered
+ * @property {Explanation | null} explanation
+ * @property {ChainStep[]} chain
+ * @property {TokenCounts | null} usage of its runs of today
  *
  * @typedef {"file_changed" | "file_exists" | "task" | "llm_eval" | "kept"} RowType
  *
@@ -44,7 +48,7 @@
  * @typedef {object} TriggerForm a trigger as it is typed
  * @property {string} key `new`, or the id of the trigger that is edited
  * @property {string} id of the trigger that is to be; made here, so that sending twice makes one
- * @property {import("./types.js").Trigger | null} base what is edited
+ * @property {Trigger | null} base what is edited
  * @property {string} prompt
  * @property {string} title
  * @property {string} profile
@@ -71,31 +75,31 @@
  * @typedef {object} Preview what the server makes of the form's times and conditions
  * @property {string} asked the request, as text; empty: there is nothing to ask yet
  * @property {"idle" | "asking" | "ready" | "failed"} state
- * @property {import("./types.js").TriggerPreview | null} answer the last one, shown until the next comes
+ * @property {TriggerPreview | null} answer the last one, shown until the next comes
  * @property {{field: string, text: string} | null} error
  *
  * @typedef {"memory" | "summary" | "docs" | "transcript" | "result"} HitKind
  *
- * @typedef {object} Search
+ * @typedef {object} MemorySearch
  * @property {string} asked empty: nothing is looked for
  * @property {"idle" | "asking" | "ready" | "failed"} state
- * @property {import("./types.js").SearchHit[]} hits the last ones, shown until the next come
+ * @property {SearchHit[]} hits the last ones, shown until the next come
  * @property {string | null} fallback why a plain scan served
  * @property {string} error
  *
- * @typedef {object} Memory
+ * @typedef {object} MemoryPage
  * @property {"idle" | "loading" | "ready" | "failed"} load
- * @property {import("./types.js").MemoryFile[]} files
+ * @property {MemoryFile[]} files
  * @property {{files: number, passages: number, fresh?: boolean, words?: string,
  *   fallback?: string | null} | null} index
  * @property {string} query as it is typed
- * @property {Search} search
+ * @property {MemorySearch} search
  * @property {string[]} whole the groups of which all files are shown
  *
- * @typedef {object} Note the opened file
+ * @typedef {object} NotePage the opened file
  * @property {string} path
  * @property {"loading" | "ready" | "missing" | "failed"} load
- * @property {import("./types.js").Note | null} file as it was last heard of
+ * @property {Note | null} file as it was last heard of
  *
  * @typedef {object} NoteForm a file of memory as it is typed
  * @property {string} key `new`, or its path
@@ -104,14 +108,14 @@
  * @property {{hash: string, text: string | null} | null} base what is edited; its text may be
  *   known no more; null: there is no such file yet
  * @property {string} error
- * @property {{current: import("./types.js").Note | null, shown: boolean} | null} conflict another version was saved
+ * @property {{current: Note | null, shown: boolean} | null} conflict another version was saved
  *   meanwhile; null in it: the file is gone
  * @property {boolean} restored what stands here was typed before the page was loaded
  * @property {boolean} unkept the browser does not keep what is typed
  * @property {boolean} busy
  * @property {boolean} over sent or given up: it goes when its page is left
  *
- * @typedef {object} Backlog
+ * @typedef {object} BacklogPage
  * @property {"idle" | "loading" | "ready" | "failed"} load
  * @property {{text: string, done: boolean}[]} items
  * @property {string} draft
@@ -119,7 +123,7 @@
  * @property {string} error
  *
  * @typedef {object} EngineForm an endpoint as it is typed; its key goes when the form does
- * @property {import("./types.js").Engine | null} base what is changed; null: a new one
+ * @property {Engine | null} base what is changed; null: a new one
  * @property {string} name
  * @property {string} baseUrl
  * @property {string} model
@@ -128,12 +132,12 @@
  * @property {string} keyEnv
  * @property {Record<string, string>} errors by field; `form`: of none
  * @property {"" | "trial" | "save"} busy
- * @property {import("./types.js").Trial | null} trial what came of the last one
+ * @property {Trial | null} trial what came of the last one
  *
  * @typedef {object} EnginesPage
  * @property {"idle" | "loading" | "ready" | "failed"} load
  * @property {string} error
- * @property {import("./types.js").EngineList | null} list
+ * @property {EngineList | null} list
  * @property {EngineForm | null} form
  * @property {string} removing the endpoint whose removal is to be confirmed
  * @property {string} seat the one whose order is shown
@@ -156,39 +160,32 @@
  * @property {"" | "found" | "filled"} gap a part of the draft is missing; it was asked for
  * @property {boolean} committed its message has come: the draft is no longer shown
  *
- * @typedef {object} TaskDetail what GET /api/tasks/{id} says beyond the task itself
+ * @typedef {object} TaskPage what GET /api/tasks/{id} says beyond the task itself
  * @property {string} id
  * @property {"loading" | "ready" | "missing" | "failed"} load
- * @property {import("./types.js").Task | null} task
+ * @property {Task | null} task
  * @property {{text: string, html?: string | null, exitCode?: number | null,
  *   resultType?: string, hasDiff?: boolean} | null} result
- * @property {import("./types.js").LedgerEvent[]} events
- * @property {import("./types.js").Task[]} trace
- * @property {import("./types.js").ChainStep[]} chain
- * @property {import("./types.js").TokenCounts | null} usage of all its attempts
- * @property {import("./types.js").Diff | null} diff what it changed
+ * @property {LedgerEvent[]} events
+ * @property {Task[]} trace
+ * @property {ChainStep[]} chain
+ * @property {TokenCounts | null} usage of all its attempts
+ * @property {Diff | null} diff what it changed
  * @property {"idle" | "failed"} diffLoad
  * @property {Record<string, boolean>} unfolded files of the diff and their parts: open, or closed
- * @property {Output} output
+ * @property {TaskOutput} output
  *
- * @typedef {object} UsagePage what was used, by each of these
- * @property {"loading" | "ready" | "failed"} load
- * @property {import("./types.js").UsageReport} [day]
- * @property {import("./types.js").UsageReport} [engine]
- * @property {import("./types.js").UsageReport} [role]
- * @property {import("./types.js").UsageReport} [trigger]
+ * @typedef {{load: "loading" | "ready" | "failed", day?: UsageReport, engine?: UsageReport,
+ *   role?: UsageReport, trigger?: UsageReport}} UsagePage what was used, by each of these
  *
- * @typedef {object} Output
+ * @typedef {object} TaskOutput
  * @property {OutputBlock[]} blocks
  * @property {number} dropped characters that are no longer shown
  * @property {string | null} offset
  * @property {boolean} ended
  * @property {"idle" | "loading" | "failed"} load
  *
- * @typedef {object} OutputBlock
- * @property {string} type
- * @property {string | null} stream
- * @property {string} text
+ * @typedef {{type: string, stream: string | null, text: string}} OutputBlock
  *
  * @typedef {"connecting" | "online" | "reconnecting" | "polling" | "offline"} Connection
  *
@@ -198,10 +195,7 @@
  *   | {view: "engines"} | {view: "usage"} | {view: "memory"} | {view: "backlog"} | {view: "noteNew"}
  *   | {view: "note", path: string, line: number | null} | {view: "noteEdit", path: string}} Route
  *
- * @typedef {object} Notice
- * @property {number} id
- * @property {"info" | "error"} tone
- * @property {string} text
+ * @typedef {{id: number, tone: "info" | "error", text: string}} Notice
  *
  * @typedef {object} State
  * @property {"checking" | "out" | "in"} session
@@ -214,25 +208,25 @@
  * @property {string} version
  * @property {string} zone the workspace's time zone; empty: not known yet
  * @property {boolean} outdated the server runs another version than the page was made by
- * @property {import("./types.js").Message[]} messages
+ * @property {Message[]} messages
  * @property {string | null} before
  * @property {"idle" | "loading" | "failed"} older
- * @property {import("./types.js").InboxItem[]} inbox
+ * @property {InboxItem[]} inbox
  * @property {OutboxItem[]} outbox
- * @property {import("./types.js").Question | null} question
+ * @property {Question | null} question
  * @property {{busy: boolean, error: string}} answering
- * @property {Record<string, import("./types.js").Task>} tasks
+ * @property {Record<string, Task>} tasks
  * @property {string[]} ended ids of those that ended, the last first: as told, not by a clock
- * @property {Record<string, import("./types.js").Trigger>} triggers
- * @property {import("./types.js").Status | null} status
+ * @property {Record<string, Trigger>} triggers
+ * @property {Status | null} status
  * @property {Turn | null} turn
- * @property {TaskDetail | null} detail
- * @property {TriggerDetail | null} triggerDetail
+ * @property {TaskPage | null} detail
+ * @property {TriggerPage | null} triggerDetail
  * @property {Record<string, TriggerForm>} forms what is being typed, by `new` or the trigger's id
- * @property {Memory} memory
- * @property {Note | null} note
+ * @property {MemoryPage} memory
+ * @property {NotePage | null} note
  * @property {Record<string, NoteForm>} notes files that are edited, by `new` or their path
- * @property {Backlog} backlog
+ * @property {BacklogPage} backlog
  * @property {EnginesPage} engines
  * @property {UsagePage} usage
  * @property {Record<string, TurnHits>} hits by the id of the turn
@@ -242,6 +236,8 @@
  * @property {Route} route
  * @property {boolean} panelOpen the side panel, where there is room for one
  * @property {boolean} wide whether there is
+ * @property {{query: string, at: number} | null} palette the open command palette
+ * @property {boolean} notifying the browser may show what is urgent while the page is hidden
  * @property {boolean} following
  * @property {number} unseen messages that came while the reader was further up
  * @property {string} draft
@@ -249,5 +245,3 @@
  * @property {"en" | "zh"} language
  * @property {"system" | "light" | "dark"} theme
  */
-
-export {};

@@ -6,13 +6,13 @@
  * @typedef {import("./state-types.js").State} State
  * @typedef {import("./types.js").Change} Change
  * @typedef {import("./types.js").Message} Message
- * @typedef {import("./state-types.js").Output} Output
  * @typedef {import("./state-types.js").OutboxItem} OutboxItem
  */
 
+import { TASK_ACTIONS } from "../pages/detail.js";
 import { noEngines } from "../pages/engines.js";
-import { MEMORY_ACTIONS, noMemory } from "../pages/memory-state.js";
-import { TRIGGER_ACTIONS } from "../pages/trigger-state.js";
+import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
+import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
 
 /** How long the draft of a turn that is over waits for its message. */
 export const DRAFT_GRACE_MS = 4000;
@@ -21,7 +21,6 @@ const HEARTBEAT_MS = 6000;
 const ENDED_KEPT = 200;
 const QUEUED_KEPT = 500;
 const TRACE_KEPT = 100;
-export const OUTPUT_SHOWN = 200_000;
 
 /** @returns {State} */
 export function initialState() {
@@ -59,6 +58,8 @@ export function initialState() {
     route: { view: "chat" },
     panelOpen: true,
     wide: true,
+    palette: null,
+    notifying: false,
     following: true,
     unseen: 0,
     draft: "",
@@ -93,18 +94,13 @@ const ACTIONS = {
     following,
     unseen: following ? 0 : state.unseen,
   }),
-  detailOpened,
-  detailLoaded,
-  detailFailed,
-  diffLoaded,
-  unfolded,
-  output,
   pending,
   notice: (state, { notice }) => ({ ...state, notices: [...state.notices.slice(-2), notice] }),
   noticeGone: (state, { id }) => ({
     ...state,
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
+  ...TASK_ACTIONS,
   ...TRIGGER_ACTIONS,
   ...MEMORY_ACTIONS,
 };
@@ -390,127 +386,6 @@ function withDelta(state, { turnId, text, reset, offset }) {
 function olderLoaded(state, { messages, before }) {
   const fresh = messages.filter((message) => !state.messages.some(byId(message.id)));
   return { ...state, older: "idle", before, messages: [...fresh, ...state.messages] };
-}
-
-/** @param {State} state @param {{id: string | null}} action */
-function detailOpened(state, { id }) {
-  if (id === null) return { ...state, detail: null };
-  if (state.detail?.id === id) return state;
-  /** @type {Output} */
-  const nothing = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle" };
-  const task = state.tasks[id] ?? null;
-  const detail = { id, load: /** @type {const} */ ("loading"), task, result: null };
-  /** @type {Pick<import("./state-types.js").TaskDetail, "diff" | "diffLoad" | "unfolded">} */
-  const unchanged = { diff: null, diffLoad: "idle", unfolded: {} };
-  const none = { events: [], trace: [], chain: [], usage: null, ...unchanged };
-  return { ...state, detail: { ...detail, ...none, output: nothing } };
-}
-
-/** @param {State} state @param {{id: string, answer: any}} action @returns {State} */
-function detailLoaded(state, { id, answer }) {
-  if (state.detail?.id !== id) return state;
-  return {
-    ...state,
-    detail: {
-      ...state.detail,
-      load: "ready",
-      task: answer.task,
-      result: answer.result ?? null,
-      events: answer.events ?? [],
-      trace: answer.trace ?? [],
-      chain: answer.chain ?? [],
-      usage: answer.usage ?? null,
-    },
-  };
-}
-
-/**
- * @param {State} state
- * @param {{id: string, diff: import("./types.js").Diff | null, load: "idle" | "failed"}} action
- * @returns {State}
- */
-function diffLoaded(state, { id, diff, load }) {
-  const { detail } = state;
-  return detail?.id === id ? { ...state, detail: { ...detail, diff, diffLoad: load } } : state;
-}
-
-/** @param {State} state @param {{key: string, open: boolean}} action @returns {State} */
-function unfolded(state, { key, open }) {
-  const { detail } = state;
-  if (!detail) return state;
-  return { ...state, detail: { ...detail, unfolded: { ...detail.unfolded, [key]: open } } };
-}
-
-/** @param {State} state @param {{id: string, load: "missing" | "failed"}} action @returns {State} */
-function detailFailed(state, { id, load }) {
-  const { detail } = state;
-  return detail?.id === id ? { ...state, detail: { ...detail, load } } : state;
-}
-
-/**
- * More of a run's output, or that it could not be had.
- *
- * @param {State} state
- * @param {{id: string, load: Output["load"], events?: import("./types.js").OutputEvent[],
- *   offset?: string, ended?: boolean}} action
- * @returns {State}
- */
-function output(state, { id, load, events = [], offset, ended }) {
-  const { detail } = state;
-  if (detail?.id !== id) return state;
-  const before = detail.output;
-  const { blocks, dropped } = shortened(appended(before.blocks, events));
-  /** @type {Output} */
-  const after = {
-    blocks,
-    dropped: before.dropped + dropped,
-    offset: offset ?? before.offset,
-    ended: ended ?? before.ended,
-    load,
-  };
-  return { ...state, detail: { ...detail, output: after } };
-}
-
-/** What a run did that is worth a line of its own; the rest is its life's paperwork. */
-const SHOWN = new Set(["output", "line", "delta", "message", "tool", "command", "file", "note", "error"]);
-
-/**
- * Events that belong together become one block; an unfinished line goes with its stream's next event.
- *
- * @param {import("./state-types.js").OutputBlock[]} blocks
- * @param {import("./types.js").OutputEvent[]} events
- */
-function appended(blocks, events) {
-  const result = [...blocks];
-  for (const event of events) {
-    if (event.type === "reset" && result.at(-1)?.type === "delta") result.pop();
-    if (!SHOWN.has(event.type) || !event.text) continue;
-    const stream = event.stream ?? event.data?.stream ?? null;
-    const replaced = result.findIndex((block) => block.type === "line" && block.stream === stream);
-    if (replaced >= 0) result.splice(replaced, 1);
-    const last = result.at(-1);
-    const flows = event.type === "output" || event.type === "delta";
-    if (flows && last?.type === event.type && last.stream === stream) {
-      result[result.length - 1] = { ...last, text: last.text + event.text };
-    } else {
-      result.push({ type: event.type, stream, text: event.text });
-    }
-  }
-  return result;
-}
-
-/** @param {import("./state-types.js").OutputBlock[]} blocks the end of them, what fits on a page */
-function shortened(blocks) {
-  let over = blocks.reduce((sum, block) => sum + block.text.length, 0) - OUTPUT_SHOWN;
-  if (over <= 0) return { blocks, dropped: 0 };
-  const dropped = over;
-  const kept = [];
-  for (const block of blocks) {
-    const cut = Math.min(over, block.text.length);
-    over -= cut;
-    if (cut < block.text.length) kept.push({ ...block, text: block.text.slice(cut) });
-  }
-  return { blocks: kept, dropped };
 }
 
 /** @param {State} state @param {{id: string, what: string}} action empty: no longer */

@@ -2,8 +2,6 @@
 
 import { initialState, reduce } from "./state.js";
 
-/** @typedef {import("./state-types.js").State} State */
-
 export class Store {
   /** @param {(draw: () => void) => void} [soon] calls back at the next good moment to draw */
   constructor(soon = (draw) => void requestAnimationFrame(draw)) {

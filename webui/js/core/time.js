@@ -37,77 +37,31 @@ function dateFormat(language, options, zone) {
   );
 }
 
-/**
- * `14:32`
- *
- * @param {string | number} at
- * @param {string} language
- * @param {string} [zone]
- */
-export function clockTime(at, language, zone) {
-  const options = /** @type {const} */ ({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  return dateFormat(language, options, zone).format(new Date(at));
+/** @param {Intl.DateTimeFormatOptions} options */
+function formatted(options) {
+  return (
+    /** @type {string | number} */ at,
+    /** @type {string} */ language,
+    /** @type {string | undefined} */ zone = undefined,
+  ) => dateFormat(language, options, zone).format(new Date(at));
 }
 
-/**
- * `Mon, 23 Nov, 09:00`
- *
- * @param {string | number} at
- * @param {string} language
- * @param {string} [zone]
- */
-export function dayTime(at, language, zone) {
-  const options = /** @type {const} */ ({
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23",
-  });
-  return dateFormat(language, options, zone).format(new Date(at));
-}
+/** @type {Intl.DateTimeFormatOptions} */
+const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+/** @type {Intl.DateTimeFormatOptions} */
+const DATE = { day: "numeric", month: "short" };
 
-/**
- * `22 Nov, 09:00:01`
- *
- * @param {string | number} at
- * @param {string} language
- * @param {string} [zone]
- */
-export function stamp(at, language, zone) {
-  const options = /** @type {const} */ ({
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    hourCycle: "h23",
-  });
-  return dateFormat(language, options, zone).format(new Date(at));
-}
-
-/**
- * The whole of it, to the second and with its zone: for titles.
- *
- * @param {string | number} at
- * @param {string} language
- * @param {string} [zone]
- */
-export function fullTime(at, language, zone) {
-  const options = /** @type {const} */ ({
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    year: "numeric",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    hourCycle: "h23",
-    timeZoneName: "short",
-  });
-  return dateFormat(language, options, zone).format(new Date(at));
-}
+/** `14:32`, in the reader's zone unless another is given. */
+export const clockTime = formatted(CLOCK);
+/** `Mon, 23 Nov, 09:00` */
+export const dayTime = formatted({ weekday: "short", ...DATE, ...CLOCK });
+/** `22 Nov, 09:00:01` */
+export const stamp = formatted({ ...DATE, ...CLOCK, second: "2-digit" });
+/** The whole of it, to the second and with its zone: for titles. */
+export const fullTime = formatted({
+  ...{ weekday: "short", ...DATE, year: "numeric" },
+  ...{ ...CLOCK, second: "2-digit", timeZoneName: "short" },
+});
 
 /**
  * The calendar day an instant falls on for the reader: `2026-11-21`.
@@ -169,10 +123,7 @@ function noon(key) {
   return Date.parse(`${key}T12:00:00Z`);
 }
 
-/**
- * @param {string} language
- * @param {"auto" | "always"} numeric
- */
+/** @param {string} language @param {"auto" | "always"} numeric */
 function relativeFormat(language, numeric) {
   const locale = LOCALES[language] ?? language;
   return cached(`rel|${locale}|${numeric}`, () => new Intl.RelativeTimeFormat(locale, { numeric }));
@@ -195,11 +146,7 @@ export function relativeTime(at, now, language) {
   return format.format(Math.round(away / DAY), "day");
 }
 
-/**
- * A running clock: `0:04`, `12:07`, `1:02:03`.
- *
- * @param {number} ms
- */
+/** @param {number} ms  A running clock: `0:04`, `12:07`, `1:02:03`. */
 export function elapsed(ms) {
   const total = Math.max(0, Math.floor(ms / SECOND));
   const hours = Math.floor(total / 3600);
@@ -236,11 +183,7 @@ export function duration(ms, language) {
   return "";
 }
 
-/**
- * @param {number} value
- * @param {string} name
- * @param {string} language
- */
+/** @param {number} value @param {string} name @param {string} language */
 function unit(value, name, language) {
   const locale = LOCALES[language] ?? language;
   const format = cached(
@@ -250,12 +193,7 @@ function unit(value, name, language) {
   return format.format(value);
 }
 
-/**
- * The size of a file: `640B`, `1.2kB`, `3MB`.
- *
- * @param {number} bytes
- * @param {string} language
- */
+/** @param {number} bytes @param {string} language  The size of a file: `640B`, `1.2kB`, `3MB`. */
 export function fileSize(bytes, language) {
   if (bytes < 1000) return unit(bytes, "byte", language);
   const large = bytes >= 1e6;
@@ -267,12 +205,7 @@ export function fileSize(bytes, language) {
   );
 }
 
-/**
- * A whole number with its separators.
- *
- * @param {number} value
- * @param {string} language
- */
+/** @param {number} value @param {string} language  A whole number with its separators. */
 export function count(value, language) {
   const locale = LOCALES[language] ?? language;
   return cached(`count|${locale}`, () => new Intl.NumberFormat(locale)).format(value);

@@ -1,524 +1,150 @@
 /**
- * Shapes of the server's JSON that the page uses.
+ * Shapes of the server's JSON that the page uses; docs/http.md explains the fields.
  * Made by scripts/make_http_docs.py; do not edit.
  *
- * @typedef {object} AndCondition
- * @property {"and"} type
- * @property {JoinedParameters} params
- *
- * @typedef {object} BacklogItem
- * @property {string} text
- * @property {boolean} done
- *
- * @typedef {object} Backlog
- * @property {BacklogItem[]} items
- * @property {string} hash
- *
- * @typedef {object} BudgetStatus The caps, today's usage, and the work that waits for the budget. Units: tokens.
- * @property {number | null} dailyTokens
- * @property {number | null} perTaskTokens
- * @property {number | null} perTriggerDailyTokens
- * @property {number} used
- * @property {string | null} until When the budget resets, while work waits.
- * @property {number} messages
- * @property {number} tasks
- *
- * @typedef {object} ChainLink
- * @property {string} id
- * @property {string} title
- * @property {{en: string, zh: string}} words
- *
- * @typedef {object} ChainStep
- * @property {string} id
- * @property {"task" | "trigger"} kind
- * @property {string} title
- * @property {string} state
- * @property {number} depth
- * @property {ChainLink[]} after
- *
- * @typedef {object} ChangeList Changes since a cursor; `reset`: too many, load a new snapshot.
- * @property {string} cursor
- * @property {boolean} reset
- * @property {(MessageChange | InboxChange | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]} events
- *
- * @typedef {object} DeltaChange A part of a reply in progress.
- * @property {"delta"} kind
- * @property {string} turnId
- * @property {string} text
- * @property {number | null} offset The number of UTF-16 code units that this attempt has streamed before it.
- * @property {boolean} reset The parts before it are withdrawn.
- *
- * @typedef {object} DiffHunk Changed lines with context. Numbers are 1-based; 0 where a side has none.
- * @property {number} oldStart
- * @property {number} oldLines
- * @property {number} newStart
- * @property {number} newLines
- * @property {string[]} lines Each begins with a space, `-`, `+`, or `\` (no newline at the end of the line before). Bytes that are not UTF-8 are written as `\xe9`.
- *
- * @typedef {object} Diff The changes of a task in the workspace, by attempt.
- * @property {FileDiff[]} files
- * @property {number} moreFiles Changed files that are not listed.
- * @property {string[]} unseen Folders that were not compared.
- * @property {number} interrupted Number of interrupted attempts, whose changes may be missing.
- *
- * @typedef {object} Draft What has come of the reply in progress.
- * @property {string} turnId
- * @property {string} text
- * @property {number} end The offset of the delta that comes next.
- *
- * @typedef {object} EngineList The programs, the endpoints in the order of the settings, then local and builtin.
- * @property {Engine[]} engines
- * @property {Record<string, string[]>} orders The order of use by role or profile; `all` is the default.
- *
- * @typedef {object} EngineStatus The availability of an engine, in general or for a role or profile.
- * @property {string} engine
- * @property {"ready" | "waiting"} state
- * @property {"missing" | "logged_out" | "account" | "region" | "unknown_model" | "limited" | "unreachable" | "broken" | "unready" | null} want
- * @property {string | null} reason Why it is unavailable; if ready: why a better engine was skipped.
- * @property {string | null} since Since when work is waiting.
- * @property {string | null} until When its rate limit ends, if known.
- * @property {string | null} nextTryAt When it is tried again; a message or a command tries it earlier.
- * @property {number} messages
- * @property {number} tasks
- * @property {string | null} standIn The engine used meanwhile.
- *
- * @typedef {object} Engine
- * @property {string} name
- * @property {"program" | "local" | "endpoint" | "builtin"} kind
- * @property {string} baseUrl
- * @property {string} model
- * @property {"none" | "kept" | "variable"} key
- * @property {string} keyEnv
- * @property {"ready" | "waiting" | "unknown"} state Unknown without a consumer, and for an engine that was never used.
- * @property {"missing" | "logged_out" | "account" | "region" | "unknown_model" | "limited" | "unreachable" | "broken" | "unready" | null} want
- * @property {string | null} reason
- * @property {string | null} until
- * @property {number} tasks
- * @property {string[]} serves The roles and profiles that use it now.
- *
- * @typedef {object} Explanation The current state of a trigger with its reasons, and its past slots.
- * @property {"waits" | "due" | "paused" | "blocked" | "cooling" | "running" | "broken" | "gone" | "unknown"} state
- * @property {Record<string, string>} headline
- * @property {Record<string, string>[]} lines
- * @property {NodeExplanation[]} nodes
- * @property {SlotExplanation[]} slots
- *
- * @typedef {object} FileChanged
- * @property {"file_changed"} type
- * @property {FileChangedParameters} params
- *
- * @typedef {object} FileChangedParameters
- * @property {string} path
- * @property {number | null} settle
- * @property {boolean} fireOnInit
- *
- * @typedef {object} FileDiff The change of one file. Sizes in bytes; None where the file did not, or does not, exist.
- * @property {string} path Relative to the workspace.
- * @property {"added" | "modified" | "deleted" | "renamed"} action
- * @property {string | null} fromPath
- * @property {number} added
- * @property {number} removed
- * @property {number | null} oldSize
- * @property {number | null} newSize
- * @property {string | null} oldMode
- * @property {string | null} newMode Permissions (`644`), where they changed.
- * @property {"binary" | "big" | "unknown" | null} unshown Why its content is not shown; unknown: the old content was not recorded.
- * @property {number} cutLines
- * @property {boolean} shared Other tasks ran at the same time and may have made this change.
- * @property {number} attempt
- * @property {DiffHunk[]} hunks
- *
- * @typedef {object} FileExists
- * @property {"file_exists"} type
- * @property {FileExistsParameters} params
- *
- * @typedef {object} FileExistsParameters
- * @property {string} path
- * @property {number | null} settle
- *
- * @typedef {object} InboxChange
- * @property {"inbox"} kind
- * @property {string} id
- * @property {InboxItem | null} item
- * @property {boolean} gone Whether it has left the inbox.
- *
- * @typedef {object} InboxItem A user's message that is not in the conversation yet.
- * @property {string} id
- * @property {"user_input" | "answer"} kind
- * @property {string} text
- * @property {string} createdAt
- * @property {string | null} quote
- * @property {"queued" | "answering"} state
- *
- * @typedef {object} JoinedParameters
- * @property {(FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition)[]} conditions
- *
- * @typedef {object} LedgerEvent An entry of the ledger; further keys depend on its type.
- * @property {string | null} type
- *
- * @typedef {object} LlmEvalCondition
- * @property {"llm_eval"} type
- * @property {LlmEvalParameters} params
- *
- * @typedef {object} LlmEvalParameters
- * @property {string} prompt
- *
- * @typedef {object} MemoryFile
- * @property {string} path
- * @property {"longTerm" | "raw" | "day" | "month" | "docs"} kind
- * @property {string} title
- * @property {string | null} day
- * @property {number} size
- * @property {string | null} modifiedAt
- * @property {boolean} editable
- * @property {boolean} hidden A day's summary that the month's summary contains.
- *
- * @typedef {object} MessageChange
- * @property {"message"} kind
- * @property {Message} message
- *
- * @typedef {object} Message
- * @property {string} id
- * @property {"user" | "agent" | "system"} role
- * @property {string} text
- * @property {string | null} html Sanitised HTML; null for a user's message, which is plain text.
- * @property {string} createdAt
- * @property {string | null} turnId
- * @property {string[]} inReplyTo
- * @property {string[]} taskIds
- * @property {Usage | null} usage
- * @property {number | null} durationMs
- * @property {string | null} quote
- * @property {string | null} engine
- * @property {boolean} failed
- * @property {boolean} stopped
- * @property {string | null} error
- * @property {string | null} reminder The text of the reminder that it delivers.
- * @property {number} memory Number of memory hits in its prompt.
- * @property {string | null} triggerId The trigger that it is only about.
- * @property {string[]} repeats Ids of earlier messages of that trigger, which this one replaces; oldest first.
- * @property {string | null} since When the oldest of them was sent.
- *
- * @typedef {object} NodeExplanation
- * @property {string} path
- * @property {number} depth
- * @property {string} type
- * @property {Record<string, string>} words
- * @property {boolean | null} holds
- * @property {Record<string, string>} why
- * @property {string | null} at
- *
- * @typedef {object} NotCondition
- * @property {"not"} type
- * @property {NotParameters} params
- *
- * @typedef {object} NotParameters
- * @property {FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition} condition
- *
- * @typedef {object} Note
- * @property {string} path
- * @property {"longTerm" | "raw" | "day" | "month" | "docs"} kind
- * @property {string} title
- * @property {string | null} day
- * @property {number} size
- * @property {string | null} modifiedAt
- * @property {boolean} editable
- * @property {boolean} hidden A day's summary that the month's summary contains.
- * @property {string} text
- * @property {string} hash To be sent with an edit.
- * @property {string} html
- * @property {boolean} cut Whether the file is longer than `text`.
- *
- * @typedef {object} OrCondition
- * @property {"or"} type
- * @property {JoinedParameters} params
- *
- * @typedef {object} OutputEvent
- * @property {string} at
- * @property {string} type
- * @property {string} text
- * @property {string | null} stream
- * @property {Record<string, any>} data
- *
- * @typedef {object} Output Events of a run from an offset on, the next offset, and whether the run has ended.
- * @property {OutputEvent[]} events
- * @property {string} offset
- * @property {boolean} ended
- *
- * @typedef {object} PlannerStatus
- * @property {"idle" | "planning"} state
- * @property {string | null} since
- * @property {string} headline
- *
- * @typedef {object} QuestionChange
- * @property {"question"} kind
- * @property {Question | null} question
- *
- * @typedef {object} Question
- * @property {string} questionId
- * @property {string} question
- * @property {string[] | null} options
- * @property {string | null} default
- * @property {string} createdAt
- * @property {string} expiresAt
- *
- * @typedef {object} Result
- * @property {string} status
- * @property {string} text
- * @property {string | null} error
- * @property {string | null} failureReason
- * @property {number | null} exitCode
- * @property {Record<string, any>} data
- * @property {string} engine
- * @property {Usage} usage
- * @property {"text" | "code_change" | "analysis" | "summary"} resultType
- * @property {boolean} hasDiff Whether files of the workspace changed; see `…/diff`.
- * @property {string | null} html Null without a text, and for the output of a command, which is plain text.
- * @property {string} completedAt
- *
- * @typedef {object} Schedule Exactly one of interval (seconds), cron, runAt; and limits of its slots.
- * @property {number | null} interval
- * @property {string | null} cron
- * @property {string | null} timezone
- * @property {string | null} runAt
- * @property {string | null} starting The earliest slot.
- * @property {string | null} until The latest slot; then the trigger is removed.
- * @property {number | null} times The number of runs; then the trigger is removed.
- * @property {number | null} lateness A slot later than this many seconds is recorded as missed and not run.
- * @property {number | null} everyDays Of a cron line: on every Nth day only, counted from the local date of `starting`.
- * @property {number | null} everyWeeks Of a cron line: in every Nth week (from Monday) only, counted from the week of `starting`.
- *
- * @typedef {object} SearchHit A search hit with its snippet.
- * @property {string} source
- * @property {string} kind
- * @property {string} snippet
- * @property {[number, number][]} marks Begin and end of each match in the snippet. Units: characters; sorted, disjoint.
- * @property {number} score
- * @property {string | null} day
- * @property {number} line 0 for a hit that is not in a text file.
- * @property {string | null} messageId
- * @property {string | null} role
- * @property {string | null} taskId
- *
- * @typedef {object} SlotExplanation A past slot, from the ledger. Times are unparsed: a user may have edited the file.
- * @property {string} at
- * @property {string | null} slot
- * @property {string | null} state
- * @property {string | null} taskId
- * @property {string | null} plannedAt
- * @property {Record<string, string> | null} reason
- * @property {number | null} missed
- *
- * @typedef {object} Snapshot
- * @property {string} cursor
- * @property {string} version
- * @property {string} now
- * @property {string} timezone
- * @property {Message[]} messages
- * @property {string | null} before
- * @property {InboxItem[]} inbox
- * @property {Question | null} question
- * @property {Draft | null} draft
- * @property {Task[]} tasks
- * @property {Trigger[]} triggers
- * @property {Status} status
- *
- * @typedef {object} StatusChange
- * @property {"status"} kind
- * @property {Status} status
- *
- * @typedef {object} Status
- * @property {"ok" | "hung" | "down"} consumer
- * @property {number | null} beatAgeS
- * @property {TellerStatus} teller
- * @property {PlannerStatus} planner
- * @property {WorkersStatus} workers
- * @property {Record<string, number>} queues Number of queued tasks, by queue.
- * @property {Record<string, EngineStatus>} engines By role or profile.
- * @property {Record<string, EngineStatus>} minds By engine: each that was used, and what waits for it.
- * @property {boolean} paused
- * @property {boolean} question Whether a question is open.
- * @property {string | null} degraded
- * @property {number} quarantined
- * @property {string | null} lastTick
- * @property {UsageToday} usage
- * @property {string} version
- *
- * @typedef {object} TaskChange
- * @property {"task"} kind
- * @property {Task} task
- *
- * @typedef {object} TaskDetail A task with its result, events, trace and chain.
- * @property {Task} task
- * @property {LedgerEvent[]} events
- * @property {Task[]} trace
- * @property {ChainStep[]} chain
- * @property {Result | null} result
- * @property {TokenCounts} usage
- *
- * @typedef {object} TaskDone
- * @property {"task_done"} type
- * @property {TaskParameters} params
- *
- * @typedef {object} TaskFailed
- * @property {"task_failed"} type
- * @property {TaskParameters} params
- *
- * @typedef {object} TaskParameters
- * @property {string} taskId
- *
- * @typedef {object} Task A task and its state. Units: milliseconds.
- * @property {string} id
- * @property {"planner" | "worker"} seat
- * @property {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} state
- * @property {string} title
- * @property {string} prompt
- * @property {string} profile
- * @property {number} priority
- * @property {string} origin
- * @property {string} createdAt
- * @property {string | null} startedAt
- * @property {string | null} completedAt
- * @property {string | null} notBefore
- * @property {string | null} waitsFor
- * @property {number} attempts
- * @property {number} maxAttempts
- * @property {string | null} failureReason
- * @property {string | null} error
- * @property {string} traceId
- * @property {string | null} parentTaskId
- * @property {string | null} sourceTriggerId
- * @property {string | null} retryOf
- * @property {string[]} upstream
- * @property {boolean} internal
- * @property {string} headline
- * @property {number | null} waitMs
- * @property {number | null} runMs
- *
- * @typedef {object} TellerStatus
- * @property {"idle" | "replying"} state
- * @property {string | null} since
- * @property {string} headline
- * @property {string | null} turnId
- *
- * @typedef {object} TokenCounts
- * @property {number} runs
- * @property {number} estimated Runs whose engine did not report all tokens.
- * @property {number} inputTokens
- * @property {number} cachedInputTokens Included in the input.
- * @property {number} outputTokens
- * @property {number} reasoningOutputTokens Included in the output.
- * @property {Record<string, number>} cost By currency, for engines with a price.
- *
- * @typedef {object} Trial
- * @property {boolean} ok
- * @property {string[]} models
- * @property {string | null} api `responses` or `chat`; null without a turn.
- * @property {string} text
- * @property {boolean} callsTools
- * @property {number} tookS
- * @property {string} message
- * @property {string | null} field
- *
- * @typedef {object} TriggerChange Without the trigger when it was removed.
- * @property {"trigger"} kind
- * @property {string} id
- * @property {Trigger | null} trigger
- *
- * @typedef {object} TriggerDetail A trigger with the explanation of its state, its chain, and its usage today.
- * @property {Trigger | null} trigger
- * @property {Explanation} explanation
- * @property {ChainStep[]} chain
- * @property {TokenCounts} usage
- *
- * @typedef {object} TriggerPreview
- * @property {string} type
- * @property {Schedule | null} schedule
- * @property {FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition | null} condition
- * @property {number} cooldown
- * @property {{en: string, zh: string}} words
- * @property {string[]} next
- * @property {{en: string, zh: string}[]} notes
- *
- * @typedef {object} Trigger A trigger and its state. Units: seconds.
- * @property {string} id
- * @property {string} title
- * @property {string} prompt
- * @property {string} profile
- * @property {number} priority
- * @property {"recurring" | "scheduled" | "conditional" | "broken"} type
- * @property {{en: string, zh: string}} words
- * @property {boolean} enabled
- * @property {string | ""} createdAt
- * @property {Schedule | null} schedule
- * @property {FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition | null} condition
- * @property {number} cooldown Minimum time between firings, with the default filled in.
- * @property {boolean} once
- * @property {"skip" | "queue"} overlap
- * @property {"teller" | "message" | "change" | "failure" | "none"} notify Who is notified of its runs, with the default filled in.
- * @property {boolean} notifyGiven
- * @property {{en: string, zh: string}} told `notify` in words.
- * @property {number | null} timeout
- * @property {number} maxAttempts
- * @property {string} origin
- * @property {string} traceId
- * @property {string | null} lastRunAt
- * @property {string | null} nextRunAt
- * @property {number} fireCount
- * @property {string | null} lastTaskId
- * @property {string | null} lastVerdict
- * @property {number} failureStreak Number of consecutive failures with the same error.
- * @property {"breaker" | null} pausedBy `breaker`: paused automatically after repeated failures.
- * @property {string | null} blockedBy The task or trigger because of which it can never fire.
- * @property {string | null} broken
- * @property {{en: string, zh: string}} headline Why it waits, or when it runs next.
- * @property {{en: string, zh: string} | null} last
- *
- * @typedef {object} TurnChange
- * @property {"turn"} kind
- * @property {"started" | "ended"} state
- * @property {string} turnId
- * @property {string} headline
- * @property {string[]} inputs
- *
- * @typedef {object} Usage
- * @property {number} inputTokens
- * @property {number} cachedInputTokens Part of the input.
- * @property {number} outputTokens
- * @property {number} reasoningOutputTokens Part of the output.
- *
- * @typedef {object} UsageReport
- * @property {"day" | "engine" | "model" | "role" | "task" | "trigger" | "message"} by
- * @property {string} since The first day.
- * @property {TokenCounts} today
- * @property {TokenCounts} total
- * @property {UsageRow[]} rows By day in order, else by tokens, most first.
- * @property {BudgetStatus} budget
- *
- * @typedef {object} UsageRow
- * @property {number} runs
- * @property {number} estimated Runs whose engine did not report all tokens.
- * @property {number} inputTokens
- * @property {number} cachedInputTokens Included in the input.
- * @property {number} outputTokens
- * @property {number} reasoningOutputTokens Included in the output.
- * @property {Record<string, number>} cost By currency, for engines with a price.
- * @property {string} key The day, engine, model, role or id; empty for no trigger and the engine's default model.
- * @property {string} title Of a task, trigger or message.
- *
- * @typedef {object} UsageToday Usage of today, in the user's time zone.
- * @property {number} runs
- * @property {number} estimated Runs whose engine did not report all tokens.
- * @property {number} inputTokens
- * @property {number} cachedInputTokens Included in the input.
- * @property {number} outputTokens
- * @property {number} reasoningOutputTokens Included in the output.
- * @property {Record<string, number>} cost By currency, for engines with a price.
- * @property {BudgetStatus} budget
- *
- * @typedef {object} WorkersStatus
- * @property {number} busy
- * @property {number} seats
+ * @typedef {{type: "and", params: JoinedParameters}} AndCondition
+ * @typedef {{text: string, done: boolean}} BacklogItem
+ * @typedef {{dailyTokens: number | null, perTaskTokens: number | null,
+ *   perTriggerDailyTokens: number | null, used: number, until: string | null, messages: number,
+ *   tasks: number}} BudgetStatus
+ * @typedef {{id: string, title: string, words: {en: string, zh: string}}} ChainLink
+ * @typedef {{id: string, kind: "task" | "trigger", title: string, state: string, depth: number,
+ *   after: ChainLink[]}} ChainStep
+ * @typedef {{cursor: string, reset: boolean,
+ *   events: (MessageChange | InboxChange | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]}}
+ *   ChangeList
+ * @typedef {{kind: "delta", turnId: string, text: string, offset: number | null, reset: boolean}}
+ *   DeltaChange
+ * @typedef {{oldStart: number, oldLines: number, newStart: number, newLines: number,
+ *   lines: string[]}} DiffHunk
+ * @typedef {{files: FileDiff[], moreFiles: number, unseen: string[], interrupted: number}} Diff
+ * @typedef {{turnId: string, text: string, end: number}} Draft
+ * @typedef {{engines: Engine[], orders: Record<string, string[]>}} EngineList
+ * @typedef {{engine: string, state: "ready" | "waiting",
+ *   want: "missing" | "logged_out" | "account" | "region" | "unknown_model" | "limited" | "unreachable" | "broken" | "unready" | null,
+ *   reason: string | null, since: string | null, until: string | null, nextTryAt: string | null,
+ *   messages: number, tasks: number, standIn: string | null}} EngineStatus
+ * @typedef {{name: string, kind: "program" | "local" | "endpoint" | "builtin", baseUrl: string,
+ *   model: string, key: "none" | "kept" | "variable", keyEnv: string,
+ *   state: "ready" | "waiting" | "unknown",
+ *   want: "missing" | "logged_out" | "account" | "region" | "unknown_model" | "limited" | "unreachable" | "broken" | "unready" | null,
+ *   reason: string | null, until: string | null, tasks: number, serves: string[]}} Engine
+ * @typedef {{state: "waits" | "due" | "paused" | "blocked" | "cooling" | "running" | "broken" | "gone" | "unknown",
+ *   headline: Record<string, string>, lines: Record<string, string>[], nodes: NodeExplanation[],
+ *   slots: SlotExplanation[]}} Explanation
+ * @typedef {{type: "file_changed", params: FileChangedParameters}} FileChanged
+ * @typedef {{path: string, settle: number | null, fireOnInit: boolean}} FileChangedParameters
+ * @typedef {{path: string, action: "added" | "modified" | "deleted" | "renamed",
+ *   fromPath: string | null, added: number, removed: number, oldSize: number | null,
+ *   newSize: number | null, oldMode: string | null, newMode: string | null,
+ *   unshown: "binary" | "big" | "unknown" | null, cutLines: number, shared: boolean,
+ *   attempt: number, hunks: DiffHunk[]}} FileDiff
+ * @typedef {{type: "file_exists", params: FileExistsParameters}} FileExists
+ * @typedef {{path: string, settle: number | null}} FileExistsParameters
+ * @typedef {{kind: "inbox", id: string, item: InboxItem | null, gone: boolean}} InboxChange
+ * @typedef {{id: string, kind: "user_input" | "answer", text: string, createdAt: string,
+ *   quote: string | null, state: "queued" | "answering"}} InboxItem
+ * @typedef {{conditions: (FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition)[]}}
+ *   JoinedParameters
+ * @typedef {{type: string | null}} LedgerEvent
+ * @typedef {{type: "llm_eval", params: LlmEvalParameters}} LlmEvalCondition
+ * @typedef {{prompt: string}} LlmEvalParameters
+ * @typedef {{path: string, kind: "longTerm" | "raw" | "day" | "month" | "docs", title: string,
+ *   day: string | null, size: number, modifiedAt: string | null, editable: boolean,
+ *   hidden: boolean}} MemoryFile
+ * @typedef {{kind: "message", message: Message}} MessageChange
+ * @typedef {{id: string, role: "user" | "agent" | "system", text: string, html: string | null,
+ *   createdAt: string, turnId: string | null, inReplyTo: string[], taskIds: string[],
+ *   usage: Usage | null, durationMs: number | null, quote: string | null, engine: string | null,
+ *   failed: boolean, stopped: boolean, error: string | null, reminder: string | null,
+ *   memory: number, triggerId: string | null, repeats: string[], since: string | null}} Message
+ * @typedef {{path: string, depth: number, type: string, words: Record<string, string>,
+ *   holds: boolean | null, why: Record<string, string>, at: string | null}} NodeExplanation
+ * @typedef {{type: "not", params: NotParameters}} NotCondition
+ * @typedef {{condition: FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition}}
+ *   NotParameters
+ * @typedef {{path: string, kind: "longTerm" | "raw" | "day" | "month" | "docs", title: string,
+ *   day: string | null, size: number, modifiedAt: string | null, editable: boolean,
+ *   hidden: boolean, text: string, hash: string, html: string, cut: boolean}} Note
+ * @typedef {{type: "or", params: JoinedParameters}} OrCondition
+ * @typedef {{at: string, type: string, text: string, stream: string | null, data: Record<string,
+ *   any>}} OutputEvent
+ * @typedef {{state: "idle" | "planning", since: string | null, headline: string}} PlannerStatus
+ * @typedef {{kind: "question", question: Question | null}} QuestionChange
+ * @typedef {{questionId: string, question: string, options: string[] | null,
+ *   default: string | null, createdAt: string, expiresAt: string}} Question
+ * @typedef {{status: string, text: string, error: string | null, failureReason: string | null,
+ *   exitCode: number | null, data: Record<string, any>, engine: string, usage: Usage,
+ *   resultType: "text" | "code_change" | "analysis" | "summary", hasDiff: boolean,
+ *   html: string | null, completedAt: string}} Result
+ * @typedef {{interval: number | null, cron: string | null, timezone: string | null,
+ *   runAt: string | null, starting: string | null, until: string | null, times: number | null,
+ *   lateness: number | null, everyDays: number | null, everyWeeks: number | null}} Schedule
+ * @typedef {{source: string, kind: string, snippet: string, marks: [number, number][],
+ *   score: number, day: string | null, line: number, messageId: string | null, role: string | null,
+ *   taskId: string | null}} SearchHit
+ * @typedef {{ok: true}} Session
+ * @typedef {{at: string, slot: string | null, state: string | null, taskId: string | null,
+ *   plannedAt: string | null, reason: Record<string, string> | null, missed: number | null}}
+ *   SlotExplanation
+ * @typedef {{cursor: string, version: string, now: string, timezone: string, messages: Message[],
+ *   before: string | null, inbox: InboxItem[], question: Question | null, draft: Draft | null,
+ *   tasks: Task[], triggers: Trigger[], status: Status}} Snapshot
+ * @typedef {{kind: "status", status: Status}} StatusChange
+ * @typedef {{consumer: "ok" | "hung" | "down", beatAgeS: number | null, teller: TellerStatus,
+ *   planner: PlannerStatus, workers: WorkersStatus, queues: Record<string, number>,
+ *   engines: Record<string, EngineStatus>, minds: Record<string, EngineStatus>, paused: boolean,
+ *   question: boolean, degraded: string | null, quarantined: number, lastTick: string | null,
+ *   usage: UsageToday, version: string}} Status
+ * @typedef {{kind: "task", task: Task}} TaskChange
+ * @typedef {{task: Task, events: LedgerEvent[], trace: Task[], chain: ChainStep[],
+ *   result: Result | null, usage: TokenCounts}} TaskDetail
+ * @typedef {{type: "task_done", params: TaskParameters}} TaskDone
+ * @typedef {{type: "task_failed", params: TaskParameters}} TaskFailed
+ * @typedef {{taskId: string}} TaskParameters
+ * @typedef {{id: string, seat: "planner" | "worker",
+ *   state: "queued" | "running" | "asking" | "done" | "failed" | "canceled", title: string,
+ *   prompt: string, profile: string, priority: number, origin: string, createdAt: string,
+ *   startedAt: string | null, completedAt: string | null, notBefore: string | null,
+ *   waitsFor: string | null, attempts: number, maxAttempts: number, failureReason: string | null,
+ *   error: string | null, traceId: string, parentTaskId: string | null,
+ *   sourceTriggerId: string | null, retryOf: string | null, upstream: string[], internal: boolean,
+ *   headline: string, waitMs: number | null, runMs: number | null}} Task
+ * @typedef {{state: "idle" | "replying", since: string | null, headline: string,
+ *   turnId: string | null}} TellerStatus
+ * @typedef {{runs: number, estimated: number, inputTokens: number, cachedInputTokens: number,
+ *   outputTokens: number, reasoningOutputTokens: number, cost: Record<string, number>}} TokenCounts
+ * @typedef {{ok: boolean, models: string[], api: string | null, text: string, callsTools: boolean,
+ *   tookS: number, message: string, field: string | null}} Trial
+ * @typedef {{kind: "trigger", id: string, trigger: Trigger | null}} TriggerChange
+ * @typedef {{type: string, schedule: Schedule | null,
+ *   condition: FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition | null,
+ *   cooldown: number, words: {en: string, zh: string}, next: string[], notes: {en: string,
+ *   zh: string}[]}} TriggerPreview
+ * @typedef {{id: string, title: string, prompt: string, profile: string, priority: number,
+ *   type: "recurring" | "scheduled" | "conditional" | "broken", words: {en: string, zh: string},
+ *   enabled: boolean, createdAt: string | "", schedule: Schedule | null,
+ *   condition: FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition | null,
+ *   cooldown: number, once: boolean, overlap: "skip" | "queue",
+ *   notify: "teller" | "message" | "change" | "failure" | "none", notifyGiven: boolean,
+ *   told: {en: string, zh: string}, timeout: number | null, maxAttempts: number, origin: string,
+ *   traceId: string, lastRunAt: string | null, nextRunAt: string | null, fireCount: number,
+ *   lastTaskId: string | null, lastVerdict: string | null, failureStreak: number,
+ *   pausedBy: "breaker" | null, blockedBy: string | null, broken: string | null,
+ *   headline: {en: string, zh: string}, last: {en: string, zh: string} | null}} Trigger
+ * @typedef {{kind: "turn", state: "started" | "ended", turnId: string, headline: string,
+ *   inputs: string[]}} TurnChange
+ * @typedef {{inputTokens: number, cachedInputTokens: number, outputTokens: number,
+ *   reasoningOutputTokens: number}} Usage
+ * @typedef {{by: "day" | "engine" | "model" | "role" | "task" | "trigger" | "message",
+ *   since: string, today: TokenCounts, total: TokenCounts, rows: UsageRow[], budget: BudgetStatus}}
+ *   UsageReport
+ * @typedef {{runs: number, estimated: number, inputTokens: number, cachedInputTokens: number,
+ *   outputTokens: number, reasoningOutputTokens: number, cost: Record<string, number>, key: string,
+ *   title: string}} UsageRow
+ * @typedef {{runs: number, estimated: number, inputTokens: number, cachedInputTokens: number,
+ *   outputTokens: number, reasoningOutputTokens: number, cost: Record<string, number>,
+ *   budget: BudgetStatus}} UsageToday
+ * @typedef {{busy: number, seats: number}} WorkersStatus
  * @typedef {ChangeList["events"][number]} Change
  */
-export {};

@@ -2,17 +2,12 @@
 
 import { html, icon, live, nothing } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
-import { emptyState, loading } from "../ui/parts.js";
-
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/actions.js").Actions} Actions
- * @typedef {{text: string, done: boolean}} Item
- */
+import * as parts from "../ui/parts.js";
+import { button } from "../ui/parts.js";
 
 /** @param {State} state @param {Actions} act */
 export function backlogView(state, act) {
-  return html`<a class="back" href="#/memory">${icon("back")}${t("note.back")}</a>
+  return html`${parts.backLink("#/memory", t("note.back"))}
     <div class="backlog-page">
       <h2 tabindex="-1" data-focus>${t("backlog.title")}</h2>
       ${bodyView(state, act)}
@@ -22,13 +17,8 @@ export function backlogView(state, act) {
 /** @param {State} state @param {Actions} act */
 function bodyView(state, act) {
   const { load, items, error } = state.backlog;
-  if (load === "failed") {
-    const again = html`<button type="button" class="small" @click=${() => act.reloadBacklog()}>
-      ${icon("retry")}${t("load.again")}
-    </button>`;
-    return emptyState(t("load.failed"), t("load.unreachable"), again);
-  }
-  if (load !== "ready") return loading(t("backlog.loading"));
+  if (load === "failed") return parts.failedView(() => act.keepers.memory.backlog.load());
+  if (load !== "ready") return parts.loading(t("backlog.loading"));
   const open = items.filter((item) => !item.done).length;
   return html`${addForm(state, act)}
     <div role="alert">${error ? html`<p class="error-text">${error}</p>` : nothing}</div>
@@ -38,17 +28,16 @@ function bodyView(state, act) {
             <ul class="backlog">
               ${items.map((item, at) => itemView(item, at, state, act))}
             </ul>`
-        : emptyState(t("backlog.empty"), t("backlog.emptyText"))
+        : parts.emptyState(t("backlog.empty"), t("backlog.emptyText"))
     }`;
 }
 
 /** @param {State} state @param {Actions} act */
 function addForm({ backlog: { draft, busy } }, act) {
-  const submit = (/** @type {any} */ event) => {
-    event.preventDefault();
+  const submit = parts.onSubmit((event) => {
     event.currentTarget.querySelector("input").focus(); // for the next one
     void act.memory.addItem();
-  };
+  });
   const adding = busy.startsWith("add ");
   return html`<form class="backlog-add" @submit=${submit}>
     <label class="sr-only" for="backlog-item">${t("backlog.item")}</label>
@@ -60,7 +49,7 @@ function addForm({ backlog: { draft, busy } }, act) {
       placeholder=${t("backlog.item")}
       .value=${live(draft)}
       @input=${(/** @type {any} */ event) => act.memory.typeItem(event.target.value)}
-      @keydown=${holdBackCandidates}
+      @keydown=${parts.holdBackCandidates}
     />
     <button type="submit" class="primary" ?disabled=${adding}>
       ${adding ? html`<span class="spinner"></span>` : icon("plus")}${t("backlog.add")}
@@ -68,18 +57,14 @@ function addForm({ backlog: { draft, busy } }, act) {
   </form>`;
 }
 
-/** @param {KeyboardEvent} event  Enter that picks an input method's candidate adds nothing. */
-function holdBackCandidates(event) {
-  if (event.key === "Enter" && (event.isComposing || event.keyCode === 229)) event.preventDefault();
-}
-
-/** @param {Item} item @param {number} at @param {State} state @param {Actions} act */
-function itemView(item, at, state, act) {
+/** @param {BacklogItem} item @param {number} at @param {State} state @param {Actions} act */
+function itemView(item, at, { backlog: { busy }, confirming }, { memory }) {
   const { text } = item;
-  const [what, busy] = [state.backlog.busy.split(" ", 1)[0], state.backlog.busy];
+  const [what] = busy.split(" ", 1);
   const mine = busy === `${what} ${text}`;
   const done = mine && what === "done" ? true : mine && what === "undone" ? false : item.done;
-  const asked = state.confirming === `backlog ${text}`;
+  const asked = confirming === `backlog ${text}`;
+  const named = t("backlog.removeNamed", { item: text });
   return html`<li class="backlog-item ${done ? "is-done" : ""}">
     <label class="check" for="item-${at}">
       <input
@@ -87,39 +72,19 @@ function itemView(item, at, state, act) {
         id="item-${at}"
         .checked=${live(done)}
         ?disabled=${asked}
-        @change=${(/** @type {any} */ event) => act.memory.tick(text, event.target.checked)}
+        @change=${(/** @type {any} */ event) => memory.tick(text, event.target.checked)}
       /><span>${text}</span>
     </label>
-    ${asked ? confirmView(text, act) : removeButton(text, mine, act)}
+    ${
+      asked
+        ? html`<span class="backlog-confirm" role="group" aria-label=${named}>
+            ${button(t("backlog.remove"), () => memory.removeItem(text), { look: "small danger" })}
+            ${button(t("backlog.keep"), () => memory.keepItem(), { id: "backlog-keep" })}
+          </span>`
+        : parts.iconButton("trash", named, () => memory.askRemoval(text), {
+            off: mine,
+            title: t("backlog.remove"),
+          })
+    }
   </li>`;
-}
-
-/** @param {string} text @param {boolean} busy @param {Actions} act */
-function removeButton(text, busy, act) {
-  return html`<button
-    type="button"
-    class="icon-button small"
-    ?disabled=${busy}
-    aria-label=${t("backlog.removeNamed", { item: text })}
-    title=${t("backlog.remove")}
-    @click=${() => act.memory.askRemoval(text)}
-  >
-    ${icon("trash")}
-  </button>`;
-}
-
-/** @param {string} text @param {Actions} act */
-function confirmView(text, act) {
-  return html`<span
-    class="backlog-confirm"
-    role="group"
-    aria-label=${t("backlog.removeNamed", { item: text })}
-  >
-    <button type="button" class="small danger" @click=${() => act.memory.removeItem(text)}>
-      ${t("backlog.remove")}
-    </button>
-    <button type="button" class="small" id="backlog-keep" @click=${() => act.memory.keepItem()}>
-      ${t("backlog.keep")}
-    </button>
-  </span>`;
 }

@@ -4,17 +4,7 @@ import { html, nothing } from "../core/html.js";
 import { language, t } from "../core/i18n.js";
 import { said, stateIcon, word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").ChainStep} ChainStep
- * @typedef {import("../core/types.js").ChainLink} ChainLink
- */
-
-/**
- * @param {ChainStep[]} chain
- * @param {string} own the step one looks at
- * @param {State} state
- */
+/** @param {ChainStep[]} chain @param {string} own the step one looks at @param {State} state */
 export function chainView(chain, own, state) {
   if (chain.length < 2) return nothing;
   return html`<section class="chain">

@@ -1,12 +1,120 @@
-/** Keeps the opened task's detail fresh: what it is, and what its run puts out. */
-
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/store.js").Store} Store
- * @typedef {import("../core/api.js").Api} Api
- */
+/** The opened task: how its state changes, and what keeps it and its run's output fresh. */
 
 const FOLLOW_MS = 1000;
+export const OUTPUT_SHOWN = 200_000;
+
+/** @type {Record<string, (state: State, action: any) => State>} */
+export const TASK_ACTIONS = {
+  detailOpened,
+  detailLoaded: (state, { id, answer }) =>
+    withDetail(state, id, () => {
+      const { task, result = null, events = [], trace = [], chain = [], usage = null } = answer;
+      return { load: "ready", task, result, events, trace, chain, usage };
+    }),
+  detailFailed: (state, { id, load }) => withDetail(state, id, () => ({ load })),
+  diffLoaded: (state, { id, diff, load }) =>
+    withDetail(state, id, () => ({ diff, diffLoad: load })),
+  unfolded: (state, { key, open }) =>
+    withDetail(state, state.detail?.id, ({ unfolded }) => ({
+      unfolded: { ...unfolded, [key]: open },
+    })),
+  output,
+};
+
+/**
+ * @param {State} state
+ * @param {string | undefined} id  An answer to what is not open any more is not heard.
+ * @param {(detail: TaskPage) => Partial<TaskPage>} change
+ * @returns {State}
+ */
+function withDetail(state, id, change) {
+  const { detail } = state;
+  return detail && detail.id === id
+    ? { ...state, detail: { ...detail, ...change(detail) } }
+    : state;
+}
+
+/** @param {State} state @param {{id: string | null}} action @returns {State} */
+function detailOpened(state, { id }) {
+  if (id === null) return { ...state, detail: null };
+  if (state.detail?.id === id) return state;
+  const task = state.tasks[id] ?? null;
+  const none = { result: null, events: [], trace: [], chain: [], usage: null };
+  /** @type {Pick<TaskPage, "diff" | "diffLoad" | "unfolded">} */
+  const unchanged = { diff: null, diffLoad: "idle", unfolded: {} };
+  /** @type {TaskOutput} */
+  const silent = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle" };
+  const detail = { id, task, ...none, ...unchanged, output: silent };
+  return { ...state, detail: { ...detail, load: "loading" } };
+}
+
+/**
+ * More of a run's output, or that it could not be had.
+ *
+ * @param {State} state
+ * @param {{id: string, load: TaskOutput["load"], events?: OutputEvent[],
+ *   offset?: string, ended?: boolean}} action
+ * @returns {State}
+ */
+function output(state, { id, load, events = [], offset, ended }) {
+  return withDetail(state, id, ({ output: before }) => {
+    const { blocks, dropped } = shortened(appended(before.blocks, events));
+    const at = { offset: offset ?? before.offset, ended: ended ?? before.ended };
+    return { output: { blocks, dropped: before.dropped + dropped, ...at, load } };
+  });
+}
+
+/** What a run did that is worth a line of its own; the rest is its life's paperwork. */
+const SHOWN = new Set([
+  "output",
+  "line",
+  "delta",
+  "message",
+  "tool",
+  "command",
+  "file",
+  "note",
+  "error",
+]);
+
+/**
+ * Events that belong together become one block; an unfinished line goes with its stream's next event.
+ *
+ * @param {OutputBlock[]} blocks
+ * @param {OutputEvent[]} events
+ */
+function appended(blocks, events) {
+  const result = [...blocks];
+  for (const event of events) {
+    if (event.type === "reset" && result.at(-1)?.type === "delta") result.pop();
+    if (!SHOWN.has(event.type) || !event.text) continue;
+    const stream = event.stream ?? event.data?.stream ?? null;
+    const replaced = result.findIndex((block) => block.type === "line" && block.stream === stream);
+    if (replaced >= 0) result.splice(replaced, 1);
+    const last = result.at(-1);
+    const flows = event.type === "output" || event.type === "delta";
+    if (flows && last?.type === event.type && last.stream === stream) {
+      result[result.length - 1] = { ...last, text: last.text + event.text };
+    } else {
+      result.push({ type: event.type, stream, text: event.text });
+    }
+  }
+  return result;
+}
+
+/** @param {OutputBlock[]} blocks the end of them, what fits on a page */
+function shortened(blocks) {
+  let over = blocks.reduce((sum, block) => sum + block.text.length, 0) - OUTPUT_SHOWN;
+  if (over <= 0) return { blocks, dropped: 0 };
+  const dropped = over;
+  const kept = [];
+  for (const block of blocks) {
+    const cut = Math.min(over, block.text.length);
+    over -= cut;
+    if (cut < block.text.length) kept.push({ ...block, text: block.text.slice(cut) });
+  }
+  return { blocks: kept, dropped };
+}
 
 export class DetailKeeper {
   /** @param {Store} store @param {Api} api */
@@ -111,10 +219,7 @@ export class DetailKeeper {
   }
 }
 
-/**
- * @param {import("../core/types.js").Task | null} was
- * @param {import("../core/types.js").Task | null} is
- */
+/** @param {Task | null} was @param {Task | null} is */
 function hasMoved(was, is) {
   return is !== null && (was?.state !== is.state || was.attempts !== is.attempts);
 }

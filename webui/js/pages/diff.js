@@ -5,23 +5,16 @@ import { language, t, tn } from "../core/i18n.js";
 import { numbered } from "../core/select.js";
 import { shown } from "../core/shown.js";
 import { count } from "../core/time.js";
-import { word } from "../ui/parts.js";
-
-/**
- * @typedef {import("../core/types.js").FileDiff} FileDiff
- * @typedef {import("../core/types.js").DiffHunk} Hunk
- * @typedef {import("../core/types.js").Diff} Diff
- * @typedef {import("../core/state-types.js").TaskDetail} TaskDetail
- * @typedef {import("../core/actions.js").Actions} Actions
- */
+import { button, word } from "../ui/parts.js";
 
 /** Files that are open from the start, and lines of one part that are shown before it is unfolded. */
 const OPEN_FILES = 10;
 const OPEN_LINES = 200;
 const PART_LINES = 40;
+const HEADS = ["diff.before", "diff.after", "diff.line"];
 const MARK = { "+": "added", "-": "removed", "\\": "note" };
 
-/** @param {TaskDetail} detail @param {Actions} act */
+/** @param {TaskPage} detail @param {Actions} act */
 export function diffView(detail, act) {
   const { diff, diffLoad, unfolded } = detail;
   if (diffLoad === "failed") {
@@ -120,9 +113,7 @@ function linesView(file, key, unfolded, act) {
     <table class="diff-lines">
       <thead class="sr-only">
         <tr>
-          <th scope="col">${t("diff.before")}</th>
-          <th scope="col">${t("diff.after")}</th>
-          <th scope="col">${t("diff.line")}</th>
+          ${HEADS.map((head) => html`<th scope="col">${t(head)}</th>`)}
         </tr>
       </thead>
       ${file.hunks.map((hunk, number) => hunkView(hunk, `${key}.${number}`, unfolded, act))}
@@ -130,7 +121,7 @@ function linesView(file, key, unfolded, act) {
   </div>`;
 }
 
-/** @param {Hunk} hunk @param {string} key @param {Record<string, boolean>} unfolded @param {Actions} act */
+/** @param {DiffHunk} hunk @param {string} key @param {Record<string, boolean>} unfolded @param {Actions} act */
 function hunkView(hunk, key, unfolded, act) {
   const whole = unfolded[key] || hunk.lines.length <= PART_LINES * 1.5;
   const rows = numbered(hunk).slice(0, whole ? undefined : PART_LINES);
@@ -143,11 +134,7 @@ function hunkView(hunk, key, unfolded, act) {
     ${
       left
         ? html`<tr class="diff-at">
-            <td colspan="3">
-              <button type="button" class="small" @click=${() => act.unfold(key, true)}>
-                ${tn("diff.unfold", left)}
-              </button>
-            </td>
+            <td colspan="3">${button(tn("diff.unfold", left), () => act.unfold(key, true))}</td>
           </tr>`
         : nothing
     }

@@ -5,27 +5,16 @@ import { html, icon, nothing } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
 import { wantWords } from "../ui/banners.js";
 import { inputField, selectField } from "../ui/fields.js";
-import { emptyState, loading, moment, word } from "../ui/parts.js";
-
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/state-types.js").EngineForm} EngineForm
- * @typedef {import("../core/types.js").Engine} Engine
- * @typedef {import("../core/types.js").EngineList} EngineList
- * @typedef {import("../core/actions.js").Actions} Actions
- */
+import * as parts from "../ui/parts.js";
+import { button, iconButton, moment, word } from "../ui/parts.js";
 
 /** @param {State} state @param {Actions} act */
 export function enginesView(state, act) {
   const { list, load, error, form } = state.engines;
-  if (!list && load === "failed") {
-    const again = html`<button type="button" class="small" @click=${() => act.engines.load()}>
-      ${icon("retry")}${t("load.again")}
-    </button>`;
-    return emptyState(t("load.failed"), error, again);
-  }
+  if (!list && load === "failed") return parts.failedView(() => act.engines.load(), error);
   const title = html`<h2 tabindex="-1" data-focus>${t("engines.page")}</h2>`;
-  if (!list) return html`<div class="engines-page">${title}${loading(t("engines.loading"))}</div>`;
+  if (!list)
+    return html`<div class="engines-page">${title}${parts.loading(t("engines.loading"))}</div>`;
   return html`<div class="engines-page">
     ${title}
     <p class="muted">${t("engines.pageHint")}</p>
@@ -35,9 +24,11 @@ export function enginesView(state, act) {
     ${
       form
         ? formView(form, act)
-        : html`<button type="button" id="engine-add" @click=${() => act.engines.open(null)}>
-            ${icon("plus")}${t("engines.add")}
-          </button>`
+        : button(t("engines.add"), () => act.engines.open(null), {
+            sign: "plus",
+            look: "",
+            id: "engine-add",
+          })
     }
     ${orderView(list, state, act)}
   </div>`;
@@ -92,20 +83,10 @@ function buttonsView({ name, kind }, list, state, act) {
   const { removing, busy } = state.engines;
   if (removing === name) return removalView(name, act);
   const first = orderOf(list, "all")[0] === name;
+  const named = t("engines.useNamed", { name });
+  const use = () => act.engines.use(name);
   return html`<div class="trigger-actions">
-    ${
-      first
-        ? nothing
-        : html`<button
-            type="button"
-            class="small"
-            ?disabled=${Boolean(busy)}
-            aria-label=${t("engines.useNamed", { name })}
-            @click=${() => act.engines.use(name)}
-          >
-            ${icon("play")}${t("engines.use")}
-          </button>`
-    }
+    ${first ? nothing : button(t("engines.use"), use, { sign: "play", off: Boolean(busy), named })}
     ${
       kind === "endpoint"
         ? html`<span class="trigger-more"
@@ -117,35 +98,13 @@ function buttonsView({ name, kind }, list, state, act) {
   </div>`;
 }
 
-/** @param {string} sign @param {string} label @param {() => void} click @param {boolean} [off] */
-function iconButton(sign, label, click, off = false) {
-  return html`<button
-    type="button"
-    class="icon-button small"
-    ?disabled=${off}
-    aria-label=${label}
-    title=${label}
-    @click=${click}
-  >
-    ${icon(sign)}
-  </button>`;
-}
-
 /** @param {string} name @param {Actions} act */
-function removalView(name, act) {
-  return html`<div class="trigger-actions" role="group" aria-label=${t("engines.confirm", { name })}>
-    <span>${t("engines.confirm", { name })}</span>
-    <button type="button" class="small danger" @click=${() => act.engines.remove(name)}>
-      ${t("triggers.removeYes")}
-    </button>
-    <button
-      type="button"
-      class="small"
-      id="engine-remove-no"
-      @click=${() => act.engines.confirm("")}
-    >
-      ${t("triggers.removeNo")}
-    </button>
+function removalView(name, { engines }) {
+  const asked = t("engines.confirm", { name });
+  return html`<div class="trigger-actions" role="group" aria-label=${asked}>
+    <span>${asked}</span>
+    ${button(t("triggers.removeYes"), () => engines.remove(name), { look: "small danger" })}
+    ${button(t("triggers.removeNo"), () => engines.confirm(""), { id: "engine-remove-no" })}
   </div>`;
 }
 
@@ -154,10 +113,8 @@ function removalView(name, act) {
 /** @param {EngineForm} form @param {Actions} act */
 function formView(form, act) {
   const { base, busy, errors } = form;
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    void act.engines.save();
-  };
+  const submit = parts.onSubmit(() => void act.engines.save());
+  const off = Boolean(busy);
   return html`<form class="engine-form" id="engine-form" novalidate @submit=${submit}>
     <h3>${base ? t("engines.editNamed", { name: base.name }) : t("engines.addTitle")}</h3>
     ${
@@ -170,21 +127,13 @@ function formView(form, act) {
     ${field(form, act, "model", { list: "engine-models", hint: t("engines.modelHint") })}
     ${proposals("engine-models", form.trial?.models ?? [])}
     <div role="status" class="engine-trial">${trialView(form)}</div>
-    <div role="alert">
-      ${
-        errors.form
-          ? html`<div class="failure" id="engine-form-error" tabindex="-1">${errors.form}</div>`
-          : nothing
-      }
-    </div>
+    ${parts.failureView(errors.form, "engine-form-error")}
     <div class="trigger-actions">
-      <button type="submit" class="primary" ?disabled=${Boolean(busy)}>
+      <button type="submit" class="primary" ?disabled=${off}>
         ${t(busy === "save" ? "engines.saving" : "engines.save")}
       </button>
-      <button type="button" ?disabled=${Boolean(busy)} @click=${() => act.engines.tryOut()}>
-        ${t(form.model ? "engines.try" : "engines.listModels")}
-      </button>
-      <button type="button" @click=${() => act.engines.close()}>${t("engines.cancel")}</button>
+      ${button(t(form.model ? "engines.try" : "engines.listModels"), () => act.engines.tryOut(), { look: "", off })}
+      ${button(t("engines.cancel"), () => act.engines.close(), { look: "" })}
     </div>
   </form>`;
 }
@@ -238,7 +187,7 @@ function proposals(id, values) {
 
 /** @param {EngineForm} form  What came of the trial. */
 function trialView({ busy, trial }) {
-  if (busy === "trial") return loading(t("engines.trying"));
+  if (busy === "trial") return parts.loading(t("engines.trying"));
   if (!trial) return nothing;
   const { models, api } = trial;
   const shown = models.slice(0, 12).join(t("list.and"));
@@ -286,29 +235,10 @@ function orderView(list, state, act) {
         : html`<p class="muted">${t("engines.asRest")}</p>`
     }
     <div class="trigger-actions">
-      ${othersOf(list, order).map(
-        (name) =>
-          html`<button
-            type="button"
-            class="small"
-            ?disabled=${off}
-            @click=${() => act.engines.order(seat, [...order, name])}
-          >
-            ${icon("plus")}${name}
-          </button>`,
+      ${othersOf(list, order).map((name) =>
+        button(name, () => act.engines.order(seat, [...order, name]), { sign: "plus", off }),
       )}
-      ${
-        own
-          ? html`<button
-              type="button"
-              class="small"
-              ?disabled=${off}
-              @click=${() => act.engines.order(seat, [])}
-            >
-              ${t("engines.toRest")}
-            </button>`
-          : nothing
-      }
+      ${own ? button(t("engines.toRest"), () => act.engines.order(seat, []), { off }) : nothing}
     </div>
   </section>`;
 }
@@ -318,17 +248,13 @@ function orderRow(name, at, order, state, act) {
   const { seat, busy } = state.engines;
   const off = Boolean(busy);
   const left = order.filter((one) => one !== name);
+  const raise = () => act.engines.raise(seat, at);
+  const drop = () => act.engines.order(seat, left);
   return html`<li>
-    <span>${name}${name === "auto" ? html` <span class="muted">${t("engines.auto")}</span>` : nothing}</span>
-    ${
-      at
-        ? iconButton("up", t("engines.raise", { name }), () => act.engines.raise(seat, at), off)
-        : nothing
-    }
-    ${
-      left.length
-        ? iconButton("x", t("engines.drop", { name }), () => act.engines.order(seat, left), off)
-        : nothing
-    }
+    <span
+      >${name}${name === "auto" ? html` <span class="muted">${t("engines.auto")}</span>` : nothing}</span
+    >
+    ${at ? iconButton("up", t("engines.raise", { name }), raise, { off }) : nothing}
+    ${left.length ? iconButton("x", t("engines.drop", { name }), drop, { off }) : nothing}
   </li>`;
 }

@@ -5,10 +5,7 @@ import { t, tn } from "../core/i18n.js";
 import { live } from "../core/select.js";
 import { elapsed } from "../core/time.js";
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function liveView(state, act) {
   const now = live(state);
   /** @type {{name: string, since: number | null}[]} */
@@ -23,9 +20,9 @@ export function liveView(state, act) {
 }
 
 /**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- * @param {import("../core/select.js").Live} now
+ * @param {State} state
+ * @param {Actions} act
+ * @param {Live} now
  * @param {{name: string, since: number | null}[]} parts
  */
 function lineView(state, act, now, parts) {

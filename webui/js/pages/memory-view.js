@@ -5,14 +5,8 @@ import { language, t, tn } from "../core/i18n.js";
 import { GROUPS, LONG_TERM, groupsOf, piecesOf, placeOfHit } from "./memory.js";
 import { hashOf } from "../core/route.js";
 import { dateName, dayKey, fileSize, monthName } from "../core/time.js";
-import { emptyState, loading, since, taskTitle, word } from "../ui/parts.js";
-
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").MemoryFile} MemoryFile
- * @typedef {import("../core/types.js").SearchHit} Hit
- * @typedef {import("../core/actions.js").Actions} Actions
- */
+import { button, emptyState, failedView, iconButton, loading } from "../ui/parts.js";
+import { holdBackCandidates, onSubmit, since, taskTitle, word } from "../ui/parts.js";
 
 /** Of a group with many files, the first are shown until more are asked for. */
 const SHOWN = 30;
@@ -28,10 +22,7 @@ export function memoryView(state, act) {
 
 /** @param {State} state @param {Actions} act */
 function searchField({ memory: { query } }, act) {
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    act.memory.search();
-  };
+  const submit = onSubmit(() => act.memory.search());
   return html`<form class="search" role="search" @submit=${submit}>
     <label class="sr-only" for="memory-search">${t("memory.search")}</label>
     ${icon("search")}
@@ -51,27 +42,17 @@ function searchField({ memory: { query } }, act) {
     />
     ${
       query
-        ? html`<button
-            type="button"
-            class="icon-button small"
-            aria-label=${t("memory.clear")}
-            title=${t("memory.clear")}
-            @click=${() => act.memory.clear()}
-          >
-            ${icon("x")}
-          </button>`
+        ? iconButton("x", t("memory.clear"), () => act.memory.clear())
         : html`<kbd aria-hidden="true">/</kbd>`
     }
   </form>`;
 }
 
-/** @param {KeyboardEvent} event @param {string} query @param {Actions} act  Enter may pick a candidate. */
+/** @param {KeyboardEvent} event @param {string} query @param {Actions} act */
 function onKey(event, query, act) {
-  if (event.isComposing || event.keyCode === 229) {
-    if (event.key === "Enter") event.preventDefault();
-    return;
-  }
-  if (event.key !== "Escape" || !query) return;
+  holdBackCandidates(event);
+  const picks = event.isComposing || event.keyCode === 229;
+  if (picks || event.key !== "Escape" || !query) return;
   event.preventDefault();
   act.memory.clear();
 }
@@ -82,18 +63,15 @@ function foundView(state, act) {
   const none = stage === "ready" && !hits.length ? t("memory.nothing") : "";
   const count = hits.length && stage !== "failed" ? tn("memory.found", hits.length) : none;
   return html`<p class=${hits.length ? "found-count" : "sr-only"} role="status">${count}</p>
-    ${hitsView(state, act)}`;
+    ${foundList(state, act)}`;
 }
 
 /** @param {State} state @param {Actions} act */
-function hitsView(state, act) {
+function foundList(state, act) {
   const { search } = state.memory;
   const { hits } = search;
   if (search.state === "failed") {
-    const again = html`<button type="button" class="small" @click=${() => act.memory.search()}>
-      ${icon("retry")}${t("load.again")}
-    </button>`;
-    return emptyState(t("memory.searchFailed"), search.error, again);
+    return failedView(() => act.memory.search(), search.error, t("memory.searchFailed"));
   }
   if (search.state !== "ready" && !hits.length) return loading(t("memory.searching"));
   if (!hits.length) return emptyState(t("memory.nothing"), t("memory.nothingText"));
@@ -104,7 +82,7 @@ function hitsView(state, act) {
     </ul>`;
 }
 
-/** @param {Hit} hit @param {State} state @param {Actions} act */
+/** @param {SearchHit} hit @param {State} state @param {Actions} act */
 function hitView(hit, state, act) {
   const place = placeOfHit(hit);
   const inside = html`<span class="hit-head">${headOf(hit, state)}</span>
@@ -119,7 +97,7 @@ function hitView(hit, state, act) {
 }
 
 /**
- * @param {Hit} hit
+ * @param {SearchHit} hit
  * @param {ReturnType<typeof placeOfHit>} place
  * @param {unknown} inside
  * @param {State} state
@@ -139,7 +117,7 @@ function opener(hit, place, inside, state, act) {
   </button>`;
 }
 
-/** @param {Hit} hit @param {State} state  Where it stands, when, and who said it. */
+/** @param {SearchHit} hit @param {State} state  Where it stands, when, and who said it. */
 function headOf(hit, state) {
   const said = hit.role ? word("memory.role", hit.role) : "";
   const day = hit.day ? dayWords(hit.day, state) : "";
@@ -154,7 +132,7 @@ function headOf(hit, state) {
     ${file && file !== name ? html`<span class="hit-source">${file}</span>` : nothing}`;
 }
 
-/** @type {Record<Hit["kind"], string>} */
+/** @type {Record<SearchHit["kind"], string>} */
 const SIGNS = {
   memory: "note",
   summary: "list",
@@ -163,7 +141,7 @@ const SIGNS = {
   result: "tasks",
 };
 
-/** @param {Hit} hit @param {State} state */
+/** @param {SearchHit} hit @param {State} state */
 function nameOf({ source, kind, taskId }, state) {
   const task = taskId ? state.tasks[taskId] : undefined;
   if (task) return taskTitle(task);
@@ -181,12 +159,7 @@ export function dayWords(day, { now, zone }) {
 /** @param {State} state @param {Actions} act */
 function listView(state, act) {
   const { load, files } = state.memory;
-  if (load === "failed") {
-    const again = html`<button type="button" class="small" @click=${() => act.reloadMemory()}>
-      ${icon("retry")}${t("load.again")}
-    </button>`;
-    return emptyState(t("load.failed"), t("load.unreachable"), again);
-  }
+  if (load === "failed") return failedView(() => act.keepers.memory.list.load());
   if (load !== "ready") return loading(t("memory.loading"));
   const groups = groupsOf(files);
   const bare = files.every((file) => file.kind === "docs");
@@ -238,9 +211,9 @@ function groupView(name, files, state, act) {
     ${
       all
         ? nothing
-        : html`<button type="button" class="link" @click=${() => act.memory.showWhole(name)}>
-            ${t("memory.all", { n: files.length })}
-          </button>`
+        : button(t("memory.all", { n: files.length }), () => act.memory.showWhole(name), {
+            look: "link",
+          })
     }
   </section>`;
 }
@@ -293,4 +266,42 @@ function indexView({ memory: { index } }) {
   }
   if (!index.passages) return nothing;
   return html`<p class="foot-note">${tn("memory.indexed", index.passages)}</p>`;
+}
+
+// --- under a reply: what memory its turn was given
+
+/** @param {string} turnId @param {TurnHits} known @param {State} state @param {Actions} act */
+export function hitsView(turnId, known, state, act) {
+  if (known.load === "failed") {
+    const again = () => act.memory.loadHits(turnId);
+    return html`<p class="hits-told">
+      ${t("hits.failed")} ${button(t("load.again"), again, { sign: "retry", look: "link" })}
+    </p>`;
+  }
+  if (known.load !== "ready") {
+    return html`<p class="hits-told" role="status">
+      <span class="spinner"></span>${t("hits.loading")}
+    </p>`;
+  }
+  if (!known.hits.length) return html`<p class="hits-told">${t("hits.none")}</p>`;
+  return html`<ul class="hits" aria-label=${t("hits.title")}>
+    ${known.hits.map((hit) => turnHitView(hit, state))}
+  </ul>`;
+}
+
+/** @param {TurnHits["hits"][number]} hit @param {State} state */
+function turnHitView({ source, text, line, day, kind }, state) {
+  const place = placeOfHit({ source, kind: kind ?? "memory", line: line ?? 0 });
+  const name = source === LONG_TERM ? t("memory.longTerm") : source;
+  const plain = piecesOf(text ?? "", [])
+    .map((piece) => piece.text)
+    .join("")
+    .trim();
+  return html`<li>
+    <p class="hits-head">
+      ${place && "view" in place ? html`<a href=${hashOf(place)}>${name}</a>` : name}
+      ${day ? html`<span class="muted">${dayWords(day, state)}</span>` : nothing}
+    </p>
+    ${plain ? html`<p class="hits-text">${plain}</p>` : nothing}
+  </li>`;
 }

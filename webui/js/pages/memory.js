@@ -1,10 +1,5 @@
 /**
  * Files of memory as the page shows and names them, and where in a text a passage stands. Pure.
- *
- * @typedef {import("../core/types.js").MemoryFile} MemoryFile
- * @typedef {import("../core/types.js").SearchHit} Hit
- * @typedef {import("../core/state-types.js").NoteForm} NoteForm
- * @typedef {import("../core/state-types.js").Route} Route
  */
 
 import { bare, marked } from "../core/marks.js";
@@ -77,7 +72,7 @@ function hiddenIn(snippet) {
 /**
  * Where a hit is opened: a file at its line, a task; or the message in the conversation.
  *
- * @param {{source: string, kind: Hit["kind"], line: number, messageId?: string | null,
+ * @param {{source: string, kind: SearchHit["kind"], line: number, messageId?: string | null,
  *   taskId?: string | null}} hit
  * @returns {Route | {message: string} | null}
  */

@@ -1,11 +1,10 @@
 /** One message of the conversation. */
 
 import { html, icon, nothing, serverHtml } from "../core/html.js";
-import { language, t, tn } from "../core/i18n.js";
+import { t, tn } from "../core/i18n.js";
 import { namedTask } from "../core/select.js";
 import { shown } from "../core/shown.js";
-import { duration } from "../core/time.js";
-import { hitsButton, hitsView } from "./hits.js";
+import { messageActions, outcomeView, whyView } from "./message-actions.js";
 import { clock, stateIcon, taskTitle } from "../ui/parts.js";
 
 /**
@@ -34,12 +33,12 @@ export function messageView(entry, state, act) {
     ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(message))}</span>`}
     <div class="message-body">
       <span class="sr-only">${t(`role.${role}`)}</span>
-      ${bodyView(message)} ${role === "system" ? nothing : chips}
+      ${bodyView(message)} ${outcomeView(message, state, act)} ${role === "system" ? nothing : chips}
       <div class="meta">
-        ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : origin(message)}
-        ${role === "system" ? chips : nothing} ${hitsButton(message, state, act)}
+        ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : nothing}
+        ${role === "system" ? chips : nothing} ${messageActions(entry, state, act)}
       </div>
-      ${hitsView(message, state, act)}
+      ${whyView(message, state, act)}
     </div>
   </li>`;
 }
@@ -76,16 +75,6 @@ function snoozeButtons(message, act) {
 function bodyView(message) {
   if (message.html) return html`<div class="prose" ${serverHtml(message.html)}></div>`;
   return html`<div class="plain" dir="auto">${shown(message.text)}</div>`;
-}
-
-/** @param {import("../core/types.js").Message} message */
-function origin(message) {
-  if (message.role !== "agent") return nothing;
-  const parts = [];
-  if (message.durationMs != null) parts.push(duration(message.durationMs, language()));
-  if (message.engine) parts.push(message.engine);
-  if (message.engine === "local") parts.push(t("engines.basic"));
-  return parts.map((part) => html`<span>${part}</span>`);
 }
 
 /** @param {MessageEntry} entry @param {Actions} act */

@@ -1,7 +1,8 @@
 /** Theme, language, leaving. */
 
-import { html, icon } from "../core/html.js";
+import { html, icon, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
+import { button } from "../ui/parts.js";
 
 const THEMES = /** @type {const} */ (["system", "light", "dark"]);
 const LANGUAGES = /** @type {const} */ ([
@@ -9,10 +10,7 @@ const LANGUAGES = /** @type {const} */ ([
   ["zh", "中文", "zh-CN"],
 ]);
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function settingsRows(state, act) {
   return html`
     <div class="choice" role="group" aria-label=${t("settings.theme")}>
@@ -50,23 +48,30 @@ function closeMenu() {
   document.getElementById("settings")?.hidePopover();
 }
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function settingsMenu(state, act) {
   return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
     <p class="menu-title">${t("settings.theme")}</p>
     ${settingsRows(state, act)}
+    ${
+      "Notification" in globalThis
+        ? html`<button
+            type="button"
+            class="menu-item"
+            aria-pressed=${state.notifying ? "true" : "false"}
+            @click=${() => act.toggleNotifying()}
+          >
+            ${icon(state.notifying ? "check" : "alert")}${t("attention.toggle")}
+          </button>`
+        : nothing
+    }
     <a class="button menu-item" href="#/engines" @click=${closeMenu}>
       ${icon("settings")}${t("engines.open")}
     </a>
     <a class="button menu-item" href="#/usage" @click=${closeMenu}>
       ${icon("list")}${t("usage.open")}
     </a>
-    <button type="button" class="menu-item" @click=${() => act.logout()}>
-      ${icon("leave")}${t("settings.logout")}
-    </button>
+    ${button(t("settings.logout"), () => act.logout(), { sign: "leave", look: "menu-item" })}
     <p class="menu-foot">mimikit ${state.version}</p>
   </div>`;
 }

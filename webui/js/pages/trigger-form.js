@@ -1,14 +1,5 @@
 /**
  * A trigger as it is typed: from the server's shape into fields, from fields into requests. Pure.
- *
- * @typedef {import("../core/state-types.js").TriggerForm} TriggerForm
- * @typedef {import("../core/types.js").Trigger} Trigger
- * @typedef {import("../core/state-types.js").Condition} Condition
- * @typedef {import("../core/types.js").NodeExplanation} ConditionNode
- * @typedef {import("../core/state-types.js").ConditionRow} ConditionRow
- * @typedef {import("../core/state-types.js").RowType} RowType
- * @typedef {import("../core/state-types.js").Unit} Unit
- * @typedef {import("../core/state-types.js").When} When
  */
 
 /** @type {[Unit, number][]} seconds, the largest first */
@@ -20,14 +11,7 @@ const UNITS = [
 ];
 
 /** Who is told; empty: what is usual for its kind. */
-export const NOTIFY = /** @type {const} */ ([
-  "",
-  "message",
-  "change",
-  "failure",
-  "none",
-  "teller",
-]);
+export const NOTIFY = /** @type {const} */ (["", "message", "change", "failure", "none", "teller"]);
 
 export const UNIT_NAMES = /** @type {const} */ (["second", "minute", "hour", "day"]);
 
@@ -94,7 +78,7 @@ export function newForm(id, zone) {
  * A stored trigger, ready to be edited.
  *
  * @param {Trigger} trigger
- * @param {ConditionNode[]} nodes its condition's, for the words of what the form cannot show
+ * @param {NodeExplanation[]} nodes its condition's, for the words of what the form cannot show
  * @param {string} zone
  * @returns {TriggerForm}
  */
@@ -127,7 +111,7 @@ function ownTitle({ title, prompt }) {
   return prompt.trimStart().startsWith(title.replace(/…$/, "")) ? "" : title;
 }
 
-/** @param {import("../core/types.js").Schedule} schedule @param {string} zone @returns {Partial<TriggerForm>} */
+/** @param {Schedule} schedule @param {string} zone @returns {Partial<TriggerForm>} */
 function scheduleFields(schedule, zone) {
   if (schedule.interval != null) {
     const [every, everyUnit] = inUnits(schedule.interval);
@@ -141,7 +125,7 @@ function scheduleFields(schedule, zone) {
 
 /**
  * @param {Condition} condition
- * @param {ConditionNode[]} nodes
+ * @param {NodeExplanation[]} nodes
  * @param {Trigger} trigger
  * @returns {Partial<TriggerForm>}
  */
@@ -159,7 +143,7 @@ function conditionFields(condition, nodes, trigger) {
 /**
  * A node in words, those below it included: `any of these: a exists, b exists`.
  *
- * @param {ConditionNode[]} nodes
+ * @param {NodeExplanation[]} nodes
  * @param {string} path
  * @returns {ConditionRow["words"]}
  */
@@ -394,16 +378,7 @@ export function rowField(row, name) {
   return `${row.key}.${name}`;
 }
 
-/** @type {Record<string, string>} */
-const TOP = {
-  prompt: "prompt",
-  title: "title",
-  profile: "profile",
-  overlap: "overlap",
-  notify: "notify",
-  once: "once",
-  cooldown: "cooldown",
-};
+const TOP = ["prompt", "title", "profile", "overlap", "notify", "once", "cooldown"];
 
 /**
  * The field of the form that a field of the server's is shown in.
@@ -414,7 +389,7 @@ const TOP = {
  */
 export function fieldOf(form, name) {
   if (!name) return "form";
-  if (TOP[name]) return TOP[name];
+  if (TOP.includes(name)) return name;
   if (/^(id|priority|timeout|maxAttempts)\b/.test(name)) return "form";
   if (!isConditional(form)) {
     return form.when === "cron" && /timezone$/.test(name) ? "timezone" : form.when;

@@ -1,51 +1,68 @@
 /** How many tokens were used: today, in the last thirty days, and by what; and what they cost. */
 
-import { html, icon, nothing, svg } from "../core/html.js";
+import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
+import { heard, Resource } from "../core/resource.js";
 import { count } from "../core/time.js";
-import { emptyState, loading, word } from "../ui/parts.js";
+import { backLink, factsList, failedView, loading, word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").TokenCounts} TokenCounts
- * @typedef {import("../core/types.js").UsageReport} UsageReport
- * @typedef {import("../core/types.js").UsageRow} UsageRow
- */
+const BY = /** @type {const} */ (["day", "engine", "role", "trigger"]);
+const REFRESH_MS = 2000;
 
 const STEP = 10;
 const BAR = 7;
 const HIGH = 80;
 
-/** @param {State} state @param {import("../core/actions.js").Actions} act */
+/** Loaded when one comes to the page, and when what was used has changed. */
+export class UsageKeeper {
+  /** @param {Store} store @param {Api} api @param {import("../core/resource.js").Timers} timers */
+  constructor(store, api, timers) {
+    const request = async () => {
+      const reports = await Promise.all(BY.map((by) => api.usage(by)));
+      return Object.fromEntries(BY.map((by, at) => [by, reports[at]]));
+    };
+    this.reports = new Resource(timers, request, (told) =>
+      store.set({ usage: heard(store.state.usage, told) }),
+    );
+  }
+
+  /** @param {State} state @param {State} before */
+  onChange(state, before) {
+    if (state.route.view !== "usage" || state.session !== "in") return;
+    const opened = state.route !== before.route || state.session !== before.session;
+    const runs = (/** @type {State} */ at) => at.status?.usage.runs;
+    const load = () => void this.reports.load();
+    if (opened) load();
+    else if (runs(state) !== runs(before)) this.reports.soon(load, REFRESH_MS);
+  }
+}
+
+/** @param {State} state @param {Actions} act */
 export function usageView(state, act) {
-  return html`<a class="back" href="#/tasks">${icon("back")}${t("task.back")}</a>
+  return html`${backLink("#/tasks", t("task.back"))}
     <div class="usage-page">
       <h2 tabindex="-1" data-focus>${t("usage.title")}</h2>
       ${bodyView(state, act)}
     </div>`;
 }
 
-/** @param {State} state @param {import("../core/actions.js").Actions} act */
+/** @param {State} state @param {Actions} act */
 function bodyView({ usage }, act) {
-  if (usage.load === "failed") {
-    const again = html`<button type="button" class="small" @click=${() => act.reloadUsage()}>
-      ${icon("retry")}${t("load.again")}
-    </button>`;
-    return emptyState(t("load.failed"), t("load.unreachable"), again);
-  }
+  if (usage.load === "failed") return failedView(() => act.keepers.usage.reports.load());
   if (!usage.day || !usage.engine || !usage.role || !usage.trigger) {
     return loading(t("usage.loading"));
   }
   const { day } = usage;
   const cap = day.budget.dailyTokens;
-  return html`<dl class="facts">
-      ${fact("usage.today", words(day.today))}
-      ${cap === null ? nothing : fact("usage.cap", t("usage.tokens", { n: number(cap) }))}
-      ${fact("usage.month", words(day.total))}
-      ${day.total.estimated ? fact("usage.estimated", tn("usage.runs", day.total.estimated)) : nothing}
-    </dl>
-    ${barsView(day)} ${groupView("engine", usage.engine)} ${groupView("role", usage.role)}
-    ${groupView("trigger", usage.trigger)}`;
+  const { estimated } = day.total;
+  return html`${factsList([
+    ["usage.today", words(day.today)],
+    ["usage.cap", cap !== null && t("usage.tokens", { n: number(cap) })],
+    ["usage.month", words(day.total)],
+    ["usage.estimated", estimated && tn("usage.runs", estimated)],
+  ])}
+  ${barsView(day)} ${groupView("engine", usage.engine)} ${groupView("role", usage.role)}
+  ${groupView("trigger", usage.trigger)}`;
 }
 
 /** @param {UsageReport} report  A bar for each day, as high as it used much. */
@@ -74,14 +91,15 @@ function groupView(by, { rows, total }) {
     <h3>${t(`usage.by.${by}`)}</h3>
     <ul class="usage-rows">
       ${rows.map(
-        (row) => html`<li>
-          <span class="usage-name">${name(by, row)}</span>
-          <span class="usage-share" aria-hidden="true"
-            ><svg viewBox="0 0 100 4" preserveAspectRatio="none">
-              <rect width=${(tokens(row) / all) * 100} height="4"></rect></svg
-          ></span>
-          <span class="usage-counts">${words(row)}</span>
-        </li>`,
+        (row) =>
+          html`<li>
+            <span class="usage-name">${name(by, row)}</span>
+            <span class="usage-share" aria-hidden="true"
+              ><svg viewBox="0 0 100 4" preserveAspectRatio="none">
+                <rect width=${(tokens(row) / all) * 100} height="4"></rect></svg
+            ></span>
+            <span class="usage-counts">${words(row)}</span>
+          </li>`,
       )}
     </ul>
   </section>`;
@@ -115,12 +133,4 @@ function tokens(counts) {
 /** @param {number} value */
 function number(value) {
   return count(value, language());
-}
-
-/** @param {string} key @param {unknown} value */
-function fact(key, value) {
-  return html`<div>
-    <dt>${t(key)}</dt>
-    <dd>${value}</dd>
-  </div>`;
 }

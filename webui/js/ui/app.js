@@ -7,13 +7,11 @@ import { bannersView, noticesView } from "./banners.js";
 import { chatView } from "../pages/chat.js";
 import { headerView } from "./header.js";
 import { loginView } from "./login.js";
+import { dialogsView } from "./palette.js";
 import { panelView } from "./panel.js";
 import { loading } from "./parts.js";
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function appView(state, act) {
   if (state.session === "checking" && state.load !== "ready") {
     return html`<main class="start">${loading(t("chat.loading"))}</main>`;
@@ -27,6 +25,6 @@ export function appView(state, act) {
     </button>
     ${headerView(state, act)} ${bannersView(state, act)}
     <main class="areas">${chatView(state, act)} ${panelView(state, act)}</main>
-    ${noticesView(state, act)}
+    ${noticesView(state, act)} ${dialogsView(state, act)}
   </div>`;
 }

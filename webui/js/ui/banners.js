@@ -3,11 +3,9 @@
 import { html, icon, nothing } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { clockTime, dayKey, dayTime, duration } from "../core/time.js";
+import { button, iconButton } from "./parts.js";
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function bannersView(state, act) {
   const status = state.status;
   return html`<div class="banners">
@@ -16,9 +14,7 @@ export function bannersView(state, act) {
         ? banner(
             "info",
             t("banner.outdated"),
-            html`<button type="button" class="small" @click=${() => location.reload()}>
-              ${t("banner.reload")}
-            </button>`,
+            button(t("banner.reload"), () => location.reload()),
           )
         : nothing
     }
@@ -34,7 +30,7 @@ export function bannersView(state, act) {
   </div>`;
 }
 
-/** @param {import("../core/types.js").Status} status */
+/** @param {Status} status */
 function consumerBanner(status) {
   if (status.consumer === "down") {
     return banner("danger", t("banner.down"), html`<code>mimikit consumer</code>`);
@@ -49,46 +45,24 @@ function consumerBanner(status) {
 /**
  * What waits for a mind, and the way to go on without one.
  *
- * @param {import("../core/types.js").EngineStatus} mind
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
+ * @param {EngineStatus} mind
+ * @param {State} state
+ * @param {Actions} act
  */
 function mindBanner(mind, state, act) {
   if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
   const why = mindWhy(mind, state);
-  const counts = [
-    mind.messages ? tn("mind.messages", mind.messages) : "",
-    mind.tasks ? tn("mind.tasks", mind.tasks) : "",
-  ];
-  const what = counts.filter(Boolean).join(t("list.and"));
+  const what = counted(mind);
+  const off = Boolean(state.pending.engine);
   return banner(
     "warn",
     t("mind.waits", { why: mind.reason ? `${why} (${mind.reason})` : why, what }),
-    html`<button
-        type="button"
-        class="small"
-        ?disabled=${Boolean(state.pending.engine)}
-        @click=${() => act.tryEngine(mind.engine)}
-      >
-        ${t("mind.try")}
-      </button>
-      <button
-        type="button"
-        class="small"
-        ?disabled=${Boolean(state.pending.engine)}
-        @click=${() => act.useEngine("builtin")}
-      >
-        ${t("mind.without")}
-      </button>`,
+    html`${button(t("mind.try"), () => act.tryEngine(mind.engine), { off })}
+    ${button(t("mind.without"), () => act.useEngine("builtin"), { off })}`,
   );
 }
 
-/**
- * Why a mind can not serve, in a few words.
- *
- * @param {import("../core/types.js").EngineStatus} mind
- * @param {import("../core/state-types.js").State} state
- */
+/** @param {EngineStatus} mind @param {State} state  Why a mind can not serve, in a few words. */
 export function mindWhy(mind, state) {
   const { until: at, want } = mind;
   const known = want === "limited" && at ? Date.parse(at) : 0;
@@ -98,12 +72,7 @@ export function mindWhy(mind, state) {
     : wantWords(want ?? "unready", mind.engine);
 }
 
-/**
- * What an engine lacks, in a few words.
- *
- * @param {string} want
- * @param {string} engine
- */
+/** @param {string} want @param {string} engine  What an engine lacks, in a few words. */
 export function wantWords(want, engine) {
   const hasKey = !["codex", "opencode", "local", "builtin", "command"].includes(engine);
   return t(`mind.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
@@ -118,20 +87,25 @@ function soonTime(at, now) {
 /**
  * What waits for tokens, until when, and what may be done.
  *
- * @param {import("../core/types.js").BudgetStatus} budget
- * @param {import("../core/state-types.js").State} state
+ * @param {BudgetStatus} budget
+ * @param {State} state
  */
 function budgetBanner(budget, state) {
   const waits = budget.messages + budget.tasks > 0;
   const until = budget.until ? Date.parse(budget.until) : 0;
   if (!waits || until <= state.now) return nothing;
-  const counts = [
-    budget.messages ? tn("mind.messages", budget.messages) : "",
-    budget.tasks ? tn("mind.tasks", budget.tasks) : "",
-  ];
-  const what = counts.filter(Boolean).join(t("list.and"));
+  const what = counted(budget);
   const words = t("budget.waits", { what, until: dayTime(until, language()) });
   return banner("warn", words, html`<code>mimikit usage --set-daily</code>`);
+}
+
+/** @param {{messages: number, tasks: number}} waiting  How many of each wait. */
+function counted({ messages, tasks }) {
+  const counts = [
+    messages ? tn("mind.messages", messages) : "",
+    tasks ? tn("mind.tasks", tasks) : "",
+  ];
+  return counts.filter(Boolean).join(t("list.and"));
 }
 
 /** @param {"info" | "warn" | "danger"} tone @param {string} text @param {unknown} [extra] */
@@ -142,24 +116,14 @@ function banner(tone, text, extra = nothing) {
   </div>`;
 }
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function noticesView(state, act) {
   return html`<div class="notices" role="status" aria-live="polite">
     ${state.notices.map(
       (notice) =>
         html`<div class="notice notice-${notice.tone}">
           <p>${notice.text}</p>
-          <button
-            type="button"
-            class="icon-button small"
-            aria-label=${t("notice.dismiss")}
-            @click=${() => act.dismiss(notice.id)}
-          >
-            ${icon("x")}
-          </button>
+          ${iconButton("x", t("notice.dismiss"), () => act.dismiss(notice.id))}
         </div>`,
     )}
   </div>`;

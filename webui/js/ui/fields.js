@@ -128,8 +128,8 @@ function choiceView(one, chosen) {
  * A number and its unit: every 10 minutes.
  *
  * @param {Field} field
- * @param {import("../core/state-types.js").Unit} unit
- * @param {(unit: import("../core/state-types.js").Unit) => void} changeUnit
+ * @param {Unit} unit
+ * @param {(unit: Unit) => void} changeUnit
  */
 export function spanField(field, unit, changeUnit) {
   const { name, value, placeholder, change, error, label } = field;

@@ -6,11 +6,6 @@ import { placeOf } from "../core/route.js";
 import { queueLength, taskGroups } from "../core/select.js";
 import { settingsMenu } from "../pages/settings.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** @param {State} state @param {Actions} act */
 export function headerView(state, act) {
   return html`<header class="bar">

@@ -4,10 +4,7 @@ import { html, icon, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { settingsRows } from "../pages/settings.js";
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function loginView(state, act) {
   const { busy, error } = state.login;
   const submit = (/** @type {SubmitEvent} */ event) => {

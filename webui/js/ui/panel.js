@@ -6,22 +6,17 @@ import { backlogView } from "../pages/backlog.js";
 import { enginesView } from "../pages/engines-view.js";
 import { places } from "./header.js";
 import { memoryView } from "../pages/memory-view.js";
-import { noteFormView } from "../pages/note-form.js";
-import { noteView } from "../pages/note.js";
+import { noteFormView, noteView } from "../pages/note.js";
 import { taskView } from "../pages/task.js";
 import { tasksView } from "../pages/tasks.js";
-import { triggerFormView } from "../pages/trigger-form-view.js";
-import { triggerView } from "../pages/trigger.js";
-import { triggersView } from "../pages/triggers.js";
+import { triggerFormView } from "../pages/trigger-fields.js";
+import { triggersView, triggerView } from "../pages/triggers.js";
 import { usageView } from "../pages/usage.js";
 
 /** Pages that are a form: their buttons stand at the bottom. */
 const FORMS = new Set(["triggerNew", "triggerEdit", "noteNew", "noteEdit"]);
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 export function panelView(state, act) {
   const away = state.wide ? !state.panelOpen : state.route.view === "chat";
   return html`<div class="panel ${away ? "is-away" : ""}" id="panel" ?inert=${away}>
@@ -38,10 +33,7 @@ export function panelView(state, act) {
   </div>`;
 }
 
-/**
- * @param {import("../core/state-types.js").State} state
- * @param {import("../core/actions.js").Actions} act
- */
+/** @param {State} state @param {Actions} act */
 function bodyView(state, act) {
   switch (state.route.view) {
     case "task":

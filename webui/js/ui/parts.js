@@ -40,7 +40,7 @@ export function since(at, now) {
   return ago(at, Math.max(now, Date.parse(at)));
 }
 
-/** @param {import("../core/state-types.js").Words | null | undefined} words  Said by the server, in the reader's language. */
+/** @param {Words | null | undefined} words  Said by the server, in the reader's language. */
 export function said(words) {
   return words?.[language()] || words?.en || "";
 }
@@ -80,24 +80,24 @@ export function loading(label) {
   </div>`;
 }
 
-/** @param {import("../core/types.js").Task} task */
+/** @param {Task} task */
 export function taskTitle(task) {
   const first = shown(task.prompt.split("\n", 1)[0]);
   return task.title || (first.length > 90 ? `${first.slice(0, 90)}…` : first);
 }
 
-/** @param {import("../core/types.js").Trigger} trigger */
+/** @param {Trigger} trigger */
 export function triggerTitle(trigger) {
   return trigger.title || shown(trigger.prompt.split("\n", 1)[0]) || trigger.id;
 }
 
-/** @param {import("../core/types.js").Trigger} trigger  When it fires; of a reminder, that it is one. */
+/** @param {Trigger} trigger  When it fires; of a reminder, that it is one. */
 export function triggerWhen(trigger) {
   const when = said(trigger.words) || trigger.type;
   return trigger.profile === "reminder" ? t("triggers.reminds", { when }) : when;
 }
 
-/** @param {import("../core/types.js").TokenCounts} used */
+/** @param {TokenCounts} used */
 export function usageWords(used) {
   const lang = language();
   return t("usage.words", {
@@ -105,4 +105,82 @@ export function usageWords(used) {
     cached: count(used.cachedInputTokens, lang),
     output: count(used.outputTokens, lang),
   });
+}
+
+/**
+ * @param {unknown} label
+ * @param {() => void} click
+ * @param {{sign?: string, look?: string, off?: boolean, id?: string, named?: string}} [more] its
+ *   icon and classes; how it is named where the label says too little
+ */
+export function button(label, click, { sign, look = "small", off = false, id, named } = {}) {
+  return html`<button
+    type="button"
+    id=${id ?? nothing}
+    class=${look || nothing}
+    ?disabled=${off}
+    aria-label=${named ?? nothing}
+    @click=${click}
+  >
+    ${sign ? icon(sign) : nothing}${label}
+  </button>`;
+}
+
+/**
+ * @param {string} sign
+ * @param {string} label
+ * @param {() => void} click
+ * @param {{off?: boolean, title?: string}} [more]
+ */
+export function iconButton(sign, label, click, { off = false, title = label } = {}) {
+  return html`<button
+    type="button"
+    class="icon-button small"
+    ?disabled=${off}
+    aria-label=${label}
+    title=${title}
+    @click=${click}
+  >
+    ${icon(sign)}
+  </button>`;
+}
+
+/** @param {string} href @param {string} label */
+export function backLink(href, label) {
+  return html`<a class="back" href=${href}>${icon("back")}${label}</a>`;
+}
+
+/** @param {() => void} again @param {string} [text] @param {string} [title]  It could not be had. */
+export function failedView(again, text = t("load.unreachable"), title = t("load.failed")) {
+  return emptyState(title, text, button(t("load.again"), again, { sign: "retry" }));
+}
+
+/** @param {string} [error] @param {string} [id]  Why a form was not taken. */
+export function failureView(error, id) {
+  return html`<div role="alert">
+    ${error ? html`<div class="failure" id=${id} tabindex="-1">${error}</div>` : nothing}
+  </div>`;
+}
+
+/** @param {[string, unknown][]} facts  Words' keys, and what is so, unless it is nothing. */
+export function factsList(facts) {
+  const row = (/** @type {[string, unknown]} */ [key, value]) =>
+    html`<div>
+      <dt>${t(key)}</dt>
+      <dd>${value}</dd>
+    </div>`;
+  return html`<dl class="facts">${facts.filter(([, value]) => value).map(row)}</dl>`;
+}
+
+/** @param {(event: any) => void} act  Of a form: what sending it does. */
+export function onSubmit(act) {
+  return (/** @type {Event} */ event) => {
+    event.preventDefault();
+    act(event);
+  };
+}
+
+/** @param {KeyboardEvent} event  Enter that picks an input method's candidate sends nothing. */
+export function holdBackCandidates(event) {
+  if (event.key === "Enter" && (event.isComposing || event.keyCode === 229)) event.preventDefault();
 }

@@ -1,0 +1,78 @@
+/** What can be done with a message: copy, quote, send again, edit; and why a reply is what it is. */
+
+import { html, icon, nothing } from "../core/html.js";
+import { language, t, tn } from "../core/i18n.js";
+import { duration } from "../core/time.js";
+import { hitsView } from "./memory-view.js";
+
+const OVER = new Set(["answered", "stopped", "unanswered"]);
+
+/** @param {Message} message @param {State} state @param {Actions} act  How a reply ended that is not whole. */
+export function outcomeView({ stopped, failed, error, inReplyTo }, state, act) {
+  if (!stopped && !failed) return nothing;
+  const asked = state.messages.filter((one) => inReplyTo.includes(one.id)).map((one) => one.text).join("\n\n");
+  return html`<p class="outcome ${failed ? "error-text" : ""}">
+    <span>${t(`delivery.${stopped ? "stopped" : "unanswered"}`)}${error ? `: ${error}` : ""}</span>
+    ${
+      asked
+        ? html`<button type="button" class="link" @click=${() => act.sendAgain(asked)}>${icon("retry")}${t("delivery.retry")}</button>
+            <button type="button" class="link" @click=${() => act.editText(asked)}>${icon("edit")}${t("delivery.edit")}</button>`
+        : nothing
+    }
+  </p>`;
+}
+
+/** @param {MessageEntry} entry @param {State} state @param {Actions} act */
+export function messageActions({ message, delivery }, state, act) {
+  if (delivery && !OVER.has(delivery)) return nothing; // it is on its way: other things can be done
+  const { id, role, text, turnId } = message;
+  const button = (/** @type {string} */ name, /** @type {string} */ sign, /** @type {() => void} */ run) =>
+    html`<button type="button" class="icon-button" title=${t(`act.${name}`)} aria-label=${t(`act.${name}`)} @click=${run}>
+      ${icon(sign)}
+    </button>`;
+  return html`<div class="message-actions" role="group" aria-label=${t("act.label")}>
+    ${button("copy", "copy", () => act.copyMessage(text))} ${button("quote", "quote", () => act.quote(text))}
+    ${
+      role === "user"
+        ? html`${button("again", "retry", () => act.sendAgain(text))} ${button("edit", "edit", () => act.editText(text))}`
+        : nothing
+    }
+    ${role === "agent" && turnId ? whyButton(id, turnId, state, act) : nothing}
+  </div>`;
+}
+
+/** @param {string} id @param {string} turnId @param {State} state @param {Actions} act */
+function whyButton(id, turnId, state, act) {
+  return html`<button
+    type="button"
+    class="icon-button"
+    title=${t("why.open")}
+    aria-label=${t("why.open")}
+    aria-expanded=${state.hits[turnId]?.open ? "true" : "false"}
+    aria-controls="why-${id}"
+    @click=${() => act.memory.toggleHits(turnId)}
+  >
+    ${icon("info")}
+  </button>`;
+}
+
+/** @param {Message} message @param {State} state @param {Actions} act  What the reply was made of. */
+export function whyView(message, state, act) {
+  const { id, turnId } = message;
+  const known = turnId ? state.hits[turnId] : null;
+  if (!turnId || message.role !== "agent") return nothing;
+  return html`<div id="why-${id}" class="why" ?hidden=${!known?.open}>
+    ${known?.open ? html`<p class="muted">${whyFacts(message).join(" · ")}</p>${message.memory ? hitsView(turnId, known, state, act) : nothing}` : nothing}
+  </div>`;
+}
+
+/** @param {Message} message  What is known of the run that made it. */
+export function whyFacts({ engine, durationMs, usage, memory }) {
+  const tokens = (/** @type {number | null | undefined} */ n) => (n ?? 0).toLocaleString(language());
+  return [
+    engine && (engine === "local" ? `${engine} (${t("engines.basic")})` : engine),
+    durationMs != null && duration(durationMs, language()),
+    usage?.outputTokens && t("why.tokens", { in: tokens(usage.inputTokens), out: tokens(usage.outputTokens) }),
+    tn("hits.count", memory),
+  ].filter(Boolean);
+}
