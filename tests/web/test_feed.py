@@ -115,8 +115,11 @@ def test_a_change_carries_the_fresh_thing(web) -> None:
     assert found[6]["question"]["questionId"] == "q-1"
     assert (found[7]["headline"], found[7]["inputs"]) == ("reads", ["msg-2"])
     assert found[8] == {
-        "kind": "delta", "turnId": "turn-1", "text": "he",
-        "offset": 0, "reset": False,
+        "kind": "delta",
+        "turnId": "turn-1",
+        "text": "he",
+        "offset": 0,
+        "reset": False,
     }
 
 

@@ -212,7 +212,10 @@ describe("a turn", () => {
     const state = hear(loaded({ inbox: [waiting("msg-1")] }), began, at_(0, "Hel"), ended);
     assert.equal(state.inbox[0].state, "answering");
     const queued = hear(state, { kind: "inbox", id: "msg-1", item: waiting("msg-1") });
-    assert.deepEqual([queued.turn, queued.inbox[0].state], [null, "queued"]);
+    assert.deepEqual([queued.turn.draft, queued.inbox[0].state], ["", "queued"]);
+    const late = { state: "replying", since: at(), turnId: "t1", headline: "" };
+    const told = hear(queued, { kind: "status", status: status({ teller: late }) });
+    assert.equal(told.status.teller.state, "idle");
   });
 
   test("that ended without a message is forgotten after a moment", () => {

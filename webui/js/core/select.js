@@ -256,8 +256,7 @@ export function live(state) {
     teller,
     planner,
     workers: { count, since: working.length ? earliest(working) : null },
-    headline:
-      turn?.headline || status?.teller.headline || busiest?.headline || newest[0]?.title || "",
+    headline: turn?.headline || status?.teller.headline || (!turn && busiest?.headline) || "",
     turnId: turn?.turnId ?? null,
     running: newest.map((task) => ({ id: task.id, title: task.title || task.prompt })),
   };

@@ -200,7 +200,22 @@ function withStatus(state, status) {
     turn = newTurn(turnId, since, status.teller.headline);
   }
   const outdated = Boolean(state.version && status.version && state.version !== status.version);
-  return { ...state, status, turn, outdated: state.outdated || outdated };
+  const known = turn && turn.endedAt !== null ? withoutTurn(status, turn.turnId) : status;
+  return { ...state, status: known, turn, outdated: state.outdated || outdated };
+}
+
+/**
+ * A status may speak of a turn that is known to be over.
+ *
+ * @template {State["status"]} T
+ * @param {T} status
+ * @param {string} turnId
+ * @returns {T}
+ */
+function withoutTurn(status, turnId) {
+  if (status?.teller.turnId !== turnId) return status;
+  const teller = { state: /** @type {const} */ ("idle"), since: null, headline: "", turnId: null };
+  return { ...status, teller };
 }
 
 /**
@@ -269,7 +284,9 @@ function withInbox(state, id, item) {
   const outbox = without(state.outbox, id);
   // It waits again: what had come of its reply is worth nothing.
   const over = item?.state === "queued" && state.turn?.inputs.includes(id);
-  if (over) state = { ...state, turn: null };
+  if (over && state.turn) {
+    state = { ...state, turn: { ...state.turn, draft: "", endedAt: state.turn.endedAt ?? state.now } };
+  }
   if (!item || state.messages.some(byId(id))) {
     return { ...state, outbox, inbox: without(state.inbox, id) };
   }
@@ -347,7 +364,8 @@ function withQuestion(state, question) {
 function withTurn(state, change) {
   const mine = state.turn?.turnId === change.turnId ? state.turn : null;
   if (change.state === "ended") {
-    return mine ? { ...state, turn: { ...mine, endedAt: mine.endedAt ?? state.now } } : state;
+    const turn = mine && { ...mine, endedAt: mine.endedAt ?? state.now };
+    return { ...state, turn: turn ?? state.turn, status: withoutTurn(state.status, change.turnId) };
   }
   // Of a turn that is known another attempt begins, which says all anew.
   const turn = newTurn(change.turnId, mine?.since ?? state.now, change.headline, change.inputs);

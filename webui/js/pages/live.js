@@ -12,7 +12,7 @@ export function liveView(state, act) {
   const parts = [];
   if (now && now.teller !== null) parts.push({ name: t("live.teller"), since: now.teller });
   if (now && now.planner !== null) parts.push({ name: t("live.planner"), since: now.planner });
-  if (now?.workers.count) {
+  if (now?.workers.count && (now.turnId === null || !now.running.length)) {
     parts.push({ name: tn("live.workers", now.workers.count), since: now.workers.since });
   }
   return html`<p class="sr-only" role="status">${parts.map((part) => part.name).join(" · ")}</p>
