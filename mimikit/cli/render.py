@@ -17,7 +17,6 @@ from mimikit.clock import SystemClock
 from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
-from mimikit.protocol import paths
 from mimikit.protocol.models import CommandResult, LiveRun, Question
 from mimikit.protocol.runtime import BudgetStatus
 from mimikit.state import State
@@ -27,8 +26,8 @@ from mimikit.views import memory
 from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
+from mimikit.views.job_views import JobPage
 from mimikit.views.status import Consumer, StateOverview
-from mimikit.views.tasks import TaskList
 from mimikit.views.triggers import TriggerList, TriggerView
 from mimikit.views.usage import TokenCounts, UsageReport, UsageTodayView
 
@@ -51,7 +50,7 @@ def render(view: BaseModel, context: RenderContext) -> Iterable[str]:
     raise TypeError(f"expected a view that has lines, got {type(view).__name__} at {context.now}")
 
 
-render.register(TaskList, task_lines.task_list)
+render.register(JobPage, task_lines.job_list)
 render.register(TaskReport, task_lines.task)
 render.register(DiffView, task_lines.diff)
 render.register(TriggerList, task_lines.trigger_list)
@@ -264,11 +263,11 @@ def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[t
     """Headings and texts; an empty heading continues the previous fact."""
     current = overview.consumer.current
     yield "consumer", _consumer_words(overview.consumer, context.now)
-    if overview.consumer.is_up:
-        yield from _runs(overview, context.now)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
-    counts = ", ".join(f"{name} {overview.queues.get(name, 0)}" for name in paths.QUEUES)
-    yield "queues", counts + (paused if overview.paused else "")
+    totals = task_lines.totals_words(overview.jobs)
+    yield "jobs", totals + (paused if overview.paused else "")
+    for run in overview.consumer.live.values():
+        yield "", f"{_RUN_NAMES.get(run.role) or short_id(run.id)}  {_run_words(run, context.now)}"
     if overview.unanswered:
         yield "inbox", f"{plural(overview.unanswered, 'message')} not answered yet"
     if overview.orders_waiting:
@@ -315,15 +314,7 @@ def _consumer_words(consumer: Consumer, now: datetime) -> str:
     return text + (f"; trouble: {one_line(health.degraded)}" if health.degraded else "")
 
 
-def _runs(overview: StateOverview, now: datetime) -> Iterator[tuple[str, str]]:
-    live = overview.consumer.live.values()
-    for role in ("teller", "planner"):
-        run = next((run for run in live if run.role == role), None)
-        yield role, _run_words(run, now) if run else "idle"
-    workers = [run for run in live if run.role == "worker"]
-    seats = overview.consumer.health.worker_seats if overview.consumer.health else 0
-    yield "workers", f"{len(workers)} of {seats} busy"
-    yield from (("", f"{short_id(run.id)}  {_run_words(run, now)}") for run in workers)
+_RUN_NAMES = {"teller": "replies", "planner": "plans"}
 
 
 def _run_words(run: LiveRun, now: datetime) -> str:

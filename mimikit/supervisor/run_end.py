@@ -43,7 +43,9 @@ def after_end(
     """
     reporter = reporter_of(task, result, state, is_inner_step=is_inner_step)
     if result.status != "canceled":
-        state = state.but(last_outcome=outcome_hash(result))
+        outcome = outcome_hash(result)
+        is_change = state.last_outcome not in (None, outcome)
+        state = state.but(last_outcome=outcome, changes=state.changes + is_change)
     # Not counted: runs ended from outside, and tasks of a trigger's plan (several to a run).
     counts = result.failure_reason not in ("canceled", "killed") and task.origin == "trigger"
     if counts:

@@ -298,6 +298,13 @@ def trace_ids(files: Files, trace_id: str) -> Iterator[str]:
             yield id_
 
 
+def runs_of(files: Files, trigger_id: str) -> Iterator[Line]:
+    """The lines of the ended runs of a trigger, newest first."""
+    for line in _newest_first(files, trigger_id.encode(), sys.maxsize):
+        if line.get("event") == "ended" and line.get("sourceTriggerId") == trigger_id:
+            yield line
+
+
 def trigger_ids(files: Files) -> Iterator[str]:
     """Ids of triggers that fired, were created or removed, newest first, with repeats."""
     for line in _newest_first(files, b'"event"', 2 * _SCAN_BYTES):

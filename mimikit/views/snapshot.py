@@ -17,11 +17,15 @@ from mimikit.protocol.models import Instant
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import messages, status, tasks, triggers
 from mimikit.views.base import Render, View
-from mimikit.views.messages import InboxItemView, MessageView, QuestionView
+from mimikit.views.job_views import JobReader, JobView
+from mimikit.views.jobs import LIVE, JobState
+from mimikit.views.messages import InboxItemView, MessagesPage, MessageView, QuestionView
 from mimikit.views.status import Consumer, StatusView, read_consumer
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
 from mimikit.views.usage import UsageBy, UsageReader, UsageReport
+
+_MESSAGES, _LIVE_JOBS = 30, 20
 
 
 class DraftView(View):
@@ -43,7 +47,9 @@ class SnapshotView(View):
     inbox: list[InboxItemView]
     question: QuestionView | None
     draft: DraftView | None
-    tasks: list[TaskView]
+    jobs: list[JobView]
+    """Those in progress, and those that the messages are about."""
+    totals: dict[JobState, int]
     triggers: list[TriggerView]
     status: StatusView
 
@@ -62,8 +68,12 @@ class InboxChange(View):
 
 
 class TaskChange(View):
+    """The task, its job as it is now (null: nothing came of it yet), and all jobs by state."""
+
     kind: Literal["task"] = "task"
     task: TaskView
+    job: JobView | None
+    totals: dict[JobState, int]
 
 
 class TriggerChange(View):
@@ -131,6 +141,7 @@ class StateReader:
         self.files = files
         self.render = render
         self.conversation = messages.ConversationReader(files, render)
+        self.jobs = JobReader(files, render)
         self._settings = settings
         self._clock = clock
         self.usage = UsageReader(files, settings)
@@ -151,13 +162,20 @@ class StateReader:
         now, zone = self._clock.now(), self._settings.zone
         return status.situation(self.files, consumer, now=now, zone=zone)
 
+    def messages(self, before: str | None, limit: int) -> MessagesPage:
+        page = self.conversation.page(before, limit)
+        about = {message.trigger_id or message.id for message in page.messages}
+        cards = self.jobs.cards(about, self.consumer().live)
+        return MessagesPage(messages=page.messages, jobs=cards, before=page.before)
+
     def snapshot(self) -> SnapshotView:
         # The cursor is read first, so that no change is missed.
         cursor = read_changes(self.files, None).cursor
         consumer = self.consumer()
         # The inbox is read before the messages, so that an item that moves is not missed.
         waiting = messages.waiting(self.files)
-        page = self.conversation.page(None, 50)
+        page = self.messages(None, _MESSAGES)
+        jobs = self.jobs.page(consumer.live, states=LIVE, most_live=_LIVE_JOBS)
         seen = {message.id for message in page.messages}
         current = self.status(consumer)
         return SnapshotView(
@@ -170,7 +188,8 @@ class StateReader:
             inbox=[item for item in waiting if item.id not in seen],
             question=messages.open_question(self.files),
             draft=self._draft(current.teller.turn_id),
-            tasks=tasks.listed(self.files, consumer.live, None, 0),
+            jobs=[*jobs.jobs, *page.jobs],
+            totals=jobs.totals,
             triggers=triggers.listed(self.files, self.situation(consumer)),
             status=current,
         )
@@ -188,8 +207,11 @@ class StateReader:
                 message = self.conversation.find(id_)
                 return message and MessageChange(message=message)
             case {"kind": "task", "id": str(id_)} if is_id(id_):
-                task = tasks.find(self.files, id_, self.consumer().live)
-                return task and TaskChange(task=task)
+                live = self.consumer().live
+                if task := tasks.find(self.files, id_, live):
+                    job = self.jobs.find(task.source_trigger_id or task.trace_id, live)
+                    return TaskChange(task=task, job=job, totals=self.jobs.totals())
+                return None
             case {"kind": "trigger", "id": str(id_)} if is_id(id_):
                 trigger = triggers.find(self.files, id_, self.situation())
                 return TriggerChange(id=id_, trigger=trigger)

@@ -69,7 +69,7 @@ def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(
     draft = chat.page.locator(".is-draft")
     expect(draft).to_contain_text("Let me **th")
     live = chat.page.locator("#live")
-    expect(live).to_contain_text("Teller replying")
+    expect(live).to_contain_text("Replying")
     expect(live.locator(".ticking").first).to_have_text(re.compile(r"^0:0\d$"))
     expect(chat.message("hello").first).to_have_attribute("data-delivery", "answering")
     chat.reload()

@@ -212,8 +212,7 @@ def test_status_fits_one_screen(cli: Cli, state: Path) -> None:
     text = cli("status").stdout
     for piece in (
         "running, process 1, for 2 hours; trouble: wake: disk is full",
-        "0 of 3 busy",
-        "planner 1, worker 14  paused: `mimikit resume` lets them go on",
+        "none  paused: `mimikit resume` lets them go on",
         "Teller, Planner: builtin (codex: not there)",
         "Which colour?",
         "[1] red  [2] blue",

@@ -12,8 +12,11 @@ import pytest
 
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt
 from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import Task
 from mimikit.protocol.results import DiffHunk, FileDiff, TaskDiff
+from mimikit.tasks.ledger import Ledger
 from tests.cli.conftest import Cli, Place, read_line
 
 
@@ -152,6 +155,25 @@ def test_reading_commands_quarantine_nothing(cli: Cli, tmp_path: Path) -> None:
     assert not list((state / "corrupt").iterdir())
 
 
+LONG_AGO = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def test_runs_of_a_trigger_are_one_line_and_a_plan_is_none(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    ledger = Ledger(Files(RealDisk(tmp_path / ".mimikit")))
+    facts: dict[str, Any] = {"traceId": "t", "title": "date"}
+    ledger.write("ended", "p", LONG_AGO, **facts, seat="planner", status="done")
+    for number in range(30):
+        ledger.write("slot", "g", LONG_AGO, slot=f"{number}", taskId=f"r{number}", title="date")
+        ledger.write("ended", f"r{number}", LONG_AGO, **facts, status="done", sourceTriggerId="g")
+    ledger.write("ended", "a", LONG_AGO, **facts, status="failed")
+    failed, trigger, totals = cli("tasks", "list").stdout.splitlines()[1:]
+    assert "date · 30 runs · last " in trigger
+    assert "failed" in failed
+    assert totals == "2 jobs: 1 done, 1 failed."
+    assert "jobs       1 done, 1 failed" in cli("status").stdout
+
+
 HIDDEN = "\U000e0074\U000e0061\u200b\u200f\u202e\u2066\u2060\x84"
 
 
@@ -196,7 +218,7 @@ def test_the_life_of_a_task_can_be_followed(on_busy: Cli, busy: Place) -> None:
     busy.until(lambda: "first" in on_busy("tasks", "output", task_id).stdout, "no output", "runs")
     (listed,) = data(on_busy, "tasks", "list", "--only", "running")["tasks"]
     assert (listed["id"], listed["title"]) == (task_id, "gated")
-    busy.until(lambda: "1 of 3 busy" in on_busy("status").stdout, "expected a busy worker")
+    busy.until(lambda: "1 running" in on_busy("status").stdout, "expected a running job")
     follower = busy.start("tasks", "output", "-f", task_id)
     gate.touch()
     said, _ = follower.communicate(timeout=30)

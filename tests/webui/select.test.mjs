@@ -7,9 +7,6 @@ import {
   inLines,
   live,
   messageAbout,
-  namedTask,
-  queueLength,
-  taskGroups,
   taskTimes,
   timeline,
 } from "../../webui/js/core/select.js";
@@ -32,6 +29,20 @@ const task = (id, more = {}) => ({
   traceId: id,
   ...more,
 });
+const job = (id, more = {}) => ({
+  id,
+  kind: "request",
+  title: id,
+  state: "done",
+  messageId: null,
+  taskId: id,
+  askedAt: at(),
+  startedAt: null,
+  endedAt: null,
+  headline: "",
+  steps: [],
+  ...more,
+});
 const byId = (...tasks) => Object.fromEntries(tasks.map((one) => [one.id, one]));
 
 describe("messages of one trigger", () => {
@@ -52,9 +63,11 @@ describe("messages of one trigger", () => {
     ]);
   });
 
-  test("begin anew after what the user says, and each trigger has its own", () => {
+  test("are one across what the user says, unless a model said them; each trigger has its own", () => {
     const given = [told("a", 0), told("b", 1, { triggerId: "g2" }), said("m", 2), told("c", 3)];
-    assert.equal(lines(...given).length, 4);
+    const ids = (messages) => lines(...messages).map(([id]) => id);
+    assert.deepEqual(ids(given), ["b", "m", "c"]);
+    assert.deepEqual(ids(given.map((one) => ({ ...one, role: one.role === "user" ? "user" : "agent" }))), ["a", "b", "m", "c"]);
   });
 
   test("count what the server counted once, however they come", () => {
@@ -106,6 +119,30 @@ describe("the timeline", () => {
       "taken:queued",
       "lost:failed",
     ]);
+  });
+
+  test("shows a job once, at the message that asked for it, and all runs of a trigger in one line", () => {
+    const agent = (id, more) => ({ ...said(id, 1, "agent"), engine: "builtin", inReplyTo: ["a"], ...more });
+    const told = (id, taskIds, more) => ({ ...said(id, 2, "system"), taskIds, ...more });
+    const jobs = byId(
+      job("j", { messageId: "a", steps: [{ id: "w" }] }),
+      job("g", { kind: "trigger" }),
+      job("old", { messageId: "not loaded", steps: [{ id: "v" }] }),
+    );
+    const messages = [
+      said("a"),
+      agent("begun", { taskIds: ["p"] }),
+      agent("words", { taskIds: ["p"], engine: "codex" }),
+      told("ended", ["w"]),
+      told("other", ["w", "v"]),
+      told("r1", ["t1"], { triggerId: "g" }),
+      agent("chat", { taskIds: [], inReplyTo: ["b"] }),
+      told("r2", ["t2"], { triggerId: "g" }),
+      told("r3", ["t3"], { triggerId: "removed" }),
+    ];
+    const keys = timeline(state({ messages, jobs })).map((entry) => entry.key);
+    assert.deepEqual(keys.slice(1), ["a", "job-j", "words", "other", "chat", "runs-g", "r3"]);
+    assert.equal(messageAbout(state({ messages, jobs }), "w", [task("w", { traceId: "j" })]), "a");
   });
 
   test("shows nothing twice while a message is on its way", () => {
@@ -188,13 +225,13 @@ describe("what goes on", () => {
 
   test("tells the reply, which Stop ends, from the tasks that run beside it", () => {
     const turn = { turnId: "t1", since: NOW - 3000, headline: "Reading", endedAt: null };
-    const tasks = byId(
-      task("w1", { state: "running", startedAt: at(-60) }),
-      task("w2", { state: "running", startedAt: at(-5), headline: "editing" }),
-      task("p1", { state: "running", startedAt: at(-9), seat: "planner" }),
-      task("q1"),
+    const jobs = byId(
+      job("w1", { state: "running", startedAt: at(-60) }),
+      job("w2", { state: "running", startedAt: at(-5), headline: "editing" }),
+      job("p1", { state: "planning", startedAt: at(-9) }),
+      job("q1", { state: "waiting" }),
     );
-    const now = live(state({ status, turn, tasks }));
+    const now = live(state({ status, turn, jobs }));
     assert.equal(now.teller, NOW - 3000);
     assert.equal(now.planner, NOW - 9000);
     assert.deepEqual(now.workers, { count: 2, since: NOW - 60_000 });
@@ -214,38 +251,9 @@ describe("what goes on", () => {
   });
 
   test("is nothing while the consumer is down, whatever stands on paper", () => {
-    const tasks = byId(task("w1", { state: "running", startedAt: at(-60) }));
-    assert.equal(live(state({ status: { ...status, consumer: "down" }, tasks })), null);
+    const jobs = byId(job("w1", { state: "running", startedAt: at(-60) }));
+    assert.equal(live(state({ status: { ...status, consumer: "down" }, jobs })), null);
   });
-});
-
-test("tasks stand by state: newest run, the queue's own order, last end", () => {
-  const tasks = byId(
-    task("q-low", { priority: 1, createdAt: at(-90) }),
-    task("q-old", { createdAt: at(-80) }),
-    task("q-new", { createdAt: at(-70) }),
-    task("q-high", { priority: 9, createdAt: at(-1) }),
-    task("r-old", { state: "running", startedAt: at(-50) }),
-    task("r-new", { state: "running", startedAt: at(-5) }),
-    task("e-old", { state: "failed", completedAt: at(3) }),
-    task("e-new", { state: "done", completedAt: at(-30) }), // the clock went back
-  );
-  const groups = taskGroups(state({ tasks, ended: ["e-new", "e-old"] }));
-  const names = Object.fromEntries(
-    Object.entries(groups).map(([name, group]) => [name, group.map((one) => one.id)]),
-  );
-  assert.deepEqual(names, {
-    running: ["r-new", "r-old"],
-    queued: ["q-high", "q-old", "q-new", "q-low"],
-    ended: ["e-new", "e-old"],
-  });
-});
-
-test("a queue is as long as the server counts where only its head is known", () => {
-  const counted = (worker) => state({ status: { queues: { planner: 1, worker } } });
-  assert.equal(queueLength(counted(99_999), 500), 100_000);
-  assert.equal(queueLength(counted(3), 2), 2);
-  assert.equal(queueLength(state({}), 2), 2);
 });
 
 test("waiting and running are told apart, and go on while they last", () => {
@@ -261,17 +269,6 @@ test("waiting and running are told apart, and go on while they last", () => {
     runMs: 14_999,
   });
   assert.deepEqual(taskTimes(done, NOW), { waitMs: 10_000, runMs: 14_999 });
-});
-
-test("a message that names a plan shows the work it made", () => {
-  const plan = task("p", { seat: "planner", state: "done", traceId: "t" });
-  const work = task("w", { state: "running", traceId: "t" });
-  const fired = task("f", { state: "running", traceId: "t", sourceTriggerId: "trig" });
-  assert.deepEqual(namedTask(byId(plan, work, fired), "p"), { task: work, state: "running" });
-  const two = byId(plan, { ...work, state: "done" }, task("w2", { state: "failed", traceId: "t" }));
-  assert.deepEqual(namedTask(two, "p"), { task: plan, state: "failed" });
-  assert.deepEqual(namedTask(byId(plan), "p"), { task: plan, state: "done" });
-  assert.equal(namedTask({}, "p"), null);
 });
 
 test("a task is found in the chat by its own name, else by its trace's", () => {

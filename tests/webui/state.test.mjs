@@ -45,7 +45,8 @@ const snapshot = (more = {}) => ({
   before: null,
   inbox: [],
   question: null,
-  tasks: [],
+  jobs: [],
+  totals: {},
   triggers: [],
   status: status(),
   ...more,
@@ -248,37 +249,13 @@ describe("a turn", () => {
 });
 
 describe("tasks and triggers", () => {
-  test("keep all that wait and run, and the last that ended", () => {
-    const ended = Array.from({ length: 250 }, (_, number) =>
-      task(`e${number}`, { state: "done", completedAt: at(number) }),
-    );
-    let state = loaded({ tasks: [task("waits"), ...ended.reverse()] });
-    state = hear(state, { kind: "task", task: task("runs", { state: "running" }) });
-    assert.equal(Object.keys(state.tasks).length, 202);
-    assert.ok(state.tasks.waits && state.tasks.runs && state.tasks.e249);
-    assert.equal(state.tasks.e0, undefined);
-  });
-
-  test("that ended stand in the order they were told in, whatever the clock says", () => {
-    const over = (id, seconds) => task(id, { state: "done", completedAt: at(seconds) });
-    let state = loaded({ tasks: [over("second", 50), over("first", 60), task("runs")] });
-    state = hear(state, { kind: "task", task: over("runs", 10) });
-    state = hear(state, { kind: "task", task: over("first", 60) });
-    assert.deepEqual(state.ended, ["runs", "second", "first"]);
-  });
-
-  test("of a long queue the head is kept, in the order in which tasks are taken", () => {
-    const queue = Array.from({ length: 600 }, (_, number) =>
-      task(`q${number}`, { priority: 5, createdAt: at(number) }),
-    );
-    let state = loaded({ tasks: queue });
-    state = hear(state, {
-      kind: "task",
-      task: task("urgent", { priority: 9, createdAt: at(900) }),
-    });
-    assert.equal(Object.keys(state.tasks).length, 500);
-    assert.ok(state.tasks.urgent && state.tasks.q498);
-    assert.equal(state.tasks.q499, undefined);
+  test("of tasks the last that changed are kept", () => {
+    let state = loaded();
+    for (let number = 0; number < 210; number += 1) {
+      state = hear(state, { kind: "task", task: task(`e${number}`), job: null, totals: {} });
+    }
+    assert.equal(Object.keys(state.tasks).length, 200);
+    assert.ok(state.tasks.e209 && !state.tasks.e9);
   });
 
   test("a removed trigger is gone", () => {
@@ -290,7 +267,7 @@ describe("tasks and triggers", () => {
   });
 
   test("a change of the opened task, or of one it belongs with, is seen in its detail", () => {
-    let state = loaded({ tasks: [task("a", { traceId: "t" })] });
+    let state = loaded();
     state = reduce(state, { type: "detailOpened", id: "a" });
     const answer = { task: task("a", { traceId: "t" }), trace: [task("a", { traceId: "t" })] };
     state = reduce(state, { type: "detailLoaded", id: "a", answer });
@@ -349,6 +326,10 @@ describe("output", () => {
     assert.equal(blocks.length, 1);
     assert.ok(blocks[0].text.endsWith("end"));
     assert.equal(ended, true);
+    state = reduce(state, { type: "wholeOutput" });
+    assert.deepEqual([state.detail.output.offset, state.detail.output.blocks.length], [null, 0]);
+    state = put(state, [event("output", "first", "stdout"), event("output", long, "stderr")]);
+    assert.deepEqual([state.detail.output.dropped, state.detail.output.blocks.length], [0, 2]);
   });
 });
 
@@ -370,7 +351,7 @@ test("no action changes the state it was given", () => {
   const changes = [
     { kind: "message", message: message("m2", { turnId: "t1" }) },
     { kind: "inbox", id: "i1", item: null },
-    { kind: "task", task: task("a") },
+    { kind: "task", task: task("a"), job: null },
     { kind: "turn", state: "started", turnId: "t1", inputs: ["i1"] },
     { kind: "delta", turnId: "t1", text: "x" },
     { kind: "question", question: { questionId: "q1", options: [] } },

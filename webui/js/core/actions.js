@@ -20,6 +20,7 @@ import { live } from "./select.js";
  *
  * @typedef {object} Keepers what keeps each page fresh
  * @property {import("../pages/detail.js").DetailKeeper} detail
+ * @property {import("../pages/jobs.js").JobsKeeper} jobs
  * @property {import("../pages/trigger-keeper.js").TriggerKeeper} trigger
  * @property {import("../pages/memory-keeper.js").MemoryKeeper} memory
  * @property {import("../pages/usage.js").UsageKeeper} usage
@@ -179,7 +180,7 @@ export class Actions {
     this.store.set({ older: "loading" });
     try {
       const page = await this.api.older(before);
-      this.store.dispatch({ type: "olderLoaded", messages: page.messages, before: page.before });
+      this.store.dispatch({ type: "olderLoaded", ...page });
     } catch (error) {
       this.store.set({ older: "failed" });
       this.onError(error);
@@ -232,14 +233,48 @@ export class Actions {
    * @param {string} id
    * @param {"cancel" | "retry"} what
    * @param {boolean} [tell] say in words what came of it
+   * @param {boolean} [open] go to what a retry makes
    * @returns {Promise<boolean>} whether it was accepted
    */
-  async order(id, what, tell = true) {
+  async order(id, what, tell = true, open = true) {
     return this.ordered(id, what, tell, async () => {
       const answer = await this.api.order(id, what, newId("cmd"));
-      if (what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
+      if (open && what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
       return answer;
     });
+  }
+
+  /** @param {{q?: string, chip?: string}} values  What the list of jobs shows. */
+  filterJobs(values) {
+    this.store.dispatch({ type: "jobsFilter", values });
+  }
+
+  moreJobs() {
+    void this.keepers.jobs.load(this.store.state.list.before !== null);
+  }
+
+  /** @param {string} id  Of a trigger: its runs are shown, or no more. */
+  toggleRuns(id) {
+    const open = !this.store.state.runs[id]?.open;
+    this.store.dispatch({ type: "runs", id, values: { open, jobs: [], before: null } });
+    if (open) void this.moreRuns(id);
+  }
+
+  /** @param {string} id */
+  async moreRuns(id) {
+    const { jobs, before } = this.store.state.runs[id];
+    try {
+      const page = await this.api.jobs({ trigger: id, before, limit: "20" });
+      const values = { jobs: [...jobs, ...page.jobs], before: page.before };
+      this.store.dispatch({ type: "runs", id, values });
+    } catch (error) {
+      this.onError(error);
+    }
+  }
+
+  showWholeOutput() {
+    this.store.dispatch({ type: "wholeOutput" });
+    this.reloadDetail();
   }
 
   /** @param {string} id @param {"pause" | "resume" | "run"} what */

@@ -13,13 +13,13 @@ import { TASK_ACTIONS } from "../pages/detail.js";
 import { noEngines } from "../pages/engines.js";
 import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
 import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
+import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
 /** How long the draft of a turn that is over waits for its message. */
 export const DRAFT_GRACE_MS = 4000;
 /** A status may be so old: it does not know of a turn that has just begun. */
 const HEARTBEAT_MS = 6000;
-const ENDED_KEPT = 200;
-const QUEUED_KEPT = 500;
+const TASKS_KEPT = 200;
 const TRACE_KEPT = 100;
 
 /** @returns {State} */
@@ -43,7 +43,7 @@ export function initialState() {
     question: null,
     answering: { busy: false, error: "" },
     tasks: {},
-    ended: [],
+    ...noJobs(),
     triggers: {},
     status: null,
     turn: null,
@@ -101,6 +101,7 @@ const ACTIONS = {
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
   ...TASK_ACTIONS,
+  ...JOB_ACTIONS,
   ...TRIGGER_ACTIONS,
   ...MEMORY_ACTIONS,
 };
@@ -152,8 +153,10 @@ function snapshot(state, { snapshot: given, now }) {
     inbox: given.inbox,
     outbox: state.outbox.filter((item) => item.state !== "accepted" && !known.has(item.id)),
     question: given.question,
-    tasks: Object.fromEntries(given.tasks.map((task) => [task.id, task])),
-    ended: given.tasks.filter(isOver).map((task) => task.id),
+    tasks: {},
+    jobs: afresh(state, given.jobs),
+    totals: given.totals,
+    list: { ...state.list, load: "idle" },
     triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
     unseen: state.following || !state.messages.length ? state.unseen : state.unseen + heard(fresh),
   };
@@ -183,9 +186,10 @@ function olderThan(loaded, given) {
   return meets > 0 ? loaded.slice(0, meets) : [];
 }
 
-/** @param {Message[]} messages how many of them someone else said */
+/** @param {Message[]} messages how many of them someone else said; that a job was begun is no news */
 function heard(messages) {
-  return messages.filter((message) => message.role !== "user").length;
+  const begun = (/** @type {Message} */ { engine, taskIds }) => engine === "builtin" && taskIds?.length;
+  return messages.filter((message) => message.role !== "user" && !begun(message)).length;
 }
 
 /** @param {State} state @param {import("./types.js").Status} status */
@@ -242,7 +246,7 @@ function applyChange(state, change) {
     case "inbox":
       return withInbox(state, change.id ?? change.item?.id ?? "", change.item);
     case "task":
-      return withTask(state, change.task);
+      return withJob(withTask(state, change.task), change);
     case "trigger":
       return withTrigger(state, change.id ?? change.trigger?.id ?? "", change.trigger);
     case "question":
@@ -297,47 +301,17 @@ function withInbox(state, id, item) {
 
 /** @param {State} state @param {import("./types.js").Task} task */
 function withTask(state, task) {
-  const isNew = isOver(task) && !state.ended.includes(task.id);
-  const ended = isNew ? [task.id, ...state.ended] : [...state.ended];
-  const tasks = bounded({ ...state.tasks, [task.id]: task }, ended.splice(ENDED_KEPT));
+  const { [task.id]: _, ...others } = state.tasks;
+  const newest = Object.entries(others).slice(1 - TASKS_KEPT);
+  const tasks = { ...Object.fromEntries(newest), [task.id]: task };
   const detail = state.detail;
-  if (!detail) return { ...state, tasks, ended };
+  if (!detail) return { ...state, tasks };
   const trace = detail.trace.map((one) => (one.id === task.id ? task : one));
   const related = task.traceId === detail.task?.traceId && !trace.some(byId(task.id));
   if (related) trace.push(task);
   const own = detail.id === task.id ? task : detail.task;
   const shown = { ...detail, trace: trace.slice(-TRACE_KEPT), task: own };
-  return { ...state, tasks, ended, detail: shown };
-}
-
-/**
- * All that run, the last of those that ended, and of a long queue its head.
- *
- * @param {Record<string, import("./types.js").Task>} tasks
- * @param {string[]} surplus ids of those that ended before the last
- */
-function bounded(tasks, surplus) {
-  const queued = Object.values(tasks).filter((task) => task.state === "queued");
-  if (!surplus.length && queued.length <= QUEUED_KEPT) return tasks;
-  queued.sort(inQueue);
-  const kept = { ...tasks };
-  for (const id of [...surplus, ...queued.slice(QUEUED_KEPT).map((task) => task.id)]) {
-    delete kept[id];
-  }
-  return kept;
-}
-
-/** @param {import("./types.js").Task} task */
-const isOver = (task) => !["running", "queued", "asking"].includes(task.state);
-
-/**
- * The order in which tasks are taken.
- *
- * @param {import("./types.js").Task} a
- * @param {import("./types.js").Task} b
- */
-export function inQueue(a, b) {
-  return b.priority - a.priority || Date.parse(a.createdAt) - Date.parse(b.createdAt);
+  return { ...state, tasks, detail: shown };
 }
 
 /**
@@ -398,12 +372,12 @@ function withDelta(state, { turnId, text, reset, offset }) {
 
 /**
  * @param {State} state
- * @param {{messages: Message[], before: string | null}} action
+ * @param {{messages: Message[], jobs?: Job[], before: string | null}} action
  * @returns {State}
  */
-function olderLoaded(state, { messages, before }) {
+function olderLoaded(state, { messages, jobs = [], before }) {
   const fresh = messages.filter((message) => !state.messages.some(byId(message.id)));
-  return { ...state, older: "idle", before, messages: [...fresh, ...state.messages] };
+  return { ...known(state, jobs), older: "idle", before, messages: [...fresh, ...state.messages] };
 }
 
 /** @param {State} state @param {{id: string, what: string}} action empty: no longer */

@@ -44,6 +44,19 @@
  * @typedef {{kind: "inbox", id: string, item: InboxItem | null, gone: boolean}} InboxChange
  * @typedef {{id: string, kind: "user_input" | "answer", text: string, createdAt: string,
  *   quote: string | null, state: "queued" | "answering"}} InboxItem
+ * @typedef {{text: string, cut: number, html: string | null, error: string,
+ *   exitCode: number | null, failureReason: string | null}} JobOutcome
+ * @typedef {{jobs: Job[], totals: Record<string, number>, found: number, before: string | null}}
+ *   JobPage
+ * @typedef {{id: string, title: string,
+ *   state: "queued" | "running" | "asking" | "done" | "failed" | "canceled"}} JobStep
+ * @typedef {{id: string, kind: "request" | "trigger", title: string,
+ *   state: "asked" | "planning" | "running" | "waiting" | "done" | "failed" | "canceled",
+ *   messageId: string | null, taskId: string, profile: string, askedAt: string,
+ *   startedAt: string | null, endedAt: string | null, notBefore: string | null,
+ *   waitsFor: string | null, failureReason: string | null, headline: string, tail: string,
+ *   steps: JobStep[], runs: number, changes: number, failures: number, outcome: JobOutcome | null}}
+ *   Job
  * @typedef {{conditions: (FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition)[]}}
  *   JoinedParameters
  * @typedef {{type: string | null}} LedgerEvent
@@ -89,14 +102,14 @@
  *   SlotExplanation
  * @typedef {{cursor: string, version: string, now: string, timezone: string, messages: Message[],
  *   before: string | null, inbox: InboxItem[], question: Question | null, draft: Draft | null,
- *   tasks: Task[], triggers: Trigger[], status: Status}} Snapshot
+ *   jobs: Job[], totals: Record<string, number>, triggers: Trigger[], status: Status}} Snapshot
  * @typedef {{kind: "status", status: Status}} StatusChange
  * @typedef {{consumer: "ok" | "hung" | "down", beatAgeS: number | null, teller: TellerStatus,
  *   planner: PlannerStatus, workers: WorkersStatus, queues: Record<string, number>,
  *   engines: Record<string, EngineStatus>, minds: Record<string, EngineStatus>, paused: boolean,
  *   question: boolean, degraded: string | null, quarantined: number, lastTick: string | null,
  *   usage: UsageToday, version: string}} Status
- * @typedef {{kind: "task", task: Task}} TaskChange
+ * @typedef {{kind: "task", task: Task, job: Job | null, totals: Record<string, number>}} TaskChange
  * @typedef {{task: Task, events: LedgerEvent[], trace: Task[], chain: ChainStep[],
  *   result: Result | null, usage: TokenCounts}} TaskDetail
  * @typedef {{type: "task_done", params: TaskParameters}} TaskDone

@@ -2,10 +2,9 @@
 
 import { html, icon, nothing, serverHtml } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
-import { namedTask } from "../core/select.js";
 import { shown } from "../core/shown.js";
 import { messageActions, outcomeView, whyView } from "./message-actions.js";
-import { clock, stateIcon, taskTitle } from "../ui/parts.js";
+import { clock } from "../ui/parts.js";
 
 /**
  * @typedef {import("../core/state-types.js").State} State
@@ -24,7 +23,7 @@ const SNOOZES = [
 export function messageView(entry, state, act) {
   const { message } = entry;
   const { role } = message;
-  const chips = message.reminder ? snoozeButtons(message, act) : taskChips(message.taskIds ?? [], state);
+  const chips = message.reminder ? snoozeButtons(message, act) : taskLinks(message);
   return html`<li
     class="message is-${role} ${entry.joined ? "is-joined" : ""}"
     id="m-${message.id}"
@@ -103,21 +102,10 @@ function deliveryView(entry, act) {
     ${entry.error ? html`<span>${entry.error}</span>` : nothing}`;
 }
 
-/** @param {string[]} ids @param {State} state */
-function taskChips(ids, state) {
-  if (!ids.length) return nothing;
-  return html`<ul class="chips">
-    ${ids.map((id) => {
-      const named = namedTask(state.tasks, id);
-      return html`<li>
-        <a class="chip" href="#/task/${named?.task.id ?? id}"
-          >${named ? stateIcon(named.state) : icon("tasks")}<span class="chip-text"
-            >${named ? taskTitle(named.task) : t("message.task")}</span
-          ></a
-        >
-      </li>`;
-    })}
-  </ul>`;
+/** @param {Message} message  To what a code message is about and no card shows. */
+function taskLinks({ role, taskIds }) {
+  if (role !== "system" || !taskIds?.length) return nothing;
+  return taskIds.map((id) => html`<a class="link" href="#/task/${id}">${t("job.open")}</a>`);
 }
 
 /** @param {import("../core/select.js").DraftEntry} entry  The reply as it grows: plain until it is done. */
