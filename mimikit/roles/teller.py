@@ -104,6 +104,7 @@ def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
             created_at=item.created_at,
             turn_id=turn_id,
             quote=item.quote,
+            question_id=item.question_id,
         )
         for item in items
         if item.kind != "task_result"
@@ -139,6 +140,9 @@ def _record(
         )
         for number, text in enumerate(replies)
     ]
+    if effects.question is not None and answers:
+        question = effects.question
+        answers[-1] = answers[-1].but(question_id=question.question_id, options=question.options)
     return TurnRecord(
         id=job.id,
         author="teller",

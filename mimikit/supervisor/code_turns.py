@@ -88,6 +88,8 @@ def question_message(question: Question, record: TurnRecord) -> Message:
         text=question.question,
         created_at=question.created_at,
         turn_id=record.id,
+        question_id=question.question_id,
+        options=question.options,
     )
 
 

@@ -53,6 +53,9 @@ class MessageView(View):
     failed: bool
     stopped: bool
     error: str | None
+    question_id: str | None
+    """The question that it asks, or answers."""
+    options: list[str]
     reminder: str | None
     """The text of the reminder that it delivers."""
     memory: int

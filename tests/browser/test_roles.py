@@ -50,6 +50,9 @@ def test_a_question_is_answered_by_a_button_or_in_words(
     expect(card).to_have_count(0)
     expect(chat.page.locator(".is-user .plain", has_text=answer)).to_be_visible()
     expect(chat.message("Thank you.").locator("strong")).to_have_text("Thank")
+    options = chat.page.get_by_role("list", name="The options")
+    expect(options.get_by_role("listitem")).to_have_count(2)
+    expect(options.locator(".is-default")).to_have_count(1 if way == "button" else 0)
 
 
 def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import {
+  choiceOf,
   inLines,
   live,
   messageAbout,
@@ -179,6 +180,16 @@ describe("the timeline", () => {
         ["waiting", "its endpoint is silent"],
       ],
     );
+  });
+
+  test("keeps of a question that was answered what was chosen", () => {
+    const asked = { ...said("q", 0, "agent"), questionId: "q-1", options: ["left", "right"] };
+    const answer = { ...said("a"), questionId: "q-1" };
+    const choice = (more, message = asked) => choiceOf(state(more), message);
+    assert.equal(choice({ messages: [asked, answer] }), "a");
+    assert.equal(choice({ messages: [asked] }), "");
+    assert.equal(choice({ messages: [asked], question: { questionId: "q-1" } }), null);
+    assert.equal(choice({ messages: [answer] }, answer), null);
   });
 
   test("hides the draft when its message has come", () => {

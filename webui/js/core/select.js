@@ -89,6 +89,18 @@ function spoken(messages, jobs) {
   return withDays([], entries);
 }
 
+/**
+ * What was answered to a question that is no longer open; empty: nothing. Null for other messages.
+ *
+ * @param {State} state
+ * @param {Message} message
+ */
+export function choiceOf(state, { questionId, options }) {
+  if (!options?.length || state.question?.questionId === questionId) return null;
+  const answer = state.messages.find((one) => one.role === "user" && one.questionId === questionId);
+  return answer?.text ?? "";
+}
+
 /** @param {Message} message a reply @returns {Delivery} */
 function outcomeOf({ stopped, failed }) {
   if (stopped) return "stopped";

@@ -69,8 +69,9 @@
  * @typedef {{id: string, role: "user" | "agent" | "system", text: string, html: string | null,
  *   createdAt: string, turnId: string | null, inReplyTo: string[], taskIds: string[],
  *   usage: Usage | null, durationMs: number | null, quote: string | null, engine: string | null,
- *   failed: boolean, stopped: boolean, error: string | null, reminder: string | null,
- *   memory: number, triggerId: string | null, repeats: string[], since: string | null}} Message
+ *   failed: boolean, stopped: boolean, error: string | null, questionId: string | null,
+ *   options: string[], reminder: string | null, memory: number, triggerId: string | null,
+ *   repeats: string[], since: string | null}} Message
  * @typedef {{path: string, depth: number, type: string, words: Record<string, string>,
  *   holds: boolean | null, why: Record<string, string>, at: string | null}} NodeExplanation
  * @typedef {{type: "not", params: NotParameters}} NotCondition
