@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
+from mimikit import notifications
 from mimikit.config import Settings
 from mimikit.engines.base import Engine
 from mimikit.engines.builtin.engine import BuiltinEngine
@@ -35,6 +37,7 @@ from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.loop import CrashRest, HeartbeatWriter, Supervisor
+from mimikit.supervisor.notifier import Notifier, Send
 from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler, TurnRunner
@@ -71,6 +74,7 @@ class Parts:
     """Gets what to call when a turn ended."""
     pool: Callable[[ConsumerCore], Pool]
     crash: Callable[[str], NoReturn]
+    send: Send = notifications.send
     tool_server: ToolServer | None = None
     git: str | None = None
     """The program; without it changes are compared in Python."""
@@ -105,6 +109,8 @@ class ConsumerCore:
         self.teller = TellerScheduler(
             store, self.commits, self.context, self.seat, self._status_lines
         )
+        executor = ThreadPoolExecutor(4, "notify")
+        self.notifier = Notifier(store, executor, parts.send)
         self.retention = Retention(store)
         self.rest = CrashRest(store, self.apply_pause)
         heartbeat = HeartbeatWriter(
@@ -121,6 +127,7 @@ class ConsumerCore:
             triggers,
             self.llm_eval,
             self.teller,
+            self.notifier,
             self.archiver,
             self.retention,
             StateGuard(store, parts.lock, parts.crash),

@@ -28,6 +28,7 @@ from mimikit.engine_settings import (
     CommandSettings,
     EndpointSettings,
     LocalSettings,
+    NotifySettings,
     OpencodeSettings,
     PriceSettings,
     SandboxSettings,
@@ -203,6 +204,7 @@ class Settings(BaseSettings):
     budget: TokenCapSettings = TokenCapSettings()
     budgets: BudgetSettings = BudgetSettings()
     retention: RetentionSettings = RetentionSettings()
+    notify: NotifySettings = NotifySettings()
 
     def price_of(self, engine: str) -> PriceSettings | None:
         """The price of an engine's tokens; None when it is not set."""

@@ -178,7 +178,7 @@ def streamed_reply(files: Files, turn_id: str) -> tuple[str, int]:
                 pieces.append(text)
                 if end is None and isinstance(offset, int):
                     end = offset + utf16_length(text)
-            if not is_delta or event.get("reset") is True:
+            if not is_delta or event.get("reset") is True or offset == 0:
                 return "".join(reversed(pieces)), end or 0
     return "".join(reversed(pieces)), end or 0
 

@@ -38,6 +38,7 @@ EVENTS = "events.jsonl"
 HUEY = "huey"
 SECRETS = "secrets"
 TOKEN = "secrets/token"  # noqa: S105 - a path, not a token
+NOTIFICATION_STATE = "notifications.json"
 CACHE = "cache"
 SIDE = "side"
 DIFFS = "side/diffs"
@@ -132,6 +133,11 @@ def result_inbox_id(task_id: str) -> str:
     """The id of the inbox entry that reports a task's result."""
     whole = f"res-{task_id}"
     return whole if is_id(whole) else derived_id("res", task_id)  # an id may be too long for more
+
+
+def channel(name: str) -> str:
+    """The URL of a notification channel."""
+    return f"{SECRETS}/notify-{name}.url"
 
 
 def turn_started(turn_id: str, attempt: int) -> str:

@@ -179,7 +179,8 @@ def _input_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: s
         text = indented(f"[{item.id}] {quote}{item.text}")
         inputs.append((text, _full_text(paths.inbox(item.id))))
     fitting = tokens.fit_together(inputs, budgets.input_tokens)
-    return [_section("Question", question), environment, _section("Input", "\n\n".join(fitting))]
+    input_ = _section("Input", "\n\n".join(fitting))
+    return [_section("Question", question), environment, input_, turn_input.note]
 
 
 def _environment(turn_input: TurnInput) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from mimikit.protocol import paths
 from mimikit.protocol.models import REMINDER, Task
-from mimikit.protocol.notify import is_standing
+from mimikit.protocol.notify import NoticeKind, is_standing
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import EndIntent, LastRun, PlanResult, Trigger, TriggerState
 from mimikit.supervisor.store import Store
@@ -26,6 +26,9 @@ MAX_ERROR = 200
 """Characters of an error in a trigger's state."""
 REPORT_COALESCE_WINDOW = timedelta(minutes=1)
 """A standing condition is reported once in this time; results of one request wait this long."""
+
+LONG_RUN = timedelta(seconds=60)
+"""A success of a shorter run is not sent to the notification channels."""
 
 
 def after_end(
@@ -85,6 +88,21 @@ def reporter_of(
         changed = before is None or before.last_outcome != outcome_hash(result)
         return "message" if changed or result.status == "failed" else None
     return "message"
+
+
+def notice_kind(task: Task, outcome: TaskResult | PlanResult, end: EndIntent) -> NoticeKind | None:
+    """What the notification channels tell of an end; None: nothing. Pure. Source: spec 6."""
+    if end.trips:
+        return "breaker"
+    if end.told is None or outcome.status == "needs_input":
+        return None
+    if outcome.status != "done":
+        return outcome.status
+    if task.profile == REMINDER:
+        return "reminder"
+    is_long = outcome.completed_at - outcome.started_at >= LONG_RUN
+    is_told = not task.internal and (task.profile == "specialist" or is_long)
+    return "done" if is_told and task.profile != "deferred" else None
 
 
 def last_run(result: TaskResult) -> LastRun:

@@ -361,13 +361,14 @@ function withTurn(state, change) {
 function withDelta(state, { turnId, text, reset, offset }) {
   const turn = state.turn?.turnId === turnId ? state.turn : newTurn(turnId, state.now);
   if (turn.committed) return state;
-  const { draft, end } = reset ? { draft: "", end: 0 } : turn;
+  const anew = reset || offset === 0; // another engine may say all once more
+  const { draft, end } = anew ? { draft: "", end: 0 } : turn;
   const at = offset ?? end;
   if (at > end && !turn.gap) return { ...state, turn: { ...turn, gap: "found" } };
   const gap = at > end ? "… " : "";
   const more = gap + text.slice(Math.max(0, end - at));
   const next = { ...turn, draft: draft + more, end: Math.max(end, at + text.length) };
-  return { ...state, turn: { ...next, gap: reset ? "" : turn.gap } };
+  return { ...state, turn: { ...next, gap: anew ? "" : turn.gap } };
 }
 
 /**
