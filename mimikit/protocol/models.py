@@ -193,6 +193,14 @@ class Message(Record):
     """A content filter refused it: it is in no later prompt."""
     failed: bool = False
     """It reports a failed turn; the messages it replies to can be retried."""
+    stopped: bool = False
+    """The user stopped the reply; the text is what had come of it, or says so."""
+    error: str | None = None
+    """Why the turn failed, if the text is what had come of the reply."""
+    question_id: Id | None = None
+    """The question that it asks, or answers."""
+    options: list[str] = Field(default_factory=list[str])
+    """Of the question that it asks."""
     reminder: str | None = None
 
     @property

@@ -34,7 +34,7 @@ from mimikit.engines.registry import CODE_ENGINES, EngineChoice, EngineRegistry
 from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
-from mimikit.log import ChangeFeed, EventLog
+from mimikit.log import ChangeFeed, EventLog, utf16_length
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -186,6 +186,9 @@ class RunOutput:
 
     def __init__(self, context: RunContext, attempt: Attempt) -> None:
         self._context, self._attempt = context, attempt
+        self._reply: list[str] = []
+        self._withdrawn = ""
+        self._offset = 0
         self._bytes_left = context.settings.limits.output_bytes
         self._lock = threading.Lock()
 
@@ -195,11 +198,27 @@ class RunOutput:
             context.engines.circuits.answered(self._attempt.choice.engine.name, run_id)
         self._attempt.on_event(kind, text, dict(data))
         if kind in ("delta", "reset") and self._attempt.role == "teller":
-            more = {"reset": True} if kind == "reset" else {}
-            context.feed.publish("delta", turnId=run_id, text=text, **more)
+            self._publish_delta(text, is_reset=kind == "reset")
         if kind in ("command", "tool", "note", "file"):
             context.live.headline(run_id, plain(text))
         self.write(kind, text, data)
+
+    @property
+    def reply(self) -> str:
+        """What the user has seen of a reply; if it was withdrawn, what was seen before that."""
+        return "".join(self._reply) or self._withdrawn
+
+    def _publish_delta(self, text: str, *, is_reset: bool) -> None:
+        """Offsets count UTF-16 code units, as JavaScript does."""
+        if is_reset:
+            self._withdrawn = self.reply
+            self._reply, self._offset = [], 0
+        more = {"reset": True} if is_reset else {}
+        self._context.feed.publish(
+            "delta", turnId=self._attempt.run_id, text=text, offset=self._offset, **more
+        )
+        self._reply.append(text)
+        self._offset += utf16_length(text)
 
     def write(self, kind: str, text: str, data: Mapping[str, object]) -> None:
         """Append one line; a note once the size limit is reached."""
@@ -301,6 +320,8 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     finally:
         if scratch is not None:
             remove_scratch(scratch)
+    if role == "teller" and outcome.status != "done":
+        outcome = replace(outcome, text=output.reply)
     if cancel.reason == "killed" and outcome.status != "done":
         outcome = Failed("killed", "mimikit was stopped during the run")
     with contextlib.suppress(OSError, RuntimeError):  # does not change the outcome

@@ -52,6 +52,8 @@ class TurnOutcome:
     is_final: bool = False
     """Another attempt would not help."""
     retry_at: datetime | None = None
+    partial: str = ""
+    """What the user has seen of a reply that was not completed."""
 
 
 def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
@@ -80,24 +82,28 @@ def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
     if outcome.status == "done" and _is_unkept(attempt, session.effects, replies):
         outcome, replies = _ask_again(context, attempt, session, outcome, replies)
     effects = session.close()
+    partial = "" if outcome.status == "done" else _text(context, job.id, outcome)
     if isinstance(outcome, Failed):
         failed = outcome
         is_final = failed.refused or failed.never_fits
-        return TurnOutcome(
-            job, None, failed.error, failed.reason, failed.refused, is_final, failed.retry_at
-        )
+        ended = (failed.error, failed.reason, failed.refused, is_final, failed.retry_at)
+        return TurnOutcome(job, None, *ended, partial)
     if outcome.status != "done" or not replies:
         error = outcome.error or "the model gave no reply"
-        return TurnOutcome(job, None, error, outcome.reason or "error")
+        return TurnOutcome(job, None, error, outcome.reason or "error", partial=partial)
     replies[-1] = "\n\n".join([replies[-1], *outcome.notices])
     record = _record(job, turn_input, outcome, effects, replies, started, context.clock.now())
     return TurnOutcome(job, record)
 
 
+def _text(context: RunContext, run_id: str, outcome: Outcome) -> str:
+    return truncate_to_file(context, derived_id("msg", run_id, "0"), outcome.text.strip())
+
+
 def _replies(
     context: RunContext, attempt: Attempt, session: TellerSession, outcome: Outcome
 ) -> list[str]:
-    text = truncate_to_file(context, derived_id("msg", attempt.run_id, "0"), outcome.text.strip())
+    text = _text(context, attempt.run_id, outcome)
     replies, question = list(session.effects.replies), session.effects.question
     if text and (not replies or not session.is_over):  # else it only accompanies the final call
         replies += [text] if text not in replies else []
@@ -151,6 +157,7 @@ def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
             created_at=item.created_at,
             turn_id=turn_id,
             quote=item.quote,
+            question_id=item.question_id,
         )
         for item in items
         if item.kind != "task_result"
@@ -186,6 +193,9 @@ def _record(
         )
         for number, text in enumerate(replies)
     ]
+    if effects.question is not None and answers:
+        question = effects.question
+        answers[-1] = answers[-1].but(question_id=question.question_id, options=question.options)
     return TurnRecord(
         id=job.id,
         author="teller",

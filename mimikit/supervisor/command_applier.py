@@ -111,6 +111,9 @@ class CommandApplier:
             return _Outcome("the turn is over")
         if self._store.live.cancel(target):
             return None
+        if any(turn.id == target for turn in turns.open_turns(self._files)):
+            self._store.live.cancel(target, early=True)  # its next attempt begins stopped
+            return None
         found = queue.find(self._files, target)
         if found is None:
             if not registry.exists(self._files, target):
