@@ -22,11 +22,14 @@ for _name in ("stdout", "stderr"):
 
 SECTIONS = {
     "Run": {
-        "up": ("up", "Start the page and the consumer together; one Ctrl-C ends both."),
+        "up": ("up", "Start mimikit with its page; one Ctrl-C ends both."),
         "web": ("up", "Start the page alone."),
-        "consumer": ("process_group", "Start the consumer alone: it answers, plans and works."),
+        "consumer": (
+            "process_group",
+            "Start mimikit without its page.",
+        ),
         "init": ("up", "Make a state folder here."),
-        "service": ("service", "Have systemd keep page and consumer running."),
+        "service": ("service", "Have systemd keep mimikit and its page running."),
     },
     "Talk and work": {
         "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),

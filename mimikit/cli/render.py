@@ -206,7 +206,7 @@ def _(view: UsageReport, context: RenderContext) -> Iterable[str]:
         yield f"At most: {', '.join(limits)}."
     yield ""
     rows = [
-        [_usage_key(row.key, row.title, view, context), *_numbers(row)]
+        [_usage_key(phrases.role(row.key), row.title, view, context), *_numbers(row)]
         for row in view.rows
         if row.runs
     ]
@@ -244,7 +244,7 @@ def _cost(counts: TokenCounts) -> str:
 
 # ---- status
 
-_WRAPPED = ("consumer", "engines", "usage", "question")
+_WRAPPED = ("mimikit", "models", "usage", "question")
 
 
 @render.register
@@ -262,7 +262,7 @@ def _(view: StateOverview, context: RenderContext) -> Iterable[str]:
 def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[tuple[str, str]]:
     """Headings and texts; an empty heading continues the previous fact."""
     current = overview.consumer.current
-    yield "consumer", _consumer_words(overview.consumer, context.now)
+    yield "mimikit", _consumer_words(overview.consumer, context.now)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
     totals = task_lines.totals_words(overview.jobs)
     yield "jobs", totals + (paused if overview.paused else "")
@@ -274,7 +274,7 @@ def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[t
         yield "commands", f"{plural(overview.orders_waiting, 'command')} not carried out yet"
     yield "triggers", _trigger_words(overview.listed, context.now)
     if current is not None:
-        yield "engines", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
+        yield "models", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
         for text in terminal.waiting_lines(current.by_engine, context.now, context.zone):
             yield terminal.state("waiting"), text
     yield "usage", usage_words(overview.usage)
@@ -304,7 +304,7 @@ def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[t
 def _consumer_words(consumer: Consumer, now: datetime) -> str:
     word, health = terminal.state(consumer.state), consumer.health
     if consumer.state == "down":
-        return f"{word}: `mimikit up` starts it with the page, `mimikit consumer` alone"
+        return f"{word}: `mimikit up` starts it"
     text = f"{word}, process {health.pid if health else consumer.pid or 0}"
     if health is None or consumer.state == "starting":
         return text

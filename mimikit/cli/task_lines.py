@@ -100,14 +100,14 @@ _REPEATED_KEYS = frozenset(
 )
 """Data of a typed result that its text or the diff contains, too."""
 _ORIGINS = {
-    "teller": "the Teller",
-    "planner": "the Planner",
+    "teller": "the conversation",
+    "planner": "a plan",
     "cli": "the terminal",
     "http": "HTTP",
     "trigger": "",
-    "supervisor": "the supervisor",
+    "supervisor": "mimikit itself",
     "file": "a file",
-    "builtin": "the built-in engine",
+    "builtin": "a plan",
     "self_awake": "mimikit itself",
 }
 
@@ -145,7 +145,7 @@ def _task_facts(task: TaskView, result: TaskOutcome | None, context: RenderConte
     attempts = f", attempt {task.attempts} of {task.max_attempts}"
     if task.max_attempts == 1 and task.attempts <= 1:
         attempts = ""
-    what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
+    what = phrases.role(task.seat if task.seat == "planner" else task.profile)
     is_reminder = task.profile == REMINDER
     origins = {
         "": _ORIGINS.get(task.origin, task.origin),
@@ -279,7 +279,7 @@ def _trigger_facts(trigger: TriggerView, context: RenderContext) -> list[Fact]:
         ("title", trigger.title if trigger.title != trigger.prompt else None),
         ("reminds you" if is_reminder else "when", trigger.words["en"]),
         ("now", trigger.headline["en"]),
-        ("profile", None if is_reminder else trigger.profile),
+        ("profile", None if is_reminder else phrases.role(trigger.profile)),
         ("made", context.when(trigger.created_at or context.now)),
         ("last run", context.when(trigger.last_run_at) if trigger.last_run_at else "never"),
         ("result", trigger.last["en"] if trigger.last else None),

@@ -410,7 +410,7 @@ class EngineStatus(Record):
         name = f"{self.engine}, basic mode" if self.engine == "local" else self.engine
         if self.state == "waiting":
             return f"{name} — waiting: {self.reason}"
-        return f"{name} ({self.reason})" if self.reason else name
+        return name
 
 
 class LiveRun(Record):

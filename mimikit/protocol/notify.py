@@ -31,10 +31,7 @@ def notify_of(trigger: Trigger) -> Notify:
     if trigger.profile == REMINDER:
         return "message"
     return trigger.notify or default_notify(
-        trigger.profile,
-        trigger.origin,
-        schedule=trigger.schedule,
-        is_standing=is_standing(trigger),
+        trigger.profile, trigger.origin, schedule=trigger.schedule, is_standing=is_standing(trigger)
     )
 
 

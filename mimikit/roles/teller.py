@@ -14,7 +14,7 @@ from mimikit.errors import StorageError, shortage_of
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import CriticalThread
-from mimikit.roles.metering import run_metered
+from mimikit.roles.metering import run_with_failover
 from mimikit.roles.run import Attempt, RunContext, truncate_to_file
 from mimikit.roles.turn_context import with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
@@ -44,7 +44,9 @@ class TurnOutcome:
     error: str = ""
     failure_reason: FailureReason | None = None
     refused: bool = False
-    """For good, by a content filter: another attempt would not help."""
+    """By a content filter, for good."""
+    is_final: bool = False
+    """Another attempt would not help."""
     retry_at: datetime | None = None
 
 
@@ -68,7 +70,7 @@ def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         question_open=question is not None and bool(question.planner_task_id or not answered),
     )
     session = context.open_session(TellerSession, caller)
-    outcome = run_metered(
+    outcome = run_with_failover(
         context, Attempt(job.id, job.attempt, "teller", turn_input, job.choice, job.cancel, session)
     )
     effects = session.close()
@@ -78,16 +80,16 @@ def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         replies += [text] if text not in replies else []
     if not replies and effects.question is not None:
         replies = [effects.question.question]
+    if isinstance(outcome, Failed):
+        failed = outcome
+        is_final = failed.refused or failed.never_fits
+        return TurnOutcome(
+            job, None, failed.error, failed.reason, failed.refused, is_final, failed.retry_at
+        )
     if outcome.status != "done" or not replies:
         error = outcome.error or "the model gave no reply"
-        failed = outcome if isinstance(outcome, Failed) else None
-        return TurnOutcome(
-            job,
-            error=error,
-            failure_reason=outcome.reason or "error",
-            refused=failed is not None and failed.refused,
-            retry_at=failed and failed.retry_at,
-        )
+        return TurnOutcome(job, None, error, outcome.reason or "error")
+    replies[-1] = "\n\n".join([replies[-1], *outcome.notices])
     record = _record(job, turn_input, outcome, effects, replies, started, context.clock.now())
     return TurnOutcome(job, record)
 
@@ -131,7 +133,7 @@ def _record(
             task_ids=[*reported, *(task.id for task in effects.tasks)],
             usage=outcome.usage,
             duration_ms=max(0, int((now - started).total_seconds() * 1000)),
-            engine=job.choice.engine.name,
+            engine=outcome.engine,
             trigger_id=trigger_id,
         )
         for number, text in enumerate(replies)
@@ -150,7 +152,7 @@ def _record(
         forgotten=effects.forgotten,
         backlog=effects.backlog,
         usage=outcome.usage,
-        engine=job.choice.engine.name,
+        engine=outcome.engine,
         injected=list(turn_input.memory),
         started_at=started,
         completed_at=now,

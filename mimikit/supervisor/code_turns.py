@@ -7,7 +7,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from mimikit.config import OWN_ENGINES
-from mimikit.engines.registry import CODEX, OPENCODE, problem_words
+from mimikit.engines.registry import CODE, CODE_ENGINES, CODEX, OPENCODE, problem_words
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, ReminderNotice, ResultNotice, Words
 from mimikit.protocol.ids import derived_id
@@ -103,18 +103,17 @@ def status_facts(
         served.setdefault((status.engine, status.state), []).append(name)
     found = [
         phrases.say_both(
-            "status_work",
-            running=len(roles) - roles.count("teller"),
-            queued=queued,
-            busy=roles.count("worker"),
-            seats=seats,
+            "status_work", running=len(roles) - roles.count("teller"), queued=queued, seats=seats
         )
     ]
+    if all(engine in CODE_ENGINES for engine, _ in served):
+        return (*found, phrases.say_both("no_model_connected"))
     for (engine, state), names in served.items():
-        who = ", ".join(names)
-        if state == "ready":
-            found.append(phrases.say_both("status_serves", names=who, engine=engine))
-        else:
+        who = {it: ", ".join(phrases.role(name, it) for name in names) for it in phrases.TABLE}
+        if state == "ready" and engine != "command":
+            key = "status_no_model" if engine == CODE else "status_serves"
+            found.append(phrases.say_both(key, names=who, engine=engine))
+        elif state != "ready":
             why = problem_words(engines[names[0]], now, zone)
             found.append(phrases.say_both("status_waits", names=who, why=why))
     return tuple(found)

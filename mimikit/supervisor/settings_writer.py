@@ -14,6 +14,7 @@ from typing import NamedTuple
 from mimikit import config
 from mimikit.config import Settings
 from mimikit.engines import setup
+from mimikit.engines.registry import CODE
 from mimikit.errors import BadInput, BadSettings, Refused
 from mimikit.permission import variable_refusal
 from mimikit.protocol import paths
@@ -106,7 +107,7 @@ def _message(command: Command, settings: Settings) -> str:
         return f"{', '.join(caps)} from now on"
     if seat := command.args.get("seat"):
         return f"{seat}: {', then '.join(command.target.split())} from now on"
-    first, *then = settings.engine_order
+    first, *then = ["no model" if name == CODE else name for name in settings.engine_order]
     order = ", then ".join([f"{first} is used from now on", *then])
     own = setup.orders(settings)
     del own["all"]

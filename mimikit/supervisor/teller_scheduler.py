@@ -382,7 +382,7 @@ class TellerScheduler:
             turns.excuse_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
         elif outcome.failure_reason == "canceled":
             self._end_by_code(job.id, job.items, now)
-        elif job.is_last or outcome.refused:
+        elif job.is_last or outcome.is_final:
             self._end_by_code(job.id, job.items, now, outcome.error, refused=outcome.refused)
         else:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)

@@ -56,7 +56,7 @@ def test_without_a_consumer_the_message_is_queued_and_the_command_fails(
     monkeypatch.setenv("LANG", "zh_CN.UTF-8")
     result = cli("chat", "你好")
     assert result.exit_code == 1
-    assert "expected a running consumer, got none" in result.stderr
+    assert "expected mimikit to be running" in result.stderr
     assert "your message is kept" in result.stderr
     (path,) = (tmp_path / ".mimikit" / "inbox").iterdir()
     item = InboxItem.model_validate_json(path.read_text())

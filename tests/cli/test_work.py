@@ -44,7 +44,7 @@ def test_a_queued_task_is_on_disk_as_it_was_asked_for(cli: Cli, tmp_path: Path) 
     assert (task.profile, task.priority, task.timeout) == ("specialist", 8, 120)
     assert (task.max_attempts, task.title) == (3, "T")
     assert (task.origin, task.notify, task.trace_id) == ("cli", "message", task.id)
-    assert "no consumer is running; `mimikit up` starts one" in result.stderr
+    assert "mimikit is not running; `mimikit up` starts it" in result.stderr
 
 
 def test_the_prompt_of_a_turn_is_printed_the_last_one_by_default(cli: Cli, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_waiting_without_a_consumer_fails_and_keeps_the_task(cli: Cli, tmp_path:
     cli("init")
     result = cli("enqueue", "x", "--wait")
     assert result.exit_code == 1
-    assert "expected a running consumer, got none" in result.stderr
+    assert "expected mimikit to be running" in result.stderr
     assert len(list((tmp_path / ".mimikit" / "worker" / "queue").iterdir())) == 1
 
 
@@ -267,7 +267,7 @@ def test_paused_queues_are_seen_everywhere_and_nothing_starts(on_busy: Cli, busy
 
 def test_an_engine_is_used_from_now_on_and_after_each_start(on_busy: Cli, busy: Place) -> None:
     config = busy.state / "config.toml"
-    assert on_busy("engine", "use", "builtin").stdout.startswith("Builtin is used from now on")
+    assert on_busy("engine", "use", "none").stdout.startswith("No model is used from now on")
     assert config.read_text() == 'engine = "builtin"\n'
     assert on_busy("engine", "use", "auto").exit_code == 0
     assert config.read_text() == 'engine = "auto"\n'

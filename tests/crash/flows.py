@@ -393,6 +393,7 @@ FLOWS = (
             lambda c: c.say("m1", "remember tea"),
             lambda c: c.say("m2", "backlog sweep"),
             lambda c: c.say("m3", "remember the long way"),
+            lambda c: c.say("m4", "forget the long way"),
         ),
     ),
     Flow(

@@ -630,9 +630,11 @@ def _kept(folder: Folder) -> list[str]:
         for path in ["memory.md", *(f"memory/{n}" for n in folder.names("memory") if n[0] != ".")]
     )
     backlog = folder.text("backlog.md")
+    gone = {n["noteId"] for turn in folder.turns.values() for n in turn.get("forgotten", [])}
     for turn in folder.turns.values():
         for note in turn["remembered"]:
-            if (times := memory.count(f"<!-- {note['id']} ")) != 1:
+            wanted = 0 if note["id"] in gone else 1
+            if (times := memory.count(f"<!-- {note['id']} ")) != wanted:
                 found.append(f"note {note['id']} is in memory {times} times")
         for change in turn["backlog"]:
             if (times := backlog.count(f"] {change['item']}\n")) != 1:

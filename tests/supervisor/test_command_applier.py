@@ -18,6 +18,21 @@ def outcome(client: Client, order_id: str) -> tuple[bool, str]:
     return found["ok"], found["message"]
 
 
+def test_the_cancel_of_a_running_task_waits_for_its_end(judged: Client) -> None:
+    def meanwhile(request: RunSpec) -> None:
+        judged.order("o1", "cancel", "t1")
+        judged.product.tick()
+        assert request.cancel.reason == "canceled"
+        assert judged.files.exists(paths.command("o1"))
+
+    judged.product.mind.hook = meanwhile
+    judged.submit("t1", "x ~", max_attempts=5)
+    judged.product.idle()
+    assert results(judged.files) == {"t1": "canceled"}
+    assert outcome(judged, "o1")[0]
+    assert len(judged.oracle.runs) == 1
+
+
 def test_a_task_between_two_attempts_is_canceled_for_good(judged: Client) -> None:
     judged.submit("t1", "flaky", max_attempts=2)
     judged.product.tick()

@@ -68,6 +68,9 @@ class Mind:
             elif text.startswith("remember "):
                 request.tools.call("remember", {"content": text[9:], "longTerm": "long" in text})
                 said.append("kept")
+            elif text.startswith("forget "):
+                request.tools.call("forget", {"what": text[7:]})
+                said.append("gone")
             elif text.startswith("backlog "):
                 request.tools.call("update_backlog", {"action": "add", "item": text[8:]})
                 said.append("noted")
