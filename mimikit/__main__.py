@@ -22,11 +22,14 @@ for _name in ("stdout", "stderr"):
 
 SECTIONS = {
     "Run": {
-        "up": ("up", "Start the page and the consumer together; one Ctrl-C ends both."),
+        "up": ("up", "Start mimikit with its page; one Ctrl-C ends both."),
         "web": ("up", "Start the page alone."),
-        "consumer": ("process_group", "Start the consumer alone: it answers, plans and works."),
+        "consumer": (
+            "process_group",
+            "Start mimikit without its page.",
+        ),
         "init": ("up", "Make a state folder here."),
-        "service": ("service", "Have systemd keep page and consumer running."),
+        "service": ("service", "Have systemd keep mimikit and its page running."),
     },
     "Talk and work": {
         "chat": ("chat", "Send a message and see the reply; without a text, a conversation."),
@@ -36,6 +39,7 @@ SECTIONS = {
         "triggers": ("triggers", "List triggers; pause, resume, run, edit or remove them."),
         "memory": ("memory", "Search what is remembered, show it, add a note."),
         "backlog": ("memory", "The list of things to do: see it, add, tick, remove."),
+        "self-awake": ("self_awake", "Improvements while nothing else is to do, on own branches."),
         "pause": ("tasks", "Pause the queues: what runs goes on, nothing new starts."),
         "resume": ("tasks", "Resume the queues."),
     },
@@ -50,6 +54,7 @@ SECTIONS = {
             "local",
             "A small model on this machine, without an account.",
         ),
+        "notify": ("notify", "Channels that reach you outside the page: phone, mail, chat."),
         "token": ("up", "The token for scripts, or a login link for the page."),
     },
 }

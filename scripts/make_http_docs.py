@@ -71,6 +71,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
         {"id": "msg-8", "questionId": "q-1", "text": "the small one"},
     ),
     "GET /api/tasks": ("/api/tasks?state=done", None),
+    "GET /api/jobs": ("/api/jobs?state=ended&limit=1", None),
     "POST /api/tasks": ("/api/tasks", {"id": "task-2", "prompt": "write a haiku"}),
     "GET /api/tasks/{task_id}/output": ("/api/tasks/task-1/output", None),
     "POST /api/tasks/{task_id}/cancel": ("/api/tasks/task-1/cancel", {"id": "cmd-1"}),
@@ -272,7 +273,13 @@ def answered(method: str, path: str) -> tuple[str, int, Any]:
 
 
 def _filled(path: str) -> str:
-    ids = {"task_id": "task-1", "trigger_id": "trig-1", "trace_id": "task-1", "turn_id": "turn-1"}
+    ids = {
+        "task_id": "task-1",
+        "job_id": "task-1",
+        "trigger_id": "trig-1",
+        "trace_id": "task-1",
+        "turn_id": "turn-1",
+    }
     return path.format(**ids, path="memory.md", name="deepseek")
 
 

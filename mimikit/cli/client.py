@@ -28,8 +28,8 @@ from mimikit.views.status import Consumer
 _MIN_SUFFIX = 4
 _MAX_LISTED = 5
 _POLL_S = 0.5
-START_HINT = "no consumer is running; `mimikit up` starts one"
-NO_CONSUMER = "expected a running consumer, got none; `mimikit up` starts one"
+START_HINT = "mimikit is not running; `mimikit up` starts it"
+NO_CONSUMER = "expected mimikit to be running, it is not; `mimikit up` starts it"
 
 
 class RequestFailed(MimikitError):
@@ -289,6 +289,9 @@ class ConversationClient:
         )
         inbox.put(self._files, item)
         return item
+
+    def stop_reply(self, turn_id: str) -> None:
+        queue.submit_command(self._files, _command(self._state, "cancel", turn_id, None))
 
     def question(self) -> Question | None:
         question = inbox.pending_question(self._files)

@@ -16,6 +16,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -23,7 +24,7 @@ from typing import Any, Literal, TypeAlias, cast
 import click
 from pydantic import Field, computed_field
 
-from mimikit import __version__, config, processes
+from mimikit import __version__, config, notifications, processes
 from mimikit.cli import render, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_cli_and_json
 from mimikit.clock import SystemClock
@@ -38,6 +39,7 @@ from mimikit.log import EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.protocol.notify import NotificationState
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
 from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, hidden_path_folders
@@ -199,18 +201,18 @@ def corrupt(state: State) -> Iterator[Finding]:
 def consumer(state: State) -> Iterator[Finding]:
     seen = read_consumer(state.files, state.clock.now())
     if seen.state == "stuck":
-        yield broken("consumer", f"{seen.who} holds the lock and hangs", "restart it")
+        yield broken("mimikit", f"{seen.who} holds the lock and hangs", "restart it")
     elif seen.is_up:
-        yield ok("consumer", f"{seen.state}: {seen.who} holds the lock")
+        yield ok("mimikit", f"{seen.state}: {seen.who} holds the lock")
     else:
         try:
             processes.check_consumer_starts(state)
-            yield note("consumer", "none is running", "`mimikit up` starts one")
+            yield note("mimikit", "not running", "`mimikit up` starts it")
         except Exception as error:  # noqa: BLE001 - it would end the consumer, too
             kind = "" if isinstance(error, MimikitError) else f"{type(error).__name__}: "
-            yield broken("consumer", f"none can start: {kind}{error}")
+            yield broken("mimikit", f"cannot start: {kind}{error}")
     if seen.current and seen.current.degraded:
-        yield warning("consumer", f"in trouble: {seen.current.degraded}")
+        yield warning("mimikit", f"in trouble: {seen.current.degraded}")
 
 
 def page(state: State) -> Iterator[Finding]:
@@ -252,12 +254,15 @@ def engines(state: State) -> Iterator[Finding]:
     status = EngineRegistry(app.engines_of(state), state.settings, known).status()
     if current := read_consumer(state.files, state.clock.now()).current:
         status = current.engines  # the consumer has tried them
-    for line, waits in terminal.engine_lines(status).items():
-        mend = "until then its work waits in the queue"
-        yield broken("engines", line, mend) if waits else ok("engines", line)
     if all(one.engine in CODE_ENGINES for one in status.values()):
         mend = "`codex login`, or `mimikit engine add`"
-        yield warning("engines", "no language model is connected", mend)
+        yield warning("models", "no language model is connected", mend)
+    else:
+        for line, waits in terminal.engine_lines(status).items():
+            mend = "until then its work waits in the queue"
+            yield broken("models", line, mend) if waits else ok("models", line)
+    skipped = {one.reason: one for one in status.values() if one.reason and one.state == "ready"}
+    yield from (note("models", f"not used: {reason}") for reason in skipped)
 
 
 def programs(state: State) -> Iterator[Finding]:
@@ -268,6 +273,8 @@ def programs(state: State) -> Iterator[Finding]:
         yield warning("codex", f"its app-server does not start: {reason}", "update codex")
     else:
         yield ok("codex", f"{place.program}; its app-server starts")
+        if codex_cli.is_in_keyring(state.settings.codex):
+            yield warning("codex", codex_cli.KEYRING, codex_cli.KEYRING_REMEDY)
     if other := opencode_cli.find(state.settings.opencode):
         yield ok("opencode", str(other.program))
 
@@ -277,18 +284,18 @@ def sandbox(state: State) -> Iterator[Finding]:
     settings = state.settings.sandbox
     if settings.mode == "off":
         advice = "an agent can then read and change all that you can"
-        yield warning("sandbox", "off in the settings: Workers run without it", advice)
+        yield warning("sandbox", "off in the settings: agents run without it", advice)
         return
     with tempfile.TemporaryDirectory() as place:
         (masked := Path(place, paths.STATE_FOLDER)).mkdir()
         worker = WorkerSandbox(settings, masked)
         reason = worker.unavailable() or worker.why_unsafe(BoxSpec(Path(place), Path(place)))
     if reason is None:
-        yield ok("sandbox", "a Worker can neither read nor write a state: tested")
+        yield ok("sandbox", "an agent can neither read nor write a state: tested")
     else:
-        yield warning("sandbox", reason, "until then no agent works as a Worker")
+        yield warning("sandbox", reason, "until then no agent carries out a task")
     if unseen := hidden_path_folders(settings, state.workspace):
-        what = f"Workers do not see these folders of PATH: {', '.join(unseen)}"
+        what = f"agents do not see these folders of PATH: {', '.join(unseen)}"
         yield note("sandbox", what, "show those they need by `sandbox.show`")
 
 
@@ -298,7 +305,19 @@ def time_zone(state: State) -> Iterator[Finding]:
         yield warning("time zone", found, "set `timezone` in config.toml, such as Asia/Shanghai")
 
 
-CHECKS = (time_zone, disk, folders, corrupt, consumer, page, prompts, engines, programs, sandbox)
+def notify(state: State) -> Iterator[Finding]:
+    if notifications.names(state.files) and find_spec("apprise") is None:
+        yield warning("notify", notifications.INSTALL)
+    saved = state.files.peek(paths.NOTIFICATION_STATE, NotificationState) or NotificationState()
+    for name, channel in saved.channels.items():
+        if channel.error:
+            yield warning("notify", f"{name}: {channel.error}", f"`mimikit notify test {name}`")
+
+
+CHECKS = (
+    *(time_zone, disk, folders, corrupt, consumer, page, prompts),
+    *(engines, programs, sandbox, notify),
+)
 
 
 # ---- the report

@@ -43,7 +43,7 @@ def engine() -> None:
     multiple=True,
     help="The model to ask; a second one becomes NAME-2, the fallback. Without it they are listed.",
 )
-@click.option("--key-env", metavar="VAR", help="The consumer's variable that holds the key.")
+@click.option("--key-env", metavar="VAR", help="The variable of mimikit that holds the key.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from standard input.")
 @click.option("--effort", metavar="WORD", help="Reasoning effort, where it knows that.")
 @click.option("--temperature", type=float, metavar="N", help="Sampling temperature, 0 to 2.")
@@ -130,6 +130,8 @@ def _price(input_: str | float | None, output: str | float | None) -> Facts:
     return {"price": {"input": input_, "output": output}}
 
 
+_CODE = "builtin"
+_OWN_WORDS = {"local": "a small model here, basic mode", _CODE: "no model: plain sentences"}
 _URL = "http://127.0.0.1:11434/v1"
 
 
@@ -151,7 +153,8 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
         return
     for line in lines:
         about = "  ".join(filter(None, (line["what"], terminal.dim(line["reason"] or "ready"))))
-        terminal.out(f"{terminal.heading(line['name'])} {about}")
+        name = "none" if line["name"] == _CODE else line["name"]
+        terminal.out(f"{terminal.heading(name)} {about}")
     for role, order in orders.items():
         what = "used" if role == "all" else f"used for {role}"
         terminal.out(f"{what}: {', then '.join(order)}")
@@ -163,7 +166,7 @@ def _line(
     """`status`: from the consumer's heartbeat."""
     endpoint = settings.engines.get(name)
     what = f"{endpoint.model} at {endpoint.base_url}" if endpoint else ""
-    what = "a small model here, basic mode" if name == "local" else what
+    what = _OWN_WORDS.get(name, what)
     is_waiting = status is not None and status.state == "waiting"
     reason = status.reason if status and is_waiting else engine.unavailable()
     return {"name": name, "what": what, "reason": reason or ""}
@@ -189,8 +192,8 @@ def test(cli: CliContext, name: str) -> None:
 def order(cli: CliContext, names: Sequence[str], role: str | None) -> None:
     """Set the order of engines, the best first; the next one is the fallback.
 
-    `auto` among them is codex, then opencode, then each endpoint, then local, then builtin where
-    there is no other.
+    `auto` among them is codex, then opencode, then each endpoint, then local; none where there is
+    no other.
     """
     _use(cli.open(), names, role, as_json=False)
 
@@ -210,15 +213,16 @@ def remove(cli: CliContext, name: str) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @pass_state_and_json
 def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
-    """Use NAME by default: auto, codex, opencode, builtin or an endpoint; of several the first.
+    """Use NAME by default: auto, codex, opencode, none or an endpoint; of several the first.
 
-    It is written into the settings. `builtin` needs no model: what waits for one goes on without
-    it, as far as code can. `auto` uses the first model that is available, and waits for it.
+    It is written into the settings. `none` goes on without a model, as far as code can. `auto`
+    uses the first model that is available, and waits for it.
     """
     _use(state, names, None, as_json=as_json)
 
 
 def _use(state: ReadOnlyState, names: Sequence[str], role: str | None, *, as_json: bool) -> None:
+    names = [_CODE if name == "none" else name for name in names]
     setup.with_order(setup.settings_text(state.files), names, role)  # raises what is wrong
     args = {"seat": role} if role else None
     outcome = client.change_settings(state, "engine_use", " ".join(names), args)
@@ -250,7 +254,7 @@ def _key_to_store(
         raise BadInput("expected --key-env or --key-stdin, got both")
     if variable:
         if not os.environ.get(variable):
-            terminal.note(f"{variable} is not set here; the consumer will need it.")
+            terminal.note(f"{variable} is not set here; mimikit will need it when it starts.")
         return None
     if from_stdin:
         key = sys.stdin.read(_KEY_BYTES).strip()

@@ -208,6 +208,7 @@ def list_backlog(state: ReadOnlyState, only_open: bool, as_json: bool) -> None:
 @pass_cli_and_json
 def add_item(cli: CliContext, text: tuple[str, ...], as_json: bool) -> None:
     """Put an item on the list; one that is ticked is open again."""
+    " ".join(text).encode()  # UnicodeError: refused in one line
     item = notes.plain_item(" ".join(text))
     check_length(item, notes.MAX_ITEM, f"an item of 1 to {notes.MAX_ITEM} characters")
     _change(cli.open(), "add", item, "On the backlog", as_json=as_json)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields
 from datetime import MAXYEAR, UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 from zoneinfo import ZoneInfo
 
 import click
@@ -86,6 +86,14 @@ class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
             return parse_duration(str(value))
         except BadInput as error:
             self.fail(str(error), param, ctx)
+
+
+class Profile(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - click 8.2
+    name = "PROFILE"
+    stored: ClassVar = {"assistant": "standard", "expert": "specialist", "background": "deferred"}
+
+    def convert(self, value: object, param: object, ctx: object) -> str:
+        return self.stored.get(str(value), str(value))
 
 
 class NumberRange(click.IntRange):

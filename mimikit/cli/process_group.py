@@ -251,7 +251,7 @@ def consumer(cli: CliContext, workers_only: bool, with_parent: bool) -> None:
 
         signal.signal(FAST_SHUTDOWN, stop_runs)
         if not with_parent:
-            click.echo(f"The consumer of {state.path} starts; Ctrl-C ends it.", err=True)
+            click.echo(f"mimikit starts on {state.path}; Ctrl-C ends it.", err=True)
         code = consumer.run(lambda line: click.echo(line, err=True))
     finally:
         lock.release()

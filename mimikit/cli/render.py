@@ -17,7 +17,6 @@ from mimikit.clock import SystemClock
 from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
-from mimikit.protocol import paths
 from mimikit.protocol.models import CommandResult, LiveRun, Question
 from mimikit.protocol.runtime import BudgetStatus
 from mimikit.state import State
@@ -27,8 +26,8 @@ from mimikit.views import memory
 from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskReport
 from mimikit.views.diffs import DiffView
+from mimikit.views.job_views import JobPage
 from mimikit.views.status import Consumer, StateOverview
-from mimikit.views.tasks import TaskList
 from mimikit.views.triggers import TriggerList, TriggerView
 from mimikit.views.usage import TokenCounts, UsageReport, UsageTodayView
 
@@ -51,7 +50,7 @@ def render(view: BaseModel, context: RenderContext) -> Iterable[str]:
     raise TypeError(f"expected a view that has lines, got {type(view).__name__} at {context.now}")
 
 
-render.register(TaskList, task_lines.task_list)
+render.register(JobPage, task_lines.job_list)
 render.register(TaskReport, task_lines.task)
 render.register(DiffView, task_lines.diff)
 render.register(TriggerList, task_lines.trigger_list)
@@ -207,7 +206,7 @@ def _(view: UsageReport, context: RenderContext) -> Iterable[str]:
         yield f"At most: {', '.join(limits)}."
     yield ""
     rows = [
-        [_usage_key(row.key, row.title, view, context), *_numbers(row)]
+        [_usage_key(phrases.role(row.key), row.title, view, context), *_numbers(row)]
         for row in view.rows
         if row.runs
     ]
@@ -245,7 +244,7 @@ def _cost(counts: TokenCounts) -> str:
 
 # ---- status
 
-_WRAPPED = ("consumer", "engines", "usage", "question")
+_WRAPPED = ("mimikit", "models", "usage", "question")
 
 
 @render.register
@@ -263,19 +262,19 @@ def _(view: StateOverview, context: RenderContext) -> Iterable[str]:
 def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[tuple[str, str]]:
     """Headings and texts; an empty heading continues the previous fact."""
     current = overview.consumer.current
-    yield "consumer", _consumer_words(overview.consumer, context.now)
-    if overview.consumer.is_up:
-        yield from _runs(overview, context.now)
+    yield "mimikit", _consumer_words(overview.consumer, context.now)
     paused = f"  {terminal.state('paused')}: `mimikit resume` lets them go on"
-    counts = ", ".join(f"{name} {overview.queues.get(name, 0)}" for name in paths.QUEUES)
-    yield "queues", counts + (paused if overview.paused else "")
+    totals = task_lines.totals_words(overview.jobs)
+    yield "jobs", totals + (paused if overview.paused else "")
+    for run in overview.consumer.live.values():
+        yield "", f"{_RUN_NAMES.get(run.role) or short_id(run.id)}  {_run_words(run, context.now)}"
     if overview.unanswered:
         yield "inbox", f"{plural(overview.unanswered, 'message')} not answered yet"
     if overview.orders_waiting:
         yield "commands", f"{plural(overview.orders_waiting, 'command')} not carried out yet"
     yield "triggers", _trigger_words(overview.listed, context.now)
     if current is not None:
-        yield "engines", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
+        yield "models", "\n".join(map(one_line, terminal.engine_lines(current.engines)))
         for text in terminal.waiting_lines(current.by_engine, context.now, context.zone):
             yield terminal.state("waiting"), text
     yield "usage", usage_words(overview.usage)
@@ -305,7 +304,7 @@ def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[t
 def _consumer_words(consumer: Consumer, now: datetime) -> str:
     word, health = terminal.state(consumer.state), consumer.health
     if consumer.state == "down":
-        return f"{word}: `mimikit up` starts it with the page, `mimikit consumer` alone"
+        return f"{word}: `mimikit up` starts it"
     text = f"{word}, process {health.pid if health else consumer.pid or 0}"
     if health is None or consumer.state == "starting":
         return text
@@ -315,15 +314,7 @@ def _consumer_words(consumer: Consumer, now: datetime) -> str:
     return text + (f"; trouble: {one_line(health.degraded)}" if health.degraded else "")
 
 
-def _runs(overview: StateOverview, now: datetime) -> Iterator[tuple[str, str]]:
-    live = overview.consumer.live.values()
-    for role in ("teller", "planner"):
-        run = next((run for run in live if run.role == role), None)
-        yield role, _run_words(run, now) if run else "idle"
-    workers = [run for run in live if run.role == "worker"]
-    seats = overview.consumer.health.worker_seats if overview.consumer.health else 0
-    yield "workers", f"{len(workers)} of {seats} busy"
-    yield from (("", f"{short_id(run.id)}  {_run_words(run, now)}") for run in workers)
+_RUN_NAMES = {"teller": "replies", "planner": "plans"}
 
 
 def _run_words(run: LiveRun, now: datetime) -> str:

@@ -38,7 +38,7 @@ class UnitFile(NamedTuple):
 
 @click.group(cls=PlainGroup)
 def service() -> None:
-    """Run page and consumer as systemd services of your user."""
+    """Run mimikit and its page as systemd services of your user."""
 
 
 @service.command()
@@ -48,7 +48,7 @@ def service() -> None:
 @click.option("--dry-run", is_flag=True, help="Print what would be written and run, do nothing.")
 @pass_cli
 def install(cli: CliContext, host: str | None, port: int | None, now: bool, dry_run: bool) -> None:
-    """Write and enable one unit for the page and one for the consumer of this state folder."""
+    """Write and enable one unit for the page and one for mimikit itself, of this state folder."""
     folder, _ = cli.folders()
     if not folder.is_dir():
         raise BadInput(f"no state folder at {folder}; `mimikit init` makes one")

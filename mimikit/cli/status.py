@@ -26,7 +26,7 @@ from mimikit.views.usage import UsageBy, UsageReader
 @click.command(cls=LeafCommand)
 @pass_state_and_json
 def status(state: ReadOnlyState, as_json: bool) -> None:
-    """Show consumer, runs, queues, engines, the open question and errors."""
+    """Show what runs and waits, the models, the open question and errors."""
     consumer = client.read_consumer(state)
     here = client.situation(state, consumer)
     workspace, settings = str(state.workspace), state.settings

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 import click
 
 from mimikit.cli import terminal
-from mimikit.cli.terminal import Fact, RenderContext, bold, dim, facts, one_line, section, short_id
+from mimikit.cli.terminal import (
+    Fact,
+    RenderContext,
+    bold,
+    dim,
+    facts,
+    one_line,
+    plural,
+    section,
+    short_id,
+)
 from mimikit.language import phrases
 from mimikit.language.plain_text import without_printed
 from mimikit.protocol.models import REMINDER
@@ -18,7 +29,9 @@ from mimikit.triggers.explain import Explanation, SlotExplanation
 from mimikit.views import diffs
 from mimikit.views.chains import ChainStep, TaskReport
 from mimikit.views.diffs import DiffView
-from mimikit.views.tasks import LedgerEvent, TaskList, TaskOutcome, TaskView
+from mimikit.views.job_views import JobPage, JobView
+from mimikit.views.jobs import JobState
+from mimikit.views.tasks import LedgerEvent, TaskOutcome, TaskView
 from mimikit.views.triggers import TriggerList, TriggerView
 
 
@@ -27,39 +40,57 @@ def _id(id_: str) -> str:
     return id_ if terminal.terminal_width() is None else short_id(id_)
 
 
-def task_list(view: TaskList, context: RenderContext) -> Iterable[str]:
+_JOB_WORDS = {"asked": "waiting", "planning": "running"}
+
+
+def job_list(view: JobPage, context: RenderContext) -> Iterable[str]:
     rows = [
         (
-            _id(task.id),
-            terminal.state(task.state),
-            task.seat if task.seat == "planner" else task.profile,
-            _task_when(task, context),
-            one_line(f"{task.title}: {task.headline}" if task.headline else task.title),
+            _id(job.task_id if job.kind == "request" else job.id),
+            terminal.state(_JOB_WORDS.get(job.state, job.state)),
+            _job_when(job, context),
+            one_line(" · ".join(_job_words(job, context))),
         )
-        for task in view.tasks
+        for job in view.jobs
     ]
-    yield from terminal.table(("ID", "STATE", "FOR", "WHEN", "WHAT"), rows, context.empty)
-    if any(task.waits_for for task in view.tasks):
+    yield from terminal.table(("ID", "STATE", "WHEN", "WHAT"), rows, context.empty)
+    if rows:
+        more = " `-n` shows more." if view.before else ""
+        yield dim(f"{plural(view.found, 'job')}: {totals_words(view.totals)}.{more}")
+    if any(job.waits_for for job in view.jobs):
         yield from terminal.waiting_lines(context.engines or {}, context.now, context.zone)
 
 
-def _task_when(task: TaskView, context: RenderContext) -> str:
-    def since(when: datetime) -> str:
-        return terminal.short_span((context.now - when).total_seconds())
+def totals_words(totals: Mapping[JobState, int]) -> str:
+    """Counts by state; a job that is planned counts as running."""
+    counts = Counter[str]()
+    for state, number in totals.items():
+        counts[_JOB_WORDS.get(state, state)] += number
+    return ", ".join(f"{number:,} {state}" for state, number in counts.items() if number) or "none"
 
-    match task.state:
-        case "queued" if task.waits_for:
-            return f"waits for {'tokens' if held_for(task.waits_for) else task.waits_for}"
-        case "queued" if task.not_before and task.not_before > context.now:
-            return f"starts {context.ago(task.not_before)}"
-        case "queued":
-            return f"waits {since(task.created_at)}"
-        case "asking":
-            return "waits for an answer"
-        case "running":
-            return f"for {since(task.started_at)}" if task.started_at else "now"
-        case _:
-            return context.ago(task.completed_at or task.created_at)
+
+def _job_words(job: JobView, context: RenderContext) -> Iterator[str]:
+    yield f"{job.title}: {job.headline}" if job.headline else job.title
+    if job.kind == "trigger":
+        yield plural(job.runs, "run")
+        if job.ended_at is not None:
+            yield f"last {context.moment(job.ended_at)}"
+        if job.changes:
+            yield f"changed {job.changes} ×"
+        if job.failures:
+            yield f"failed {job.failures} ×"
+
+
+def _job_when(job: JobView, context: RenderContext) -> str:
+    if job.state == "running" and job.started_at:
+        return f"for {terminal.short_span((context.now - job.started_at).total_seconds())}"
+    if job.state == "planning":
+        return "is planned"
+    if job.waits_for:
+        return f"waits for {'tokens' if held_for(job.waits_for) else job.waits_for}"
+    if job.not_before and job.not_before > context.now and not job.ended_at:
+        return f"starts {context.ago(job.not_before)}"
+    return context.ago(job.ended_at or job.asked_at)
 
 
 _MAX_FILES, _MAX_DIFF_LINES, _MAX_EVENTS = 50, 100, 30
@@ -69,14 +100,14 @@ _REPEATED_KEYS = frozenset(
 )
 """Data of a typed result that its text or the diff contains, too."""
 _ORIGINS = {
-    "teller": "the Teller",
-    "planner": "the Planner",
+    "teller": "the conversation",
+    "planner": "a plan",
     "cli": "the terminal",
     "http": "HTTP",
     "trigger": "",
-    "supervisor": "the supervisor",
+    "supervisor": "mimikit itself",
     "file": "a file",
-    "builtin": "the built-in engine",
+    "builtin": "a plan",
     "self_awake": "mimikit itself",
 }
 
@@ -114,7 +145,7 @@ def _task_facts(task: TaskView, result: TaskOutcome | None, context: RenderConte
     attempts = f", attempt {task.attempts} of {task.max_attempts}"
     if task.max_attempts == 1 and task.attempts <= 1:
         attempts = ""
-    what = "planner" if task.seat == "planner" else f"worker, profile {task.profile}"
+    what = phrases.role(task.seat if task.seat == "planner" else task.profile)
     is_reminder = task.profile == REMINDER
     origins = {
         "": _ORIGINS.get(task.origin, task.origin),
@@ -248,7 +279,7 @@ def _trigger_facts(trigger: TriggerView, context: RenderContext) -> list[Fact]:
         ("title", trigger.title if trigger.title != trigger.prompt else None),
         ("reminds you" if is_reminder else "when", trigger.words["en"]),
         ("now", trigger.headline["en"]),
-        ("profile", None if is_reminder else trigger.profile),
+        ("profile", None if is_reminder else phrases.role(trigger.profile)),
         ("made", context.when(trigger.created_at or context.now)),
         ("last run", context.when(trigger.last_run_at) if trigger.last_run_at else "never"),
         ("result", trigger.last["en"] if trigger.last else None),

@@ -24,6 +24,7 @@ from mimikit.views import diffs
 from mimikit.views import tasks as task_views
 from mimikit.views.chains import task_report
 from mimikit.views.diffs import DiffView
+from mimikit.views.job_views import JobReader
 from mimikit.views.tasks import OutputEvent, TaskList
 
 COMMAND_PROFILE = "command"
@@ -41,8 +42,8 @@ Examples:
 @click.option("--command", "is_command", is_flag=True, help="PROMPT is a shell command; no LLM.")
 @click.option(
     "--profile",
-    metavar="PROFILE",
-    help="Who does it: deferred, standard (default), specialist, command.",
+    type=options.Profile(),
+    help="Who does it: assistant (default), expert, background, command.",
 )
 @click.option("--priority", type=options.NumberRange(0, 10), default=5, help="Higher first (5).")
 @click.option("--timeout", type=options.Duration(), help="End it after this long: 90s, 10m, 2h.")
@@ -130,6 +131,11 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
 
 
 STATES = get_args(TaskState)
+_JOB_STATES: dict[str, tuple[str, ...]] = {
+    "queued": ("asked", "waiting"),
+    "running": ("running", "planning"),
+    "asking": ("waiting",),
+}
 
 
 @click.group(cls=PlainGroup)
@@ -144,12 +150,17 @@ def tasks() -> None:
 )
 @frame.pass_state_and_json
 def list_(state: ReadOnlyState, only: str | None, limit: int, as_json: bool) -> None:
-    """List running and queued tasks, then those that ended last."""
+    """List what runs and waits, then what ended last; --json lists each task."""
     consumer = client.read_consumer(state)
-    listed = task_views.listed(state.files, consumer.live, only, limit)
+    if as_json:
+        listed = task_views.listed(state.files, consumer.live, only, limit)
+        terminal.print_json(TaskList(tasks=listed).to_dict())
+        return
+    states = _JOB_STATES.get(only or "", (only,) if only else ())
+    view = JobReader(state.files).page(consumer.live, states=states, limit=limit)
     empty = f"No tasks{f' that are {only}' if only else ''}. `mimikit enqueue` makes one."
     engines = consumer.current.by_engine if consumer.current else {}
-    render.show(TaskList(tasks=listed), state, as_json=as_json, engines=engines, empty=empty)
+    render.show(view, state, as_json=False, engines=engines, empty=empty)
 
 
 @tasks.command()

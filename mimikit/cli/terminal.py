@@ -306,14 +306,19 @@ class RenderContext:
 
 # ---- engines
 
-_ROLE_NAMES = {"teller": "Teller", "planner": "Planner"}
-
 
 def engine_lines(engines: Mapping[str, EngineStatus]) -> dict[str, bool]:
-    """Lines such as `Teller, Planner: codex` → whether their work waits."""
+    """Lines such as `answering, planning: codex` → whether their work waits."""
+    from mimikit.engines.registry import CODE, CODE_ENGINES
+    from mimikit.language import phrases
+
     names_of: dict[str, list[str]] = {}
+    if all(engine.engine in CODE_ENGINES for engine in engines.values()):
+        return {phrases.say("no_model_connected", "en"): False}
     for name, engine in engines.items():
-        names_of.setdefault(engine.text, []).append(_ROLE_NAMES.get(name, name))
+        text = "no model" if engine.engine == CODE else engine.text
+        if name != "command":
+            names_of.setdefault(text, []).append(phrases.role(name))
     waiting = {engine.text for engine in engines.values() if engine.state == "waiting"}
     return {f"{', '.join(names)}: {text}": text in waiting for text, names in names_of.items()}
 
@@ -336,7 +341,7 @@ def waiting_lines(
         if engine.state == "waiting" and what:
             why = one_line(problem_words(engine, now, zone)["en"])
             retry = f"`mimikit engine try {engine.engine}` tries it now"
-            yield f"{why}; {what}; {retry}; `mimikit engine use builtin` goes on without it"
+            yield f"{why}; {what}; {retry}; `mimikit engine use none` goes on without it"
 
 
 def waiting_words(messages: int, tasks: int) -> str:

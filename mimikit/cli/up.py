@@ -53,8 +53,8 @@ def up(cli: CliContext, host: str | None, port: int | None) -> None:
     consumer = client.read_consumer(state)
     if consumer.is_up:
         raise AlreadyRunning(
-            f"expected no consumer at {state.path}, got {consumer.who}; end it first, or start the "
-            "page alone with `mimikit web`"
+            f"mimikit is running at {state.path} already ({consumer.who}); end it first, or start "
+            "the page alone with `mimikit web`"
         )
     # A bad address is reported before anything starts.
     bound = processes.listen(host, port, state.settings)
@@ -119,7 +119,8 @@ def _until_ready(group: ProcessGroup, state: State, host: str, port: int) -> int
             if event is not None and event.kind == "stop":
                 return 0
             if event is not None:
-                _print(f"The {event.name} could not start: it {end_words(event.code)}.")
+                what = "mimikit" if event.name == "consumer" else "the page"
+                _print(f"{what} could not start: it {end_words(event.code)}.")
                 return 1
         return None
 
@@ -146,10 +147,10 @@ def _print_banner(state: State, host: str, port: int) -> None:
     ]
     if consumer.health is not None and consumer.state == "running":
         for number, line in enumerate(terminal.engine_lines(consumer.health.engines)):
-            lead = "           " if number else f"  {terminal.dim('Engines')}  "
+            lead = "           " if number else f"  {terminal.dim('Model')}    "
             lines += terminal.hanging(lead, line)
     else:
-        lines.append("  The consumer is still starting; `mimikit status` shows when it is there.")
+        lines.append("  mimikit is still starting; `mimikit status` shows when it is there.")
     lines += ["", terminal.dim("Ctrl-C ends both.")]
     _print("\n".join(lines))
 
@@ -198,7 +199,7 @@ def init(cli: CliContext) -> None:
     if is_new:
         terminal.out(f"  workspace  {workspace}")
         terminal.out(f"  settings   {folder / paths.CONFIG} (all at their defaults)")
-        terminal.out("`mimikit up` starts the page and the consumer.")
+        terminal.out("`mimikit up` starts it, with its page.")
 
 
 @click.command(cls=LeafCommand)

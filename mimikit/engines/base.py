@@ -185,6 +185,8 @@ class TurnInput:
     """Status lines: queues, and the engine of each role."""
     look: Callable[[str], Sequence[TaskLine]] = lambda _scope: ()
     """Tasks by a scope of `list_tasks`."""
+    note: str = ""
+    """From code, about the last attempt at this turn."""
 
 
 def _nothing(*_facts: object) -> None: ...
@@ -242,6 +244,10 @@ class _RunEnd:
     session_id: str | None = None
     exit_code: int | None = None
     data: dict[str, Any] = field(default_factory=dict[str, Any])
+    engine: str = ""
+    """The engine that ran: the chosen one, or the next for what was too long for that."""
+    notices: tuple[str, ...] = ()
+    """For the user, added to the Teller's reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +283,11 @@ class Failed(_RunEnd):
     acted: bool = False
     """Something was done: do not repeat the run with a shorter prompt."""
 
+    @property
+    def never_fits(self) -> bool:
+        """Neither waiting nor a retry helps; another engine may."""
+        return self.too_long and not self.acted
+
     @classmethod
     def unavailable(
         cls,
@@ -305,7 +316,7 @@ def stop_outcome(reason: str, text: str = "") -> Outcome:
         case "budget":
             return Failed("budget", "ended: its task has no tokens left", text)
         case _:
-            return Failed("killed", "ended because the consumer stops", text)
+            return Failed("killed", "ended because mimikit stops", text)
 
 
 FAULTS = (EngineError, StorageError, ProgramLost, OSError, MemoryError, RuntimeError)

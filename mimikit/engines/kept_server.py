@@ -60,11 +60,7 @@ class KeptProcess:
         self._thread.start()
 
     def wait_ready(self, cancel: CancelToken) -> None:
-        """Wait until it is ready.
-
-        Raises:
-            EngineError: it ended, it took too long, or the run was stopped.
-        """
+        """Wait until it is ready. Raises EngineError."""
         until = time.monotonic() + self._ready_s
         while not self.is_ready.wait(_POLL_S):
             if cancel.reason is not None:

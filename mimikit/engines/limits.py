@@ -1,8 +1,11 @@
-"""Reads when to retry from an engine's error message."""
+"""Reads when to retry from an engine's error message, or the headers of a response."""
 
 from __future__ import annotations
 
+import contextlib
+import email.utils
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -23,6 +26,7 @@ _AGAIN_IN = re.compile(
     rf"((?:{_PIECE}[ ,]*(?:and )?)+)|(?P<zh_s>\d+) ?秒后",
     re.IGNORECASE,
 )
+MAX_WAIT_S = 366 * 86400
 _UNIT_S = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -33,7 +37,7 @@ def retry_at(message: str, now: datetime, zone: tzinfo | None = None) -> datetim
         for number, unit in re.findall(_PIECE, (found[1] or "").lower()):
             unit_s = _UNIT_S.get(unit[:3]) or _UNIT_S.get(unit) or _UNIT_S[unit[0]]
             seconds += float(number) * unit_s
-        return now + timedelta(seconds=min(seconds, 366 * 86400))
+        return now + timedelta(seconds=min(seconds, MAX_WAIT_S))
     found = _AGAIN_AT.search(message)
     if found is None:
         return None
@@ -49,3 +53,14 @@ def retry_at(message: str, now: datetime, zone: tzinfo | None = None) -> datetim
     if not found["year"] and at < now - timedelta(minutes=1):
         at += timedelta(days=1)
     return at.astimezone(now.tzinfo)
+
+
+def retry_header(headers: Mapping[str, object], now: datetime) -> datetime | None:
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = str(headers.get(name, ""))
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
+            return now + timedelta(seconds=min(float(value) * unit_s, MAX_WAIT_S))
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            at = email.utils.parsedate_to_datetime(value)
+            return at.astimezone(now.tzinfo) if at.tzinfo else at.replace(tzinfo=now.tzinfo)
+    return None

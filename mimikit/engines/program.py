@@ -24,7 +24,7 @@ class ProgramEngine:
         self._sandbox = WorkerSandbox(settings.sandbox, state)
         self._logged_out: object = None
         """The login that the program rejected."""
-        self.recheck()
+        self._drop_cache()
 
     def check_program(self) -> str | None:
         """Why the program is unavailable; cached for some seconds."""
@@ -43,6 +43,9 @@ class ProgramEngine:
         return self._sandbox.unavailable()
 
     def recheck(self) -> None:
+        self._drop_cache()
+
+    def _drop_cache(self) -> None:
         @functools.lru_cache(maxsize=1)
         def check(_slot: float) -> str | None:
             return self.check_program()
@@ -51,7 +54,7 @@ class ProgramEngine:
 
     def has_recovered(self, want: EngineProblem) -> bool:
         """Whether the program was installed or its login changed; other reasons need a run."""
-        self.recheck()
+        self._drop_cache()
         if want == "logged_out" and self._logged_out == self._login():
             return False
         return want in ("missing", "logged_out") and self.unavailable() is None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
@@ -112,16 +112,33 @@ class EngineRegistry:
                 engine.close()
 
     def for_role(
-        self, role: Role, profile: str = "standard", *, by_code: bool = False
+        self,
+        role: Role,
+        profile: str = "standard",
+        *,
+        by_code: bool = False,
+        without: Collection[str] = (),
     ) -> EngineChoice:
         """`by_code`: prefer the engine without a model. Raises BadSettings for a bad profile."""
         roles, profiles = self._settings.roles, self._settings.profiles
         if role != "worker":
-            return self._choose(roles.teller if role == "teller" else roles.planner, role, by_code)
+            seat = roles.teller if role == "teller" else roles.planner
+            return self._choose(seat, role, by_code, without)
         names = type(profiles).model_fields
         if profile not in names:
             raise BadSettings(f"profile: expected one of {', '.join(names)}; got {profile!r}")
-        return self._choose(getattr(profiles, profile), role, by_code)
+        return self._choose(getattr(profiles, profile), role, by_code, without)
+
+    def next_choice(
+        self, role: Role, profile: str, without: Collection[str]
+    ) -> EngineChoice | None:
+        """The next engine with a model that can run now, after those that were tried."""
+        try:
+            choice = self.for_role(role, profile, without=without)
+        except BadSettings:
+            return None
+        is_none = choice.waiting or choice.engine.name in CODE_ENGINES
+        return None if is_none else replace(choice, instead_of=None)
 
     def status(self) -> dict[str, EngineStatus]:
         choices = {name: self.for_role(name) for name in ("teller", "planner")}
@@ -235,7 +252,9 @@ class EngineRegistry:
     def _auto_order(self) -> list[str]:
         return [CODEX, OPENCODE, *self._settings.engines, LOCAL]
 
-    def _choose(self, profile: ProfileSettings, role: Role, by_code: bool) -> EngineChoice:
+    def _choose(
+        self, profile: ProfileSettings, role: Role, by_code: bool, without: Collection[str]
+    ) -> EngineChoice:
         order = _expand_auto(profile.order, self._settings.engine_order)
         code, has_code = self._engines.get(CODE), not {"auto", LOCAL}.isdisjoint(order)
         if by_code and has_code and code is not None:
@@ -248,7 +267,7 @@ class EngineRegistry:
         resting: EngineChoice | None = None
         missing: EngineChoice | None = None
         for name in dict.fromkeys(names):
-            if (engine := self._engines.get(name)) is None:
+            if (engine := self._engines.get(name)) is None or name in without:
                 continue
             unavailable = engine.unavailable(role)
             reason = unavailable or self.circuits.reason(name, role)

@@ -11,6 +11,7 @@ import time
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -67,10 +68,7 @@ SEATS = {
 
 
 def with_order(text: str, names: Sequence[str], seat: str | None = None) -> str:
-    """Set the preferred engines of a role or profile; without `seat` the default ones.
-
-    Raises BadSettings, BadInput.
-    """
+    """Set the engines of a role or profile, or the default ones. Raises BadSettings, BadInput."""
 
     def change(document: TomlTable) -> None:
         table = document
@@ -99,15 +97,15 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> st
     return _edited(text, change)
 
 
-def with_caps(text: str, caps: Mapping[str, int | None]) -> str:
-    """Set the keys of `[budget]`; None removes one. Raises BadSettings, BadInput."""
+def with_values(text: str, section: str, values: Mapping[str, int | None]) -> str:
+    """Set keys of a section; None removes one. Raises BadSettings, BadInput."""
 
     def change(document: TomlTable) -> None:
-        table = _subtable(document, "budget")
-        for key, tokens in caps.items():
+        table = _subtable(document, section)
+        for key, value in values.items():
             table.pop(key, None)
-            if tokens is not None:
-                table[key] = tokens
+            if value is not None:
+                table[key] = value
 
     return _edited(text, change)
 
@@ -263,47 +261,23 @@ class EndpointTrial:
 
     def turn(self) -> EndpointTest:
         """A short turn with a tool call. Raises BadInput."""
-        from mimikit.engines.openai.answer import AnswerReader
-        from mimikit.engines.openai.dialogue import (
-            PATHS,
-            ModelDialogue,
-            ModelOptions,
-            refused_fields,
-        )
-        from mimikit.engines.openai.failure import EndpointError
+        from mimikit.engines.openai.answer import SPENT_ON_THOUGHTS, AnswerReader
+        from mimikit.engines.openai.dialogue import ModelDialogue
         from mimikit.engines.openai.profile import api_of
 
         began = time.monotonic()
         with self._connected() as (settings, client):
             api = api_of(settings, client)
-            spec = tool_spec("say", _SayArguments)
-            dialogue = ModelDialogue(
-                "This is a connection test.",
+            prompt, tool = (
                 "Call the tool `say` with the word hello.",
-                [spec],
-                None,
+                tool_spec("say", _SayArguments),
             )
-            options = ModelOptions(
-                settings.model, settings.effort, settings.temperature, settings.max_tokens
-            )
-            omitted = set[str]()
-            while True:
-                body = dialogue.body(api, options, omitted)
-                reader = AnswerReader(lambda _text: None, set())
-                try:
-                    answer = reader.read(api, client.stream(PATHS[api], body), client.stream_error)
-                    break
-                except EndpointError as error:
-                    if not (refused := refused_fields(error, body)):
-                        raise
-                    omitted |= refused
+            dialogue = ModelDialogue("This is a connection test.", prompt, [tool])
+            reader = partial(AnswerReader, lambda _text: None, set[str]())
+            answer = dialogue.ask(client, api, settings, reader)
             if not answer.text and not answer.calls:
-                message = "it answered without any text"
-                if answer.is_truncated:
-                    message = (
-                        "its thinking used up the output limit before an answer: set "
-                        "`max_tokens` higher, or `effort` lower"
-                    )
+                is_spent = answer.is_spent_on_thoughts
+                message = f"its thinking {SPENT_ON_THOUGHTS}" if is_spent else "it gave no text"
                 raise BadInput(message, field="model")
         text = answer.text or ", ".join(call.name for call in answer.calls)
         return EndpointTest(api, text, bool(answer.calls), time.monotonic() - began)

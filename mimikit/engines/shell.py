@@ -19,6 +19,7 @@ from mimikit.engines import process, process_marks
 from mimikit.engines.base import UPSTREAM, Done, Failed, OnEvent, Outcome, RunSpec
 from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError, shortage_of
+from mimikit.language import phrases
 from mimikit.language.plain_text import PlainStream, TextTail, for_screen, plain
 from mimikit.language.screen import ScreenText, highest_move
 from mimikit.protocol.models import Role
@@ -111,7 +112,7 @@ class ShellEngine:
                 raise
             return Failed("error", str(error))
         output.close()
-        text = output.text() + _left_note(left)
+        text = output.text() + left_note(left, request.input.locale)
         if stopped := process.stopped_outcome(ended, program, text):
             return stopped
         data = {"unshownCharacters": output.unshown} if output.unshown else {}
@@ -131,7 +132,7 @@ class ShellEngine:
         return Failed("error", message, text, exit_code=shown_code, data=data)
 
 
-def _left_note(path: Path) -> str:
+def left_note(path: Path, locale: str) -> str:
     """What the command left running, which ended with it, and how to keep such a program."""
     try:
         lines = plain(path.read_text("utf-8", "replace")).splitlines()
@@ -141,10 +142,8 @@ def _left_note(path: Path) -> str:
     if not left:
         return ""
     names = ", ".join(f"`{line}`" for line in left[:_MAX_LEFT])
-    return (
-        f"[Ended with the command, which left it running: {names}. To keep a program running, make "
-        f"it a service, as by `systemd-run --user {left[0]}`, or let a trigger start it.]\n"
-    )
+    language = phrases.language("", locale)
+    return phrases.say("left_running", language, names=names, first=left[0]) + "\n"
 
 
 class _Output:

@@ -95,6 +95,11 @@ def state(name: str, language: str) -> str:
     return say(key, language) if key in TABLE["en"] else name
 
 
+def role(name: str, language: str = "en") -> str:
+    """What a role or profile is called: `assistant`, 「规划」; an unknown one unchanged."""
+    return say(f"role_{name}", language) if f"role_{name}" in TABLE["en"] else name
+
+
 # ---- tasks that ended
 
 

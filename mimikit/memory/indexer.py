@@ -19,14 +19,7 @@ from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
 from mimikit.memory.documents import DocumentFolders
-from mimikit.memory.index import (
-    EMPTY_VIEW,
-    BrokenIndex,
-    Changed,
-    MemoryTable,
-    MemoryView,
-    Stamp,
-)
+from mimikit.memory.index import EMPTY_VIEW, BrokenIndex, Changed, MemoryTable, MemoryView, Stamp
 from mimikit.memory.passages import Passage, is_near, part_of
 from mimikit.memory.terms import ChineseDictionary, Cutter, has_cjk
 

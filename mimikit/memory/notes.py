@@ -299,8 +299,7 @@ def change_backlog(files: Files, action: Action, item: str, base: str | None = N
         seen = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         if base is not None and content_hash(seen.removeprefix(_BOM)) != base:
             raise Conflict(
-                f"{paths.BACKLOG}: it was changed meanwhile; reload it and try again",
-                field="hash",
+                f"{paths.BACKLOG}: it was changed meanwhile; reload it and try again", field="hash"
             )
         name = plain_item(item)
         if action != "add" and not any(known.text == name for known in backlog_items(text)):

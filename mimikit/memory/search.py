@@ -106,12 +106,7 @@ class MemorySearch:
         return [_hit(match, ranking.snippet(match.passage.text, weights)) for match in hits]
 
     def recall(
-        self,
-        asked: str,
-        recent: Sequence[str] = (),
-        *,
-        limit: int = 5,
-        budget: int = _TURN_TOKENS,
+        self, asked: str, recent: Sequence[str] = (), *, limit: int = 5, budget: int = _TURN_TOKENS
     ) -> list[Hit]:
         """Excerpts of memory, summaries and docs for a prompt; never waits for long.
 

@@ -62,6 +62,29 @@ def parse_object(data: bytes) -> dict[str, Json]:
     return value
 
 
+def table_of(value: object) -> dict[str, object]:
+    """The value if it is a JSON object, else an empty one."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def tables_of(value: object) -> list[dict[str, object]]:
+    """The JSON objects of a list."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("dict[str, object]", item) for item in items if isinstance(item, dict)]
+
+
+def text_of(holder: object, key: str) -> str:
+    value = table_of(holder).get(key)
+    return value if isinstance(value, str) else ""
+
+
+def count_of(holder: object, key: str) -> int:
+    value = table_of(holder).get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(value) if 0 <= value < 2**53 else 0
+
+
 def dump_line(value: object) -> bytes:
     return _ENCODER.encode(value).encode() + b"\n"
 

@@ -315,6 +315,8 @@ class TriggerState(Record):
     """Whether it was paused at the last check: slots since then are skipped, not missed."""
     last_outcome: str | None = None
     """Hash of the last run's status and text, for `notify: change`."""
+    changes: int = Field(default=0, exclude_if=lambda count: not count)
+    """How many runs ended otherwise than the one before."""
     last_failure: str | None = None
     """Hash of the last run's failure; None: it succeeded."""
     failure_streak: int = 0

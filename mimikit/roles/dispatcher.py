@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from mimikit import permission
 from mimikit.config import Settings
@@ -19,7 +20,8 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import REMINDER, EngineSession, FailureReason, QueueName, Task
 from mimikit.protocol.results import TaskDiff, TaskResult
 from mimikit.protocol.runtime import PageAddress
-from mimikit.roles.metering import run_metered
+from mimikit.roles.improvement import ImprovementRun, improvement_plan
+from mimikit.roles.metering import run_with_failover
 from mimikit.roles.result_type import typed_result
 from mimikit.roles.run import Attempt, RunContext, truncate_to_file
 from mimikit.roles.turn_context import with_context
@@ -77,7 +79,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
     # A command that builtin's Teller understood is planned by builtin.
     by_code = task.origin == "builtin" and task.parent_task_id is None
     choice = context.engines.for_role("planner", by_code=by_code)
-    effects = Effects()
+    effects, engine = Effects(), choice.engine.name
     outcome: Outcome
     if choice.waiting:
         outcome = Failed("engine_unavailable", choice.waiting)
@@ -103,14 +105,15 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         attempt = Attempt(
             task.id, task.attempts + 1, "planner", turn_input, choice, cancel, session
         )
-        outcome = run_metered(context, attempt)
-        effects = session.close()
+        outcome = run_with_failover(context, attempt)
+        effects, engine = session.close(), outcome.engine
+        if task.improvement is not None:
+            outcome = improvement_plan(context, task, effects, outcome)
         acts = effects.tasks or effects.triggers or effects.cancels or effects.commands
         answers = outcome.text.strip() or effects.question
         if outcome.status == "done" and not acts and not answers:
             outcome = Failed("error", "the planner gave no plan")
 
-    engine = choice.engine.name
     if (end := end_or_release(context, task, outcome, engine)) is None:
         return False
     fields: dict[str, object] = {
@@ -254,12 +257,11 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
         return _WorkerRun(Failed(reason, choice.waiting), engine, session=task.engine_session)
     timezone, locale = task.timezone or context.settings.zone.key, task.locale or "en"
     turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream)
-    earlier = session = task.engine_session
+    session = task.engine_session
 
-    def save_session(session_id: str) -> None:
+    def save_session(new: EngineSession) -> None:
         """Crash: recovery starts the next attempt from the running file."""
         nonlocal session
-        new = EngineSession(engine=engine, id=session_id)
         if new == session:
             return
         session = new
@@ -269,7 +271,11 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
         except StorageError as error:  # then the next attempt starts a new session
             context.log.write("error", "session_not_kept", taskId=task.id, error=str(error))
 
-    with _recorded(context, task, engine) as recording:
+    improvement = task.improvement and ImprovementRun(context, task, choice, cancel)
+    workspace = improvement.prepare() if improvement else context.workspace
+    if not isinstance(workspace, Path):
+        return _WorkerRun(workspace, engine)
+    with _recorded(context, task, engine, workspace) as recording:
         attempt = Attempt(
             task.id,
             task.attempts + 1,
@@ -278,24 +284,27 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
             choice,
             cancel,
             on_session=save_session,
-            resume=earlier.id if earlier is not None and earlier.engine == engine else None,
+            resume=None if improvement else task.engine_session,  # the copy is a fresh one
+            workspace=workspace,
         )
         if recording is not None:
             attempt = replace(attempt, on_event=recording.event)
-        outcome = run_metered(context, attempt)
+        outcome = run_with_failover(context, attempt)
         diff = recording and _save_diff(context, task, recording)
+    if improvement:
+        outcome = improvement.finish(workspace, outcome)
     used_tools = engine != "command" and recording is not None and recording.used_tools
-    return _WorkerRun(outcome, engine, diff, used_tools, session)
+    return _WorkerRun(outcome, outcome.engine, diff, used_tools, session)
 
 
 def _recorded(
-    context: RunContext, task: Task, engine: str
+    context: RunContext, task: Task, engine: str, workspace: Path
 ) -> contextlib.AbstractContextManager[RunRecording | None]:
     """Records a run's changes; of the owner's own commands only that they run."""
     if task.internal or engine == "builtin":  # they change nothing
         return contextlib.nullcontext()
     excluded = [context.state, *hidden_paths(context.settings.sandbox)]
-    return context.changes.recording(context.workspace, excluded, with_diff=engine != "command")
+    return context.changes.recording(workspace, excluded, with_diff=engine != "command")
 
 
 # ---- after the run
@@ -323,7 +332,8 @@ def end_or_release(
     failed = outcome if isinstance(outcome, Failed) else None
     retry_at = failed and failed.retry_at
     for_tokens = outcome.reason == "budget"
-    final, is_planner = for_tokens and retry_at is None, task.role == "planner"
+    final = (for_tokens and retry_at is None) or (failed is not None and failed.never_fits)
+    is_planner = task.role == "planner"
     if not is_planner:  # a retry cannot help until the user changes something
         lacks_model = engine == "builtin" and outcome.reason == "engine_unavailable"
         final = final or outcome.reason == "refused" or (lacks_model and retry_at is None)
@@ -331,7 +341,8 @@ def end_or_release(
     waits = context.engines.wait_reason(engine, task.role) if is_waiting else None
     if waits is not None:  # a fallback: normally the supervisor ends the wait
         retry_at = max(waits.until or now, now) + timedelta(seconds=MAX_REST_S)
-    ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final)
+    died = failed is not None and failed.want == "broken" and failed.acted
+    ended = RunEnd(outcome.status, outcome.reason, retry_at, final=final, interrupted=died)
     retry_delay_s = min(limits.retry_delay_s, 5) if is_planner else limits.retry_delay_s
     engine_retry_s = limits.engine_retry_s
     match after_run(task, ended, now, retry_delay_s=retry_delay_s, engine_retry_s=engine_retry_s):

@@ -1,4 +1,4 @@
-"""Runs an engine within the token budget, and writes its usage line."""
+"""Runs an engine within the token budget; gives what is too long for it to the next one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,45 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from mimikit.engines.base import EventKind, Failed, Outcome
+from mimikit.engines.circuit import is_rejection
 from mimikit.errors import StorageError
+from mimikit.language import phrases
 from mimikit.memory import tokens
 from mimikit.protocol.models import FailureReason, Usage
-from mimikit.roles.run import Attempt, RunContext, run_engine
+from mimikit.roles.run import Attempt, RunContext, RunOutput, language_of, run_engine, sentence
 from mimikit.tasks.usage import BudgetHold, RunMeter
 
 _UNUSED: frozenset[FailureReason] = frozenset({"rate_limited", "engine_unavailable", "refused"})
 """Such a run used no tokens, unless the engine reports some."""
+
+
+def run_with_failover(context: RunContext, attempt: Attempt) -> Outcome:
+    """Run it; what never fits an engine is given whole to the next of the role's order.
+
+    Crash: nothing of that is saved, so another attempt begins with the first engine.
+    """
+    task, language = attempt.input.task, language_of(attempt.input)
+    profile = task.profile if task else "standard"
+    tried: list[str] = []
+    notices: tuple[str, ...] = ()
+    too_long: Failed | None = None
+    while True:
+        name = attempt.choice.engine.name
+        outcome = replace(run_metered(context, attempt), engine=name)
+        if isinstance(outcome, Failed) and outcome.too_long:
+            too_long = outcome
+        elif too_long is None or not is_rejection(outcome):
+            return replace(outcome, notices=(*notices, *outcome.notices))
+        facts = {"engine": too_long.engine, "error": sentence(too_long.error)}
+        tried.append(name)
+        choice = context.engines.next_choice(attempt.role, profile, tried)
+        if choice is None or too_long.acted:
+            return replace(too_long, error=phrases.say("context_too_long", language, **facts))
+        facts |= {"other": choice.engine.name}
+        notices += (phrases.say("context_next_engine", language, **facts),)
+        RunOutput(context, attempt).event("note", notices[-1], {})
+        attempt = replace(attempt, choice=choice)
+        attempt.cancel.has_begun = False  # nothing was done yet
 
 
 def run_metered(context: RunContext, attempt: Attempt) -> Outcome:
@@ -85,6 +116,7 @@ def used_by(
         return outcome.usage, False
     if meter.reported.tokens:  # a canceled run: its last report is a lower bound
         return meter.reported, True
-    if not has_begun or outcome.reason in _UNUSED:
+    is_refused = isinstance(outcome, Failed) and outcome.never_fits
+    if not has_begun or is_refused or outcome.reason in _UNUSED:
         return None, False
     return Usage(input_tokens=outcome.prompt_tokens, output_tokens=tokens.count(outcome.text)), True

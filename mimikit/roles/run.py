@@ -23,7 +23,6 @@ from mimikit.engines.base import (
     EventKind,
     Failed,
     OnEvent,
-    OnSession,
     Outcome,
     RunSpec,
     ToolReply,
@@ -35,14 +34,15 @@ from mimikit.engines.registry import CODE_ENGINES, EngineChoice, EngineRegistry
 from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
-from mimikit.log import ChangeFeed, EventLog
+from mimikit.log import ChangeFeed, EventLog, utf16_length
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import FailureReason, Instant, LiveRun, Record, Role
+from mimikit.protocol.models import EngineSession, FailureReason, Instant, LiveRun, Record, Role
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
 from mimikit.roles.scratch import make_scratch, remove_scratch, write_upstream
+from mimikit.roles.worktree import Worktrees
 from mimikit.tasks.usage import UsageBook
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
@@ -134,6 +134,7 @@ class RunContext:
     log: EventLog
     workspace: Path
     state: Path
+    worktrees: Worktrees
     tool_server: ToolServer | None = None
     window: HistoryWindow = field(default_factory=HistoryWindow)
     changes: ChangeRecorder = field(default_factory=ChangeRecorder)
@@ -185,6 +186,9 @@ class RunOutput:
 
     def __init__(self, context: RunContext, attempt: Attempt) -> None:
         self._context, self._attempt = context, attempt
+        self._reply: list[str] = []
+        self._withdrawn = ""
+        self._offset = 0
         self._bytes_left = context.settings.limits.output_bytes
         self._lock = threading.Lock()
 
@@ -194,11 +198,27 @@ class RunOutput:
             context.engines.circuits.answered(self._attempt.choice.engine.name, run_id)
         self._attempt.on_event(kind, text, dict(data))
         if kind in ("delta", "reset") and self._attempt.role == "teller":
-            more = {"reset": True} if kind == "reset" else {}
-            context.feed.publish("delta", turnId=run_id, text=text, **more)
+            self._publish_delta(text, is_reset=kind == "reset")
         if kind in ("command", "tool", "note", "file"):
             context.live.headline(run_id, plain(text))
         self.write(kind, text, data)
+
+    @property
+    def reply(self) -> str:
+        """What the user has seen of a reply; if it was withdrawn, what was seen before that."""
+        return "".join(self._reply) or self._withdrawn
+
+    def _publish_delta(self, text: str, *, is_reset: bool) -> None:
+        """Offsets count UTF-16 code units, as JavaScript does."""
+        if is_reset:
+            self._withdrawn = self.reply
+            self._reply, self._offset = [], 0
+        more = {"reset": True} if is_reset else {}
+        self._context.feed.publish(
+            "delta", turnId=self._attempt.run_id, text=text, offset=self._offset, **more
+        )
+        self._reply.append(text)
+        self._offset += utf16_length(text)
 
     def write(self, kind: str, text: str, data: Mapping[str, object]) -> None:
         """Append one line; a note once the size limit is reached."""
@@ -235,9 +255,11 @@ class Attempt:
     cancel: CancelToken
     session: ToolSession | None = None
     on_event: OnEvent = lambda _kind, _text, _data: None
-    on_session: OnSession = lambda _session: None
-    resume: str | None = None
-    """The engine's session id of an earlier attempt."""
+    on_session: Callable[[EngineSession], None] = lambda _session: None
+    resume: EngineSession | None = None
+    """The session of an earlier attempt; only its own engine resumes it."""
+    workspace: Path | None = None
+    """Another folder than the workspace to work in."""
 
 
 def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
@@ -249,6 +271,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     specs = session.specs() if session else ()
     trail = RunTrail(engine.name, session.call if session else _no_tools)
     timeout_s, idle_timeout_s = _timeouts(attempt, context.settings.limits)
+    earlier, workspace = attempt.resume, attempt.workspace or context.workspace
     scratch = request = None
     try:
         scratch = make_scratch(context.state)
@@ -256,7 +279,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
         if engine.name == "command":
             instructions, prompt = "", turn_input.task.prompt if turn_input.task else ""
         else:
-            instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
+            instructions = context.prompts.instructions(role, turn_input, specs, workspace)
             budgets = context.settings.budgets
             prompt = prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
         request = RunSpec(
@@ -267,16 +290,19 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             prompt=prompt,
             input=turn_input,
             tools=Tools(trail.call, specs, server.offered if server else None),
-            callbacks=Callbacks(output.event, attempt.on_session),
+            callbacks=Callbacks(
+                output.event,
+                lambda id_: attempt.on_session(EngineSession(engine=engine.name, id=id_)),
+            ),
             cancel=cancel,
-            workspace=context.workspace,
+            workspace=workspace,
             scratch=scratch,
             state=context.state,
             timeout_s=timeout_s,
             idle_timeout_s=idle_timeout_s,
             model=attempt.choice.model,
             effort=attempt.choice.profile.effort,
-            resume=attempt.resume,
+            resume=earlier.id if earlier and earlier.engine == engine.name else None,
             # Internal tasks, such as summaries, change nothing.
             read_only=turn_input.task is not None and turn_input.task.internal,
         )
@@ -294,6 +320,8 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     finally:
         if scratch is not None:
             remove_scratch(scratch)
+    if role == "teller" and outcome.status != "done":
+        outcome = replace(outcome, text=output.reply)
     if cancel.reason == "killed" and outcome.status != "done":
         outcome = Failed("killed", "mimikit was stopped during the run")
     with contextlib.suppress(OSError, RuntimeError):  # does not change the outcome
@@ -328,63 +356,49 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
             break
         request.callbacks.on_event("note", f"retrying: {outcome.error}", {})
         outcome = engine.run(request)
-    if isinstance(outcome, Failed) and outcome.too_long and not outcome.acted:
-        shorter = _shorter(context, request)
-        if shorter is not None:
-            request.callbacks.on_event("note", "retrying with half of the context", {})
-            outcome = engine.run(shorter)
+    given, budgets = request.input, context.settings.budgets
+    if isinstance(outcome, Failed) and outcome.never_fits:
+        half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
+        shorter = _shortened(request, given, BudgetSettings(**half))
+        outcome = _run_again(engine, shorter, "with half of the context") or outcome
     if isinstance(outcome, Failed) and outcome.refused and not outcome.acted:
         # What a content filter refuses may be an older message.
-        bare = _without_context(context, request)
-        if bare is not None:
-            request.callbacks.on_event("note", "retrying without conversation and memory", {})
-            outcome = engine.run(bare)
+        bare = _shortened(request, replace(given, conversation=(), memory=()), budgets)
+        outcome = _run_again(engine, bare, "without conversation and memory") or outcome
     if not isinstance(outcome, Failed):
         return outcome
     if outcome.reason != "killed" and engine.name not in CODE_ENGINES:
         facts = {"runId": request.run_id, "engine": engine.name, "want": outcome.want}
         context.log.write("audit", "engine_failed", said=outcome.error, **facts)
-    language = _language(request)
-    if outcome.too_long:
-        message = phrases.say(
-            "context_too_long", language, engine=engine.name, error=_sentence(outcome.error)
-        )
-        outcome = replace(outcome, error=message)
-    elif request.role == "teller" and engine.name not in _WITHOUT_TOKENS:
-        key = _TURN_ERRORS.get(outcome.reason)
-        error = _sentence(outcome.error)
-        message = phrases.say(key, language, engine=engine.name, error=error) if key else error
-        outcome = replace(outcome, error=message)
-    return outcome
+    is_told = request.role == "teller" and engine.name not in _WITHOUT_TOKENS
+    if outcome.too_long or not is_told:
+        return outcome
+    error, key = sentence(outcome.error), _TURN_ERRORS.get(outcome.reason)
+    facts = {"engine": engine.name, "error": error}
+    message = phrases.say(key, language_of(request.input), **facts) if key else error
+    return replace(outcome, error=message)
 
 
-def _language(request: RunSpec) -> phrases.Language:
-    task, inputs = request.input.task, request.input.inputs
-    text = task.prompt if task else "\n".join(item.text for item in inputs)
-    return phrases.language(text, request.input.locale)
+def language_of(given: TurnInput) -> phrases.Language:
+    text = given.task.prompt if given.task else "\n".join(item.text for item in given.inputs)
+    return phrases.language(text, given.locale)
 
 
-def _shorter(context: RunContext, request: RunSpec) -> RunSpec | None:
-    """With half the context; None if that is no shorter."""
-    budgets = context.settings.budgets
-    half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
-    upstream = request.scratch / UPSTREAM
-    prompt = prompt_of(request.role, request.input, BudgetSettings(**half), upstream)
-    return replace(request, prompt=prompt) if len(prompt) < len(request.prompt) else None
+def _shortened(request: RunSpec, given: TurnInput, budgets: BudgetSettings) -> RunSpec | None:
+    """With a new prompt; None if that is no shorter."""
+    prompt = prompt_of(request.role, given, budgets, request.scratch / UPSTREAM)
+    is_shorter = len(prompt) < len(request.prompt)
+    return replace(request, input=given, prompt=prompt) if is_shorter else None
 
 
-def _without_context(context: RunContext, request: RunSpec) -> RunSpec | None:
-    """Without conversation and memory; None if there are none."""
-    given = request.input
-    if not given.conversation and not given.memory:
+def _run_again(engine: Engine, request: RunSpec | None, how: str) -> Outcome | None:
+    if request is None:
         return None
-    bare = replace(given, conversation=(), memory=())
-    budgets, upstream = context.settings.budgets, request.scratch / UPSTREAM
-    prompt = prompt_of(request.role, bare, budgets, upstream)
-    return replace(request, input=bare, prompt=prompt)
+    request.callbacks.on_event("note", f"retrying {how}", {})
+    return engine.run(request)
 
 
-def _sentence(error: str) -> str:
+def sentence(error: str) -> str:
     return error.rstrip(". ")
 
 

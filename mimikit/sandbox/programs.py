@@ -23,7 +23,7 @@ def find(name: str) -> str | None:
 
 def why_missing(name: str) -> str:
     if (refused := next(_candidates(name), None)) is not None:
-        return f"{refused} lies in the workspace, where Workers write; install it elsewhere"
+        return f"{refused} lies in the workspace, where agents write; install it elsewhere"
     return f"expected {name}, got no such program"
 
 

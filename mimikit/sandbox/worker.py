@@ -24,7 +24,7 @@ from mimikit.sandbox.box import Box, box_argv, namespace_argv
 from mimikit.sandbox.git import git_access
 
 INSTALL = "install bubblewrap (`sudo apt install bubblewrap`, `dnf install bubblewrap`)"
-OR_OPEN = '`sandbox.mode = "off"` lets Workers run without it'
+OR_OPEN = '`sandbox.mode = "off"` lets agents run without it'
 _PROBE_TIMEOUT_S = 20.0
 _CACHE_S = 120.0
 _SECRETS = (
@@ -218,9 +218,9 @@ _probed = dict[tuple[str, ...], tuple[float, str | None]]()
 
 def _probe(*flags: str) -> str | None:
     if sys.platform != "linux":
-        return f"expected Linux for the box of Workers, got {sys.platform}"
+        return f"expected Linux for the box of agents, got {sys.platform}"
     if (bwrap := programs.find_bwrap()) is None:
-        return f"expected bubblewrap for the box of Workers, got none; {INSTALL}"
+        return f"expected bubblewrap for the box of agents, got none; {INSTALL}"
     with _lock:
         until, reason = _probed.get((bwrap, *flags), (0.0, None))
         if time.monotonic() >= until:

@@ -12,6 +12,7 @@ from functools import partial
 from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.errors import StorageError, UnsafeFile
+from mimikit.language.plain_text import first_line
 from mimikit.memory import notes
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
@@ -29,7 +30,13 @@ from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import EndIntent, PlanResult
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.llm_eval import LlmEvalBatch
-from mimikit.supervisor.run_end import BREAKS_AT, break_circuit, plan_end, settled_end
+from mimikit.supervisor.run_end import (
+    BREAKS_AT,
+    break_circuit,
+    notice_kind,
+    plan_end,
+    settled_end,
+)
 from mimikit.supervisor.store import SLICE_S, Store
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 from mimikit.tasks import queue
@@ -138,8 +145,9 @@ class CommitApplier:
             encode(part)  # all of it can be written, or none of it is
         for message in self._store.conversation.add(record.messages):
             self._feed.publish("message", id=message.id)
+        asked = next((message.id for message in record.messages if message.role == "user"), None)
         for task in record.tasks:
-            self._publish(task, record.completed_at)
+            self._publish(task, record.completed_at, asked)
         self._give_cancels(record.id, record.cancels, record.completed_at)
         self._remember(record)
         if record.closes_question is not None:
@@ -227,7 +235,8 @@ class CommitApplier:
                 "parentTaskId": task.parent_task_id if task else None,
                 "sourceTriggerId": task.source_trigger_id if task else None,
                 "retryOf": task.retry_of if task else None,
-                "title": task.title if task else None,
+                "title": task.title or first_line(task.prompt) if task else None,
+                "notice": notice_kind(task, outcome, end) if task else None,
             }
             self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
             self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)
@@ -289,13 +298,19 @@ class CommitApplier:
         if record is not None:
             self.apply(record)
 
-    def submit(self, task: Task) -> None:
-        """Queue a task, once, and write it to the ledger."""
+    def submit(self, task: Task, message_id: str | None = None) -> None:
+        """Queue a task, once, and write it to the ledger, with the message that asked for it."""
         if self._store.submit(task) or not self._ledger.is_known(task.id):
-            facts = {"seat": task.role, "traceId": task.trace_id, "retryOf": task.retry_of}
+            facts = {
+                "seat": task.role,
+                "traceId": task.trace_id,
+                "retryOf": task.retry_of,
+                "sourceTriggerId": task.source_trigger_id,
+                "messageId": message_id,
+            }
             self._ledger.write("queued", task.id, task.created_at, **facts)
 
-    def _publish(self, task: Task, now: datetime) -> None:
+    def _publish(self, task: Task, now: datetime, message_id: str | None = None) -> None:
         """Queue a task of a turn or plan; beyond `tasks_per_trace` it ends as refused.
 
         Crash: the result of a refused task is written first; a replay ends it again.
@@ -307,7 +322,7 @@ class CommitApplier:
             end = TaskEnd("failed", "refused", task.attempts)
             queue.finish(files, result_of(task, end, now, now, error=error))
         if not files.exists(paths.result(task.role, task.id)):
-            self.submit(task)
+            self.submit(task, message_id)
         elif self._ledger.end_of(task.id) is None:
             files.save(paths.running(task.role, task.id), task)
             self.end_run(task.role, task.id)

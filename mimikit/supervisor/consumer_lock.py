@@ -57,10 +57,10 @@ def free_lock(state: State) -> Lock:
         return lock
     if (holder := _living_holder(state)) is None:
         path = state.path / paths.CONSUMER_LOCK
-        raise AlreadyRunning(f"{path} is locked by a program that is no consumer; end it first")
+        raise AlreadyRunning(f"{path} is locked by a program that is not mimikit; end it first")
     who, since = f"process {holder.pid} on {holder.host}", f"{holder.started_at:%Y-%m-%d %H:%M}"
     raise AlreadyRunning(
-        f"{state.path} is in use: {who} is its consumer, since {since} UTC; end it first"
+        f"{state.path} is in use by mimikit: {who}, since {since} UTC; end it first"
     )
 
 

@@ -146,7 +146,7 @@ def _recover_running(
     engine_retry_s = store.settings.limits.engine_retry_s
     decision = after_run(task, ended, now, retry_delay_s=0, engine_retry_s=engine_retry_s)
     if isinstance(decision, TaskEnd):
-        applier.end_without_engine(task, decision, now, error="the consumer ended while this ran")
+        applier.end_without_engine(task, decision, now, error="mimikit ended while this ran")
     else:
         facts = {"seat": seat, "attempt": task.attempts + 1, "next": True}
         store.ledger.write("interrupted", task.id, now, **facts)

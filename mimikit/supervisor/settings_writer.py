@@ -14,6 +14,7 @@ from typing import NamedTuple
 from mimikit import config
 from mimikit.config import Settings
 from mimikit.engines import setup
+from mimikit.engines.registry import CODE
 from mimikit.errors import BadInput, BadSettings, Refused
 from mimikit.permission import variable_refusal
 from mimikit.protocol import paths
@@ -21,7 +22,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, CommandResult
 from mimikit.tasks import queue
 
-ACTIONS = frozenset({"engine_use", "engine_set", "engine_remove", "budget_set"})
+ACTIONS = frozenset({"engine_use", "engine_set", "engine_remove", "budget_set", "self_awake_set"})
 
 
 class SettingsChange(NamedTuple):
@@ -71,8 +72,10 @@ def _changed(text: str, command: Command) -> str:
             return setup.with_endpoint(text, setup.checked_name(target), args)
         case "engine_remove":
             return setup.without_endpoint(text, setup.checked_name(target))
+        case "self_awake_set":
+            return setup.with_values(text, "self_awake", args)
         case _:
-            return setup.with_caps(text, args)
+            return setup.with_values(text, "budget", args)
 
 
 def _with_order(text: str, names: list[str], seat: str | None, first: bool) -> str:
@@ -101,12 +104,14 @@ def _message(command: Command, settings: Settings) -> str:
         return f"set up {command.target}"
     if command.action == "engine_remove":
         return f"removed {command.target}"
+    if command.action == "self_awake_set":
+        return f"self-awake is {'on' if settings.self_awake.enabled else 'off'}"
     if command.action == "budget_set":
         caps = [f"{k}: {'no cap' if v is None else f'{v:,}'}" for k, v in command.args.items()]
         return f"{', '.join(caps)} from now on"
     if seat := command.args.get("seat"):
         return f"{seat}: {', then '.join(command.target.split())} from now on"
-    first, *then = settings.engine_order
+    first, *then = ["no model" if name == CODE else name for name in settings.engine_order]
     order = ", then ".join([f"{first} is used from now on", *then])
     own = setup.orders(settings)
     del own["all"]

@@ -279,6 +279,13 @@ def lines(
             yield name, offset, line
 
 
+def end(files: Files) -> tuple[str, int]:
+    """The newest file of the ledger and its size."""
+    name = next(reversed(files.names(paths.LEDGER, suffix=".jsonl")), "")
+    stat = files.stat(f"{paths.LEDGER}/{name}") if name else None
+    return name, stat.size if stat else 0
+
+
 def ended_ids(files: Files, limit: int, states: Iterable[str] = ENDED) -> list[str]:
     """Ids of the tasks that ended in one of these states, newest first."""
     wanted = frozenset(states)
@@ -303,6 +310,13 @@ def lines_since(files: Files, since: datetime, holding: bytes) -> Iterator[Line]
     """The lines from an instant on that contain `holding`, newest first."""
     newest = _newest_first(files, holding, 2 * _SCAN_BYTES)
     return takewhile(lambda line: str(line.get("at")) >= time_text(since), newest)
+
+
+def runs_of(files: Files, trigger_id: str) -> Iterator[Line]:
+    """The lines of the ended runs of a trigger, newest first."""
+    for line in _newest_first(files, trigger_id.encode(), sys.maxsize):
+        if line.get("event") == "ended" and line.get("sourceTriggerId") == trigger_id:
+            yield line
 
 
 def trigger_ids(files: Files) -> Iterator[str]:

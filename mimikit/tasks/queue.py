@@ -19,14 +19,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import (
-    FIRST_TIME,
-    Command,
-    CommandResult,
-    QueueName,
-    Task,
-    time_text,
-)
+from mimikit.protocol.models import FIRST_TIME, Command, CommandResult, QueueName, Task, time_text
 from mimikit.protocol.records import bad_record, max_record_bytes, written_at
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult

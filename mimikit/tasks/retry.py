@@ -40,12 +40,13 @@ def after_run(
     attempts = task.attempts + 1
     if ended.status in ("done", "canceled"):
         return TaskEnd(ended.status, "canceled" if ended.status == "canceled" else None, attempts)
-    if ended.failure_reason in WAITING and not ended.final:
+    interruptions = task.interruptions + ended.interrupted
+    is_over = ended.final or interruptions >= MAX_INTERRUPTIONS
+    if ended.failure_reason in WAITING and not is_over:
         known = ended.retry_at if ended.retry_at and ended.retry_at > now else None
         wait_until = known or now + timedelta(seconds=engine_retry_s)
-        return task.but(not_before=wait_until, released=True)
-    interruptions = task.interruptions + ended.interrupted
-    if ended.final or attempts >= task.max_attempts or interruptions >= MAX_INTERRUPTIONS:
+        return task.but(interruptions=interruptions, not_before=wait_until, released=True)
+    if is_over or attempts >= task.max_attempts:
         return TaskEnd("failed", ended.failure_reason or "error", attempts)
     delay = retry_delay_s * 2 ** min(task.attempts, 20)
     return task.but(

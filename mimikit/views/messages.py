@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from mimikit.conversation import history, inbox
 from mimikit.conversation.turn_prompts import TurnPrompt
@@ -27,6 +27,7 @@ from mimikit.protocol.models import (
     Usage,
 )
 from mimikit.views.base import Render, View
+from mimikit.views.job_views import JobView
 
 _SEARCHED_DAYS = 3
 _REPEAT_WINDOW = timedelta(days=14)
@@ -49,6 +50,12 @@ class MessageView(View):
     duration_ms: int | None
     quote: str | None
     engine: str | None
+    failed: bool
+    stopped: bool
+    error: str | None
+    question_id: str | None
+    """The question that it asks, or answers."""
+    options: list[str]
     reminder: str | None
     """The text of the reminder that it delivers."""
     memory: int
@@ -62,9 +69,10 @@ class MessageView(View):
 
 
 class MessagesPage(View):
-    """Messages, oldest first, and the cursor of the page before."""
+    """Messages, oldest first, the jobs they asked for, and the cursor of the page before."""
 
     messages: list[MessageView]
+    jobs: list[JobView] = Field(default_factory=list[JobView])
     before: str | None
 
 
@@ -112,13 +120,14 @@ class ReplyReport(View):
 def group_by_trigger(messages: Sequence[Message]) -> list[list[Message]]:
     """Group the messages about one trigger, at the place of the newest of them.
 
-    A user's message starts new groups. The page groups later messages in the same way.
+    A user's message starts new groups of what a model wrote. The page groups later messages in
+    the same way.
     """
     groups: list[list[Message]] = []
     open_groups: dict[str, list[Message]] = {}
     for message in messages:
         if message.role == "user":
-            open_groups.clear()
+            open_groups = {k: it for k, it in open_groups.items() if it[-1].role == "system"}
         group: list[Message] = []
         if message.trigger_id is not None:
             group = open_groups.setdefault(message.trigger_id, group)

@@ -10,7 +10,7 @@ from pydantic import Field
 from mimikit import __version__
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.log import read_changes
+from mimikit.log import read_changes, streamed_reply
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Instant
@@ -18,11 +18,24 @@ from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import messages, status, tasks, triggers
 from mimikit.views.base import Render, View
 from mimikit.views.home import HomeReader, HomeView
-from mimikit.views.messages import InboxItemView, MessageView, QuestionView
+from mimikit.views.job_views import JobReader, JobView
+from mimikit.views.jobs import LIVE, JobState
+from mimikit.views.messages import InboxItemView, MessagesPage, MessageView, QuestionView
 from mimikit.views.status import Consumer, StatusView, read_consumer
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
 from mimikit.views.usage import UsageBy, UsageReader, UsageReport
+
+_MESSAGES, _LIVE_JOBS = 30, 20
+
+
+class DraftView(View):
+    """What has come of the reply in progress."""
+
+    turn_id: str
+    text: str
+    end: int
+    """The offset of the delta that comes next."""
 
 
 class SnapshotView(View):
@@ -34,7 +47,10 @@ class SnapshotView(View):
     before: str | None
     inbox: list[InboxItemView]
     question: QuestionView | None
-    tasks: list[TaskView]
+    draft: DraftView | None
+    jobs: list[JobView]
+    """Those in progress, and those that the messages are about."""
+    totals: dict[JobState, int]
     triggers: list[TriggerView]
     status: StatusView
 
@@ -53,8 +69,12 @@ class InboxChange(View):
 
 
 class TaskChange(View):
+    """The task, its job as it is now (null: nothing came of it yet), and all jobs by state."""
+
     kind: Literal["task"] = "task"
     task: TaskView
+    job: JobView | None
+    totals: dict[JobState, int]
 
 
 class TriggerChange(View):
@@ -89,6 +109,8 @@ class DeltaChange(View):
     kind: Literal["delta"] = "delta"
     turn_id: str
     text: str
+    offset: int | None = None
+    """The number of UTF-16 code units that this attempt has streamed before it."""
     reset: bool = False
     """The parts before it are withdrawn."""
 
@@ -120,6 +142,7 @@ class StateReader:
         self.files = files
         self.render = render
         self.conversation = messages.ConversationReader(files, render)
+        self.jobs = JobReader(files, render)
         self._settings = settings
         self._clock = clock
         self.usage = UsageReader(files, settings)
@@ -146,14 +169,22 @@ class StateReader:
         now, zone = self._clock.now(), self._settings.zone
         return status.situation(self.files, consumer, now=now, zone=zone)
 
+    def messages(self, before: str | None, limit: int) -> MessagesPage:
+        page = self.conversation.page(before, limit)
+        about = {message.trigger_id or message.id for message in page.messages}
+        cards = self.jobs.cards(about, self.consumer().live)
+        return MessagesPage(messages=page.messages, jobs=cards, before=page.before)
+
     def snapshot(self) -> SnapshotView:
         # The cursor is read first, so that no change is missed.
         cursor = read_changes(self.files, None).cursor
         consumer = self.consumer()
         # The inbox is read before the messages, so that an item that moves is not missed.
         waiting = messages.waiting(self.files)
-        page = self.conversation.page(None, 50)
+        page = self.messages(None, _MESSAGES)
+        jobs = self.jobs.page(consumer.live, states=LIVE, most_live=_LIVE_JOBS)
         seen = {message.id for message in page.messages}
+        current = self.status(consumer)
         return SnapshotView(
             cursor=cursor,
             version=__version__,
@@ -163,10 +194,18 @@ class StateReader:
             before=page.before,
             inbox=[item for item in waiting if item.id not in seen],
             question=messages.open_question(self.files),
-            tasks=tasks.listed(self.files, consumer.live, None, 0),
+            draft=self._draft(current.teller.turn_id),
+            jobs=[*jobs.jobs, *page.jobs],
+            totals=jobs.totals,
             triggers=triggers.listed(self.files, self.situation(consumer)),
-            status=self.status(consumer),
+            status=current,
         )
+
+    def _draft(self, turn_id: str | None) -> DraftView | None:
+        if turn_id is None:
+            return None
+        text, end = streamed_reply(self.files, turn_id)
+        return DraftView(turn_id=turn_id, text=text, end=end)
 
     def change(self, event: dict[str, object]) -> Change | None:
         """Look up the object of an event of the change feed; None for an unknown one."""
@@ -175,8 +214,11 @@ class StateReader:
                 message = self.conversation.find(id_)
                 return message and MessageChange(message=message)
             case {"kind": "task", "id": str(id_)} if is_id(id_):
-                task = tasks.find(self.files, id_, self.consumer().live)
-                return task and TaskChange(task=task)
+                live = self.consumer().live
+                if task := tasks.find(self.files, id_, live):
+                    job = self.jobs.find(task.source_trigger_id or task.trace_id, live)
+                    return TaskChange(task=task, job=job, totals=self.jobs.totals())
+                return None
             case {"kind": "trigger", "id": str(id_)} if is_id(id_):
                 trigger = triggers.find(self.files, id_, self.situation())
                 return TriggerChange(id=id_, trigger=trigger)
@@ -199,6 +241,8 @@ class StateReader:
                     inputs=[str(it) for it in ids],
                 )
             case {"kind": "delta", "turnId": str(id_), "text": str(text)}:
-                return DeltaChange(turn_id=id_, text=text, reset=event.get("reset") is True)
+                offset, is_reset = event.get("offset"), event.get("reset") is True
+                known = offset if isinstance(offset, int) else None
+                return DeltaChange(turn_id=id_, text=text, offset=known, reset=is_reset)
             case _:
                 return None

@@ -23,6 +23,8 @@ from mimikit.tools import world
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import tasks, triggers
 from mimikit.views.base import View
+from mimikit.views.job_views import JobReader
+from mimikit.views.jobs import JobState
 from mimikit.views.messages import RESULTS
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
@@ -239,6 +241,7 @@ class StateOverview(View):
     workspace: str
     consumer: Consumer
     queues: dict[str, int]
+    jobs: dict[JobState, int]
     paused: bool
     unanswered: int
     orders_waiting: int
@@ -273,6 +276,7 @@ def overview(
         workspace=workspace,
         consumer=consumer,
         queues=queue_counts(files, consumer.current),
+        jobs=JobReader(files).totals(),
         paused=is_paused(files, consumer.current),
         unanswered=sum(not name.startswith(RESULTS) for name in files.names(paths.INBOX)),
         orders_waiting=len(files.names(paths.COMMANDS)),

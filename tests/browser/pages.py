@@ -55,9 +55,9 @@ class Chat:
         return self.page.locator("#timeline .message").filter(has_text=text)
 
     def told(self, text: str) -> Locator:
-        """The last message that says a command is done, and this with it."""
-        told = self.page.locator("#timeline .message:not(.is-user)", has_text="is done")
-        return told.filter(has_text=text).last
+        """The card of the last job that is done, with this in its result."""
+        result = self.page.locator(".prose", has_text=text)
+        return self.page.locator("#timeline .job.is-done").filter(has=result).last
 
     def reload(self) -> None:
         self.page.reload()

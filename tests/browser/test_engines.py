@@ -60,7 +60,7 @@ def test_an_endpoint_is_tried_set_up_put_first_and_removed(chat: Chat, llm: Fake
     assert KEY not in page.content()
     card.get_by_role("button", name="Use deep first").click()
     expect(page.locator(".engine-names li").first).to_contain_text("deep")
-    expect(card).to_contain_text("Teller")
+    expect(card).to_contain_text("answering")
     page.locator("#engine-seat").select_option("planner")
     expect(page.locator(".engine-order")).to_contain_text("Served as the rest.")
     page.locator(".engine-order").get_by_role("button", name="builtin").click()
@@ -70,7 +70,7 @@ def test_an_endpoint_is_tried_set_up_put_first_and_removed(chat: Chat, llm: Fake
     card.get_by_role("button", name="Remove deep").click()
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(card).to_have_count(0)
-    expect(page.locator("[data-engine=builtin]")).to_contain_text("Teller")
+    expect(page.locator("[data-engine=builtin]")).to_contain_text("answering")
     assert not (chat.product.state / "secrets/engine-deep.key").exists()
 
 

@@ -39,7 +39,7 @@ def test_a_page_whose_stream_is_refused_asks_every_few_seconds(
 def test_a_consumer_that_is_gone_is_told_loudly_and_messages_wait_for_it(chat: Chat) -> None:
     chat.product.stop("consumer")
     alert = chat.page.get_by_role("alert")
-    expect(alert).to_contain_text("consumer is not running", timeout=30_000)
+    expect(alert).to_contain_text("mimikit is not running", timeout=30_000)
     expect(alert).to_contain_text("mimikit consumer")
     chat.send("run: echo patience")
     expect(chat.message("patience")).to_contain_text("Queued")

@@ -45,6 +45,8 @@ def test_an_item_is_named_by_its_number_unless_that_is_its_text(cli: Cli) -> Non
     assert cli("backlog", "done", "7").stdout == "Done: 7\n"
     assert cli("backlog", "remove", "3").stdout == "Off the backlog: 7\n"
     assert cli("backlog", "remove", "3").exit_code == 2
+    refused = cli("backlog", "add", "\udcc4\udce3")
+    assert (refused.exit_code, "expected text in UTF-8" in refused.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("listed")

@@ -212,9 +212,8 @@ def test_status_fits_one_screen(cli: Cli, state: Path) -> None:
     text = cli("status").stdout
     for piece in (
         "running, process 1, for 2 hours; trouble: wake: disk is full",
-        "0 of 3 busy",
-        "planner 1, worker 14  paused: `mimikit resume` lets them go on",
-        "Teller, Planner: builtin (codex: not there)",
+        "none  paused: `mimikit resume` lets them go on",
+        "No model connected. Connect one: `mimikit engine add`",
         "Which colour?",
         "[1] red  [2] blue",
         "1 file quarantined as unreadable: see `mimikit doctor`",
@@ -231,7 +230,7 @@ def test_a_fresh_folder_is_in_order(cli: Cli, state: Path) -> None:
     result = cli("doctor")
     assert result.exit_code == 0
     assert "✗" not in result.stdout
-    assert findings(cli, "consumer")[0]["mend"] == "`mimikit up` starts one"
+    assert findings(cli, "mimikit")[0]["mend"] == "`mimikit up` starts it"
 
 
 def test_no_folder_is_found_and_made(cli: Cli, tmp_path: Path) -> None:
@@ -282,7 +281,7 @@ def test_an_unreadable_template_is_replaced_by_the_shipped_one(
     assert [finding["level"] for finding in told] == ["ok", "warning"]
     assert "prompts/teller.md" in told[1]["text"]
     assert "the shipped one is used" in told[1]["text"]
-    assert "broken" not in {finding["level"] for finding in findings(cli, "consumer")}
+    assert "broken" not in {finding["level"] for finding in findings(cli, "mimikit")}
 
 
 def test_a_configured_engine_that_is_unavailable_is_broken(
@@ -291,7 +290,7 @@ def test_a_configured_engine_that_is_unavailable_is_broken(
     (state / "config.toml").write_text(
         f'[roles.teller]\nengine = "codex"\n[codex]\npath = "{tmp_path}/no-codex"\n'
     )
-    levels = {finding["level"] for finding in findings(cli, "engines")}
+    levels = {finding["level"] for finding in findings(cli, "models")}
     assert "broken" in levels
     assert cli("doctor").exit_code == 1
 
@@ -302,9 +301,9 @@ def test_a_lock_held_by_a_program_that_is_no_consumer_is_found(
     monkeypatch.setattr(consumer_lock, "MAX_LOOKS", 1)
     with (state / "consumer.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        (found,) = findings(cli, "consumer")
+        (found,) = findings(cli, "mimikit")
     assert found["level"] == "broken"
-    assert "is locked by a program that is no consumer" in found["text"]
+    assert "is locked by a program that is not mimikit" in found["text"]
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def test_explain_reports_why_a_new_trigger_waits(cli: Cli) -> None:
         "waits",
         "It has not been evaluated yet.",
         "It runs when “Build” is done, once.",
-        "The consumer is not running",
+        "mimikit is not running",
         "? “Build” is done: not evaluated yet",
     ):
         assert piece in text

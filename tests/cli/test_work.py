@@ -12,8 +12,11 @@ import pytest
 
 from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt
 from mimikit.protocol import paths
+from mimikit.protocol.disk import RealDisk
+from mimikit.protocol.files import Files
 from mimikit.protocol.models import Task
 from mimikit.protocol.results import DiffHunk, FileDiff, TaskDiff
+from mimikit.tasks.ledger import Ledger
 from tests.cli.conftest import Cli, Place, read_line
 
 
@@ -41,7 +44,7 @@ def test_a_queued_task_is_on_disk_as_it_was_asked_for(cli: Cli, tmp_path: Path) 
     assert (task.profile, task.priority, task.timeout) == ("specialist", 8, 120)
     assert (task.max_attempts, task.title) == (3, "T")
     assert (task.origin, task.notify, task.trace_id) == ("cli", "message", task.id)
-    assert "no consumer is running; `mimikit up` starts one" in result.stderr
+    assert "mimikit is not running; `mimikit up` starts it" in result.stderr
 
 
 def test_the_prompt_of_a_turn_is_printed_the_last_one_by_default(cli: Cli, tmp_path: Path) -> None:
@@ -112,7 +115,7 @@ def test_waiting_without_a_consumer_fails_and_keeps_the_task(cli: Cli, tmp_path:
     cli("init")
     result = cli("enqueue", "x", "--wait")
     assert result.exit_code == 1
-    assert "expected a running consumer, got none" in result.stderr
+    assert "expected mimikit to be running" in result.stderr
     assert len(list((tmp_path / ".mimikit" / "worker" / "queue").iterdir())) == 1
 
 
@@ -150,6 +153,25 @@ def test_reading_commands_quarantine_nothing(cli: Cli, tmp_path: Path) -> None:
         assert not isinstance(result.exception, OSError)
     assert all(path.exists() for path in broken)
     assert not list((state / "corrupt").iterdir())
+
+
+LONG_AGO = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def test_runs_of_a_trigger_are_one_line_and_a_plan_is_none(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    ledger = Ledger(Files(RealDisk(tmp_path / ".mimikit")))
+    facts: dict[str, Any] = {"traceId": "t", "title": "date"}
+    ledger.write("ended", "p", LONG_AGO, **facts, seat="planner", status="done")
+    for number in range(30):
+        ledger.write("slot", "g", LONG_AGO, slot=f"{number}", taskId=f"r{number}", title="date")
+        ledger.write("ended", f"r{number}", LONG_AGO, **facts, status="done", sourceTriggerId="g")
+    ledger.write("ended", "a", LONG_AGO, **facts, status="failed")
+    failed, trigger, totals = cli("tasks", "list").stdout.splitlines()[1:]
+    assert "date · 30 runs · last " in trigger
+    assert "failed" in failed
+    assert totals == "2 jobs: 1 done, 1 failed."
+    assert "jobs       1 done, 1 failed" in cli("status").stdout
 
 
 HIDDEN = "\U000e0074\U000e0061\u200b\u200f\u202e\u2066\u2060\x84"
@@ -196,7 +218,7 @@ def test_the_life_of_a_task_can_be_followed(on_busy: Cli, busy: Place) -> None:
     busy.until(lambda: "first" in on_busy("tasks", "output", task_id).stdout, "no output", "runs")
     (listed,) = data(on_busy, "tasks", "list", "--only", "running")["tasks"]
     assert (listed["id"], listed["title"]) == (task_id, "gated")
-    busy.until(lambda: "1 of 3 busy" in on_busy("status").stdout, "expected a busy worker")
+    busy.until(lambda: "1 running" in on_busy("status").stdout, "expected a running job")
     follower = busy.start("tasks", "output", "-f", task_id)
     gate.touch()
     said, _ = follower.communicate(timeout=30)
@@ -245,7 +267,7 @@ def test_paused_queues_are_seen_everywhere_and_nothing_starts(on_busy: Cli, busy
 
 def test_an_engine_is_used_from_now_on_and_after_each_start(on_busy: Cli, busy: Place) -> None:
     config = busy.state / "config.toml"
-    assert on_busy("engine", "use", "builtin").stdout.startswith("Builtin is used from now on")
+    assert on_busy("engine", "use", "none").stdout.startswith("No model is used from now on")
     assert config.read_text() == 'engine = "builtin"\n'
     assert on_busy("engine", "use", "auto").exit_code == 0
     assert config.read_text() == 'engine = "auto"\n'

@@ -420,6 +420,8 @@ def _told(folder: Folder) -> list[str]:
     for id_, task in folder.tasks["worker"].items():
         status = folder.results.get(id_, {}).get("status")
         least, most = _telling(folder, task, status)
+        if task.get("improvement") and status != "done":
+            least = most = 0
         times = consumed[f"res-{id_}"]
         if times == 0 and f"res-{id_}" in _coalescing(folder):
             continue
@@ -439,6 +441,8 @@ def _told(folder: Folder) -> list[str]:
             plan["status"] == "done"
             and not (plan["tasks"] or plan["triggers"] or plan["cancels"] or plan["orders"])
         )
+        if folder.tasks["planner"].get(id_, {}).get("improvement"):
+            speaks = False
         if consumed[f"res-{id_}"] != speaks:
             found.append(f"plan {id_} ({plan['status']}) was told {consumed[f'res-{id_}']} times")
     return found
@@ -630,9 +634,11 @@ def _kept(folder: Folder) -> list[str]:
         for path in ["memory.md", *(f"memory/{n}" for n in folder.names("memory") if n[0] != ".")]
     )
     backlog = folder.text("backlog.md")
+    gone = {n["noteId"] for turn in folder.turns.values() for n in turn.get("forgotten", [])}
     for turn in folder.turns.values():
         for note in turn["remembered"]:
-            if (times := memory.count(f"<!-- {note['id']} ")) != 1:
+            wanted = 0 if note["id"] in gone else 1
+            if (times := memory.count(f"<!-- {note['id']} ")) != wanted:
                 found.append(f"note {note['id']} is in memory {times} times")
         for change in turn["backlog"]:
             if (times := backlog.count(f"] {change['item']}\n")) != 1:

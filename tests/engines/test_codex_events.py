@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimikit.config import Settings
+from mimikit.engine_settings import CodexSettings
+from mimikit.engines import process
+from mimikit.engines.base import Failed
+from mimikit.engines.codex import cli as codex_cli
+from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.codex.exec_events import TurnReader, usage_in_rollout
 from mimikit.engines.codex.failures import failure_of
 from mimikit.engines.limits import retry_at
 from mimikit.protocol.models import Usage
 from tests.support.engine_requests import Desk
+from tests.support.runs import ground
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -172,3 +182,118 @@ def test_a_clock_time_is_read_in_the_machines_zone(said: str, zone: str, at: dat
 )
 def test_a_time_that_can_not_be_read_is_none(said: str) -> None:
     assert retry_at(said, NOW, UTC) is None
+
+
+# ---- its login
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CodexSettings:
+    """An installed codex with a home, and no login there."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.delenv("CODEX_API_KEY", raising=False)
+    (program := tmp_path / "codex").touch(0o755)
+    codex_cli.recheck_login()
+    return CodexSettings(path=str(program), home=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ((0, "Logged in using ChatGPT"), None),
+        ((1, "Not logged in"), "no /"),
+        (
+            (1, "Error: Platform secure storage failure"),
+            "secure storage failure; run `codex login`",
+        ),
+        ((None, ""), "no answer within 5 s; unlock the keyring"),
+    ],
+)
+def test_without_a_file_codex_says_whether_it_is_logged_in(
+    settings: CodexSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    status: tuple[int | None, str],
+    words: str | None,
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def output(argv: tuple[str, ...], **_: object) -> tuple[int | None, str, str]:
+        if "--version" in argv:
+            return 0, "codex-cli 0.169.0", ""
+        asked.append(argv)
+        return status[0], "", status[1]
+
+    monkeypatch.setattr(process, "output", output)
+    home = Path(settings.home or "")
+    (home / "config.toml").write_text('cli_auth_credentials_store = "keyring"')
+    engine = CodexEngine(Settings(codex=settings), home / "state")
+    monkeypatch.setattr(engine._sandbox, "unavailable", lambda: None)
+    monkeypatch.setattr(engine._talk, "unavailable", lambda: None)
+    found = [engine.unavailable(role) for role in ("teller", "teller", "worker")]
+    assert found[0] == found[1]
+    assert words in (found[0] or "") if words else found[0] is None
+    assert words is not None or "hides from Workers: set" in (found[2] or "")
+    assert len(asked) == 1
+    place = codex_cli.find(settings)
+    assert place is not None
+    key = 'cli_auth_credentials_store="keyring"'
+    assert key in asked[0]
+    assert key in codex_cli.server_argv(settings, place)
+    engine.has_recovered("logged_out")
+    assert len(asked) == 1, "it is kept"
+    engine.recheck()
+    engine.unavailable()
+    assert len(asked) == 2
+    (home / "auth.json").touch()
+    engine.recheck()
+    assert [engine.unavailable(role) for role in ("teller", "worker")] == [None, None]
+    assert len(asked) == 2
+
+
+# ---- a Worker's program is killed
+
+
+@pytest.mark.parametrize(
+    ("code", "session"), [(-9, "t-1"), (137, "t-1"), (-9, None)], ids=["itself", "its box", "early"]
+)
+def test_a_killed_worker_is_resumed_where_its_session_is_known(
+    settings: CodexSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    session: str | None,
+) -> None:
+    here, argvs, prompts = ground(tmp_path / "root"), list[list[str]](), list[bytes]()
+    begun = [{"type": "thread.started", "thread_id": session}, item("command_execution")]
+    ended = [item("agent_message", text="done"), {"type": "turn.completed"}]
+
+    def run(program: process.Program, take: process.OnOutput, *_: object, **__: object) -> Any:
+        argvs.append([*program.argv])
+        prompts.append(program.stdin)
+        is_first = len(argvs) == 1
+        for event in begun[: 2 if session else 0] + ([] if is_first else ended):
+            take("stdout", json.dumps(event).encode() + b"\n")
+        return process.ProgramOutcome(code if is_first else 0, None)
+
+    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr(process, "output", lambda *_, **__: (0, "codex-cli 0.169.0", ""))
+    engine = CodexEngine(Settings(codex=settings), here.state)
+    (tmp_path / "auth.json").touch()
+    for name, answer in {"unavailable": None, "why_unsafe": None, "commits_in": []}.items():
+        monkeypatch.setattr(engine._sandbox, name, lambda *_, _answer=answer, **__: _answer)
+    monkeypatch.setattr(engine._sandbox, "argv", lambda argv, _box: argv)
+    sessions: list[str] = []
+    request = here.request("go")
+    request = replace(request, callbacks=replace(request.callbacks, on_session=sessions.append))
+    killed = engine.run(request)
+    assert isinstance(killed, Failed)
+    assert (killed.want, killed.acted, killed.session_id) == (
+        "broken",
+        session is not None,
+        session,
+    )
+    resume = sessions[-1] if sessions else None
+    again = engine.run(replace(request, resume=resume))
+    assert (again.status, again.session_id, resume) == ("done", session, session)
+    assert argvs[1][-3:] == ["resume", "t-1", "-"] if session else "resume" not in argvs[1]
+    assert (b"You worked on the task" in prompts[1]) == (session is not None)

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.engines.builtin.grammar import parse
-from mimikit.engines.builtin.intents import AskIntent, BadSentence, FailedIntent, Intent
+from mimikit.engines.builtin.intents import (
+    AskIntent,
+    BadReason,
+    BadSentence,
+    FailedIntent,
+    Intent,
+    RemindIntent,
+)
 from mimikit.language.phrases import interval_words
 from mimikit.language.times import parse_when
 from tests.support.engine_requests import NOW
@@ -40,6 +47,29 @@ PROGRAM_NAMES = """
 """
 PROGRAMS = frozenset(PROGRAM_NAMES.split())
 
+ASKED: dict[BadReason, list[str]] = {
+    "run_what": [
+        "run", "run:", "运行", "every day at 9 run", "every hour: run:", "每天9点运行",
+    ],
+    "remember_what": [
+        "remember:", "记住",
+    ],
+    "item_what": [
+        "backlog add", "backlog: done", "添加待办：",
+    ],
+    "time_unknown": [
+        "every 10 decades run date", "run date every blue moon", "every tuesday-ish run date",
+        "每十个甲子运行 date", "运行 date 每十个甲子", "周末早上10点提醒我跑步", "国庆节提醒我休息",
+        "下班的时候提醒我买菜", "remind me every 45 minutes during work hours to stand",
+    ],
+    "reminding_none": ["remind me tomorrow to", "remind me to", "remind me at 9 about"],
+    "remind_or_run": [
+        "every day at 9: coffee", "at 9:00: a new beginning", "tomorrow run the tests",
+        "Monday: run through the items", "every day run 5 km", "every 10 minutes run the report",
+        "every minute run uptime and tell me", "10 分钟后跑五公里", "每天早上9点喝水",
+        "每天9点到周五拉伸", "每两小时喝水",
+    ],
+}  # fmt: skip
 UNDERSTOOD: list[tuple[str, Intent]] = [
     # A command after a colon stays as it is.
     ("run: ls -la | head -3", Run("ls -la | head -3")),
@@ -102,6 +132,15 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("every 2 weeks on Monday: run date", At("every 2 weeks on Monday", "date")),
     ("每小时的第一分钟执行 date", BadSentence("time_unknown", "")),
     ("run: ls\nrun: date", BadSentence("several", "")),
+    # Not understood whole: asked about, never half done.
+    *[(text, BadSentence(reason, "")) for reason, texts in ASKED.items() for text in texts],
+    # A time "to" do something is a reminder.
+    (
+        "every day at 9 until Friday to stretch",
+        RemindIntent("every day at 9 until Friday", "stretch"),
+    ),
+    ("every 2 hours to drink water", RemindIntent("every 2 hours", "drink water")),
+    ("at 9 to call mum", RemindIntent("at 9", "call mum")),
     # Memory.
     ("Remember: the deploy key is in the drawer?", Remember("the deploy key is in the drawer?")),
     ("记住我喜欢喝茶，谢谢", Remember("我喜欢喝茶")),
@@ -125,8 +164,6 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("请把「买牛奶」放进我的待办清单里", ChangeBacklog("add", "买牛奶")),
     ("把买牛奶从待办里划掉", ChangeBacklog("done", "买牛奶")),
     ("把买牛奶从待办清单里删掉", ChangeBacklog("remove", "买牛奶")),
-    ("backlog add", Show("help")),
-    ("backlog: done", Show("help")),
     # Tasks.
     ("what's running right now?", Show("tasks")),
     ("任务", Show("tasks")),
@@ -155,25 +192,31 @@ UNDERSTOOD: list[tuple[str, Intent]] = [
     ("今天什么失败了", FailedIntent("today")),
     ("cancel the task “backup”", Cancel("backup")),
     ("删除任务 uptime", Cancel("uptime")),
+    ("remove the backup", Cancel("the backup")),
+    ("delete everything", Cancel("everything")),
+    ("删掉 uptime", Cancel("uptime")),
+    ("把备份停掉", Cancel("备份")),
+    ("全部取消", Cancel("全部")),
+    ("stop trig-9", Cancel("trig-9")),
+    ("cancel #3", Cancel("3")),
     ("stop!", Cancel("")),
     ("停止备份任务", Cancel("备份任务")),
     # Itself.
     ("status", Show("status")),
     ("help", Show("help")),
     ("?", Show("help")),
-    ("run", Show("help")),
 ]
 
 TALK = [
     "did you sleep well?", "备份成功了", "", "hello", "I run every day", "run away with me",
     "run, Forrest, run!", "run find out who did it", "run ls and tell me what you see",
     "run rm -rf build and then rebuild the app", "run `ls` and then `date`", "run `unclosed",
-    "at 9:00: a new beginning", "at 25:00: run date", "tomorrow run the tests",
+    "at 25:00: run date",
     "in time: run date", "on Feb 30 at 9:00: run date", "when notes.txt changes",
     "when notes.txt changes: tell me", "when the weather changes run inside",
     "when backup is done: run the tests", "if notes.txt changes, what happens when I run ls?",
-    "don't run ls", "never run `rm -rf /`", "every day run 5 km",
-    "every day run away from the problems", "运行时错误怎么办", "怎么运行 ls", "然后运行：date",
+    "don't run ls", "never run `rm -rf /`",
+    "运行时错误怎么办", "怎么运行 ls", "然后运行：date",
     "当 notes.txt 变化时告诉我", "备份完成后告诉我", "forget to buy milk",
     "don't forget to buy milk", "忘记密码怎么办",
     "把 notes.txt 删除", "记住了吗", "cancellation policy", "取消订单怎么弄",
@@ -181,7 +224,8 @@ TALK = [
     "add a task to the backlog for each failing test", "remove everything from the backlog",
     "backlog add: one\ntwo", "添加待办功能怎么实现？", "待办：有什么要做的吗？",
     "把买牛奶加到待办吗？", "搜索记忆功能怎么用", "知道关于部署的事情",
-    "run: a\0b",
+    "run: a\0b", "every second counts", "every day drink water", "midnight in Paris",
+    "at 9 what happens?", "每天跑步", "delete notes.txt", "remove the file a",
 ]  # fmt: skip
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from mimikit.config import Settings
-from mimikit.engines import circuit
 from mimikit.engines.base import Done, Failed, Outcome, stop_outcome
-from mimikit.engines.circuit import Circuit
 from mimikit.engines.registry import EngineRegistry
 from mimikit.errors import BadInput
 from mimikit.protocol.models import EngineProblem, EngineStatus, Role
@@ -63,6 +61,27 @@ DONE = Done("hi")
 
 def limited(after_s: float) -> Outcome:
     return Failed.unavailable("limited", "429", retry_at=START + timedelta(seconds=after_s))
+
+
+@pytest.mark.parametrize(("after_s", "rest_s", "is_known"), [(3600, 3600, True), (-1, 5, False)])
+def test_a_known_reset_time_is_respected_and_one_in_the_past_is_not(
+    after_s: float, rest_s: float, *, is_known: bool
+) -> None:
+    bench = Bench()
+    bench.run(limited(after_s))
+    assert (bench.rest_s(), bench.status().until is not None) == (rest_s, is_known)
+    bench.clock.advance(-300 * 86400)
+    assert bench.registry.for_role("worker").waiting is None, "the clock was set back"
+
+
+def test_a_run_that_began_before_it_was_opened_neither_closes_nor_prolongs_it() -> None:
+    bench = Bench()
+    assert bench.registry.begin("codex", "worker", "t9") is None
+    bench.run(BROKEN)
+    before = bench.status()
+    for late in (limited(3600), DONE):
+        bench.registry.record_outcome("codex", "worker", "t9", late)
+        assert bench.status() == before
 
 
 def test_the_retry_delay_doubles_and_no_run_starts_meanwhile() -> None:
@@ -178,34 +197,3 @@ def test_an_engine_that_always_looks_available_is_not_retried_early() -> None:
     bench.run(limited(3600))
     looked(bench, 5)
     assert not bench.run(DONE)
-
-
-# ---- the circuit breaker of one engine ---------------------------------------------------------
-
-
-def opened(before: Circuit | None = None, retry_in_s: float = 0, now: datetime = START) -> Circuit:
-    retry_at = now + timedelta(seconds=retry_in_s)
-    run_id = before.probing if before and before.probing else "t1"
-    return circuit.opened(
-        before, run_id, Failed.unavailable("broken", "500", retry_at=retry_at), now
-    )
-
-
-def rest_s(it: Circuit) -> float:
-    return (it.probe_at - it.since).total_seconds()
-
-
-def test_a_known_reset_time_is_respected_and_one_in_the_past_is_not() -> None:
-    it = opened(retry_in_s=3600)
-    assert (rest_s(it), it.until) == (3600, START + timedelta(hours=1))
-    assert (rest_s(opened(retry_in_s=-1)), opened(retry_in_s=-1).until) == (5, None)
-
-
-def test_a_run_that_started_before_it_was_opened_neither_closes_nor_prolongs_it() -> None:
-    it = opened()
-    assert not it.is_closed_by("t9")
-    assert circuit.opened(it, "t9", Failed.unavailable("limited", "429"), START) == it
-
-
-def test_a_clock_set_back_does_not_keep_the_circuit_open() -> None:
-    assert opened().may_start(START - timedelta(days=300))

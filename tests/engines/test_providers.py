@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mimikit.engines.base import Failed, Outcome, ToolReply, ToolSpec
-from tests.support.endpoint import EndpointGround, endpoint_ground
+from mimikit.engines import process
+from mimikit.engines.base import CancelToken, Failed, Outcome, ToolReply
+from mimikit.engines.process import OnOutput, Program, ProgramOutcome
+from mimikit.sandbox.worker import WorkerSandbox
+from tests.support.endpoint import LOOK, REPLY, EndpointGround, delta, here, stream
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM
 
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-REPLY = ToolSpec("reply", "Reply.", TEXT)
-LOOK = ToolSpec("look", "Look.", TEXT)
+__all__ = ["here"]
 ARGUMENTS = '{"text": "a"}'
 
 
@@ -37,12 +37,7 @@ class Provider:
     def step(self, body: Body, chunks: tuple[Body, ...]) -> Body:
         if wrong := next((name for name in self.refuses if name in body), None):
             return {"status": 400, "body": {"error": {"message": f"Unrecognized: {wrong}"}}}
-        lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
-        return {"raw": "".join(lines) + ("data: [DONE]\n\n" if self.ends else "")}
-
-
-def delta(finish: str | None = None, **fields: Any) -> Body:
-    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+        return stream(*chunks, done=self.ends)
 
 
 def calls(*ids: str | None, index: int | None = None, **more: Any) -> tuple[Body, ...]:
@@ -170,24 +165,18 @@ PROVIDERS = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EndpointGround:
-    monkeypatch.setattr("mimikit.engines.openai.run.BACKOFF_S", (0.0,))
-    return endpoint_ground(tmp_path)
-
-
 @pytest.fixture(params=PROVIDERS.values(), ids=list(PROVIDERS))
 def provider(request: pytest.FixtureRequest) -> Provider:
     return request.param
 
 
 def asked(
-    here: EndpointGround, provider: Provider, *steps: Any, desk: Desk | None = None
+    here: EndpointGround, provider: Provider, *steps: Any, desk: Desk | None = None, **more: Any
 ) -> Outcome:
     with FakeLLM(list(steps)) as llm:
         facts: dict[str, Any] = {"effort": "low", "max_tokens": 4000, **provider.facts}
         engine = here.engine(llm, api="chat", **facts)
-        return engine.run(here.ask(desk=desk, tools=(REPLY, LOOK)))
+        return engine.run(here.ask(desk=desk, tools=(REPLY, LOOK), **more))
 
 
 def test_it_talks(here: EndpointGround, provider: Provider) -> None:
@@ -204,6 +193,31 @@ def test_it_calls_two_tools_at_once(here: EndpointGround, provider: Provider) ->
     outcome = asked(here, provider, step, desk=desk)
     assert outcome.text == "Hello"
     assert desk.calls == [("look", {"text": "a"})] * 2
+
+
+def test_a_worker_runs_commands_and_gives_its_result(
+    here: EndpointGround, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(program: Program, take: OnOutput, _cancel: CancelToken) -> ProgramOutcome:
+        take("stdout", f"ran {program.argv[-1]}\n".encode())
+        return ProgramOutcome(0, None)
+
+    def step(body: Body) -> Body:
+        outputs.extend(one["content"] for one in body["messages"] if one["role"] == "tool")
+        return provider.step(body, HELLO if outputs else shell_calls)
+
+    outputs: list[str] = []
+    written = json.dumps(provider.calls).replace('"look"', '"shell"').replace("text", "command")
+    shell_calls = tuple(json.loads(written))
+    monkeypatch.setattr(process, "run", run)
+    for name in ("unavailable", "why_unsafe"):
+        monkeypatch.setattr(WorkerSandbox, name, lambda *_: None)
+    monkeypatch.setattr(WorkerSandbox, "argv", lambda _self, argv, _box: argv)
+    desk = Desk()
+    outcome = asked(here, provider, step, desk=desk, role="worker")
+    assert (outcome.status, outcome.text) == ("done", "Hello")
+    assert outputs == ["exit code 0\nran a"] * 2
+    assert [text for kind, text, _ in desk.events if kind == "command"] == ["a"] * 4
 
 
 @pytest.mark.parametrize("trouble", ["too_long", "limit", "account"])

@@ -9,7 +9,7 @@ import pytest
 from mimikit.config import LimitSettings, Settings
 from mimikit.engine_settings import CommandSettings
 from mimikit.engines.base import Outcome
-from mimikit.engines.shell import ShellEngine
+from mimikit.engines.shell import ShellEngine, left_note
 from mimikit.sandbox import programs
 from tests.support.engine_requests import Desk
 from tests.support.runs import Ground, alive, ground, tag
@@ -73,6 +73,18 @@ def test_an_endless_line_is_ended(here: Ground) -> None:
     outcome = run(here, "yes", output_bytes=500_000, result_bytes=1000)
     assert (outcome.status, outcome.reason) == ("failed", "error")
     assert outcome.error == "ended: it printed more than 5000000 bytes"
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"),
+    [("en", "left it running: `top`"), ("zh-CN", "一起结束：`top`"), ("fr", "by `s")],
+)
+def test_what_is_left_running_is_told_in_the_users_language(
+    tmp_path: Path, locale: str, words: str
+) -> None:
+    (tmp_path / "left").write_text("top\n")
+    assert words in left_note(tmp_path / "left", locale)
+    assert left_note(tmp_path / "none", locale) == ""
 
 
 @pytest.mark.parametrize("command", ["auto", "off"])

@@ -9,7 +9,7 @@ from mimikit.engines.base import EngineOutage, Failed, Outcome, RunSpec, stop_ou
 from mimikit.protocol import paths
 from mimikit.protocol.runtime import RuntimeState
 from tests.support.engine_world import LOGGED_OUT, LimitedMind, World
-from tests.support.reading import loaded, results
+from tests.support.reading import loaded, result, results
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_wait_is_told_once_and_so_is_its_end(
     (told,) = [text for role, text in world.said if role == "system"]
     assert told.startswith(why)
     assert "`codex login`" in told
-    assert "`mimikit engine use builtin`" in told
+    assert "`mimikit engine use none`" in told
     world.mind.waiting = None
     world.live_through(30)
     assert len(world.told(again)) == 1
@@ -139,45 +139,31 @@ def test_commands_behind_a_thousand_messages_are_answered(
     assert world.files.names(paths.INBOX) == []
 
 
-def test_a_limit_is_told_with_its_end_and_not_again(world: World) -> None:
-    world.mind.waiting = None
-    world.mind.until_s = 3600
-    world.client.say("m1", "how are you?")
-    world.live_through(60)
-    (told,) = world.told("limit")
-    start = 'codex has reached its limit until 10:00 (it says: "usage limit"). Waiting for it: 1 '
-    assert told.startswith(start)
-    world.client.say("m2", "status")
-    world.live_through(2)
-    assert ("user", "status") in world.said
-    world.clock.advance(3600)
-    world.mind.until_s = None
-    world.live_through(5)
-    assert ("agent", "heard how are you?") in world.said
-    assert len(world.told("is available again")) == 1
-
-
-def test_a_limit_outlives_the_consumer_and_is_told_once(world: World) -> None:
-    world.mind.waiting = None
-    world.mind.until_s = 3600
+def test_a_limit_is_told_once_with_its_end_also_over_a_restart(world: World) -> None:
+    world.mind.waiting, world.mind.until_s = None, 3600
     world.client.submit("t1", "paint")
     world.client.say("m1", "how are you?")
     world.live_through(10)
     world.start()
     world.live_through(60)
+    (told,) = [text for role, text in world.said if role == "system"]
+    start = 'codex has reached its limit until 10:00 (it says: "usage limit"). Waiting for it: 1 '
+    assert told.startswith(start)
     shown = world.product.teller.engines.shown["codex"]
     assert (shown.state, shown.messages, shown.tasks) == ("waiting", 1, 1)
-    assert len([role for role, _ in world.said if role == "system"]) == 1
+    world.client.say("m2", "status")
+    world.live_through(2)
+    assert ("user", "status") in world.said
     world.clock.advance(3600)
     world.mind.until_s = None
     world.live_through(10)
+    assert ("agent", "heard how are you?") in world.said
     assert len(world.told("is available again")) == 1
     assert results(world.files) == {"t1": "done"}
 
 
 def test_what_is_canceled_is_waited_for_no_longer(world: World) -> None:
-    world.mind.waiting = None
-    world.mind.until_s = 3600
+    world.mind.waiting, world.mind.until_s = None, 3600
     world.client.submit("t1", "paint")
     world.live_through(5)
     assert world.product.teller.engines.shown["codex"].tasks == 1
@@ -189,8 +175,7 @@ def test_what_is_canceled_is_waited_for_no_longer(world: World) -> None:
 
 
 def test_a_stop_of_the_consumer_is_no_end_of_a_limit(world: World) -> None:
-    world.mind.waiting = None
-    world.mind.until_s = 3600
+    world.mind.waiting, world.mind.until_s = None, 3600
     world.client.say("m1", "how are you?")
     world.live_through(5)
     world.product.context.engines.record_outcome("codex", "teller", "t", stop_outcome("killed"))
@@ -198,22 +183,21 @@ def test_a_stop_of_the_consumer_is_no_end_of_a_limit(world: World) -> None:
     assert world.told("is available again") == []
 
 
-def test_every_wait_is_reported_within_two_seconds(world: World) -> None:
-    world.mind.waiting = "the network is down"
-    world.client.say("m1", "how are you?")
-    world.live_through(2)
-    (told,) = [text for role, text in world.said if role == "system"]
-    assert 'codex is unavailable (it says: "the network is down")' in told
-
-
-def test_an_engine_that_never_answered_is_reported_as_well() -> None:
+@pytest.mark.parametrize(
+    ("waiting", "words"),
+    [
+        ("the network is down", 'codex is unavailable (it says: "the network is down")'),
+        (EngineOutage("expected codex, got no such program", "missing"), "codex is not installed"),
+    ],
+)
+def test_every_wait_is_reported_within_two_seconds(waiting: str, words: str) -> None:
     world = World(engine="codex")
-    world.mind.waiting = EngineOutage("expected codex, got no such program", "missing")
+    world.mind.waiting = waiting
     world.client.say("m1", "how are you?")
     world.live_through(2)
     (told,) = [text for role, text in world.said if role == "system"]
-    assert told.startswith("codex is not installed")
-    assert "it goes on once that is settled" in told
+    assert told.startswith(words)
+    assert "it goes on" in told
 
 
 class CensoredMind(LimitedMind):
@@ -391,3 +375,15 @@ def test_an_answer_halfway_lets_others_go_and_is_told_as_its_end_once_a_run_is_d
     assert seen == [("ready", True)]
     assert len(world.told("is available again")) == 1
     assert set(results(world.files).values()) == {"done"}
+
+
+@pytest.mark.parametrize(("kills", "status"), [(1, "done"), (2, "done"), (9, "failed")])
+def test_a_killed_run_goes_on_in_its_session_but_not_for_ever(kills: int, status: str) -> None:
+    world = World()
+    world.mind.kills = kills
+    world.client.submit("t1", "a long session")
+    world.live_through(60)
+    found = result(world.files, "t1")
+    assert (found.status, found.attempts) == (status, 1)
+    assert world.mind.resumed[:3] == [None, *["session-1"] * min(kills, 2)]
+    assert status == "done" or "SIGKILL" in (found.error or "")

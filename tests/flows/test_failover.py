@@ -8,6 +8,7 @@ import pytest
 
 from mimikit.engines.base import EngineOutage
 from mimikit.protocol import paths
+from mimikit.protocol.models import Role
 from tests.support.engine_world import LOGGED_OUT, World
 from tests.support.reading import loaded, results, transcript
 
@@ -62,6 +63,41 @@ def test_what_is_turned_away_goes_to_the_next_at_once_and_costs_no_attempt(pair:
     assert set(results(pair.files).values()) == {"done"}
     assert {attempt for _, attempt in pair.oracle.runs} == {1}
     assert len(pair.told("is used until")) == 1
+
+
+@pytest.mark.parametrize("role", ["teller", "planner", "worker"])
+def test_what_is_too_long_for_one_goes_to_the_next_alone_and_costs_no_attempt(
+    pair: Pair, role: Role
+) -> None:
+    pair.first.too_small_for = role
+    pair.client.say("m1", "plan: a session")
+    pair.live_through(3)
+    assert set(results(pair.files).values()) == {"done"}
+    assert {attempt for _, attempt in pair.oracle.runs} == {1}
+    assert pair.second.served == pair.first.too_long > 0
+    assert pair.told("is used until") == []
+    answers = [text for who, text in transcript(pair.files) if who == "agent"]
+    words = 'more than codex takes at once: "Limit 8000, Requested 9001". deep gets it'
+    assert any(words in text for text in answers) == (role == "teller")
+    served = pair.first.served
+    pair.first.too_small_for = None
+    pair.client.say("m2", "hello")
+    pair.live_through(2)
+    assert pair.first.served == served + 1, "its circuit stayed closed"
+
+
+@pytest.mark.parametrize("until_s", [None, 600])
+def test_what_is_too_long_for_all_is_told_at_once_with_both_numbers(
+    pair: Pair, until_s: float | None
+) -> None:
+    pair.first.too_small_for = pair.second.too_small_for = "teller"
+    pair.second.until_s = until_s
+    pair.client.say("m1", "hello")
+    pair.live_through(2)
+    (told,) = pair.told("Limit 8000, Requested 9001")
+    assert "ask in smaller pieces" in told
+    assert pair.first.too_long <= 2
+    assert not pair.files.names(paths.INBOX)
 
 
 def test_the_better_one_is_tried_again_when_its_limit_ends(pair: Pair) -> None:

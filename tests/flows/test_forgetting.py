@@ -7,8 +7,10 @@ import pytest
 from mimikit.config import Settings
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.memory import markdown, notes
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import ForgottenNote, RememberedNote
+from mimikit.protocol.triggers import Trigger
 from tests.crash.driver import Client
 from tests.support.memory_disk import MemoryDisk
 from tests.support.mind import Mind
@@ -86,3 +88,16 @@ def test_users_own_lines_are_forgotten_and_all_else_stays() -> None:
     assert (files.read("memory.md") or b"").rstrip() == b"# Mine\n\n- I like tea\n\nA sentence."
     notes.forget(files, ForgottenNote(path="memory/2026-01-01.md", content="none"))
     assert files.read("memory/2026-01-01.md") is None
+
+
+@pytest.mark.parametrize(("answer", "left"), [("2", ["ls"]), ("date", ["ls"]), ("all", [])])
+def test_what_is_scheduled_is_canceled_by_a_choice_of_titles(
+    client: Client, answer: str, left: list[str]
+) -> None:
+    assert "Which one" in ask(
+        client, "every 2 hours run: date", "every 3 hours run: ls", "delete all"
+    )
+    assert "canceling" in ask(client, answer)
+    files = client.product.files
+    assert [trigger.title for trigger in files.load_all(paths.TRIGGERS, Trigger)] == left
+    assert files.read(paths.PENDING_QUESTION) is None

@@ -93,6 +93,15 @@ def test_a_next_attempt_and_a_retry_go_on_with_the_session(judged: Client) -> No
     assert anew[0] is None, "what was done is not gone on with"
 
 
+def test_a_long_result_is_cut_and_kept_whole_beside(judged: Client) -> None:
+    judged.submit("t1", "long")
+    judged.product.idle()
+    found = result(judged.files, "t1").result
+    assert found["truncated"] is True
+    assert len(found["text"]) == 1000
+    assert judged.files.read(found["whole"]) == b"a long story " * 100
+
+
 def test_a_fault_of_an_engine_is_that_runs_failure(judged: Client) -> None:
     def burst(_request: RunSpec) -> None:
         raise RuntimeError("pop")

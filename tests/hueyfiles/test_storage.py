@@ -148,6 +148,16 @@ def test_a_message_of_another_process_ends_the_wait(tmp_path: Path) -> None:
     waiting.close()
 
 
+def test_while_paused_nothing_is_claimed(tmp_path: Path) -> None:
+    storage = ClaimStorage("test", tmp_path, read_timeout=0.01)
+    storage.paused = True
+    storage.enqueue(b"a")
+    assert storage.dequeue() is None
+    storage.paused = False
+    assert storage.dequeue() == b"a"
+    storage.close()
+
+
 def test_a_wait_ends_by_wake_and_stop_and_nothing_is_claimed_after_stop(tmp_path: Path) -> None:
     storage = ClaimStorage("test", tmp_path, read_timeout=30)
     for end in (storage.wake, storage.stop):

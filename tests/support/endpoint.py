@@ -1,19 +1,33 @@
-"""An engine that asks a scripted model server, in a workspace of its own."""
+"""An engine that asks a scripted model server, in a workspace of its own; chunks it may send."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mimikit.config import Settings
-from mimikit.engines.base import RunSpec
+from mimikit.engines.base import RunSpec, ToolSpec
 from mimikit.engines.openai.engine import OpenAIEngine
 from tests.support.engine_requests import NOW, Desk
-from tests.support.fake_llm import FakeLLM
+from tests.support.fake_llm import Body, FakeLLM
 from tests.support.runs import Ground
 from tests.support.twins import FakeClock
 
 KEY = "canary-key-of-the-endpoint"
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+REPLY, LOOK = ToolSpec("reply", "Reply.", TEXT), ToolSpec("look", "Look.", TEXT)
+
+
+def delta(finish: str | None = None, **fields: Any) -> Body:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+def stream(*chunks: Body, done: bool = True) -> Body:
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return {"raw": "".join([*lines, "data: [DONE]\n\n" if done else ""])}
 
 
 class EndpointGround(Ground):
@@ -30,6 +44,12 @@ class EndpointGround(Ground):
     def ask(self, prompt: str = "go", desk: Desk | None = None, **fields: Any) -> RunSpec:
         fields = {"instructions": "You are the role.", "role": "teller", **fields}
         return self.request(prompt, desk=desk, **fields)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EndpointGround:
+    monkeypatch.setattr("mimikit.engines.openai.run.BACKOFF_S", (0.0,))
+    return endpoint_ground(tmp_path)
 
 
 def endpoint_ground(root: Path) -> EndpointGround:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from mimikit.config import Settings
 from mimikit.engines.base import EngineOutage, Failed, Outcome, RunSpec
 from mimikit.engines.builtin.engine import BuiltinEngine
 from mimikit.protocol.files import Files
+from mimikit.protocol.models import Role
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.memory_disk import MemoryDisk
@@ -28,13 +30,25 @@ class LimitedMind(Mind):
         self.served = 0
         self.until_s: float | None = None
         """When its limit ends, in seconds after the start; in the past: end unknown."""
+        self.too_small_for: Role | None = None
+        self.too_long = 0
+        self.kills = 0
+        """How many Worker runs are killed at work."""
 
     def run(self, request: RunSpec) -> Outcome:
+        if request.role == self.too_small_for:
+            self.too_long += 1
+            return Failed("error", "Limit 8000, Requested 9001.", too_long=True)
         if self.until_s is not None:
             until = START + timedelta(seconds=self.until_s)
             return Failed("rate_limited", "usage limit", retry_at=until)
         self.served += 1
-        return super().run(request)
+        outcome = super().run(request)
+        if request.role == "worker" and self.kills:
+            self.kills -= 1
+            killed = Failed.unavailable("broken", "codex was ended by SIGKILL")
+            return replace(killed, acted=True)
+        return outcome
 
 
 class World:

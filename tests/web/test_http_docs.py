@@ -17,7 +17,8 @@ PAGE = REPO / "webui" / "js"
 TAG = re.compile(r"@(?:param|returns|type|property|typedef) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
 OWN = re.compile(r"@typedef [^@]*?\}(?:\n \*)? *(\w+)\b|\bclass (\w+)")
 BROWSER = {
-    *("Element", "Event", "HTMLElement", "HTMLFormElement", "KeyboardEvent", "SubmitEvent"),
+    *("Element", "Event", "HTMLElement", "HTMLFormElement", "KeyboardEvent", "MouseEvent"),
+    *("HTMLDialogElement", "HTMLLinkElement", "SubmitEvent"),
     *("Exclude", "Extract", "Map", "NonNullable", "Omit", "Partial", "Pick", "Promise", "Record"),
     *("ReturnType", "Set"),
     *("Intl", "DateTimeFormatOptions", "RegExpExecArray", "Uint8Array", "Storage"),

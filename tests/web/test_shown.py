@@ -70,12 +70,22 @@ def end(web, task: Task, status: Any = "done", text: str = "**well**", **facts: 
 def test_an_empty_folder_makes_a_whole_snapshot(web) -> None:
     found = web.get("/api/snapshot")
     assert set(found) == {
-        *("cursor", "version", "now", "timezone", "messages", "before", "inbox", "question"),
-        *("tasks", "triggers", "status"),
+        *(
+            "cursor",
+            "version",
+            "now",
+            "timezone",
+            "messages",
+            "before",
+            "inbox",
+            "question",
+            "draft",
+        ),
+        *("jobs", "totals", "triggers", "status"),
     }
     assert found["now"] == "2026-03-01T12:00:00.000Z"
     assert found["status"]["consumer"] == "down"
-    assert found["messages"] == found["tasks"] == found["triggers"] == found["inbox"] == []
+    assert found["messages"] == found["jobs"] == found["triggers"] == found["inbox"] == []
 
 
 def test_messages_except_the_users_have_html(web) -> None:
@@ -96,7 +106,7 @@ def test_older_messages_come_in_pages_without_gap_or_double(web) -> None:
             web.clock.advance(86400)
     found = web.get("/api/snapshot")
     texts = [m["text"] for m in found["messages"]]
-    assert len(texts) == 50
+    assert len(texts) == 30
     before = found["before"]
     while before is not None:
         page = web.get("/api/messages", before=before, limit="20")
@@ -286,7 +296,7 @@ def test_a_waiting_a_running_and_an_ended_task(web) -> None:
     web.beat(live=[live_run("task-b", "worker", headline="reading").but(started_at=START)])
     done = put(web, "task-c")
     end(web, done)
-    found = {t["id"]: t for t in web.get("/api/snapshot")["tasks"]}
+    found = {t["id"]: t for t in web.get("/api/tasks")["tasks"]}
     assert list(found) == ["task-b", "task-a", "task-c"]
     waits, runs, ended = found["task-a"], found["task-b"], found["task-c"]
     assert (waits["state"], waits["title"], waits["waitMs"]) == ("queued", "Wait", None)
@@ -349,7 +359,7 @@ def test_a_plan_waiting_for_an_answer_is_asking(web) -> None:
         completed_at=START,
     )
     queue.finish(web.files, plan)
-    (found,) = web.get("/api/snapshot")["tasks"]
+    (found,) = web.get("/api/tasks")["tasks"]
     assert (found["seat"], found["state"], found["completedAt"]) == ("planner", "asking", None)
     (found,) = web.get("/api/tasks", state="asking")["tasks"]
     assert found["id"] == "task-1"
@@ -520,11 +530,11 @@ def test_a_damaged_file_is_left_alone_and_the_rest_is_shown(web, path: str, kind
     web.files.write(path, DAMAGE[kind])
     before = web.contents()
     found = web.get("/api/snapshot")
-    assert "task-9" in [t["id"] for t in found["tasks"]]
+    assert "task-9" in [job["taskId"] for job in found["jobs"]]
     if path != paths.transcript(START.date()):
         assert [m["text"] for m in found["messages"]] == ["still here"]
-    for address in ("/api/tasks", "/api/status", "/api/triggers", "/api/messages", "/api/changes"):
-        web.get(address)
+    for name in ("tasks", "jobs", "status", "triggers", "messages", "changes"):
+        web.get(f"/api/{name}")
     for address in (
         *("/api/tasks/task-1", "/api/tasks/task-1/output", "/api/tasks/task-9"),
         *("/api/triggers/trig-1", "/api/traces/task-1", "/api/traces/task-9"),
@@ -565,9 +575,11 @@ def test_messages_of_one_trigger_are_grouped_at_the_newest() -> None:
     ) == [["b"], ["c"], ["a", "d", "e"]]
 
 
-def test_a_message_of_the_user_starts_a_new_group() -> None:
-    given = of_trigger("a", "g1"), of_trigger("b", role="user"), of_trigger("c", "g1")
-    assert grouped(*given) == [["a"], ["b"], ["c"]]
+def test_a_message_of_the_user_starts_a_new_group_of_what_a_model_said() -> None:
+    said = of_trigger("a", "g1", "agent"), of_trigger("b", role="user"), of_trigger("c", "g1")
+    assert grouped(*said) == [["a"], ["b"], ["c"]]
+    told = of_trigger("a", "g1"), *said[1:]
+    assert grouped(*told) == [["b"], ["a", "c"]]
 
 
 def test_the_api_counts_them_and_the_transcript_keeps_each(web: Any) -> None:

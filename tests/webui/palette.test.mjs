@@ -14,9 +14,9 @@ const loaded = (more) => ({ ...initialState(), load: "ready", ...more });
 test("the palette finds places, triggers and tasks by their words, and ends in the search", () => {
   const state = loaded({
     triggers: { t1: { id: "t1", title: "Nightly backup", prompt: "tar" } },
-    tasks: {
-      a: { id: "a", seat: "worker", title: "", prompt: "backup now", createdAt: at },
-      b: { id: "b", seat: "planner", title: "backup plan", prompt: "", createdAt: at },
+    jobs: {
+      a: { id: "t", kind: "request", taskId: "a", title: "backup now", askedAt: at },
+      t1: { id: "t1", kind: "trigger", taskId: "b", title: "Nightly backup", askedAt: at },
     },
   });
   const found = paletteItems(state, "Backup ");

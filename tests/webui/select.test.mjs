@@ -4,12 +4,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import {
+  choiceOf,
   inLines,
   live,
   messageAbout,
-  namedTask,
-  queueLength,
-  taskGroups,
   taskTimes,
   timeline,
 } from "../../webui/js/core/select.js";
@@ -32,6 +30,20 @@ const task = (id, more = {}) => ({
   traceId: id,
   ...more,
 });
+const job = (id, more = {}) => ({
+  id,
+  kind: "request",
+  title: id,
+  state: "done",
+  messageId: null,
+  taskId: id,
+  askedAt: at(),
+  startedAt: null,
+  endedAt: null,
+  headline: "",
+  steps: [],
+  ...more,
+});
 const byId = (...tasks) => Object.fromEntries(tasks.map((one) => [one.id, one]));
 
 describe("messages of one trigger", () => {
@@ -52,9 +64,11 @@ describe("messages of one trigger", () => {
     ]);
   });
 
-  test("begin anew after what the user says, and each trigger has its own", () => {
+  test("are one across what the user says, unless a model said them; each trigger has its own", () => {
     const given = [told("a", 0), told("b", 1, { triggerId: "g2" }), said("m", 2), told("c", 3)];
-    assert.equal(lines(...given).length, 4);
+    const ids = (messages) => lines(...messages).map(([id]) => id);
+    assert.deepEqual(ids(given), ["b", "m", "c"]);
+    assert.deepEqual(ids(given.map((one) => ({ ...one, role: one.role === "user" ? "user" : "agent" }))), ["a", "b", "m", "c"]);
   });
 
   test("count what the server counted once, however they come", () => {
@@ -94,7 +108,7 @@ describe("the timeline", () => {
         { ...said("taken"), state: "accepted" },
         { ...said("lost"), state: "failed", error: "why" },
       ],
-      turn: { turnId: "t", draft: "Hel", committed: false, partial: false },
+      turn: { turnId: "t", draft: "Hel", committed: false, endedAt: null },
     });
     assert.deepEqual(shown(given), [
       "a:answered",
@@ -106,6 +120,30 @@ describe("the timeline", () => {
       "taken:queued",
       "lost:failed",
     ]);
+  });
+
+  test("shows a job once, at the message that asked for it, and all runs of a trigger in one line", () => {
+    const agent = (id, more) => ({ ...said(id, 1, "agent"), engine: "builtin", inReplyTo: ["a"], ...more });
+    const told = (id, taskIds, more) => ({ ...said(id, 2, "system"), taskIds, ...more });
+    const jobs = byId(
+      job("j", { messageId: "a", steps: [{ id: "w" }] }),
+      job("g", { kind: "trigger" }),
+      job("old", { messageId: "not loaded", steps: [{ id: "v" }] }),
+    );
+    const messages = [
+      said("a"),
+      agent("begun", { taskIds: ["p"] }),
+      agent("words", { taskIds: ["p"], engine: "codex" }),
+      told("ended", ["w"]),
+      told("other", ["w", "v"]),
+      told("r1", ["t1"], { triggerId: "g" }),
+      agent("chat", { taskIds: [], inReplyTo: ["b"] }),
+      told("r2", ["t2"], { triggerId: "g" }),
+      told("r3", ["t3"], { triggerId: "removed" }),
+    ];
+    const keys = timeline(state({ messages, jobs })).map((entry) => entry.key);
+    assert.deepEqual(keys.slice(1), ["a", "job-j", "words", "other", "chat", "runs-g", "r3"]);
+    assert.equal(messageAbout(state({ messages, jobs }), "w", [task("w", { traceId: "j" })]), "a");
   });
 
   test("shows nothing twice while a message is on its way", () => {
@@ -120,9 +158,43 @@ describe("the timeline", () => {
     assert.deepEqual(shown(given), ["a:answered", "b:queued"]);
   });
 
-  test("hides the draft when its message has come, and marks one joined late", () => {
-    const turn = { turnId: "t", draft: "lo", committed: false, partial: true };
-    assert.deepEqual(shown(state({ turn })), ["… lo"]);
+  test("says of each message how its reply ended, or what it waits for", () => {
+    const reply = (id, more) => ({ ...said(`${id}-reply`, 1, "agent"), inReplyTo: [id], ...more });
+    const given = state({
+      messages: [
+        ...[said("a"), reply("a", {})],
+        ...[said("b"), reply("b", { stopped: true })],
+        ...[said("c"), reply("c", { failed: true })],
+      ],
+      inbox: [{ ...said("d"), state: "queued" }],
+      status: { engines: { teller: { state: "waiting", reason: "its endpoint is silent" } } },
+      turn: { turnId: "t", draft: "", committed: false, endedAt: NOW },
+    });
+    const mine = timeline(given).filter((one) => one.message?.role === "user");
+    assert.deepEqual(
+      mine.map((one) => [one.delivery, one.error]),
+      [
+        ["answered", ""],
+        ["stopped", ""],
+        ["unanswered", ""],
+        ["waiting", "its endpoint is silent"],
+      ],
+    );
+  });
+
+  test("keeps of a question that was answered what was chosen", () => {
+    const asked = { ...said("q", 0, "agent"), questionId: "q-1", options: ["left", "right"] };
+    const answer = { ...said("a"), questionId: "q-1" };
+    const choice = (more, message = asked) => choiceOf(state(more), message);
+    assert.equal(choice({ messages: [asked, answer] }), "a");
+    assert.equal(choice({ messages: [asked] }), "");
+    assert.equal(choice({ messages: [asked], question: { questionId: "q-1" } }), null);
+    assert.equal(choice({ messages: [answer] }, answer), null);
+  });
+
+  test("hides the draft when its message has come", () => {
+    const turn = { turnId: "t", draft: "lo", committed: false, endedAt: null };
+    assert.deepEqual(shown(state({ turn })), ["lo"]);
     assert.deepEqual(shown(state({ turn: { ...turn, committed: true } })), []);
   });
 
@@ -162,22 +234,23 @@ describe("what goes on", () => {
     assert.equal(live(state({ status })), null);
   });
 
-  test("names the Teller's turn first, and what can be stopped", () => {
+  test("tells the reply, which Stop ends, from the tasks that run beside it", () => {
     const turn = { turnId: "t1", since: NOW - 3000, headline: "Reading", endedAt: null };
-    const tasks = byId(
-      task("w1", { state: "running", startedAt: at(-60) }),
-      task("w2", { state: "running", startedAt: at(-5), headline: "editing" }),
-      task("p1", { state: "running", startedAt: at(-9), seat: "planner" }),
-      task("q1"),
+    const jobs = byId(
+      job("w1", { state: "running", startedAt: at(-60) }),
+      job("w2", { state: "running", startedAt: at(-5), headline: "editing" }),
+      job("p1", { state: "planning", startedAt: at(-9) }),
+      job("q1", { state: "waiting" }),
     );
-    const now = live(state({ status, turn, tasks }));
+    const now = live(state({ status, turn, jobs }));
     assert.equal(now.teller, NOW - 3000);
     assert.equal(now.planner, NOW - 9000);
     assert.deepEqual(now.workers, { count: 2, since: NOW - 60_000 });
     assert.equal(now.headline, "Reading");
+    assert.equal(now.turnId, "t1");
     assert.deepEqual(
-      now.stoppable.map((one) => one.id),
-      ["t1", "w1", "w2", "p1"],
+      now.running.map((one) => one.id),
+      ["w2", "p1", "w1"],
     );
   });
 
@@ -189,38 +262,9 @@ describe("what goes on", () => {
   });
 
   test("is nothing while the consumer is down, whatever stands on paper", () => {
-    const tasks = byId(task("w1", { state: "running", startedAt: at(-60) }));
-    assert.equal(live(state({ status: { ...status, consumer: "down" }, tasks })), null);
+    const jobs = byId(job("w1", { state: "running", startedAt: at(-60) }));
+    assert.equal(live(state({ status: { ...status, consumer: "down" }, jobs })), null);
   });
-});
-
-test("tasks stand by state: newest run, the queue's own order, last end", () => {
-  const tasks = byId(
-    task("q-low", { priority: 1, createdAt: at(-90) }),
-    task("q-old", { createdAt: at(-80) }),
-    task("q-new", { createdAt: at(-70) }),
-    task("q-high", { priority: 9, createdAt: at(-1) }),
-    task("r-old", { state: "running", startedAt: at(-50) }),
-    task("r-new", { state: "running", startedAt: at(-5) }),
-    task("e-old", { state: "failed", completedAt: at(3) }),
-    task("e-new", { state: "done", completedAt: at(-30) }), // the clock went back
-  );
-  const groups = taskGroups(state({ tasks, ended: ["e-new", "e-old"] }));
-  const names = Object.fromEntries(
-    Object.entries(groups).map(([name, group]) => [name, group.map((one) => one.id)]),
-  );
-  assert.deepEqual(names, {
-    running: ["r-new", "r-old"],
-    queued: ["q-high", "q-old", "q-new", "q-low"],
-    ended: ["e-new", "e-old"],
-  });
-});
-
-test("a queue is as long as the server counts where only its head is known", () => {
-  const counted = (worker) => state({ status: { queues: { planner: 1, worker } } });
-  assert.equal(queueLength(counted(99_999), 500), 100_000);
-  assert.equal(queueLength(counted(3), 2), 2);
-  assert.equal(queueLength(state({}), 2), 2);
 });
 
 test("waiting and running are told apart, and go on while they last", () => {
@@ -236,17 +280,6 @@ test("waiting and running are told apart, and go on while they last", () => {
     runMs: 14_999,
   });
   assert.deepEqual(taskTimes(done, NOW), { waitMs: 10_000, runMs: 14_999 });
-});
-
-test("a message that names a plan shows the work it made", () => {
-  const plan = task("p", { seat: "planner", state: "done", traceId: "t" });
-  const work = task("w", { state: "running", traceId: "t" });
-  const fired = task("f", { state: "running", traceId: "t", sourceTriggerId: "trig" });
-  assert.deepEqual(namedTask(byId(plan, work, fired), "p"), { task: work, state: "running" });
-  const two = byId(plan, { ...work, state: "done" }, task("w2", { state: "failed", traceId: "t" }));
-  assert.deepEqual(namedTask(two, "p"), { task: plan, state: "failed" });
-  assert.deepEqual(namedTask(byId(plan), "p"), { task: plan, state: "done" });
-  assert.equal(namedTask({}, "p"), null);
 });
 
 test("a task is found in the chat by its own name, else by its trace's", () => {

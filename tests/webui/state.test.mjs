@@ -45,7 +45,8 @@ const snapshot = (more = {}) => ({
   before: null,
   inbox: [],
   question: null,
-  tasks: [],
+  jobs: [],
+  totals: {},
   triggers: [],
   status: status(),
   ...more,
@@ -167,7 +168,6 @@ describe("a turn", () => {
   test("grows its draft until its message comes", () => {
     let state = hear(loaded(), started, delta("Hel"), delta("lo"));
     assert.equal(state.turn.draft, "Hello");
-    assert.equal(state.turn.partial, false);
     state = hear(state, reply, delta("!"));
     assert.equal(state.turn.draft, "");
     assert.equal(state.turn.committed, true);
@@ -178,19 +178,45 @@ describe("a turn", () => {
     assert.equal(hear(loaded(), started, delta("Hel"), again, delta("Hello")).turn.draft, "Hello");
   });
 
-  test("that was joined in the middle says so", () => {
-    assert.equal(hear(loaded(), delta("lo")).turn.partial, true);
+  const at_ = (offset, text) => ({ ...delta(text), offset });
+  const joined = (draft) =>
+    loaded({
+      status: status({ teller: { state: "replying", since: at(), turnId: "t1", headline: "" } }),
+      draft: { turnId: "t1", text: draft, end: draft.length },
+    });
+
+  test("that was joined in the middle shows each word once, wherever that was", () => {
+    const whole = "Hello 😀 world";
+    for (let from = 0; from <= whole.length; from++) {
+      for (const seen of [0, 3, 9]) {
+        const heard = [at_(seen, whole.slice(seen, 9)), at_(9, whole.slice(9))];
+        const start = joined(whole.slice(0, Math.max(from, seen)));
+        assert.equal(hear(start, ...heard).turn.draft, whole);
+      }
+    }
   });
 
-  test("that was joined in the middle gets its beginning, whatever was heard meanwhile", () => {
-    const head = (state, text) => reduce(state, { type: "draftHead", turnId: "t1", text });
-    const joined = hear(loaded(), delta("llo wo"), delta("rld"));
-    for (const text of ["He", "Hello w", "Hello world"]) {
-      const { draft, partial } = head(joined, text).turn;
-      assert.deepEqual([draft, partial], ["Hello world", false]);
-    }
-    const whole = hear(loaded(), started, delta("Hi"));
-    assert.equal(head(whole, "Oh "), whole);
+  test("of which a part is missing asks for it once, then says that it is", () => {
+    let state = hear(loaded(), at_(3, "lo"));
+    assert.deepEqual([state.turn.draft, state.turn.gap], ["", "found"]);
+    state = hear(joined("Hel"), at_(3, "lo"), at_(9, "!"));
+    assert.deepEqual([state.turn.draft, state.turn.end], ["Hello… !", 10]);
+  });
+
+  test("begins anew with another attempt", () => {
+    const again = hear(loaded(), started, at_(0, "Hel"), ended, started, at_(0, "Hello"));
+    assert.equal(again.turn.draft, "Hello");
+  });
+
+  test("whose input waits again is over", () => {
+    const began = { ...started, inputs: ["msg-1"] };
+    const state = hear(loaded({ inbox: [waiting("msg-1")] }), began, at_(0, "Hel"), ended);
+    assert.equal(state.inbox[0].state, "answering");
+    const queued = hear(state, { kind: "inbox", id: "msg-1", item: waiting("msg-1") });
+    assert.deepEqual([queued.turn.draft, queued.inbox[0].state], ["", "queued"]);
+    const late = { state: "replying", since: at(), turnId: "t1", headline: "" };
+    const told = hear(queued, { kind: "status", status: status({ teller: late }) });
+    assert.equal(told.status.teller.state, "idle");
   });
 
   test("that ended without a message is forgotten after a moment", () => {
@@ -223,37 +249,13 @@ describe("a turn", () => {
 });
 
 describe("tasks and triggers", () => {
-  test("keep all that wait and run, and the last that ended", () => {
-    const ended = Array.from({ length: 250 }, (_, number) =>
-      task(`e${number}`, { state: "done", completedAt: at(number) }),
-    );
-    let state = loaded({ tasks: [task("waits"), ...ended.reverse()] });
-    state = hear(state, { kind: "task", task: task("runs", { state: "running" }) });
-    assert.equal(Object.keys(state.tasks).length, 202);
-    assert.ok(state.tasks.waits && state.tasks.runs && state.tasks.e249);
-    assert.equal(state.tasks.e0, undefined);
-  });
-
-  test("that ended stand in the order they were told in, whatever the clock says", () => {
-    const over = (id, seconds) => task(id, { state: "done", completedAt: at(seconds) });
-    let state = loaded({ tasks: [over("second", 50), over("first", 60), task("runs")] });
-    state = hear(state, { kind: "task", task: over("runs", 10) });
-    state = hear(state, { kind: "task", task: over("first", 60) });
-    assert.deepEqual(state.ended, ["runs", "second", "first"]);
-  });
-
-  test("of a long queue the head is kept, in the order in which tasks are taken", () => {
-    const queue = Array.from({ length: 600 }, (_, number) =>
-      task(`q${number}`, { priority: 5, createdAt: at(number) }),
-    );
-    let state = loaded({ tasks: queue });
-    state = hear(state, {
-      kind: "task",
-      task: task("urgent", { priority: 9, createdAt: at(900) }),
-    });
-    assert.equal(Object.keys(state.tasks).length, 500);
-    assert.ok(state.tasks.urgent && state.tasks.q498);
-    assert.equal(state.tasks.q499, undefined);
+  test("of tasks the last that changed are kept", () => {
+    let state = loaded();
+    for (let number = 0; number < 210; number += 1) {
+      state = hear(state, { kind: "task", task: task(`e${number}`), job: null, totals: {} });
+    }
+    assert.equal(Object.keys(state.tasks).length, 200);
+    assert.ok(state.tasks.e209 && !state.tasks.e9);
   });
 
   test("a removed trigger is gone", () => {
@@ -265,7 +267,7 @@ describe("tasks and triggers", () => {
   });
 
   test("a change of the opened task, or of one it belongs with, is seen in its detail", () => {
-    let state = loaded({ tasks: [task("a", { traceId: "t" })] });
+    let state = loaded();
     state = reduce(state, { type: "detailOpened", id: "a" });
     const answer = { task: task("a", { traceId: "t" }), trace: [task("a", { traceId: "t" })] };
     state = reduce(state, { type: "detailLoaded", id: "a", answer });
@@ -324,6 +326,10 @@ describe("output", () => {
     assert.equal(blocks.length, 1);
     assert.ok(blocks[0].text.endsWith("end"));
     assert.equal(ended, true);
+    state = reduce(state, { type: "wholeOutput" });
+    assert.deepEqual([state.detail.output.offset, state.detail.output.blocks.length], [null, 0]);
+    state = put(state, [event("output", "first", "stdout"), event("output", long, "stderr")]);
+    assert.deepEqual([state.detail.output.dropped, state.detail.output.blocks.length], [0, 2]);
   });
 });
 
@@ -345,7 +351,7 @@ test("no action changes the state it was given", () => {
   const changes = [
     { kind: "message", message: message("m2", { turnId: "t1" }) },
     { kind: "inbox", id: "i1", item: null },
-    { kind: "task", task: task("a") },
+    { kind: "task", task: task("a"), job: null },
     { kind: "turn", state: "started", turnId: "t1", inputs: ["i1"] },
     { kind: "delta", turnId: "t1", text: "x" },
     { kind: "question", question: { questionId: "q1", options: [] } },

@@ -20,6 +20,11 @@ import {
 } from "../../webui/js/pages/trigger-form.js";
 
 const ZONE = "Asia/Shanghai";
+test("without a model a new trigger is a command", () => {
+  const served = (engine) => newForm("trig-1", ZONE, { engines: { standard: { engine } } }).profile;
+  assert.deepEqual(["builtin", "codex"].map(served), ["command", "standard"]);
+});
+
 const form = (values = {}) => ({ ...newForm("trig-1", ZONE), prompt: "date", ...values });
 const trigger = (values) => ({
   id: "trig-1",

@@ -9,6 +9,7 @@ import { EventStream } from "./core/event-stream.js";
 import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
 import { HomeKeeper } from "./pages/home.js";
+import { JobsKeeper } from "./pages/jobs.js";
 import { Link } from "./core/link.js";
 import { MemoryKeeper } from "./pages/memory-keeper.js";
 import { TriggerKeeper } from "./pages/trigger-keeper.js";
@@ -58,6 +59,7 @@ const timers = {
 };
 const keepers = {
   detail: new DetailKeeper(store, api),
+  jobs: new JobsKeeper(store, api, { ...timers, hidden: () => document.hidden }),
   trigger: new TriggerKeeper(store, api, { ...timers, zone: ownZone }),
   memory: new MemoryKeeper(store, api, { ...timers, read: readPref, keep: writePref }),
   usage: new UsageKeeper(store, api, timers),

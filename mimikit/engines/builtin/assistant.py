@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from mimikit import permission
 from mimikit.engines.base import Done, Outcome, RunSpec, TaskLine, ToolReply, stop_outcome
-from mimikit.engines.builtin import grammar, intents
+from mimikit.engines.builtin import grammar, intents, references
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence, Shown
 from mimikit.engines.builtin.planner import (
     bad_sentence,
@@ -17,20 +18,7 @@ from mimikit.engines.builtin.planner import (
     sentence_language,
     title_of,
 )
-from mimikit.engines.builtin.references import (
-    ENDED,
-    MAX_TITLE,
-    TASK_ID,
-    describe,
-    failed,
-    find_subjects,
-    named,
-    one_line,
-    resolve,
-    task_list,
-    triggers,
-    words_of,
-)
+from mimikit.engines.builtin.references import label, one_line, resolve, task_list, words_of
 from mimikit.engines.builtin.reminders import NoticedIntent, RemindIntent, SnoozeIntent
 from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
@@ -39,6 +27,7 @@ from mimikit.protocol import notify
 from mimikit.protocol.models import REMINDER, Hit, InboxItem, Message
 
 _HIT_CHARACTERS = 320
+_TABLE_LINE = re.compile(r"^\s*\|.*$", re.MULTILINE)
 
 
 class Turn:
@@ -78,14 +67,17 @@ class Turn:
         intent = self._intent(text, item)
         self._language = sentence_language(text, intent, item.locale or self._input.locale)
         question = self._question
-        if question is not None and text:
-            options = {option.strip().casefold() for option in question.options}
-            if isinstance(intent, PlainSentence) or text.casefold() in options:
-                self._question = None
-                arguments = {"questionId": question.question_id, "text": text}
-                return self._reply_text(
-                    call_tool(self._request, "answer_question", arguments), "answered"
-                )
+        chosen = references.chosen_option(text, question.options) if question and text else None
+        cancels = question is not None and references.asks_to_cancel(question)
+        if question and (chosen or (text and not cancels and isinstance(intent, PlainSentence))):
+            self._question = None
+            arguments = {"questionId": question.question_id, "text": chosen or text}
+            reply = call_tool(self._request, "answer_question", arguments)
+            if not (chosen and cancels and reply.ok):
+                return self._reply_text(reply, "answered")
+            if chosen == question.options[-1]:
+                return say("local_declined", self._language)
+            return self._cancel(references.task_name(chosen), is_confirmed=True)
         if isinstance(intent, RemindIntent):
             return self._remind(item, intent)
         if isinstance(intent, intents.RunIntent):
@@ -102,9 +94,8 @@ class Turn:
         else:
             return self._handle(intent)
         reply = call_tool(self._request, "delegate", {"prompt": item.text, "title": title})
-        key, command = "started_now" if notice else "started", fence(intent.command, "sh")
-        key = "scheduled" if words else key
-        text = self._reply_text(reply, key, command=command, **words)
+        key = "scheduled" if words else "started_now" if notice else "started"
+        text = self._reply_text(reply, key, command=fence(intent.command, "sh"), **words)
         return paragraphs(text, notice) if reply.ok else text
 
     def _intent(self, text: str, item: InboxItem) -> Intent:
@@ -158,18 +149,28 @@ class Turn:
             case BadSentence() as sentence:
                 return bad_sentence(sentence, language)
             case intents.FailedIntent(day):
-                return failed(self._input, day, language)
-            case intents.AskIntent(asks, reference) if found := find_subjects(
+                return references.failed(self._input, day, language)
+            case intents.AskIntent(asks, reference) if found := references.find_subjects(
                 self._input, asks, reference
             ):
-                return describe(asks, found, language)
+                return references.describe(asks, found, language)
             case _ if language in self._declined:
                 return ""  # mention the missing model only once
             case _:
                 self._declined.add(language)
-                head = say("memory_has" if memory else "memory_none", language)
-                connect = f"{say('connect', language)} {say('hint', language)}"
-                return paragraphs(say("no_model", language), head, _hits(memory), connect)
+                return self._not_understood()
+
+    def _not_understood(self) -> str:
+        """What is missing, the nearest sentence if one is near, and notes about it if there are."""
+        language, about = self._language, references.notes_about(self._sentence, self._input.memory)
+        near = references.nearest_sentence(self._sentence, language)
+        lines = [
+            say("no_model", language),
+            f"{say('connect', language)} {say('hint', language)}",
+            *([say("nearest", language, sentence=near)] if near else []),
+        ]
+        notes = [say("memory_has", language), _hits(about)] if about else []
+        return paragraphs("\n".join(lines), *notes)
 
     def _memorize(self, intent: intents.RememberIntent | intents.ForgetIntent) -> str:
         if isinstance(intent, intents.RememberIntent):
@@ -196,7 +197,7 @@ class Turn:
             case "status":
                 own = "zh" if language == "zh" else "en"
                 facts = [f"- {words[own]}" for words in self._input.facts]
-                live = [task for task in self._input.tasks if task.state not in ENDED]
+                live = [task for task in self._input.tasks if task.state not in references.ENDED]
                 listed = task_list(live, language)
                 if not facts + live:
                     return say("status_none", language)
@@ -214,28 +215,50 @@ class Turn:
                     return paragraphs(say("backlog", language), reply.text)
                 return self._reply_text(reply, "backlog_none")
 
-    def _cancel(self, reference: str) -> str:
+    def _cancel(self, reference: str, *, is_confirmed: bool = False) -> str:
         language, tasks = self._language, self._input.tasks
-        found = resolve(reference, tasks)
-        active = [task for task in tasks if task.state not in ENDED]
-        if len(found) == 1 or (not found and TASK_ID.match(reference)):
-            task_id = found[0].id if found else reference
-            reply = call_tool(self._request, "cancel_task", {"id": task_id})
-            return self._reply_text(reply, "canceling", task=named(task_id, found))
+        active = [task for task in tasks if task.state not in references.ENDED]
+        found, is_all = resolve(reference, tasks), not words_of(reference)
+        ids = [task.id for task in found] or [reference] * bool(references.TASK_ID.match(reference))
+        if is_all and is_confirmed:
+            found, ids = active, [task.id for task in active]
+        if len(ids) == 1 or (ids and is_all and is_confirmed):
+            replies = [call_tool(self._request, "cancel_task", {"id": id_}) for id_ in ids]
+            names = ", ".join(code(label(task, tasks)) for task in found) or code(reference)
+            refused = [reply for reply in replies if not reply.ok]
+            return self._reply_text([*refused, *replies][0], "canceling", task=names)
         if not active:
             return say("cancel_empty", language)
-        which = say("cancel_which", language)
-        if found or not words_of(reference):
-            return paragraphs(which, task_list(found or active, language))
+        if found or is_all:
+            return self._ask_which(found or active, with_all=not found)
         none = say("cancel_none", language, reference=one_line(reference, 100))
-        return paragraphs(none, which, task_list(active, language))
+        return paragraphs(none, self._ask_which(active, with_all=False))
+
+    def _ask_which(self, tasks: Sequence[TaskLine], *, with_all: bool) -> str:
+        """Ask which task to cancel; each option is what the user could say as well."""
+        language, which = self._language, say("cancel_which", self._language)
+        names = [label(task, self._input.tasks) for task in tasks[: references.MAX_CHOICES]]
+        options = [say("cancel_one", language, task=name) for name in names]
+        options += [say("cancel_all", language)] if with_all and len(tasks) > 1 else []
+        options.append(say("local_no", language))
+        if (more := len(tasks) - references.MAX_CHOICES) > 0:
+            which = f"{which} {say('cancel_more', language, count=more)}"
+        if self._question is not None and references.asks_to_cancel(self._question):
+            closing = {"questionId": self._question.question_id, "text": options[-1]}
+            call_tool(self._request, "answer_question", closing)
+        asked = {"question": which, "options": options, "default": options[-1], "timeout": 600}
+        if call_tool(self._request, "ask_user", asked).ok:
+            return which
+        how = say("cancel_by_name", language)
+        return paragraphs(f"{which} {how}", task_list(tasks, language, self._input.tasks))
 
     def _switch(self, action: Literal["pause", "resume"], reference: str) -> str:
-        found = triggers(reference, self._input.tasks)
+        found = references.triggers(reference, self._input.tasks)
         if len(found) == 1:
-            prompt = f"{action} {found[0].id}"
-            reply = call_tool(self._request, "delegate", {"prompt": prompt, "title": prompt})
-            return self._reply_text(reply, f"{action}_doing", trigger=named(found[0].id, found))
+            name = label(found[0], self._input.tasks)
+            order = {"prompt": f"{action} {found[0].id}", "title": f"{action} {name}"}
+            reply = call_tool(self._request, "delegate", order)
+            return self._reply_text(reply, f"{action}_doing", trigger=code(name))
         if not found:
             return say("switch_none", self._language, reference=one_line(reference, 100))
         which = say("switch_which", self._language)
@@ -245,7 +268,7 @@ class Turn:
         """The reply after a tool call, which may be refused."""
         if reply.ok:
             return say(key, self._language, **values)
-        what = code(one_line(self._sentence, MAX_TITLE))
+        what = code(one_line(self._sentence, references.MAX_TITLE))
         return say("refused", self._language, what=what, reason=reply.text)
 
 
@@ -258,7 +281,7 @@ def is_command(text: str, tasks: Callable[[], Sequence[TaskLine]], is_program: I
             return True
         case intents.CancelIntent(reference):
             return not words_of(reference) or bool(
-                TASK_ID.match(reference) or resolve(reference, tasks())
+                references.TASK_ID.match(reference) or resolve(reference, tasks())
             )
         case _:
             return False
@@ -271,13 +294,12 @@ def is_answered(
     is_program: IsProgram,
 ) -> bool:
     """Whether the message can be answered without a model, or chooses one of the options."""
-    answer = text.strip().casefold()
-    if answer in {option.strip().casefold() for option in options}:
+    if references.chosen_option(text, options):
         return True
-    if options and answer in permission.YES | permission.NO:
+    if options and text.strip().casefold() in permission.YES | permission.NO:
         return True
     match grammar.parse(text.strip(), is_program):
-        case PlainSentence() | BadSentence("time_unknown"):
+        case PlainSentence() | BadSentence("time_unknown" | "remind_or_run"):
             return False  # a model may understand it
         case intents.AskIntent(_, reference):
             return bool(reference and resolve(reference, tasks()))
@@ -298,6 +320,7 @@ def answered_reminder(conversation: Sequence[Message], quote: str | None) -> str
 
 
 def _hits(hits: Sequence[Hit]) -> str:
-    return "\n".join(
-        f"- {one_line(hit.text, _HIT_CHARACTERS)} — {code(hit.source)}" for hit in hits
-    )
+    """Excerpts with their sources, without lines of tables."""
+    texts = [one_line(_TABLE_LINE.sub("", hit.text), _HIT_CHARACTERS) or "…" for hit in hits]
+    found = zip(texts, hits, strict=True)
+    return "\n".join(f"- {text} — {code(hit.source)}" for text, hit in found)

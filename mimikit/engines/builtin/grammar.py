@@ -13,27 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from mimikit.engines.builtin import notify
+from mimikit.engines.builtin import intents, notify, shell_lines
 from mimikit.engines.builtin.intents import (
-    AfterIntent,
-    AskIntent,
-    AtIntent,
     BacklogAction,
     BadSentence,
     CancelIntent,
-    ChangeBacklogIntent,
-    Commanding,
-    EveryIntent,
-    FailedIntent,
-    ForgetIntent,
     Intent,
-    PlainSentence,
-    RecallIntent,
-    RememberIntent,
-    RunIntent,
     ShowIntent,
-    SwitchIntent,
-    WhenFileIntent,
 )
 from mimikit.engines.builtin.reminders import (
     NoticedIntent,
@@ -42,28 +28,8 @@ from mimikit.engines.builtin.reminders import (
     read_reminder,
     read_snooze,
 )
-from mimikit.engines.builtin.shell_lines import (
-    ASKED_AT_END,
-    BARE_LIMIT,
-    COURTESY_AT_END,
-    MARKS,
-    SENTENCES,
-    Doubt,
-    FoldedText,
-    IsProgram,
-    ShellLine,
-    read_bare,
-    read_command,
-    read_marked,
-    without_end,
-)
-from mimikit.language.time_vocabulary import (
-    MAX_INTERVAL_S,
-    MIN_INTERVAL_S,
-    filled,
-    fold,
-    unknown_time,
-)
+from mimikit.engines.builtin.shell_lines import SENTENCES, SIGNS, FoldedText, IsProgram, without_end
+from mimikit.language.time_vocabulary import MAX_INTERVAL_S, MIN_INTERVAL_S, fold, unknown_time
 from mimikit.language.times import FoundTime, RepeatTime, interval_of, time_at
 
 
@@ -72,9 +38,9 @@ def parse(text: str, is_program: IsProgram = lambda _word: False) -> Intent:
     rest, wish = notify.split(text)
     if wish is not None:
         intent = _read(rest, ROWS, is_program)
-        if isinstance(intent, Commanding):
+        if isinstance(intent, intents.Commanding):
             return replace(intent, notify=wish)
-    return _read(text, ROWS, is_program) or PlainSentence(text.strip())
+    return _read(text, ROWS, is_program) or intents.PlainSentence(text.strip())
 
 
 def parse_answer(text: str) -> SnoozeIntent | NoticedIntent | None:
@@ -126,12 +92,15 @@ _MAX_ITEM_CHARACTERS = 500
 def _run(match: _Match) -> Intent | None:
     rest = match.rest
     if rest.plain in {"", ":"}:
-        return ShowIntent("help")
-    command = read_command(rest, match.is_program, asked=match.asked)
+        return BadSentence("run_what", match.view.raw)
+    command = shell_lines.read_command(rest, match.is_program, asked=match.asked)
     if isinstance(command, str):
         return BadSentence(command, match.view.raw)
+    time = None if command else SIGNS["time_after"].search(rest.plain)
+    if time and shell_lines.read_bare(rest.cut(0, time.start()), match.is_program):
+        return BadSentence("time_unknown", match.view.raw, rest.cut(time.start()).raw)
     if command is None or command.time is None:
-        return command and RunIntent(command.text)
+        return command and intents.RunIntent(command.text)
     return _timed(command.time, command.text, match.view)
 
 
@@ -141,7 +110,7 @@ def _remind(match: _Match) -> Intent | None:
 
 def _remind_at(match: _Match) -> Intent | None:
     found = time_at(match.view.plain, match.opening.end())
-    verb = _SIGNS["remind_later"].match(match.view.plain, found.end) if found else None
+    verb = SIGNS["remind_later"].match(match.view.plain, found.end) if found else None
     if found is None or verb is None:
         return None
     lead = match.view.cut(found.start, found.end).raw
@@ -149,7 +118,9 @@ def _remind_at(match: _Match) -> Intent | None:
 
 
 def _reminding(match: _Match, rest: FoldedText, lead: str | None = None) -> Intent | None:
-    read = read_reminder(without_end(rest, ASKED_AT_END) if match.asked else rest, lead)
+    read = read_reminder(without_end(rest, SIGNS["asked_at_end"]) if match.asked else rest, lead)
+    if isinstance(read, SnoozeIntent) and SIGNS["reminds_of"].search(rest.plain):
+        return BadSentence("reminding_none", match.view.raw)
     if not isinstance(read, RemindIntent):
         return read
     found = time_at(fold(read.when), 0)
@@ -165,10 +136,32 @@ def _at_time(match: _Match) -> Intent | None:
     found = time_at(match.view.plain, match.opening.end())
     if found is None:
         return None
-    if found.vague and not _SIGNS["marked_later"].match(match.view.plain, found.end):
+    if found.vague and not SIGNS["marked_later"].match(match.view.plain, found.end):
         return None  # "Monday: make soup" is a note
     rest = match.view.cut(found.end)
-    return _later(match, rest, lambda command: _timed(found, command, match.view))
+    later = _later(match, rest, lambda command: _timed(found, command, match.view))
+    if later is None and not found.vague and SIGNS["to_do"].match(rest.plain):
+        return _reminding(match, rest, match.view.cut(found.start, found.end).raw)
+    return later
+
+
+def _remind_or_run(match: _Match) -> Intent | None:
+    """A time before words that are no command."""
+    found = time_at(match.view.plain, match.opening.end())
+    if found is None:
+        return None
+    rest = match.view.cut(found.end).after(",").after(":")
+    when = match.view.cut(found.start, found.end).raw.strip(" ,")
+    verb = SIGNS["verb_later"].match(rest.plain)
+    body = rest.cut(verb.end()).after(":") if verb else rest
+    if verb and body.plain in {"", "."}:
+        return BadSentence("run_what", match.view.raw, when=when)
+    if not rest.raw or "\n" in rest.raw or SIGNS["asks"].search(rest.plain):
+        return None
+    is_plan = interval_of(found.time) not in _PLAIN_INTERVALS and not found.vague
+    if verb is None and (not is_plan or SIGNS["not_planned"].match(rest.plain)):
+        return None
+    return BadSentence("remind_or_run", match.view.raw, rest.raw, when, body.raw)
 
 
 def _unknown_time(match: _Match) -> Intent | None:
@@ -185,14 +178,14 @@ def _when_file(match: _Match) -> Intent | None:
         return None
     change = "changed" if groups["changed"] else "exists"
     what = match.group("what")
-    marked = what.raw[0] in MARKS
+    marked = what.raw[0] in shell_lines.MARKS
     path = what.cut(1, len(what.raw) - 1).raw if marked else what.raw
 
     def build(command: str) -> Intent:
         named = marked or groups["file"] or groups.get("kind")
         if not (named or _LIKE_A_PATH.search(path)):
             return BadSentence("file_or_word", match.view.raw)
-        return WhenFileIntent(path, change, command)
+        return intents.WhenFileIntent(path, change, command)
 
     return _later(match, match.rest, build) if path else None
 
@@ -201,20 +194,22 @@ def _after(match: _Match) -> Intent | None:
     reference = _reference(match.group("what"))
     if not reference:
         return None
-    return _later(match, match.rest, lambda command: AfterIntent(reference, command))
+    return _later(match, match.rest, lambda command: intents.AfterIntent(reference, command))
 
 
 def _later(match: _Match, rest: FoldedText, build: Callable[[str], Intent]) -> Intent | None:
     """A command in `rest`, after its time or condition."""
     rest = rest.after(",")
     body = rest.after(":")
-    verb = _SIGNS["verb_later"].match(body.plain)
-    command: ShellLine | Doubt | None = None
+    verb = SIGNS["verb_later"].match(body.plain)
+    command: shell_lines.ShellLine | shell_lines.Doubt | None = None
     if verb:
-        command = read_command(body.cut(verb.end()), match.is_program, asked=match.asked)
+        command = shell_lines.read_command(
+            body.cut(verb.end()), match.is_program, asked=match.asked
+        )
     elif body.raw and (body is not rest or body.raw.startswith("`")):
-        command = read_marked(body) or read_bare(body, match.is_program)
-    if isinstance(command, ShellLine) and command.time:
+        command = shell_lines.read_marked(body) or shell_lines.read_bare(body, match.is_program)
+    if isinstance(command, shell_lines.ShellLine) and command.time:
         command = "command_or_time"
     if isinstance(command, str):
         return BadSentence(command, match.view.raw)
@@ -225,8 +220,8 @@ def _timed(found: FoundTime, command: str, view: FoldedText) -> Intent:
     if bad := _bad_interval(found, view):
         return bad
     if isinstance(found.time, RepeatTime):
-        return EveryIntent(found.time.seconds, command)
-    return AtIntent(found.words, command)
+        return intents.EveryIntent(found.time.seconds, command)
+    return intents.AtIntent(found.words, command)
 
 
 def _bad_interval(found: FoundTime, view: FoldedText) -> BadSentence | None:
@@ -240,52 +235,48 @@ def _bad_interval(found: FoundTime, view: FoldedText) -> BadSentence | None:
 def _remember(match: _Match) -> Intent | None:
     rest = match.rest
     if rest.plain in {"", ":"}:
-        return ShowIntent("help")
+        return BadSentence("remember_what", match.view.raw)
     if rest.plain.startswith(":"):
-        return RememberIntent(rest.after(":").raw)
+        return intents.RememberIntent(rest.after(":").raw)
     rest = rest.after(",")
-    if rest.plain.endswith(("?", "吗")) or _SIGNS["not_to_keep"].match(rest.plain):
+    if rest.plain.endswith(("?", "吗")) or SIGNS["not_to_keep"].match(rest.plain):
         return None
-    content = without_end(rest, _SIGNS["courtesy_after_comma"]).raw
-    return RememberIntent(content) if content else None
+    content = without_end(rest, SIGNS["courtesy_after_comma"]).raw
+    return intents.RememberIntent(content) if content else None
 
 
 def _forget(match: _Match) -> Intent | None:
     groups = match.opening.groupdict()
     rest = match.group("item") if groups.get("item") else match.rest.after(":").after(",")
-    rest = without_end(rest, ASKED_AT_END) if match.asked else rest
-    bare = _unmarked(without_end(rest, COURTESY_AT_END))
+    rest = without_end(rest, SIGNS["asked_at_end"]) if match.asked else rest
+    bare = _unmarked(without_end(rest, SIGNS["courtesy_at_end"]))
     is_item = bare.raw and bare.plain.casefold() not in _NO_ITEM
-    if (
-        not is_item
-        or _SIGNS["asks"].search(rest.plain)
-        or _SIGNS["not_to_forget"].match(rest.plain)
-    ):
+    if not is_item or SIGNS["asks"].search(rest.plain) or SIGNS["not_to_forget"].match(rest.plain):
         return None
-    return ForgetIntent(bare.raw, bool(groups.get("all")))
+    return intents.ForgetIntent(bare.raw, bool(groups.get("all")))
 
 
 def _recall(match: _Match) -> Intent | None:
     about = match.group("about") if "about" in match.opening.re.groupindex else match.rest
     text = _unmarked(about).raw
-    return RecallIntent(text) if text and len(text) <= BARE_LIMIT else None
+    return intents.RecallIntent(text) if text and len(text) <= shell_lines.BARE_LIMIT else None
 
 
 def _backlog_verb(action: BacklogAction, match: _Match) -> Intent | None:
     """The item follows the verb."""
     rest = match.rest
     if rest.plain in {"", ":"}:
-        return ShowIntent("help")
+        return BadSentence("item_what", match.view.raw)
     if rest.plain.startswith(":"):
         return _item(action, rest.after(":").raw)
     if match.asked:
-        rest = without_end(rest, ASKED_AT_END)
-    return _checked_item(action, without_end(rest.after(","), COURTESY_AT_END))
+        rest = without_end(rest, SIGNS["asked_at_end"])
+    return _checked_item(action, without_end(rest.after(","), SIGNS["courtesy_at_end"]))
 
 
 def _backlog_around(action: BacklogAction, match: _Match) -> Intent | None:
     """The verb surrounds the item."""
-    if not match.asked and _SIGNS["asks"].search(match.view.plain):
+    if not match.asked and SIGNS["asks"].search(match.view.plain):
         return None
     return _checked_item(action, match.group("item"))
 
@@ -298,7 +289,7 @@ def _backlog_note(match: _Match) -> Intent | None:
 def _checked_item(action: BacklogAction, rest: FoldedText) -> Intent | None:
     """An item without a colon; None for a question or a mere pronoun."""
     bare = _unmarked(rest)
-    if _SIGNS["asks"].search(rest.plain) or bare.plain.casefold() in _NO_ITEM:
+    if SIGNS["asks"].search(rest.plain) or bare.plain.casefold() in _NO_ITEM:
         return None
     return _item(action, bare.raw)
 
@@ -307,37 +298,43 @@ def _item(action: BacklogAction, text: str) -> Intent | None:
     fits = (
         bool(text) and len(text) <= _MAX_ITEM_CHARACTERS and "\n" not in text and "\0" not in text
     )
-    return ChangeBacklogIntent(action, text) if fits else None
+    return intents.ChangeBacklogIntent(action, text) if fits else None
 
 
-def _cancel(match: _Match) -> Intent | None:
-    rest = without_end(match.rest, ASKED_AT_END) if match.asked else match.rest
-    if "\n" in rest.raw or len(rest.raw) > 100 or _SIGNS["not_to_cancel"].search(rest.plain):
+def _cancel(match: _Match) -> CancelIntent | None:
+    rest = match.group("item") if "item" in match.opening.re.groupindex else match.rest
+    rest = without_end(rest, SIGNS["asked_at_end"]) if match.asked else rest
+    if "\n" in rest.raw or len(rest.raw) > 100 or SIGNS["not_to_cancel"].search(rest.plain):
         return None
     return CancelIntent(_reference(rest))
 
 
+def _remove(match: _Match) -> Intent | None:
+    """A verb that cancels tasks, but is said of files and lines of text as well."""
+    intent = None if SIGNS["not_a_task"].search(match.view.plain) else _cancel(match)
+    return intent if intent and not _LIKE_A_PATH.search(intent.reference) else None
+
+
 def _switch(action: Literal["pause", "resume"], match: _Match) -> Intent | None:
     intent = _cancel(match)
-    named = isinstance(intent, CancelIntent) and intent.reference
-    return SwitchIntent(action, named) if named else None
+    return intents.SwitchIntent(action, intent.reference) if intent and intent.reference else None
 
 
 def _ask(asks: Literal["next", "outcome"], match: _Match) -> Intent | None:
     is_named = "what" in match.opening.re.groupindex and match.opening["what"] is not None
-    return AskIntent(asks, _reference(match.group("what")) if is_named else "")
+    return intents.AskIntent(asks, _reference(match.group("what")) if is_named else "")
 
 
 def _failed(match: _Match) -> Intent | None:
-    return FailedIntent(_DAYS.get((match.opening["day"] or "").casefold(), "lately"))
+    return intents.FailedIntent(_DAYS.get((match.opening["day"] or "").casefold(), "lately"))
 
 
 def _reference(rest: FoldedText) -> str:
     """The id or name of a task, without quotes, courtesy or the word "task"."""
     while True:
-        reference = without_end(_unmarked(rest), COURTESY_AT_END)
-        reference = without_end(reference, _SIGNS["task_word_after"])
-        named = _SIGNS["task_word"].match(reference.plain)
+        reference = without_end(_unmarked(rest), SIGNS["courtesy_at_end"])
+        reference = without_end(reference, SIGNS["task_word_after"])
+        named = SIGNS["task_word"].match(reference.plain)
         reference = reference.cut(named.end()) if named else reference
         if reference == rest:
             return reference.raw
@@ -349,7 +346,7 @@ def _unmarked(view: FoldedText) -> FoldedText:
     while True:
         inner = view.raw.strip(_PUNCTUATION)
         start = view.raw.find(inner)
-        quoted = len(inner) > 1 and MARKS.get(inner[0]) == inner[-1]
+        quoted = len(inner) > 1 and shell_lines.MARKS.get(inner[0]) == inner[-1]
         trimmed = 1 if quoted else 0
         smaller = view.cut(start + trimmed, start + len(inner) - trimmed)
         if smaller == view:
@@ -357,29 +354,19 @@ def _unmarked(view: FoldedText) -> FoldedText:
         view = smaller
 
 
-def _one_line(text: str) -> str:
-    """Converts a multi-line pattern of `sentences.toml` to a regular expression."""
-    lines = re.sub(r"\n +", "", text).strip("\n")
-    return lines.replace("\n", "|").replace(" ", r"\s++")
-
-
-def _compiled(text: str) -> re.Pattern[str]:
-    return re.compile(filled(_one_line(text), _PARTS), re.IGNORECASE)
-
-
 def _rows(name: str, how: Literal["begins", "whole", "around"], read: _Reader) -> list[_Row]:
     """The patterns of one command, with polite words around it."""
     end = {"begins": "", "whole": _END, "around": "{thanks}" + _END}[how]
-    forms = [f"{{polite}}{{ask}}{{polite}}(?:{_one_line(f)}){end}" for f in SENTENCES[name][how]]
-    return [(_compiled(form), read) for form in forms]
+    forms = [
+        f"{{polite}}{{ask}}{{polite}}(?:{it}){end}" for it in map(str.strip, SENTENCES[name][how])
+    ]
+    return [(shell_lines.compiled(form), read) for form in forms]
 
 
-_QUOTED = [rf"{sign}[^{closing}\n\0]{{1,300}}+{closing}" for sign, closing in MARKS.items()]
-_PARTS = {name: _one_line(part) for name, part in SENTENCES["parts"].items()}
-_PARTS["quoted"] = "|".join(_QUOTED)
-_SIGNS = {name: _compiled(text) for name, text in SENTENCES["signs"].items()}
 _END = r"[\s?!.。~]*+\Z"
 _LIKE_A_PATH = re.compile(r"[./*~]|\A[A-Z][A-Za-z]*file\Z|\A[A-Z_]{3,}\Z")
+_PLAIN_INTERVALS = frozenset({1, 60, 3600, 86400, 604800})
+"""Of "every day" and the like, which begin any sentence."""
 _NO_ITEM = frozenset(SENTENCES["words"]["no_item"].split())
 
 _DAYS: dict[str, Literal["today", "yesterday"]] = {
@@ -401,6 +388,7 @@ ROWS: tuple[_Row, ...] = (
     *_rows("when_file", "begins", _when_file),
     *_rows("after", "begins", _after),
     *_rows("unknown_time", "begins", _unknown_time),
+    *_rows("remind_or_run", "begins", _remind_or_run),
     *_rows("run", "begins", _run),
     *_rows("backlog", "whole", lambda _said: ShowIntent("backlog")),
     *_rows("backlog_add", "begins", partial(_backlog_verb, "add")),
@@ -416,12 +404,15 @@ ROWS: tuple[_Row, ...] = (
     *_rows("forget", "begins", _forget),
     *_rows("forget", "around", _forget),
     *_rows("cancel", "begins", _cancel),
+    *_rows("cancel", "whole", lambda _said: CancelIntent("全部")),
+    *_rows("remove", "begins", _remove),
+    *_rows("remove", "around", _remove),
     *_rows("pause", "begins", partial(_switch, "pause")),
     *_rows("resume", "begins", partial(_switch, "resume")),
 )
 """The first that parses the message wins."""
 _ANSWERS: tuple[_Row, ...] = (
     *_rows("snooze", "whole", lambda _said: SnoozeIntent("")),
-    *_rows("snooze", "begins", lambda match: read_snooze(without_end(match.rest, _SIGNS["again"]))),
+    *_rows("snooze", "begins", lambda match: read_snooze(without_end(match.rest, SIGNS["again"]))),
     *_rows("noticed", "whole", lambda _said: NoticedIntent()),
 )

@@ -113,6 +113,10 @@ BadReason = Literal[
     "file_or_word",
     "reminding_none",
     "time_unknown",
+    "run_what",
+    "remember_what",
+    "item_what",
+    "remind_or_run",
 ]
 
 
@@ -124,6 +128,9 @@ class BadSentence:
     text: str
     words: str = ""
     """What was not understood."""
+    when: str = ""
+    """The time, as far as it was understood; what it is for follows."""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,9 @@ from zoneinfo import ZoneInfo
 from pydantic.alias_generators import to_camel
 
 from mimikit.engines.base import Done, Failed, Outcome, RunSpec, TaskLine, ToolReply, TurnInput
-from mimikit.engines.builtin import grammar, intents
+from mimikit.engines.builtin import grammar, intents, references
 from mimikit.engines.builtin.intents import BadSentence, Commanding, Intent, PlainSentence
-from mimikit.engines.builtin.references import (
-    MAX_TITLE,
-    TASK_ID,
-    named,
-    one_line,
-    resolve_upstream,
-    task_list,
-    triggers,
-)
+from mimikit.engines.builtin.references import MAX_TITLE, label, one_line, task_list
 from mimikit.engines.builtin.reminders import RemindIntent
 from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.language import phrases
@@ -102,15 +94,15 @@ def _limits(limits: Limits) -> dict[str, str | float]:
 
 
 def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -> PlannedCall | str:
-    found = resolve_upstream(reference, tasks)
+    found = references.resolve_upstream(reference, tasks)
     if len(found) > 1:
         which = say("after_which", language, reference=one_line(reference, 100))
         return paragraphs(which, task_list(found, language))
-    if not found and not TASK_ID.match(reference):
+    if not found and not references.TASK_ID.match(reference):
         none = say("after_none", language, reference=one_line(reference, 100))
         return paragraphs(none, task_list([t for t in tasks if t.seat != "planner"], language))
     task_id = found[0].id if found else reference
-    words = say("when_done", language, task=named(task_id, found))
+    words = say("when_done", language, task=code(label(found[0], tasks) if found else task_id))
     return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
 
 
@@ -127,7 +119,11 @@ def notify_text(wish: Notify | None, plan: PlannedCall) -> phrases.Words:
 
 
 def bad_sentence(sentence: BadSentence, language: Language) -> str:
-    return say(sentence.reason, language, words=code(one_line(sentence.words, 60)))
+    if sentence.reason == "remind_or_run":
+        text, command = (one_line(it, MAX_TITLE) for it in (sentence.words, sentence.command))
+        return say("remind_or_run", language, when=sentence.when, text=text, command=command)
+    when = sentence.when and f"{sentence.when}{' ' if language == 'zh' else ': '}"
+    return say(sentence.reason, language, words=code(one_line(sentence.words, 60)), when=when)
 
 
 def sentence_language(text: str, intent: Intent, locale: str) -> Language:
@@ -156,7 +152,7 @@ def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
     if isinstance(intent, BadSentence):
         return Done(bad_sentence(intent, language))
     if isinstance(intent, intents.SwitchIntent):
-        found = triggers(intent.reference, request.input.tasks)
+        found = references.triggers(intent.reference, request.input.tasks)
         switch = {"id": found[0].id if found else intent.reference, "action": intent.action}
         return _outcome(call_tool(request, "change_trigger", switch), language)
     if not isinstance(intent, Commanding | RemindIntent):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from itertools import pairwise
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -12,12 +14,19 @@ from mimikit.engines.base import TaskLine, TurnInput
 from mimikit.engines.builtin.shell_lines import SENTENCES
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, paragraphs, say
+from mimikit.protocol.models import Hit, Question
 
 ENDED = frozenset({"done", "failed", "canceled"})
 _MIN_PREFIX = 4
+_SHOWN_PREFIX = 6
+_POINTS = " .,:;!?~，：；！？。、"
 _MAX_LISTED = 10
 _REFERENCE_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _FILLERS = frozenset(SENTENCES["words"]["fillers"].split())
+_COMMON = frozenset(f"{SENTENCES['words']['common']} {SENTENCES['words']['talk']}".split())
+_EXAMPLE = re.compile(r"`([^`]+)`")
+_NEAR = 0.84
+"""The likeness of a slip, such as `taks` or `remnid me`, from 0 to 1."""
 MAX_TITLE = 80
 TASK_ID = re.compile(r"(?:task|trig)-[A-Za-z0-9._-]+\Z")
 
@@ -62,12 +71,13 @@ def _created_at(line: TaskLine) -> datetime:
 
 
 def matching(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
-    """By id prefix, else the exact title, else words of it."""
-    if len(reference) >= _MIN_PREFIX:
+    """By id prefix (also `title #prefix`), else the exact title, else words of it."""
+    prefix = reference.rpartition("#")[2]
+    if len(prefix) >= _MIN_PREFIX:
         by_id = [
             task
             for task in tasks
-            if task.id.startswith(reference) or task.id.partition("-")[2].startswith(reference)
+            if task.id.startswith(prefix) or task.id.partition("-")[2].startswith(prefix)
         ]
         if by_id:
             return by_id
@@ -84,6 +94,63 @@ def matching(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
 
 def words_of(reference: str) -> list[str]:
     return [w for w in _REFERENCE_WORD.findall(reference.casefold()) if w not in _FILLERS]
+
+
+def notes_about(text: str, hits: Sequence[Hit]) -> list[Hit]:
+    """The user's own notes that share an uncommon word with the text."""
+    wanted = _uncommon(text)
+    notes = [hit for hit in hits if hit.kind == "memory" and hit.role is None]
+    return [hit for hit in notes if wanted & _uncommon(hit.text)]
+
+
+def _uncommon(text: str) -> set[str]:
+    """English words and pairs of Chinese characters, but for common ones."""
+    found = _REFERENCE_WORD.findall(text.casefold())
+    words = {word for word in found if word.isascii() and len(word) > 2}
+    pairs = {a + b for word in found if not word.isascii() for a, b in pairwise(word)}
+    return (words | pairs) - _COMMON
+
+
+def nearest_sentence(text: str, language: Language) -> str:
+    """The example of `help` that the text may be a slip of; empty if none is near."""
+    by_start: dict[str, str] = {}
+    for example in _EXAMPLE.findall(say("help", language, connect="")):
+        for start in _starts(example):
+            by_start.setdefault(start, example)
+    near = [get_close_matches(start, by_start, n=1, cutoff=_NEAR) for start in _starts(text)]
+    return next((by_start[found[0]] for found in near if found), "")
+
+
+def _starts(text: str) -> tuple[str, str]:
+    """The text, and its first two words."""
+    return (plain := one_line(text.casefold(), MAX_TITLE)), " ".join(plain.split()[:2])
+
+
+# ---- questions
+
+MAX_CHOICES = 6
+_CHOICE = re.compile(r"(?:cancel |取消 ?)(\S.*)", re.IGNORECASE)
+
+
+def asks_to_cancel(question: Question) -> bool:
+    """Whether it is the assistant's own question which tasks to cancel."""
+    is_own = question.planner_task_id is None and len(question.options) > 1
+    return is_own and all(map(task_name, question.options[:-1]))
+
+
+def task_name(option: str) -> str:
+    """What follows `cancel`; empty if it is another option."""
+    match = _CHOICE.fullmatch(option)
+    return match[1] if match else ""
+
+
+def chosen_option(text: str, options: Sequence[str]) -> str | None:
+    """The option that an answer means: by its text, its number, or the name of its task."""
+    answer = text.strip().rstrip(".。!！").casefold()
+    by_answer = {str(number): option for number, option in enumerate(options, 1)}
+    by_answer |= {task_name(option).casefold(): option for option in options}
+    by_answer |= {option.strip().casefold(): option for option in options}
+    return by_answer.get(answer) or by_answer.get(task_name(answer) or answer)
 
 
 # ---- replies
@@ -144,19 +211,23 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def named(task_id: str, found: Sequence[TaskLine]) -> str:
-    """Title and id, or the id alone if it was not found."""
-    return f"{code(found[0].title)} ({code(task_id)})" if found else code(task_id)
+def label(task: TaskLine, tasks: Sequence[TaskLine]) -> str:
+    """Its title, with the start of its id if that refers to others of these, too."""
+    title = one_line(task.title, MAX_TITLE)
+    is_plain = title and resolve(title.strip(_POINTS), tasks) in ([task], [])
+    return title if is_plain else f"{title} #{task.id.partition('-')[2][:_SHOWN_PREFIX]}".lstrip()
 
 
-def task_list(tasks: Sequence[TaskLine], language: str) -> str:
+def task_list(
+    tasks: Sequence[TaskLine], language: Language, among: Sequence[TaskLine] | None = None
+) -> str:
+    """`among`: those that a name may refer to; None: the same."""
     return "\n".join(
         " · ".join(
             [
-                f"- {code(one_line(task.title, MAX_TITLE) or task.id)} — "
+                f"- {code(label(task, tasks if among is None else among))} — "
                 f"{phrases.state(task.state, language)}",
-                *(words["zh" if language == "zh" else "en"] for words in task.facts),
-                code(task.id),
+                *(words[language] for words in task.facts),
             ]
         )
         for task in tasks

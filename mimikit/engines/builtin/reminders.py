@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from mimikit.engines.builtin.shell_lines import FoldedText, without_end
+from mimikit.engines.builtin.shell_lines import SIGNS, FoldedText, without_end
 from mimikit.language.phrases import HAN
 from mimikit.language.time_vocabulary import INTRODUCED, fold, span_at
 from mimikit.language.times import DayTime, SpanAhead, time_at
@@ -35,20 +35,23 @@ class NoticedIntent:
 
 def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | SnoozeIntent | None:
     """Parses what follows "remind me"; `lead`: the time before it. None for a question."""
-    if _ASKS.match(rest.plain):
+    if SIGNS["reminder_asks"].match(rest.plain):
         return None
     if lead is not None and rest.plain.startswith(":"):
         return _reminder(lead, rest.after(":"), verbatim=True)
-    rest = rest.cut(_end_of(_BEFORE_TIME, rest))
+    rest = rest.cut(_end_of(SIGNS["before_time"], rest))
     when, end = _time_at_start(lead, rest)
     rest = rest.cut(end)
-    joint = _JOINT.match(rest.plain)
+    joint = SIGNS["joint"].match(rest.plain)
     rest = rest.cut(joint.end() if joint else 0)
     if joint and joint["colon"] and when is not None:
         return _reminder(when, rest, verbatim=True)
-    rest = without_end(rest, _COURTESY)
+    rest = without_end(rest, SIGNS["reminder_courtesy"])
     for opening in INTRODUCED.finditer(rest.plain, max(0, len(rest.plain) - _TAIL)):
-        before, words = rest.plain[: opening.start()], _END.sub("", rest.cut(opening.start()).raw)
+        before, words = (
+            rest.plain[: opening.start()],
+            SIGNS["reminder_end"].sub("", rest.cut(opening.start()).raw),
+        )
         whole = _whole_time(words) if when is None else _joined(when, words)
         if whole is not None and _is_complete(before):
             return _reminder(whole, rest.cut(0, len(before.rstrip(" ,\t\n"))))
@@ -83,7 +86,7 @@ def read_snooze(rest: FoldedText) -> SnoozeIntent | None:
 def _reminder(
     when: str | None, text: FoldedText, *, verbatim: bool = False
 ) -> RemindIntent | SnoozeIntent | None:
-    if not text.raw or (not verbatim and _POINTS.fullmatch(text.plain)):
+    if not text.raw or (not verbatim and SIGNS["pointing"].fullmatch(text.plain)):
         return SnoozeIntent(when or "")
     return RemindIntent(when or "", text.raw, verbatim) if "\0" not in text.raw else None
 
@@ -105,7 +108,7 @@ def _whole_time(text: str) -> str | None:
 
 def _is_complete(before: str) -> bool:
     """Whether the time after it is no part of the text, as in "get ready for tomorrow"."""
-    return before[-1:] in {" ", ",", ""} and not _DANGLING.search(before)
+    return before[-1:] in {" ", ",", ""} and not SIGNS["dangling"].search(before)
 
 
 def _end_of(pattern: re.Pattern[str], view: FoldedText) -> int:
@@ -114,24 +117,3 @@ def _end_of(pattern: re.Pattern[str], view: FoldedText) -> int:
 
 
 _TAIL = 120
-_END = re.compile(r"[\s.!?。~]*+\Z")
-_ASKS = re.compile(
-    r"\s*+(?:what|who|whom|whose|where|when|why|how|which|if)(?![A-Za-z])"
-    r"|\s*+(?:什么|怎么|为什么|谁|哪)",
-    re.IGNORECASE,
-)
-_BEFORE_TIME = re.compile(r"[\s,:]*+(?:for(?![A-Za-z])\s*+)?", re.IGNORECASE)
-_JOINT = re.compile(r"[\s,]*+(?:(?P<colon>:)|(?:to|that|about|of)(?=\s))?", re.IGNORECASE)
-_COURTESY = re.compile(
-    r"(?:[\s,]++(?:please|pls|thanks|thank\s++you)|[\s,]*+(?:谢谢你?|多谢|(?:好|可以|行)吗))"
-    r"[\s.!?。]*+\Z",
-    re.IGNORECASE,
-)
-_POINTS = re.compile(
-    r"(?:it|this|that|again|of\s++(?:it|this|that)|一[下次声]|吧|这件?事)[\s.!?。]*+", re.IGNORECASE
-)
-_DANGLING = re.compile(
-    r"(?:\A|\s)(?:for|of|until|till|by|from|since|before|after|about|and|or|to|than|between|is|are"
-    r"|was|the|my|our|your|this|next|last|not|only)\s*+\Z",
-    re.IGNORECASE,
-)

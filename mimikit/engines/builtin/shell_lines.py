@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from mimikit.language.phrases import HAN
-from mimikit.language.time_vocabulary import fold
+from mimikit.language.time_vocabulary import filled, fold
 from mimikit.language.times import FoundTime, time_at, time_at_end
 
 IsProgram = Callable[[str], bool]
@@ -27,9 +27,28 @@ Doubt = Literal["command_or_time", "several"]
 
 _FILE = Path(__file__).with_name("sentences.toml")
 SENTENCES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+QUOTES = {"「": "」", "『": "』", "“": "”", "‘": "’", '"': '"', "'": "'"}
+MARKS = {"`": "`", **QUOTES}
+"""Closing mark by opening mark."""
 BARE_LIMIT = 2000
 _TAIL = 120
 """Characters at the end that are searched for a time and polite words."""
+
+
+def one_line_pattern(text: str) -> str:
+    """Converts a multi-line pattern of `sentences.toml` to a regular expression."""
+    lines = re.sub(r"\n +", "", text).strip("\n")
+    return lines.replace("\n", "|").replace(" ", r"\s++")
+
+
+def compiled(text: str) -> re.Pattern[str]:
+    return re.compile(filled(one_line_pattern(text), _PARTS), re.IGNORECASE)
+
+
+_MARKED = [rf"{sign}[^{closing}\n\0]{{1,300}}+{closing}" for sign, closing in MARKS.items()]
+_PARTS = {name: one_line_pattern(part) for name, part in SENTENCES["parts"].items()}
+_PARTS["quoted"] = "|".join(_MARKED)
+SIGNS = {name: compiled(text) for name, text in SENTENCES["signs"].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +96,9 @@ def read_command(
     if not colon:
         return read_bare(body, is_program, asked=asked)
     # All of the rest, unless it looks like more than a command.
-    if _ANOTHER_SENTENCE.search(body.plain):
+    if SIGNS["another_sentence"].search(body.plain):
         return "several"
-    found = time_at_end(body.plain, _AFTER_TIME, _TAIL)
+    found = time_at_end(body.plain, SIGNS["after_time"], _TAIL)
     if found is not None and not found.adverb and not found.vague:
         return "command_or_time"
     return ShellLine(body.raw)
@@ -98,10 +117,11 @@ def read_marked(body: FoldedText, *, colon: bool = False) -> ShellLine | None:
     inside, after = span[0].strip(), body.cut(span[1]).plain
     if len(after) > _TAIL or (colon and after and body.raw[0] in "\"'"):
         return None
-    if _COURTESY_AFTER.match(after):
+    if SIGNS["courtesy_after"].match(after):
         return ShellLine(inside)
     found = time_at(after, len(after) - len(after.lstrip(" ,")))
-    return ShellLine(inside, found) if found and _AFTER_TIME.match(after, found.end) else None
+    is_time = found is not None and SIGNS["after_time"].match(after, found.end)
+    return ShellLine(inside, found) if is_time else None
 
 
 def read_bare(
@@ -111,14 +131,14 @@ def read_bare(
     if "\n" in body.raw or len(body.raw) > BARE_LIMIT:
         return None
     if asked:
-        body = without_end(body, ASKED_AT_END)
-    found = time_at_end(body.plain, _AFTER_TIME, _TAIL)
+        body = without_end(body, SIGNS["asked_at_end"])
+    found = time_at_end(body.plain, SIGNS["after_time"], _TAIL)
     if found is not None:
         body = body.cut(0, found.start)
         body = body.cut(0, len(body.plain.rstrip(" ,")))
     for _ in range(3):
-        body = without_end(body, COURTESY_AT_END)
-    named = _THE_COMMAND.match(body.plain)
+        body = without_end(body, SIGNS["courtesy_at_end"])
+    named = SIGNS["the_command"].match(body.plain)
     if named:
         body = body.cut(named.start(1), named.end(1))
     if not looks_like_command(body.raw, is_program, asked=asked):
@@ -180,31 +200,7 @@ def _is_prose(token: str) -> bool:
     return HAN.search(token) is not None and not set("/.") & set(token)
 
 
-QUOTES = {"「": "」", "『": "』", "“": "”", "‘": "’", '"': '"', "'": "'"}
-MARKS = {"`": "`", **QUOTES}
-"""Closing mark by opening mark."""
 _FENCE_HEAD = re.compile(r"[A-Za-z0-9+-]*+[ \t]*+\n")
-
-_THANKS = r"(?:(?:please|pls|thanks|thank\s++you|for\s++me)(?![A-Za-z])|谢谢你?|多谢|吧)"
-_COURTESY_AFTER = re.compile(
-    rf"(?>(?:[\s,.!?。]|{_THANKS}|command(?![A-Za-z])|(?:这个)?(?:命令|指令)|(?:好|可以|行)?吗)*)\Z",
-    re.IGNORECASE,
-)
-_AFTER_TIME = re.compile(
-    rf"(?:\s*+(?:运行|执行|跑)一次)?(?>(?:[\s,.!?。]|{_THANKS}|(?:好|可以|行)?吗)*)\Z",
-    re.IGNORECASE,
-)
-COURTESY_AT_END = re.compile(
-    r"(?:(?:[\s,]++(?:please|pls|thanks|thank\s++you|for\s++me)"
-    r"|[\s,]*+(?:谢谢你?|多谢|吧|(?:这个)?(?:命令|指令)))[\s.!。]*+"
-    r"|(?<=[A-Za-z0-9])\.|[!。])\Z",
-    re.IGNORECASE,
-)
-ASKED_AT_END = re.compile(r"(?:\s*+(?:(?:好|可以|行)?吗)\s*+\??|\s*+\?)\Z")
-_THE_COMMAND = re.compile(r"the\s++(\S.*\S|\S)\s++command\Z", re.IGNORECASE)
-_ANOTHER_SENTENCE = re.compile(
-    r"\n[ \t]*+(?:(?:please\s++)?(?:run|execute)|请?(?:运行|执行))[ \t]*+:", re.IGNORECASE
-)
 
 _FIRST_WORD = re.compile(
     r"(?>(?:[A-Za-z_][A-Za-z0-9_]*+=[^\s;|&<>]*+\s++)*)(?P<program>[A-Za-z0-9_./~+@-]{1,255}+)"

@@ -63,11 +63,7 @@ class AppServer(KeptProcess):
         self.is_ready.set()
 
     def request(self, method: str, params: Message, timeout_s: float = _ANSWER_S) -> Message:
-        """Send a request and wait for its result.
-
-        Raises:
-            AppServerError: there was no answer, or an error.
-        """
+        """Send a request and wait for its result. Raises AppServerError."""
         answer: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         with self._lock:
             number = next(self._ids)

@@ -10,6 +10,8 @@ import functools
 import json
 import os
 import re
+import time
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from mimikit.engine_settings import CodexSettings
 from mimikit.engines import process
 from mimikit.engines.base import EngineOutage, RunSpec
 from mimikit.engines.process_marks import MARK
+from mimikit.engines.program import file_stamp
 from mimikit.sandbox import programs
 
 MIN_VERSION = (0, 163, 0)
@@ -25,6 +28,12 @@ PROFILE = "mimikit"
 """The permission profile of a Worker's shell."""
 _API_KEY = "CODEX_API_KEY"
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CODEX_CA_CERTIFICATE")
+_SESSION_BUS = ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
+"""Where the keyring is asked."""
+_LOGIN_STORE = "cli_auth_credentials_store"
+_STATUS_TIMEOUT_S, _STATUS_CACHE_S = 5.0, 300.0
+KEYRING = "codex keeps its login in the keyring, which the sandbox hides from Workers"
+KEYRING_REMEDY = f'set `{_LOGIN_STORE} = "file"` in the config.toml of codex and log in again'
 _LOGINS = ("auth.json", ".credentials.json")
 _LOCKED = ("installation_id", "thread-writer-locks")
 _NO_SEARCH = '"disabled"'
@@ -37,13 +46,7 @@ _TALK_ONLY = (  # off for Teller and Planner: they have nothing but talk and our
     *("tool_suggest", "image_generation", "sleep_tool", "skill_search", "hooks", "shell_snapshot"),
 )
 _UNSANDBOXED = (
-    "multi_agent",
-    "apps",
-    "plugins",
-    "tool_suggest",
-    "image_generation",
-    "hooks",
-    "goals",
+    *("multi_agent", "apps", "plugins", "tool_suggest", "image_generation", "hooks", "goals"),
 )
 """Features that leave the sandbox or start more agents: off for Workers."""
 _STANDARD_OFF = ("sleep_tool", "skill_search", "shell_snapshot")
@@ -91,15 +94,11 @@ def find(settings: CodexSettings) -> CodexLocation | None:
 
 def version_of(program: str) -> tuple[int, ...] | None:
     """The version, if known; cached per installed file."""
-    try:
-        installed = Path(program).stat()
-    except OSError:
-        return None
-    return _installed_version(program, installed.st_mtime_ns, installed.st_size)
+    return _installed_version(program, file_stamp(Path(program)))
 
 
 @functools.lru_cache(maxsize=8)
-def _installed_version(program: str, _mtime_ns: int, _size: int) -> tuple[int, ...] | None:
+def _installed_version(program: str, _stamp: object) -> tuple[int, ...] | None:
     code, output, _ = process.output([program, "--version"])
     found = re.search(r"codex-cli (\d+)\.(\d+)\.(\d+)", output) if code == 0 else None
     return tuple(map(int, found.groups())) if found else None
@@ -130,11 +129,51 @@ def unavailable(settings: CodexSettings) -> str | None:
             f"{place.home}: codex runs no commands from there; set `codex.home` to another",
             "unready",
         )
+    if not _needs_keyring(settings, place):
+        return None
+    argv = (place.program, "login", *_keys(_login_store(place) | settings.config), "status")
+    env = environment(settings, place, is_talk=True)
+    reason = _why_logged_out(argv, tuple(env.items()), time.monotonic() // _STATUS_CACHE_S)
+    if reason is None:
+        return None
+    reason = reason or f"no {place.home / 'auth.json'}"
+    return EngineOutage(f"codex is not logged in: {reason}; run `codex login`", "logged_out")
+
+
+def is_in_keyring(settings: CodexSettings) -> bool:
+    """Whether the login of an available codex is in the keyring."""
+    place = find(settings)
+    return place is not None and _needs_keyring(settings, place)
+
+
+def _needs_keyring(settings: CodexSettings, place: CodexLocation) -> bool:
     elsewhere = os.environ.get(_API_KEY) or "model_provider" in settings.config
-    if not elsewhere and not (place.home / "auth.json").exists():
-        reason = f"codex is not logged in: no {place.home / 'auth.json'}; run `codex login`"
-        return EngineOutage(reason, "logged_out")
-    return None
+    return not elsewhere and not (place.home / "auth.json").exists()
+
+
+def _login_store(place: CodexLocation) -> dict[str, str]:
+    """The store of the login, as a key: codex runs without the owner's config.toml."""
+    try:
+        known = tomllib.loads((place.home / "config.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {_LOGIN_STORE: _toml(str(known[_LOGIN_STORE]))} if _LOGIN_STORE in known else {}
+
+
+@functools.lru_cache(maxsize=8)
+def _why_logged_out(
+    argv: tuple[str, ...], env: tuple[tuple[str, str], ...], _slot: float
+) -> str | None:
+    """None if codex says that it is logged in; empty without a particular reason."""
+    code, _, errors = process.output(argv, env=dict(env), timeout_s=_STATUS_TIMEOUT_S)
+    if code is None:
+        return f"no answer within {_STATUS_TIMEOUT_S:g} s; unlock the keyring"
+    last = errors.strip().rpartition("\n")[2][:200]
+    return None if code == 0 else last.replace("Not logged in", "")
+
+
+def recheck_login() -> None:
+    _why_logged_out.cache_clear()
 
 
 def _temporary_around(home: Path) -> str | None:
@@ -146,7 +185,8 @@ def _temporary_around(home: Path) -> str | None:
 
 def environment(settings: CodexSettings, place: CodexLocation, *, is_talk: bool) -> dict[str, str]:
     """The environment of codex; with `is_talk` it cannot run commands."""
-    env = process.network_environment((*_CERTIFICATES, _API_KEY, *settings.env))
+    bus = _SESSION_BUS if is_talk else ()
+    env = process.network_environment((*_CERTIFICATES, _API_KEY, *bus, *settings.env))
     if place.own_home:
         env["CODEX_HOME"] = str(place.home)
     if is_talk:
@@ -202,6 +242,7 @@ def server_argv(settings: CodexSettings, place: CodexLocation) -> list[str]:
         "project_doc_max_bytes": "0",
         "thread_unload_delay_secs": "0",
         **_FAIL_FAST,
+        **_login_store(place),
         **settings.config,
     }
     config.pop("sandbox_mode", None)

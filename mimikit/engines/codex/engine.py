@@ -57,8 +57,14 @@ class CodexEngine(ProgramEngine):
         """The _ARTIFACTS that existed before the first of the running Workers."""
 
     def unavailable(self, role: Role | None = None) -> str | None:
-        reason = super().unavailable(role)
-        return reason if reason or role == "worker" else self._talk.unavailable()
+        if (reason := super().unavailable(role)) or role != "worker":
+            return reason or self._talk.unavailable()
+        is_hidden = codex_cli.is_in_keyring(self._codex)
+        return f"{codex_cli.KEYRING}: {codex_cli.KEYRING_REMEDY}" if is_hidden else None
+
+    def recheck(self) -> None:
+        super().recheck()
+        codex_cli.recheck_login()
 
     def check_program(self) -> str | None:
         return codex_cli.unavailable(self._codex)
@@ -125,15 +131,12 @@ class CodexEngine(ProgramEngine):
                             path.rmdir()
 
     def _work_in_box(self, request: RunSpec, place: CodexLocation) -> Outcome:
-        """Run a Worker in the box, after the canary.
-
-        Raises:
-            EngineError: there is no box, or the canary failed.
-        """
+        """Run a Worker in the box, after the canary. Raises EngineError."""
         if self._sandbox.is_off:
             request.callbacks.on_event(
                 "note", "it runs without the sandbox, as the settings say", {}
             )
+        place.home.mkdir(mode=0o700, parents=True, exist_ok=True)  # its sessions outlive the box
         inner: list[str] = []
         if codex_cli.is_confined(self._codex, request):
             inner = codex_cli.confined_argv(self._codex, place, request)
@@ -181,13 +184,14 @@ class CodexEngine(ProgramEngine):
                 return Done(text, exit_code=0)
             return Failed("error", "codex ended the turn without an answer; try again", exit_code=0)
         if stopped := process.stopped_outcome(ended, program, text):
-            return stopped
+            is_failed = isinstance(stopped, Failed)
+            return replace(stopped, acted=turn.acted) if is_failed else stopped
         code = ended.exit_code or 0
         # The signal that ended it during a turn, as reported by itself or by bubblewrap.
         signum = -code if code < 0 else max(0, code - 128)
         if signum and not turn.failed:
             reason = f"codex was ended by {process.signal_name(-signum)} before it was done"
-            return Failed.unavailable("broken", reason, text=text)
+            return replace(Failed.unavailable("broken", reason, text=text), acted=turn.acted)
         reason = (
             turn.failed or output.errors() or turn.trouble or "codex ended without an error message"
         )

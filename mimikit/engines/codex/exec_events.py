@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from mimikit.engines.base import EventKind, OnEvent, OnSession
 from mimikit.errors import BadRecord
 from mimikit.language.plain_text import plain
-from mimikit.protocol.json import Json, parse_object
+from mimikit.protocol.json import Json, count_of, parse_object, text_of
 from mimikit.protocol.models import Usage
 
 _SHOWN_CHARACTERS = 4000
@@ -49,7 +50,7 @@ class TurnReader:
                 self.on_session(session)
         elif kind == "turn.completed":
             self.completed = True
-            self.usage = _usage(event.get("usage")) or self.usage
+            self.usage = usage_of(event.get("usage"))
         elif kind == "turn.failed":
             self.failed = text_of(event.get("error"), "message") or "the turn failed"
             self._report("error", self.failed)
@@ -112,22 +113,16 @@ def usage_in_rollout(lines: list[bytes]) -> Usage:
             payload = parse_object(line).get("payload")
         except BadRecord:
             continue
-        if used := _usage(value_of(value_of(payload, "info"), "total_token_usage")):
+        used = usage_of(value_of(value_of(payload, "info"), "total_token_usage"))
+        if used.tokens:
             return used
     return Usage()
 
 
-def _usage(counts: Json) -> Usage | None:
-    if not isinstance(counts, dict):
-        return None
-    names = Usage.model_fields
-    return Usage(**{name: n for name in names if type(n := counts.get(name)) is int})
+def usage_of(counts: Json, name_of: Callable[[str], str] = str) -> Usage:
+    """`name_of`: the name there of a field of `Usage`."""
+    return Usage(**{name: count_of(counts, name_of(name)) for name in Usage.model_fields})
 
 
 def value_of(holder: Json, key: str) -> Json:
     return holder.get(key) if isinstance(holder, dict) else None
-
-
-def text_of(holder: Json, key: str) -> str:
-    value = value_of(holder, key)
-    return value if isinstance(value, str) else ""

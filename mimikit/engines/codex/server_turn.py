@@ -16,11 +16,11 @@ from pydantic.alias_generators import to_camel
 
 from mimikit.engines.base import Done, Failed, Outcome, RunSpec, ToolReply, ends_turn, stop_outcome
 from mimikit.engines.codex.app_server import AppServer, AppServerError, Message, ToolRequest
-from mimikit.engines.codex.exec_events import text_of, value_of
+from mimikit.engines.codex.exec_events import usage_of, value_of
 from mimikit.engines.codex.failures import exhausted_until, failure_of
 from mimikit.engines.process import timeout_outcome
 from mimikit.language.plain_text import plain
-from mimikit.protocol.json import Json
+from mimikit.protocol.json import Json, text_of
 from mimikit.protocol.models import Usage
 
 _MAX_WAIT_S = 1.0
@@ -74,11 +74,7 @@ class ServerTurn:
         """The turn did not end after an interrupt."""
 
     def run(self, folder: str, effort: str | None) -> Outcome:
-        """Open a thread in `folder` and follow its turn to the end.
-
-        Raises:
-            AppServerError: the server failed; `acted`: whether tools were called.
-        """
+        """Open a thread in `folder` and follow its turn to the end. Raises AppServerError."""
         request, server = self._request, self._server
         opened = server.request("thread/start", self._opening(folder))
         self._thread = text_of(opened.get("thread"), "id")
@@ -183,12 +179,12 @@ class ServerTurn:
                     self._answer = _Answer()
                 self._answer.counts(item)
             case "rawResponse/completed":
-                self.usage = self.usage + _usage(value_of(params, "usage"))
+                self.usage = self.usage + usage_of(value_of(params, "usage"), to_camel)
                 self._answer.is_complete = True
                 on_event("usage", "", self.usage.to_dict())
             case "thread/tokenUsage/updated":
                 total = value_of(value_of(params, "tokenUsage"), "total")
-                self.usage = _usage(total)
+                self.usage = usage_of(total, to_camel)
                 on_event("usage", "", self.usage.to_dict())
             case "error" if value_of(params, "willRetry") is True:
                 trouble = text_of(value_of(params, "error"), "message")
@@ -208,12 +204,8 @@ class ServerTurn:
             self._request.callbacks.on_event("message", self._message, {})
         elif kind == "reasoning":
             summary = value_of(item, "summary")
-            texts = (
-                [part for part in summary if isinstance(part, str)]
-                if isinstance(summary, list)
-                else []
-            )
-            if message := plain("\n".join(texts)).strip():
+            parts = summary if isinstance(summary, list) else []
+            if message := plain("\n".join(part for part in parts if isinstance(part, str))).strip():
                 facts = {"reasoning": True}
                 self._request.callbacks.on_event("note", message[:_SHOWN_CHARACTERS], facts)
 
@@ -283,8 +275,3 @@ def calls_once(script: str) -> bool:
 
 def _clean(text: str) -> str:
     return text.encode(errors="replace").decode()
-
-
-def _usage(counts: Json) -> Usage:
-    fields = {name: value_of(counts, to_camel(name)) for name in Usage.model_fields}
-    return Usage(**{name: n for name, n in fields.items() if type(n) is int and n >= 0})

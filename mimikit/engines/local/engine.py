@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING
 from mimikit.clock import Clock, SystemClock
 from mimikit.config import Settings
 from mimikit.engine_settings import EndpointSettings
-from mimikit.engines.base import (
-    CancelToken,
-    EngineOutage,
-    Failed,
-    Outcome,
-    RunSpec,
-    stop_outcome,
-)
+from mimikit.engines.base import CancelToken, EngineOutage, Failed, Outcome, RunSpec, stop_outcome
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.local import model_server, weights
 from mimikit.engines.local.server import PROGRAM, ModelProcess

@@ -10,24 +10,33 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast
 
 from mimikit.engines.base import ToolSpec
-from mimikit.engines.openai.failure import EndpointError, table_of
+from mimikit.engines.openai.failure import EndpointError
+from mimikit.protocol.json import count_of, table_of, tables_of, text_of
 from mimikit.protocol.models import Usage
 
 Api: TypeAlias = Literal["responses", "chat"]
 Body: TypeAlias = dict[str, object]
 
+Finish: TypeAlias = Literal["", "stop", "length", "content_filter"]
+_FINISHES: dict[str, Finish] = {
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "MAX_TOKENS"), "length"),
+    **dict.fromkeys(("content_filter", "SAFETY", "sensitive"), "content_filter"),
+}
+SPENT_ON_THOUGHTS = (
+    "used up the output limit before an answer: set `max_tokens` higher, or `effort` lower"
+)
 _MAX_CALLS = 64
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _DELTA_INTERVAL_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ModelCall:
-    id: str
-    name: str
-    arguments: str
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
     """As the model wrote them; may be invalid JSON."""
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
+    extra: Body = field(default_factory=dict[str, object])
     """Unknown fields of the call, which some endpoints require back."""
 
 
@@ -37,7 +46,7 @@ class ModelAnswer:
     thoughts: str = ""
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     usage: Usage = field(default_factory=Usage)
-    finish: Literal["", "stop", "length", "content_filter"] = ""
+    finish: Finish = ""
     """Why it ended; empty: it was cut off."""
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
     """Unknown fields of the message that must be sent back."""
@@ -47,15 +56,9 @@ class ModelAnswer:
         """It reached the output limit."""
         return self.finish == "length"
 
-
-@dataclass(slots=True)
-class _Call:
-    """A tool call while its pieces arrive."""
-
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-    extra: Body = field(default_factory=dict[str, object])
+    @property
+    def is_spent_on_thoughts(self) -> bool:
+        return self.is_truncated and not self.text and not self.calls
 
 
 class AnswerReader:
@@ -73,15 +76,12 @@ class AnswerReader:
         self._answer = ModelAnswer()
         self._text: list[str] = []
         self._thoughts: list[str] = []
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
+        self._calls: list[ModelCall] = []
+        self._by_index: dict[int, ModelCall] = {}
         self._extra: Body = {}
 
     def read(
-        self,
-        api: Api,
-        events: Iterable[Body | None],
-        failed: Callable[[object], EndpointError],
+        self, api: Api, events: Iterable[Body | None], failed: Callable[[object], EndpointError]
     ) -> ModelAnswer:
         """The whole answer; None among the events is `[DONE]`. `failed` maps an error event.
 
@@ -98,16 +98,14 @@ class AnswerReader:
                     self._take_chunk(event)
                 else:
                     self._take_event(event, failed)
-            self._check_complete()
         except EndpointError:
             self._show.reset()
             raise
-        return self._whole()
-
-    def _check_complete(self) -> None:
         if not self._answer.finish:
+            self._show.reset()
             message = "the endpoint closed the connection before its answer was complete"
             raise EndpointError("broken", message, is_transient=True)
+        return self._whole()
 
     def _whole(self) -> ModelAnswer:
         answer = self._answer
@@ -121,26 +119,19 @@ class AnswerReader:
 
     def _end(self, reason: object) -> None:
         """The first reason counts: `[DONE]` follows it."""
-        if self._answer.finish:
-            return
-        match reason:
-            case "length" | "max_tokens" | "max_output_tokens" | "MAX_TOKENS":
-                self._answer.finish = "length"
-            case "content_filter" | "SAFETY" | "sensitive":
-                self._answer.finish = "content_filter"
-            case _:
-                self._answer.finish = "stop"
+        if not self._answer.finish:
+            self._answer.finish = _FINISHES.get(str(reason), "stop")
 
-    def _add_call(self, call: _Call) -> None:
+    def _add_call(self, call: ModelCall) -> None:
         """Add a call under a unique id: models repeat ids, or omit them."""
         if len(self._answer.calls) >= _MAX_CALLS:
             return
-        id_ = call.id
-        if not _ID.fullmatch(id_) or id_ in self._ids:
-            id_ = f"call_{len(self._ids)}"
-        self._ids.add(id_)
-        name = re.split(r"<\||\s", call.name.strip(), maxsplit=1)[0].rpartition(".")[2]
-        self._answer.calls.append(ModelCall(id_, name, call.arguments or "", call.extra))
+        if not _ID.fullmatch(call.id) or call.id in self._ids:
+            call.id = f"call_{len(self._ids)}"
+        self._ids.add(call.id)
+        name = re.split(r"<\||\s", call.name.strip(), maxsplit=1)[0]
+        call.name = name.rpartition(".")[2]
+        self._answer.calls.append(call)
 
     def _say(self, text: str) -> None:
         self._text.append(text)
@@ -150,7 +141,7 @@ class AnswerReader:
 
     def _take_chunk(self, chunk: Body) -> None:
         self._take_usage(chunk.get("usage"), "prompt", "completion")
-        for choice in _tables(chunk.get("choices"))[:1]:
+        for choice in tables_of(chunk.get("choices"))[:1]:
             self._take_usage(choice.get("usage"), "prompt", "completion")
             message = table_of(choice.get("delta")) or table_of(choice.get("message"))
             for name in ("reasoning_content", "reasoning", "reasoning_text", "thinking"):
@@ -162,9 +153,9 @@ class AnswerReader:
                 known += cast("list[object]", details) if isinstance(details, list) else [details]
             text, thoughts = _parts(message.get("content") or choice.get("text"))
             self._thoughts.append(thoughts)
-            if text := text + _text(message, "refusal"):
+            if text := text + text_of(message, "refusal"):
                 self._say(text)
-            calls = _tables(message.get("tool_calls"))
+            calls = tables_of(message.get("tool_calls"))
             if old := table_of(message.get("function_call")):
                 calls.append({"index": 0, "function": old})
             for place, call in enumerate(calls):
@@ -174,7 +165,7 @@ class AnswerReader:
 
     def _take_call(self, place: int, piece: Body) -> None:
         function, index = table_of(piece.get("function")), piece.get("index")
-        id_, name = _text(piece, "id"), _text(function, "name")
+        id_, name = text_of(piece, "id"), text_of(function, "name")
         arguments = function.get("arguments")
         if isinstance(arguments, dict | list):  # some endpoints send an object
             arguments = json.dumps(arguments)
@@ -185,7 +176,7 @@ class AnswerReader:
         if call is None or _begins_another(call, id_, name):
             if len(self._calls) >= _MAX_CALLS:
                 return
-            call = _Call()
+            call = ModelCall()
             self._calls.append(call)
         self._by_index[number] = call
         call.id, call.name = call.id or id_, call.name or name
@@ -198,9 +189,9 @@ class AnswerReader:
         kind, response = event.get("type"), table_of(event.get("response"))
         match kind:
             case "response.output_text.delta" | "response.refusal.delta":
-                self._say(_text(event, "delta"))
+                self._say(text_of(event, "delta"))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                self._thoughts.append(_text(event, "delta"))
+                self._thoughts.append(text_of(event, "delta"))
             case "response.output_item.done":
                 self._take_item(table_of(event.get("item")))
             case "response.completed" | "response.incomplete":
@@ -214,7 +205,7 @@ class AnswerReader:
 
     def _take_response(self, response: Body) -> None:
         if not self._text and not self._calls:
-            for item in _tables(response.get("output")):
+            for item in tables_of(response.get("output")):
                 self._take_item(item)
                 if item.get("type") == "message":
                     self._say(_parts(item.get("content"))[0])
@@ -225,23 +216,23 @@ class AnswerReader:
         if item.get("type") == "function_call":
             arguments = item.get("arguments")
             text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-            self._calls.append(_Call(_text(item, "call_id"), _text(item, "name"), text))
+            self._calls.append(ModelCall(text_of(item, "call_id"), text_of(item, "name"), text))
 
     def _take_usage(self, value: object, input_key: str, output_key: str) -> None:
         """The largest sum: some endpoints count thoughts in the total only."""
         counts = table_of(value)
-        details = table_of(counts.get(f"{input_key}_tokens_details"))
+        details = counts.get(f"{input_key}_tokens_details")
         more = table_of(counts.get(f"{output_key}_tokens_details"))
         if not counts:
             return
-        read, reasoning = _count(counts.get(f"{input_key}_tokens")), more.get("reasoning_tokens")
-        thought = _count(reasoning if reasoning is not None else counts.get("reasoning_tokens"))
-        written = _count(counts.get(f"{output_key}_tokens"))
-        written = max(written, _count(counts.get("total_tokens")) - read)
-        cached = details.get("cached_tokens") or counts.get("prompt_cache_hit_tokens")
+        read = count_of(counts, f"{input_key}_tokens")
+        thought = count_of(more if "reasoning_tokens" in more else counts, "reasoning_tokens")
+        written = count_of(counts, f"{output_key}_tokens")
+        written = max(written, count_of(counts, "total_tokens") - read)
+        cached = count_of(details, "cached_tokens") or count_of(counts, "prompt_cache_hit_tokens")
         usage = Usage(
             input_tokens=read,
-            cached_input_tokens=min(read, _count(cached)),
+            cached_input_tokens=min(read, cached),
             output_tokens=written if written >= thought else written + thought,
             reasoning_output_tokens=thought,
         )
@@ -252,7 +243,7 @@ class AnswerReader:
 _CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 
 
-def _begins_another(call: _Call, id_: str, name: str) -> bool:
+def _begins_another(call: ModelCall, id_: str, name: str) -> bool:
     """Whether a piece begins another call: some endpoints give all calls one index."""
     if id_ and call.id and id_ != call.id:
         return bool(name) or is_json(call.arguments)
@@ -449,17 +440,3 @@ def parsed_arguments(text: str) -> Body | None:
 
 def is_json(text: str) -> bool:
     return bool(text.strip()) and parsed_arguments(text) is not None
-
-
-def _tables(value: object) -> list[Body]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("Body", item) for item in items if isinstance(item, dict)]
-
-
-def _text(holder: Body, key: str) -> str:
-    value = holder.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _count(value: object) -> int:
-    return value if type(value) is int and 0 <= value < 2**53 else 0

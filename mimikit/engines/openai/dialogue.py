@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mimikit.engines.base import ToolSpec
-from mimikit.engines.openai.answer import Api, Body, ModelAnswer, ModelCall, parsed_arguments
+from mimikit.engine_settings import EndpointSettings
+from mimikit.engines.base import ToolReply, ToolSpec
+from mimikit.engines.openai.answer import AnswerReader, Api, Body, ModelAnswer, parsed_arguments
+from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError
+from mimikit.language.plain_text import plain
 
 PATHS: dict[Api, str] = {"responses": "/responses", "chat": "/chat/completions"}
 DROPPED = "(left out to save room; run it again if you need it)"
 _CHARACTERS_PER_TOKEN = 3.0
+_SHOWN_CHARACTERS = 4000
 _OPTIONAL: dict[str, str] = {
     "stream_options": r"include_usage",
     "prompt_cache_key": r"cache_key",
@@ -35,17 +40,6 @@ _REFUSAL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """The model, and its optional parameters; None: the endpoint's default."""
-
-    model: str
-    effort: str | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-    cache_key: str | None = None
-
-
 @dataclass(slots=True)
 class _Entry:
     """An answer, a tool output (with the id of its call), or a note to the model."""
@@ -59,21 +53,59 @@ class ModelDialogue:
     """The messages of one run, kept within the context window."""
 
     def __init__(
-        self, instructions: str, prompt: str, tools: Sequence[ToolSpec], window: int | None
+        self,
+        instructions: str,
+        prompt: str,
+        tools: Sequence[ToolSpec],
+        *,
+        window: int | None = None,
+        omitted: Collection[str] = (),
+        cache_key: str | None = None,
     ) -> None:
         """`window`: in tokens; None: unknown."""
         self._instructions, self._prompt, self._tools = instructions, prompt, tools
-        self._window = window
+        self._window, self._cache_key = window, cache_key
+        self.omitted = frozenset(omitted)
+        """Optional fields that the endpoint refuses."""
         self._entries: list[_Entry] = []
+
+    def ask(
+        self,
+        client: EndpointClient,
+        api: Api,
+        settings: EndpointSettings,
+        reader: Callable[[], AnswerReader],
+    ) -> ModelAnswer:
+        """The answer; asked again without the fields that are refused. Raises EndpointError."""
+        first: EndpointError | None = None
+        while True:
+            body = self.body(api, settings)
+            try:
+                with contextlib.closing(client.stream(PATHS[api], body)) as events:
+                    return reader().read(api, events, client.stream_error)
+            except EndpointError as error:
+                if self._fills_window(error):
+                    error.trouble = "too_long"
+                refused = refused_fields(error, body)
+                if not refused:
+                    raise (first if first and error.trouble == "error" else error) from None
+                first, self.omitted = first or error, self.omitted | refused
+
+    def _fills_window(self, error: EndpointError) -> bool:
+        """Whether a rejected request is likely too long, whatever the endpoint says."""
+        is_rejection = error.trouble == "error" and error.status in (400, 422)
+        return is_rejection and self._window is not None and self.tokens() > 0.9 * self._window
+
+    @property
+    def lacks_tools(self) -> bool:
+        return bool(self._tools) and "tools" in self.omitted
 
     def add(self, answer: ModelAnswer) -> None:
         self._entries.append(_Entry(answer=answer))
 
-    def add_output(self, call: ModelCall, output: str) -> None:
-        self._entries.append(_Entry(call_id=call.id, output=output))
-
-    def add_note(self, text: str) -> None:
-        self._entries.append(_Entry(output=text))
+    def add_output(self, call_id: str, output: str) -> None:
+        """`call_id`: empty for a note to the model."""
+        self._entries.append(_Entry(call_id=call_id, output=output))
 
     def characters(self) -> int:
         texts = [self._instructions, self._prompt]
@@ -102,11 +134,11 @@ class ModelDialogue:
             entry.output = DROPPED
         return bool(outputs)
 
-    def body(self, api: Api, options: ModelOptions, omitted: Collection[str] = ()) -> Body:
-        """The next request without the omitted fields; stable parts first, for the prompt cache."""
-        of_chat = api == "chat"
+    def body(self, api: Api, settings: EndpointSettings) -> Body:
+        """The next request; stable parts first, for the prompt cache."""
+        of_chat, omitted, effort = api == "chat", self.omitted, settings.effort
         tools = [_tool(tool, of_chat=of_chat) for tool in self._tools]
-        body: Body = {"model": options.model}
+        body: Body = {"model": settings.model}
         if not of_chat:
             body["instructions"] = self._instructions
         if tools and "tools" not in omitted:
@@ -120,17 +152,17 @@ class ModelDialogue:
             ]
             more: Body = {
                 "stream_options": None if "stream" in omitted else {"include_usage": True},
-                "reasoning_effort": options.effort,
+                "reasoning_effort": effort,
             }
         else:
             limit = "max_output_tokens"
             body["input"] = [{"role": "user", "content": self._prompt}, *self._items()]
             more = {
                 "store": False,
-                "prompt_cache_key": options.cache_key,
-                "reasoning": {"effort": options.effort} if options.effort else None,
+                "prompt_cache_key": self._cache_key,
+                "reasoning": {"effort": effort} if effort else None,
             }
-        more |= {"temperature": options.temperature, limit: options.max_tokens, "stream": True}
+        more |= {"temperature": settings.temperature, limit: settings.max_tokens, "stream": True}
         return body | {
             key: value for key, value in more.items() if value is not None and key not in omitted
         }
@@ -181,12 +213,16 @@ class ModelDialogue:
             yield message
 
 
+def tool_facts(id_: str, name: str, reply: ToolReply) -> Body:
+    """The data of a call's event."""
+    facts: Body = {"tool": name[:100], "id": id_}
+    if reply.ok:
+        return facts | {"status": "completed"}
+    return facts | {"status": "failed", "error": plain(reply.text)[:_SHOWN_CHARACTERS]}
+
+
 def _tool(tool: ToolSpec, *, of_chat: bool) -> Body:
-    facts: Body = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.schema,
-    }
+    facts: Body = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
     return (
         {"type": "function", "function": facts}
         if of_chat

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import ipaddress
+import itertools
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from mimikit.engines.openai.answer import Body
 from mimikit.engines.openai.failure import EndpointError, Trouble, classify, message_of, words_of
 from mimikit.errors import EngineError, shortage_of
 from mimikit.language.plain_text import plain
+from mimikit.protocol.json import tables_of
 
 if TYPE_CHECKING:
     import httpx
@@ -66,13 +68,11 @@ def why_not_ready(url: str) -> str | None:
     if (proxy := proxy_of(url)) is None:
         return None
     value, variable = proxy
-    try:
-        scheme, port = urlsplit(value).scheme, urlsplit(value).port
-        host = urlsplit(value).hostname
-    except ValueError:
-        scheme, port, host = "", None, None
-    if scheme in ("http", "https", "socks5", "socks5h") and host and port != 0:
-        return None
+    with contextlib.suppress(ValueError):
+        place = urlsplit(value)
+        is_known = place.scheme in ("http", "https", "socks5", "socks5h")
+        if is_known and place.hostname and place.port != 0:
+            return None
     shown = re.sub(r"//[^@/]*@", "//", value)[:100]
     return f"{variable}: expected a proxy such as http://127.0.0.1:7890, got {shown!r}"
 
@@ -180,10 +180,8 @@ class EndpointClient:
 
     def models(self) -> list[Body]:
         """Raises EndpointError."""
-        listed = self._json("GET", "/models", None).get("data")
-        items = cast("list[object]", listed) if isinstance(listed, list) else []
-        objects = [cast("Body", one) for one in items if isinstance(one, dict)]
-        return [one for one in objects if isinstance(one.get("id"), str)]
+        listed = tables_of(self._json("GET", "/models", None).get("data"))
+        return [one for one in listed if isinstance(one.get("id"), str)]
 
     def _json(self, method: str, path: str, body: Body | None) -> Body:
         with self._response(method, path, body) as response:
@@ -196,10 +194,7 @@ class EndpointClient:
 
         try:
             with self._client.stream(
-                method,
-                f"{self._url}{path}",
-                json=body,
-                extensions={"trace": self._trace},
+                method, f"{self._url}{path}", json=body, extensions={"trace": self._trace}
             ) as response:
                 if not response.is_success:
                     data = b""
@@ -233,7 +228,7 @@ class EndpointClient:
     def _events(self, head: bytes, pieces: Iterator[bytes]) -> Iterator[Body | None]:
         """Server-sent events. Lines end at a line feed only: JSON may contain U+2028."""
         buffer = bytearray(head)
-        for piece in _with_end(pieces):
+        for piece in itertools.chain([b""], pieces, [b"\n"]):  # a last line may lack its end
             buffer += piece
             if piece and b"\n" not in piece:
                 continue
@@ -333,13 +328,6 @@ class EndpointClient:
         if self._key:
             line = line.replace(self._key, "•••")
         return line[:_ERROR_CHARACTERS]
-
-
-def _with_end(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """A last line may lack its line break."""
-    yield b""
-    yield from pieces
-    yield b"\n"
 
 
 def accepts_connections(url: str) -> bool:

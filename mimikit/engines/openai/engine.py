@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from mimikit.engines.base import (
     stop_outcome,
 )
 from mimikit.engines.openai import endpoint as endpoints
-from mimikit.engines.openai.dialogue import ModelOptions
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError, Trouble
 from mimikit.engines.openai.profile import EndpointProfile, ProfileCache, key_of
@@ -91,38 +89,34 @@ class OpenAIEngine:
             want = reason.want if isinstance(reason, EngineOutage) else "unready"
             return Failed.unavailable(want, reason)
         try:
-            key = key_of(self._name, self._settings, self._state)
-            return self._run(request, key)
+            return self._run(request, key_of(self._name, self._settings, self._state))
         except FAULTS as error:
             return fault_outcome(self._name, request, error, "unready")
 
     def _run(self, request: RunSpec, key: str | None) -> Outcome:
-        settings = self._settings
-        options = ModelOptions(
-            model=request.model or settings.model,
-            effort=request.effort or settings.effort,
-            temperature=settings.temperature,
-            max_tokens=settings.max_tokens,
-            cache_key=f"mimikit-{request.role}",
-        )
-        is_usual = options.model == settings.model
+        chosen = {"model": request.model, "effort": request.effort}
+        own = self._settings
+        settings = own.model_copy(update={key: value for key, value in chosen.items() if value})
         run = EndpointRun(
             request,
             self._name,
-            options,
+            settings,
             time.monotonic() + request.timeout_s,
-            self._profiles.omit if is_usual else lambda _fields: None,
+            self._profiles.omit if settings.model == own.model else lambda _fields: None,
             self._has_warned or request.role != "teller",
         )
         with contextlib.ExitStack() as stack:
             tools: Call = request.tools.call
             specs = request.tools.specs
             if request.role == "worker":
-                work = self._work(request, run.left_s)
+                network = settings.network and not request.read_only
+                work = WorkTools(
+                    request, self._sandbox, self._limits, network=network, left_s=run.left_s
+                )
                 tools, specs = work.call, work.specs
             idle_s, now = request.idle_timeout_s, self._clock.now
             client = stack.enter_context(EndpointClient(settings, key, idle_s=idle_s, now=now))
-            stack.enter_context(run.deadline(client))
+            stack.enter_context(client.deadline(request.cancel, run.left_s(), run.stop))
             try:
                 outcome = self._executed(run, client, specs, tools)
             except EndpointError as error:
@@ -131,11 +125,7 @@ class OpenAIEngine:
         return replace(outcome, usage=run.usage, requests=run.requests)
 
     def _executed(
-        self,
-        run: EndpointRun,
-        client: EndpointClient,
-        specs: tuple[ToolSpec, ...],
-        tools: Call,
+        self, run: EndpointRun, client: EndpointClient, specs: tuple[ToolSpec, ...], tools: Call
     ) -> Outcome:
         """Run it; once more if the endpoint contradicts its profile. Raises EndpointError."""
         profile = self._known(client)
@@ -146,11 +136,6 @@ class OpenAIEngine:
                 raise
         self._profiles.forget()
         return run.execute(client, self._known(client), specs, tools)
-
-    def _work(self, request: RunSpec, left_s: Callable[[], float]) -> WorkTools:
-        """The Worker's tools. Raises EngineError if its sandbox is broken."""
-        network = self._settings.network and not request.read_only
-        return WorkTools(request, self._sandbox, self._limits, network=network, left_s=left_s)
 
     def _known(self, client: EndpointClient) -> EndpointProfile:
         """Raises EndpointError."""

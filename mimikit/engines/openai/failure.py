@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import email.utils
 import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias, cast
 
-from mimikit.engines.limits import retry_at
+from mimikit.engines.limits import MAX_WAIT_S, retry_at, retry_header
+from mimikit.protocol.json import table_of, tables_of
 
 Trouble: TypeAlias = Literal[
     "too_long",
@@ -64,12 +64,9 @@ _WORDS = {
     for trouble, pattern in _PATTERNS.items()
 }
 _MAX_TOKENS = re.compile(r"max_(completion_|output_|new_)?tokens", re.IGNORECASE)
-_NUMBERS = re.compile(
-    r"limit\D{1,20}(\d[\d,]*).{0,60}?(?:requested|used|contains|got)\D{1,20}(\d[\d,]*)",
-    re.IGNORECASE | re.DOTALL,
-)
+_LIMIT = re.compile(r"limit\D{1,20}(\d[\d,]*)", re.IGNORECASE)
+_ASKED = re.compile(r"(?:requested|contains|got)\D{1,20}(\d[\d,]*)", re.IGNORECASE)
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-_MAX_WAIT_S = 366 * 86400
 _MESSAGES = ("error", "message", "msg", "detail", "base_resp", "status_msg", "error_msg", "errors")
 _DETAILS = ("code", "type", "status", "param", "reason", "status_code")
 
@@ -91,11 +88,6 @@ class EndpointError(Exception):
         self.until, self.is_transient, self.status, self.words = until, is_transient, status, words
 
 
-def table_of(value: object) -> dict[str, object]:
-    """The value if it is a JSON object, else an empty one."""
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
-
-
 def message_of(body: object) -> str:
     """The message in an error body of any shape."""
     for _ in range(6):
@@ -115,13 +107,12 @@ def _validation_text(items: list[object]) -> object:
     first = items[0] if items else ""
     if "loc" not in table_of(first):
         return first
-    errors = [cast("dict[str, object]", item) for item in items if isinstance(item, dict)]
-    return "; ".join(f"{_path(error.get('loc'))}: {error.get('msg')}" for error in errors)
-
-
-def _path(loc: object) -> str:
-    parts = cast("list[object]", loc) if isinstance(loc, list) else [loc]
-    return ".".join(map(str, parts))
+    found: list[str] = []
+    for error in tables_of(items):
+        loc = error.get("loc")
+        path = cast("list[object]", loc) if isinstance(loc, list) else [loc]
+        found.append(f"{'.'.join(map(str, path))}: {error.get('msg')}")
+    return "; ".join(found)
 
 
 def words_of(body: object) -> str:
@@ -133,7 +124,7 @@ def _values(body: object, names: tuple[str, ...]) -> Iterator[object]:
     """Plain values of those names, at any of the upper levels."""
     level: list[object] = [body]
     for _ in range(5):
-        tables = [cast("dict[str, object]", item) for item in level if isinstance(item, dict)]
+        tables = tables_of(level)
         for table in tables:
             yield from (table[k] for k in names if isinstance(table.get(k), str | int | float))
         level = [value for table in tables for value in table.values()]
@@ -185,9 +176,9 @@ def classify(
 def _is_too_long(status: int | None, words: str) -> bool:
     if status in (401, 402, 403, 404):
         return False
-    if (found := _NUMBERS.search(words)) and "token" in words.lower():
-        limit, asked = (int(number.replace(",", "")) for number in found.groups())
-        return asked > limit
+    limit, asked = _LIMIT.search(words), _ASKED.search(words)
+    if limit and asked and "token" in words.lower():
+        return int(asked[1].replace(",", "")) > int(limit[1].replace(",", ""))
     if status != 413 and (_MAX_TOKENS.search(words) or _WORDS["limited"].search(words)):
         return False
     return status == 413 or _WORDS["too_long"].search(words) is not None
@@ -197,16 +188,11 @@ def _until(
     body: object, headers: Mapping[str, str], message: str, now: datetime
 ) -> datetime | None:
     """When to retry, from headers, body or message."""
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "")
-        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
-            return now + timedelta(seconds=min(float(value) * unit_s, _MAX_WAIT_S))
-        with contextlib.suppress(ValueError, TypeError, OverflowError):
-            at = email.utils.parsedate_to_datetime(value)
-            return at.astimezone(now.tzinfo) if at.tzinfo else at.replace(tzinfo=now.tzinfo)
+    if (at := retry_header(headers, now)) is not None:
+        return at
     for value in _values(body, ("resets_in_seconds", "retry_after", "retryDelay")):
         with contextlib.suppress(ValueError):
-            if 0 < (seconds := float(str(value).removesuffix("s"))) < _MAX_WAIT_S:
+            if 0 < (seconds := float(str(value).removesuffix("s"))) < MAX_WAIT_S:
                 return now + timedelta(seconds=seconds)
     if (at := retry_at(message, now)) is not None:
         return at
@@ -226,7 +212,7 @@ def _reset_time(value: str, now: datetime) -> datetime | None:
     if re.fullmatch(r"\d+(\.\d+)?", value):
         number = float(value)
         for unit in (1.0, 1000.0):
-            if 0 <= number / unit - now.timestamp() < _MAX_WAIT_S:
+            if 0 <= number / unit - now.timestamp() < MAX_WAIT_S:
                 return now + timedelta(seconds=number / unit - now.timestamp())
-        return now + timedelta(seconds=number) if number < _MAX_WAIT_S else None
+        return now + timedelta(seconds=number) if number < MAX_WAIT_S else None
     return retry_at(f"try again in {value}", now)

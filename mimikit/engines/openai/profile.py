@@ -15,11 +15,12 @@ from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.openai.answer import Api
 from mimikit.engines.openai.dialogue import PATHS
 from mimikit.engines.openai.endpoint import EndpointClient
-from mimikit.engines.openai.failure import EndpointError, table_of
+from mimikit.engines.openai.failure import EndpointError
 from mimikit.errors import EngineError, MimikitError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.protocol.json import table_of
 from mimikit.protocol.models import Instant, Record
 
 _RECHECK = timedelta(days=1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass, field
 
+from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.base import (
     CancelToken,
     Done,
@@ -19,20 +19,16 @@ from mimikit.engines.base import (
     stop_outcome,
 )
 from mimikit.engines.openai.answer import (
+    SPENT_ON_THOUGHTS,
     AnswerReader,
+    Api,
     ModelAnswer,
     ModelCall,
     calls_in_text,
     looks_like_call,
     parsed_arguments,
 )
-from mimikit.engines.openai.dialogue import (
-    PATHS,
-    ModelDialogue,
-    ModelOptions,
-    refused_fields,
-    shortened,
-)
+from mimikit.engines.openai.dialogue import ModelDialogue, shortened, tool_facts
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError
 from mimikit.engines.openai.profile import EndpointProfile
@@ -64,7 +60,8 @@ Call = Callable[[str, dict[str, object]], ToolReply]
 class EndpointRun:
     request: RunSpec
     name: str
-    options: ModelOptions
+    settings: EndpointSettings
+    """With the model and effort of this run."""
     deadline_s: float
     """Of the monotonic clock."""
     on_omitted: Callable[[Collection[str]], None]
@@ -77,22 +74,19 @@ class EndpointRun:
     requests: int = 0
     acted: bool = False
     advice: list[str] = field(default_factory=list[str])
-    """Phrases for the user, added to the reply."""
+    """Phrases for the user."""
     _tries: int = 0
     """Retries of the current request."""
-    _refused: frozenset[str] = frozenset()
-    """Fields that the model is known to refuse."""
-    _omitted: frozenset[str] = frozenset()
-    """Those, and the ones left out of the current request."""
+
+    @property
+    def model(self) -> str:
+        return self.settings.model
 
     def left_s(self) -> float:
         return max(0.0, self.deadline_s - time.monotonic())
 
     def stopped(self) -> Outcome | None:
         return stop_outcome(self.stop.reason, self.text) if self.stop.reason else None
-
-    def deadline(self, client: EndpointClient) -> contextlib.AbstractContextManager[None]:
-        return client.deadline(self.request.cancel, self.left_s(), self.stop)
 
     def execute(
         self,
@@ -103,15 +97,21 @@ class EndpointRun:
     ) -> Outcome:
         """The tool loop: ask, call tools, repeat. Raises EndpointError."""
         request = self.request
-        dialogue = ModelDialogue(request.instructions, request.prompt, specs, profile.window)
-        self._refused = self._omitted = frozenset(profile.omitted)
-        self._check_tools(specs)
+        dialogue = ModelDialogue(
+            request.instructions,
+            request.prompt,
+            specs,
+            window=profile.window,
+            omitted=profile.omitted,
+            cache_key=f"mimikit-{request.role}",
+        )
+        self._check_tools(dialogue)
         known_ids: set[str] = set()
         failures: list[str] = []
         for _ in range(_MAX_ROUNDS[request.role]):
             dialogue.make_room()
-            answer = self._ask(client, profile, dialogue, known_ids)
-            self._check_tools(specs)
+            answer = self._ask(client, profile.api, dialogue, known_ids)
+            self._check_tools(dialogue)
             if (stopped := self.stopped()) is not None:
                 return stopped
             if not answer.calls and (calls := calls_in_text(answer.text, specs)):
@@ -120,16 +120,17 @@ class EndpointRun:
                 return self._ended(answer)
             dialogue.add(shortened(answer, _ARGUMENT_CHARACTERS))
             if not answer.calls:
-                dialogue.add_note(_NO_CALLS_AS_TEXT)
+                dialogue.add_output("", _NO_CALLS_AS_TEXT)
                 failures.append("its tool calls are text that cannot be carried out")
             else:
                 replies = [(call, self._call(call, call_tool, answer)) for call in answer.calls]
                 if (stopped := self.stopped()) is not None:
                     return stopped
                 for call, reply in replies:
-                    dialogue.add_output(call, reply.text if reply.ok else f"error: {reply.text}")
+                    text = reply.text if reply.ok else f"error: {reply.text}"
+                    dialogue.add_output(call.id, text)
                 if ends_turn([reply for _, reply in replies]):
-                    return Done(answer.text)
+                    return self._done(answer.text)
                 is_progress = any(reply.ok for _, reply in replies)
                 failures = [] if is_progress else [*failures, replies[0][1].text]
             if _is_stuck(failures):
@@ -139,46 +140,40 @@ class EndpointRun:
             return Done(self.text)
         return Failed("error", message, self.text)
 
-    def _check_tools(self, specs: Sequence[ToolSpec]) -> None:
+    def _check_tools(self, dialogue: ModelDialogue) -> None:
         """Only the Teller can do without tools. Raises EngineError."""
-        if specs and "tools" in self._omitted and self.request.role != "teller":
-            model = self.options.model
+        if dialogue.lacks_tools and self.request.role != "teller":
             raise EngineError(
-                f"the model {model} of {self.name} takes no tools, so it can only talk; choose "
-                "another for work: `mimikit engine order NAME --for standard`"
+                f"the model {self.model} of {self.name} takes no tools, so it can only talk; "
+                "choose another for work: `mimikit engine order NAME --for standard`"
             )
 
     def _ended(self, answer: ModelAnswer) -> Outcome:
         text = answer.text or self.text
         if answer.finish == "content_filter" and not answer.text:
             raise EndpointError("refused", f"the content filter of {self.name} withheld the answer")
-        if answer.is_truncated and not answer.text and answer.thoughts:
-            message = (
-                f"the thinking of {self.options.model} used up its output limit before an answer: "
-                f"set `max_tokens` of {self.name} higher, or `effort` lower"
-            )
-            return Failed("error", message)
+        if answer.is_spent_on_thoughts:
+            return Failed("error", f"the thinking of {self.model} {SPENT_ON_THOUGHTS}")
         if answer.finish != "stop":
-            self.advice.append("cut_short" if answer.is_truncated else "cut_by_filter")
+            key = "cut_short" if answer.is_truncated else "cut_by_filter"
+            text = f"{text}\n\n{self._say(key)}".strip()
         if text or (self.acted and self.request.role != "worker"):
-            return Done("\n\n".join([text, *self._advice()]).strip())
-        message = "the model ended the turn without an answer; try again"
-        return Failed("error", message)
+            return self._done(text)
+        return Failed("error", "the model ended the turn without an answer; try again")
 
-    def _advice(self) -> list[str]:
-        """For the Teller's reply; a Worker's result has only what concerns it."""
-        is_teller = self.request.role == "teller"
-        keys = [key for key in self.advice if is_teller or key.startswith("cut_")]
-        facts = {"engine": self.name, "model": self.options.model}
-        return [phrases.say(key, self._language(), **facts) for key in keys]
+    def _done(self, text: str) -> Outcome:
+        return Done(text, notices=tuple(map(self._say, self.advice)))
+
+    def _say(self, key: str) -> str:
+        facts = {"engine": self.name, "model": self.model}
+        return phrases.say(key, self._language(), **facts)
 
     def _stuck(self, failures: list[str]) -> Outcome:
         """Ended without progress; a Teller says so itself, as a second attempt would not help."""
-        message = f"{self.options.model} made no progress in {len(failures)} rounds: {failures[-1]}"
+        error = failures[-1]
+        message = f"{self.model} made no progress in {len(failures)} rounds: {error}"
         if self.request.role == "teller":
-            said = phrases.say(
-                "model_stuck", self._language(), model=self.options.model, error=failures[-1]
-            )
+            said = phrases.say("model_stuck", self._language(), model=self.model, error=error)
             return Done("\n\n".join(filter(None, [self.text, said])))
         return Failed("error", message, self.text)
 
@@ -189,50 +184,39 @@ class EndpointRun:
     # ---- asking
 
     def _ask(
-        self,
-        client: EndpointClient,
-        profile: EndpointProfile,
-        dialogue: ModelDialogue,
-        known_ids: set[str],
+        self, client: EndpointClient, api: Api, dialogue: ModelDialogue, known_ids: set[str]
     ) -> ModelAnswer:
-        """The next answer; retries transient errors, and without fields that are refused."""
+        """The next answer; transient errors are retried. Raises EndpointError."""
         on_event = self.request.callbacks.on_event
-        first: EndpointError | None = None
-        while True:
-            body = dialogue.body(profile.api, self.options, self._omitted)
+
+        def reader() -> AnswerReader:
             self.requests += 1
-            reader = AnswerReader(
+            return AnswerReader(
                 lambda text: on_event("delta", text, {}),
                 known_ids,
                 lambda: on_event("reset", "", {}),
             )
-            try:
-                events = client.stream(PATHS[profile.api], body)
-                with contextlib.closing(events):
-                    answer = reader.read(profile.api, events, client.stream_error)
-            except EndpointError as error:
-                if self.stop.reason:
-                    raise
-                if _fills_window(error, dialogue, profile.window):
-                    error.trouble = "too_long"
-                if refused := refused_fields(error, body):
-                    first, self._omitted = first or error, self._omitted | refused
-                    continue
-                if not self._wait_to_retry(error, dialogue):
-                    self._omitted = self._refused
-                    raise first or error from None
-                on_event("note", self._retry_note(error), {})
-                continue
-            self._learn(dialogue, answer)
-            self._record_answer(answer)
-            return answer
 
-    def _learn(self, dialogue: ModelDialogue, answer: ModelAnswer) -> None:
+        known = dialogue.omitted
+        while True:
+            try:
+                answer = dialogue.ask(client, api, self.settings, reader)
+                break
+            except EndpointError as error:
+                if self.stop.reason or not self._wait_to_retry(error, dialogue):
+                    raise
+                is_teller = self.request.role == "teller"
+                note = phrases.say("note_again", self._language())
+                on_event("note", note if is_teller else f"retrying: {error}", {})
+        self._learn(dialogue, answer, dialogue.omitted - known)
+        self._record_answer(answer)
+        return answer
+
+    def _learn(self, dialogue: ModelDialogue, answer: ModelAnswer, refused: Set[str]) -> None:
         """Remember refused fields; notice a prompt of which far fewer tokens were counted."""
-        if new := self._omitted - self._refused:
-            self._refused = self._omitted
-            self.on_omitted(self._omitted)
-        if "tools" in new:
+        if refused:
+            self.on_omitted(dialogue.omitted)
+        if "tools" in refused:
             self.advice.append("model_without_tools")
         read = answer.usage.input_tokens + answer.usage.cached_input_tokens
         sent = dialogue.characters() / _MAX_CHARACTERS_PER_TOKEN
@@ -252,11 +236,6 @@ class EndpointRun:
             return False
         return not self.stop.wait(min(wait_s, self.left_s()))
 
-    def _retry_note(self, error: EndpointError) -> str:
-        if self.request.role != "teller":
-            return f"retrying: {error}"
-        return phrases.say("note_again", self._language())
-
     def _record_answer(self, answer: ModelAnswer) -> None:
         self._tries = 0
         self.usage = self.usage + answer.usage
@@ -274,8 +253,6 @@ class EndpointRun:
         if self.stop.reason:
             return ToolReply(False, "the run is over")
         given = parsed_arguments(call.arguments)
-        facts: dict[str, object] = {"tool": call.name[:100], "id": call.id}
-        is_shown = self.request.role != "worker"  # a Worker's tools report their own events
         if given is None:
             wrong = "arguments: expected one JSON object, got something else"
             reply = ToolReply(False, _CUT_CALL if answer.is_truncated else wrong)
@@ -283,9 +260,8 @@ class EndpointRun:
             self.acted = True
             self.request.cancel.has_begun = True
             reply = call_tool(call.name, given)
-        if is_shown:
-            facts |= {"status": "completed" if reply.ok else "failed"}
-            facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
+        facts = tool_facts(call.id, call.name, reply)
+        if self.request.role != "worker":  # a Worker's tools report their own events
             self.request.callbacks.on_event("tool", call.name[:100], facts)
         return reply
 
@@ -294,9 +270,3 @@ def _is_stuck(failures: list[str]) -> bool:
     last = failures[-_MAX_EQUAL_FAILURES:]
     is_equal = len(last) == _MAX_EQUAL_FAILURES and len(set(last)) == 1
     return is_equal or len(failures) >= _MAX_FAILURES
-
-
-def _fills_window(error: EndpointError, dialogue: ModelDialogue, window: int | None) -> bool:
-    """Whether a rejected request is likely too long, whatever the endpoint says."""
-    is_rejection = error.trouble == "error" and error.status in (400, 422)
-    return is_rejection and window is not None and dialogue.tokens() > 0.9 * window

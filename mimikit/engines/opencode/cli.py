@@ -16,9 +16,9 @@ from pathlib import Path
 from mimikit.engine_settings import OpencodeSettings
 from mimikit.engines import process
 from mimikit.engines.base import EngineOutage
-from mimikit.engines.openai.failure import table_of
 from mimikit.errors import EngineError
 from mimikit.protocol import paths
+from mimikit.protocol.json import table_of
 from mimikit.sandbox import programs
 
 AGENT = "mimikit"

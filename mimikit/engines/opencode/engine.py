@@ -32,7 +32,7 @@ from mimikit.engines.base import (
 )
 from mimikit.engines.kept_server import KeptServer
 from mimikit.engines.openai.answer import Body
-from mimikit.engines.openai.failure import table_of
+from mimikit.engines.openai.dialogue import tool_facts
 from mimikit.engines.openai.work import WorkTools
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
@@ -40,13 +40,13 @@ from mimikit.engines.opencode.reader import SessionReader
 from mimikit.engines.opencode.server import OpencodeProcess, RunPlace, ServerGone
 from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
-from mimikit.language.plain_text import as_json, plain
+from mimikit.language.plain_text import as_json
+from mimikit.protocol.json import table_of
 
 MAX_CALL_S = 270.0
 """Below opencode's own timeout of a tool call, five minutes."""
 _POLL_S = 0.5
 _END_S = 5.0
-_SHOWN_CHARACTERS = 4000
 
 
 class OpencodeEngine(ProgramEngine):
@@ -138,11 +138,7 @@ class _Run:
         )
 
     def carry_out(self, stack: contextlib.ExitStack, model: dict[str, str] | None) -> Outcome:
-        """Send the prompt, and follow the session until it ends.
-
-        Raises:
-            EngineError: the server does not answer.
-        """
+        """Send the prompt, and follow the session until it ends. Raises EngineError."""
         request, reader = self._request, self.reader
         place = stack.enter_context(self._server.place_for(request.role))
         if specs := self._tools.specs:
@@ -186,9 +182,7 @@ class _Run:
         for due, reply in calls:
             reader.replies.append(reply)
             reader.reported.add(due.id)
-            facts: Body = {"tool": due.name[:100], "id": due.id}
-            facts |= {"status": "completed"} if reply.ok else {"status": "failed"}
-            facts |= {} if reply.ok else {"error": plain(reply.text)[:_SHOWN_CHARACTERS]}
+            facts = tool_facts(due.id, due.name, reply)
             request.callbacks.on_event("tool", due.name[:100], facts)
             self._replies.setdefault(_key(due.name, due.arguments), []).append(reply)
         is_over = ends_turn(reader.replies)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from mimikit.engines.base import Failed, OnEvent, ToolReply
-from mimikit.engines.limits import retry_at
+from mimikit.engines.limits import retry_at, retry_header
 from mimikit.engines.openai.answer import Body
-from mimikit.engines.openai.failure import table_of
 from mimikit.engines.opencode.cli import AGENT
 from mimikit.language.plain_text import plain
+from mimikit.protocol.json import count_of, table_of, text_of
 from mimikit.protocol.models import EngineProblem, Usage
 
 MAX_RETRIES = 3
@@ -87,19 +87,19 @@ class SessionReader:
             case "message.updated":
                 info = table_of(facts.get("info"))
                 if info.get("role") == "assistant":
-                    self._answers.add(_text(info, "id"))
+                    self._answers.add(text_of(info, "id"))
             case "message.part.delta":
-                if facts.get("field") == "text" and _text(facts, "partID") in self._texts:
-                    self.on_event("delta", _text(facts, "delta"), {})
+                if facts.get("field") == "text" and text_of(facts, "partID") in self._texts:
+                    self.on_event("delta", text_of(facts, "delta"), {})
             case "message.part.updated":
                 part = table_of(facts.get("part"))
-                if _text(part, "messageID") in self._answers:
+                if text_of(part, "messageID") in self._answers:
                     self._take_part(part)
             case "session.status":
                 self._take_status(table_of(facts.get("status")))
             case "permission.asked":
                 call = table_of(facts.get("tool"))
-                self._asked[_text(call, "callID")] = _text(facts, "id")
+                self._asked[text_of(call, "callID")] = text_of(facts, "id")
             case "session.error":
                 self._take_error(table_of(facts.get("error")))
             case "session.idle":
@@ -114,7 +114,7 @@ class SessionReader:
         return [replace(self._pending.pop(call), question=self._asked.pop(call)) for call in known]
 
     def _take_part(self, part: Body) -> None:
-        number, text = _text(part, "id"), plain(_text(part, "text"))
+        number, text = text_of(part, "id"), plain(text_of(part, "text"))
         is_complete = "end" in table_of(part.get("time")) and number not in self._complete
         match part.get("type"):
             case "text":
@@ -135,8 +135,8 @@ class SessionReader:
                 pass
 
     def _take_tool(self, number: str, part: Body) -> None:
-        state, name = table_of(part.get("state")), _text(part, "tool").removeprefix(f"{AGENT}_")
-        status, call = _text(state, "status"), _text(part, "callID")
+        state, name = table_of(part.get("state")), text_of(part, "tool").removeprefix(f"{AGENT}_")
+        status, call = text_of(state, "status"), text_of(part, "callID")
         if status in ("pending", "running"):
             self.working.add(number)
             if status == "running":
@@ -148,7 +148,7 @@ class SessionReader:
             return
         facts: Body = {"tool": name[:100], "id": call}
         if status == "error":
-            message = plain(_text(state, "error"))[:_SHOWN_CHARACTERS]
+            message = plain(text_of(state, "error"))[:_SHOWN_CHARACTERS]
             facts |= {"status": "failed", "error": message}
             if not self.replies or self.replies[-1].ok:  # a call that never reached us
                 self.replies.append(ToolReply(False, message))
@@ -167,21 +167,21 @@ class SessionReader:
         self.replies.clear()
         tokens = table_of(part.get("tokens"))
         cache = table_of(tokens.get("cache"))
-        read, written = _count(cache, "read"), _count(cache, "write")
+        read, written = count_of(cache, "read"), count_of(cache, "write")
         self.usage = Usage(
-            input_tokens=self.usage.input_tokens + _count(tokens, "input") + read + written,
+            input_tokens=self.usage.input_tokens + count_of(tokens, "input") + read + written,
             cached_input_tokens=self.usage.cached_input_tokens + read,
             output_tokens=self.usage.output_tokens
-            + _count(tokens, "output")
-            + _count(tokens, "reasoning"),
+            + count_of(tokens, "output")
+            + count_of(tokens, "reasoning"),
         )
 
     def _take_status(self, status: Body) -> None:
         """End the session when opencode's own retries are hopeless or would take long."""
         if status.get("type") != "retry":
             return
-        message, attempt = plain(_text(status, "message")), _count(status, "attempt")
-        wait = timedelta(milliseconds=max(0, _count(status, "next") - _ms(self.now())))
+        message, attempt = plain(text_of(status, "message")), count_of(status, "attempt")
+        wait = timedelta(milliseconds=max(0, count_of(status, "next") - _ms(self.now())))
         self.on_event("note", f"opencode retries: {message}"[:_SHOWN_CHARACTERS], {})
         is_long = wait > _LONG_WAIT and attempt < MAX_RETRIES
         is_final = (
@@ -192,13 +192,13 @@ class SessionReader:
             self.failure = failure_of(message, self.now(), again_at=again_at)
 
     def _take_error(self, error: Body) -> None:
-        name, data = _text(error, "name"), table_of(error.get("data"))
+        name, data = text_of(error, "name"), table_of(error.get("data"))
         if name == "MessageAbortedError" or self.failure is not None:
             return
         status = data.get("statusCode")
-        message = plain(_text(data, "message")) or name or "opencode gave no reason"
+        message = plain(text_of(data, "message")) or name or "opencode gave no reason"
         code = status if isinstance(status, int) else None
-        again_at = _retry_after(table_of(data.get("responseHeaders")), self.now())
+        again_at = retry_header(table_of(data.get("responseHeaders")), self.now())
         self.failure = failure_of(message, self.now(), name, code, again_at)
 
 
@@ -231,23 +231,5 @@ def failure_of(
     return Failed.unavailable(want, message, retry_at=again_at)
 
 
-def _retry_after(headers: Body, now: datetime) -> datetime | None:
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = _text(headers, name)
-        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
-            return now + timedelta(seconds=min(float(value) * unit_s, 366 * 86400))
-    return None
-
-
 def _ms(at: datetime) -> int:
     return int(at.timestamp() * 1000)
-
-
-def _text(table: Body, key: str) -> str:
-    value = table.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _count(table: Body, key: str) -> int:
-    value = table.get(key)
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0

@@ -28,7 +28,6 @@ from mimikit.engines import process_marks
 from mimikit.engines.base import CancelToken
 from mimikit.engines.kept_server import KeptProcess
 from mimikit.engines.openai.answer import Body
-from mimikit.engines.openai.failure import table_of
 from mimikit.engines.opencode import cli
 from mimikit.engines.opencode.cli import OpencodeLocation
 from mimikit.engines.process import Program, Stream
@@ -36,6 +35,7 @@ from mimikit.errors import EngineError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.protocol.json import table_of
 from mimikit.sandbox import worker as sandbox
 
 MIN_VERSION = (1, 18)
@@ -183,11 +183,7 @@ class OpencodeProcess(KeptProcess):
 
     @contextlib.contextmanager
     def events(self, folder: Path) -> Generator[queue.SimpleQueue[Body | None]]:
-        """The events of a folder from now on; None after the last.
-
-        Raises:
-            EngineError: there is no event stream.
-        """
+        """The events of a folder from now on; None after the last. Raises EngineError."""
         found = queue.SimpleQueue[Body | None]()
         link = self._link(None)
         try:

@@ -69,7 +69,7 @@ def snapshot() -> SnapshotView:
 @area.route("GET", "/api/messages", MessagesPage, query=MessagesQuery)
 def messages(query: MessagesQuery) -> MessagesPage:
     """A page of the conversation."""
-    return current_site().state.conversation.page(query.before, query.limit)
+    return current_site().state.messages(query.before, query.limit)
 
 
 @area.route("POST", "/api/input", {202: AcceptedView}, body=MessageInput)

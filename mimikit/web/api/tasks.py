@@ -21,6 +21,8 @@ from mimikit.views import chains, diffs, tasks, triggers
 from mimikit.views.base import View
 from mimikit.views.chains import TaskDetail, TraceView
 from mimikit.views.diffs import DiffView
+from mimikit.views.job_views import JobPage, JobView
+from mimikit.views.jobs import ENDED, LIVE, JobKind, JobState
 from mimikit.views.tasks import OutputView, TaskList
 from mimikit.web.api.routing import (
     Answer,
@@ -47,6 +49,17 @@ class TasksQuery(Input):
     """Tasks of one state; by default running, queued and recently ended ones."""
 
     state: TaskState | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+class JobsQuery(Input):
+    """Jobs of one state or kind, whose title holds the words of `q`; or the runs of a trigger."""
+
+    state: JobState | Literal["live", "ended"] | None = None
+    kind: JobKind | None = None
+    q: Annotated[str, StringConstraints(max_length=200)] = ""
+    trigger: Annotated[str, StringConstraints(max_length=128)] | None = None
+    before: Annotated[str, StringConstraints(max_length=200)] = ""
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
@@ -104,6 +117,38 @@ def listed(query: TasksQuery) -> TaskList:
     site = current_site()
     live = site.state.consumer().live
     return TaskList(tasks=tasks.listed(site.files, live, query.state, query.limit))
+
+
+@area.route("GET", "/api/jobs", JobPage, query=JobsQuery)
+def jobs(query: JobsQuery) -> JobPage:
+    """What was asked for and what came of it: one entry for each request, one for each trigger.
+
+    Planning is a state of a job. The totals count every job there is.
+    """
+    site = current_site()
+    live = site.state.consumer().live
+    if query.trigger is not None:
+        return site.state.jobs.runs(query.trigger, live, query.before, query.limit)
+    groups: dict[str, tuple[str, ...]] = {"": (), "live": LIVE, "ended": ENDED}
+    state = query.state or ""
+    return site.state.jobs.page(
+        live,
+        q=query.q,
+        states=groups.get(state, (state,)),
+        kind=query.kind,
+        before=query.before,
+        limit=query.limit,
+    )
+
+
+@area.route("GET", "/api/jobs/<job_id>", JobView)
+def show_job(job_id: str) -> JobView:
+    """One job with its steps, the last lines of its output, and how it ended."""
+    site = current_site()
+    found = site.state.jobs.find(job_id, site.state.consumer().live)
+    if found is None:
+        raise NotFound(f"there is no job {job_id[:128]}", field="id")
+    return found
 
 
 @area.route("POST", "/api/tasks", {202: CreatedView}, body=TaskInput)

@@ -63,7 +63,8 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
         patch.setenv("OTHER_TOKEN", "canary-of-the-environment")
         for name in ("CODEX_HOME", "CODEX_API_KEY"):
             patch.delenv(name, raising=False)
-        patch.setattr("mimikit.engines.openai.engine.BACKOFF_S", (0.0,))
+        patch.setattr("mimikit.engines.openai.run.BACKOFF_S", (0.0,))
+        patch.setattr("mimikit.engines.openai.run._MAX_FAILURES", 20)  # of many wrong calls
         door = stack.enter_context(ToolServer())
 
         def driver(kind: type[EngineDriver]) -> EngineDriver:

@@ -30,6 +30,7 @@ WORDS: dict[str, tuple[Body, str]] = {
 RIGHT: dict[str, list[list[tuple[str, Body]]]] = {
     "teller": [
         [("remember", {"content": "likes tea", "longTerm": True})],
+        [("forget", {"what": "likes coffee"})],
         [("update_backlog", {"action": "add", "item": "call Li"})],
         [("list_tasks", {"scope": "triggers"})],
         [("cancel_task", {"id": "trig-1"})],

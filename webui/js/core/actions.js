@@ -5,7 +5,7 @@ import { MemoryActions } from "../pages/memory-keeper.js";
 import { FormActions } from "../pages/trigger-keeper.js";
 import { words } from "./api.js";
 import { copyText } from "./copy.js";
-import { loadLanguage, t, tn } from "./i18n.js";
+import { loadLanguage, t } from "./i18n.js";
 import { newId } from "./ids.js";
 import { applyTheme, writePref } from "./prefs.js";
 import { hashOf } from "./route.js";
@@ -20,6 +20,7 @@ import { live } from "./select.js";
  *
  * @typedef {object} Keepers what keeps each page fresh
  * @property {import("../pages/detail.js").DetailKeeper} detail
+ * @property {import("../pages/jobs.js").JobsKeeper} jobs
  * @property {import("../pages/trigger-keeper.js").TriggerKeeper} trigger
  * @property {import("../pages/memory-keeper.js").MemoryKeeper} memory
  * @property {import("../pages/usage.js").UsageKeeper} usage
@@ -180,7 +181,7 @@ export class Actions {
     this.store.set({ older: "loading" });
     try {
       const page = await this.api.older(before);
-      this.store.dispatch({ type: "olderLoaded", messages: page.messages, before: page.before });
+      this.store.dispatch({ type: "olderLoaded", ...page });
     } catch (error) {
       this.store.set({ older: "failed" });
       this.onError(error);
@@ -215,16 +216,16 @@ export class Actions {
 
   // --- tasks and triggers
 
-  /** Stop what the live line shows: the reply that is being made, and the running tasks. */
+  /** End the reply that is being made, and nothing else: its message tells it. */
   async stop() {
-    const running = live(this.store.state)?.stoppable ?? [];
-    const told = await Promise.all(running.map((one) => this.order(one.id, "cancel", false)));
-    const stopped = told.filter(Boolean).length;
-    const all = stopped === running.length;
-    this.notify(
-      all ? tn("stop.done", stopped) : t("stop.some", { n: stopped, all: running.length }),
-      all ? "info" : "error",
-    );
+    const turnId = live(this.store.state)?.turnId;
+    if (turnId && !(await this.order(turnId, "cancel", false))) this.notify(t("stop.not"), "error");
+  }
+
+  /** @param {string} id  A task that runs beside the reply. */
+  async stopTask(id) {
+    this.confirmRemoval("");
+    await this.order(id, "cancel");
   }
 
   /**
@@ -233,14 +234,48 @@ export class Actions {
    * @param {string} id
    * @param {"cancel" | "retry"} what
    * @param {boolean} [tell] say in words what came of it
+   * @param {boolean} [open] go to what a retry makes
    * @returns {Promise<boolean>} whether it was accepted
    */
-  async order(id, what, tell = true) {
+  async order(id, what, tell = true, open = true) {
     return this.ordered(id, what, tell, async () => {
       const answer = await this.api.order(id, what, newId("cmd"));
-      if (what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
+      if (open && what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
       return answer;
     });
+  }
+
+  /** @param {{q?: string, chip?: string}} values  What the list of jobs shows. */
+  filterJobs(values) {
+    this.store.dispatch({ type: "jobsFilter", values });
+  }
+
+  moreJobs() {
+    void this.keepers.jobs.load(this.store.state.list.before !== null);
+  }
+
+  /** @param {string} id  Of a trigger: its runs are shown, or no more. */
+  toggleRuns(id) {
+    const open = !this.store.state.runs[id]?.open;
+    this.store.dispatch({ type: "runs", id, values: { open, jobs: [], before: null } });
+    if (open) void this.moreRuns(id);
+  }
+
+  /** @param {string} id */
+  async moreRuns(id) {
+    const { jobs, before } = this.store.state.runs[id];
+    try {
+      const page = await this.api.jobs({ trigger: id, before, limit: "20" });
+      const values = { jobs: [...jobs, ...page.jobs], before: page.before };
+      this.store.dispatch({ type: "runs", id, values });
+    } catch (error) {
+      this.onError(error);
+    }
+  }
+
+  showWholeOutput() {
+    this.store.dispatch({ type: "wholeOutput" });
+    this.reloadDetail();
   }
 
   /** @param {string} id @param {"pause" | "resume" | "run"} what */

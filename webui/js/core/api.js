@@ -102,6 +102,10 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     input: (input) => call("POST", "api/input", input),
     /** @param {{id: string, questionId: string, text: string}} answer */
     answer: (answer) => call("POST", "api/answer", answer),
+    /** @param {Record<string, string | null>} values  A filter, and where to go on. */
+    jobs: (values) => call("GET", query("api/jobs", values)),
+    /** @param {string} job */
+    job: (job) => call("GET", `api/jobs/${id(job)}`),
     /** @param {string} task */
     task: (task) => call("GET", `api/tasks/${id(task)}`),
     /** @param {string} task */

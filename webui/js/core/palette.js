@@ -45,18 +45,18 @@ export function paletteItems(state, query) {
 
 /** @param {State} state @returns {PaletteItem[]} the newest tasks first */
 function named(state) {
-  const tasks = Object.values(state.tasks).filter((task) => task.seat === "worker");
-  tasks.sort((a, b) => b.createdAt.localeCompare(a.createdAt));
+  const jobs = Object.values(state.jobs).filter((job) => job.kind === "request");
+  jobs.sort((a, b) => b.askedAt.localeCompare(a.askedAt));
   return [
     ...Object.values(state.triggers).map((trigger) => ({
       label: trigger.title || trigger.prompt,
       icon: "trigger",
       go: { view: /** @type {const} */ ("trigger"), id: trigger.id },
     })),
-    ...tasks.map((task) => ({
-      label: task.title || task.prompt,
+    ...jobs.map((job) => ({
+      label: job.title,
       icon: "tasks",
-      go: { view: /** @type {const} */ ("task"), id: task.id },
+      go: { view: /** @type {const} */ ("task"), id: job.taskId },
     })),
   ];
 }

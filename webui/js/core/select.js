@@ -1,14 +1,11 @@
 /** What the views show, worked out from the state. Pure. */
 
-import { inQueue } from "./state.js";
+import { cardsOf, isOnCard } from "./jobs.js";
 import { dayKey } from "./time.js";
 
 /**
- * @typedef {import("./state-types.js").State} State
- * @typedef {import("./types.js").Message} Message
- * @typedef {import("./types.js").Task} Task
- *
- * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "failed"} Delivery
+ * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "stopped" | "unanswered"
+ *   | "failed"} Delivery
  *
  * @typedef {{type: "day", key: string, at: string}} DayEntry
  * @typedef {{type: "draft", key: string, text: string}} DraftEntry
@@ -19,14 +16,16 @@ import { dayKey } from "./time.js";
  * @property {Delivery | null} delivery of what the user said
  * @property {string} error
  * @property {boolean} joined said by the same one right after the one above
- * @typedef {DayEntry | DraftEntry | MessageEntry} Entry
+ * @typedef {{type: "job", key: string, job: Job, at: string}} JobEntry
+ * @typedef {{type: "runs", key: string, job: Job, at: string, messageId: string}} RunsEntry
+ * @typedef {DayEntry | DraftEntry | MessageEntry | JobEntry | RunsEntry} Entry
  */
 
 /** Messages of one speaker within this time stand together. */
 const TOGETHER_MS = 5 * 60_000;
 
-/** @type {{messages: Message[] | null, entries: Entry[]}} */
-let last = { messages: null, entries: [] };
+/** @type {{messages: Message[] | null, jobs: State["jobs"] | null, entries: Entry[]}} */
+let last = { messages: null, jobs: null, entries: [] };
 
 /**
  * The conversation as it stands on the page: what was said, what is being answered, the reply as it
@@ -36,8 +35,9 @@ let last = { messages: null, entries: [] };
  * @returns {Entry[]}
  */
 export function timeline(state) {
-  if (last.messages !== state.messages) {
-    last = { messages: state.messages, entries: spoken(state.messages) };
+  const { messages, jobs } = state;
+  if (last.messages !== messages || last.jobs !== jobs) {
+    last = { messages, jobs, entries: spoken(messages, jobs) };
   }
   /** @type {Entry[]} */
   const entries = [];
@@ -45,16 +45,18 @@ export function timeline(state) {
   const inbox = state.inbox.filter((item) => !known.has(item.id));
   const waiting = new Set(inbox.map((item) => item.id));
   const turn = state.turn;
-  const waits = !turn?.draft && state.status?.engines.teller?.state === "waiting";
+  const engine = state.status?.engines.teller;
+  const waits = (!turn || turn.endedAt !== null) && engine?.state === "waiting";
+  const queued = waits ? "waiting" : "queued";
+  const why = (waits && engine.reason) || "";
   for (const item of inbox.filter((one) => one.state === "answering")) {
-    entries.push(unspoken(item, waits ? "waiting" : "answering"));
+    entries.push(unspoken(item, waits ? "waiting" : "answering", why));
   }
   if (turn && turn.draft && !turn.committed) {
-    const text = (turn.partial ? "… " : "") + turn.draft;
-    entries.push({ type: "draft", key: `draft-${turn.turnId}`, text });
+    entries.push({ type: "draft", key: `draft-${turn.turnId}`, text: turn.draft });
   }
   for (const item of inbox.filter((one) => one.state !== "answering")) {
-    entries.push(unspoken(item, "queued"));
+    entries.push(unspoken(item, queued, why));
   }
   for (const item of state.outbox) {
     if (known.has(item.id) || waiting.has(item.id)) continue;
@@ -63,24 +65,51 @@ export function timeline(state) {
   return entries.length ? withDays(last.entries, entries) : last.entries;
 }
 
-/** @param {Message[]} messages @returns {Entry[]} */
-function spoken(messages) {
-  return withDays(
-    [],
-    inLines(messages).map((message) => ({
-      type: "message",
-      key: message.id,
-      message,
-      delivery: message.role === "user" ? "answered" : null,
-      error: "",
-      joined: false,
-    })),
+/** @param {Message[]} messages @param {State["jobs"]} jobs @returns {Entry[]} */
+function spoken(messages, jobs) {
+  const outcomes = new Map(
+    messages.flatMap((message) => (message.inReplyTo ?? []).map((id) => [id, outcomeOf(message)])),
   );
+  const asked = cardsOf(jobs);
+  const cards = new Map(messages.flatMap(({ id }) => (asked.has(id) ? [[id, asked.get(id)]] : [])));
+  /** @type {Entry[]} */
+  const entries = [];
+  for (const message of inLines(messages)) {
+    const { id, role, triggerId, createdAt: at } = message;
+    const runs = role === "system" && triggerId ? jobs[triggerId] : null;
+    const delivery = role === "user" ? (outcomes.get(id) ?? "answered") : null;
+    if (runs) {
+      entries.push({ type: "runs", key: `runs-${runs.id}`, job: runs, at, messageId: id });
+    } else if (!isOnCard(message, cards)) {
+      entries.push({ type: "message", key: id, message, delivery, error: "", joined: false });
+    }
+    const job = cards.get(id);
+    if (job) entries.push({ type: "job", key: `job-${job.id}`, job, at });
+  }
+  return withDays([], entries);
 }
 
 /**
- * What tells runs of one trigger is one line, where the newest is; what the user says begins anew.
- * So the server's pages come; here with what was heard since.
+ * What was answered to a question that is no longer open; empty: nothing. Null for other messages.
+ *
+ * @param {State} state
+ * @param {Message} message
+ */
+export function choiceOf(state, { questionId, options }) {
+  if (!options?.length || state.question?.questionId === questionId) return null;
+  const answer = state.messages.find((one) => one.role === "user" && one.questionId === questionId);
+  return answer?.text ?? "";
+}
+
+/** @param {Message} message a reply @returns {Delivery} */
+function outcomeOf({ stopped, failed }) {
+  if (stopped) return "stopped";
+  return failed ? "unanswered" : "answered";
+}
+
+/**
+ * What tells runs of one trigger is one line, where the newest is; of what a model says, what the
+ * user says begins anew. So the server's pages come; here with what was heard since.
  *
  * @param {Message[]} messages
  * @returns {Message[]}
@@ -91,7 +120,9 @@ export function inLines(messages) {
   /** @type {Set<Message>} */
   const lines = new Set();
   for (const message of messages) {
-    if (message.role === "user") open.clear();
+    if (message.role === "user") {
+      for (const [id, line] of open) if (line.role !== "system") open.delete(id);
+    }
     const before = message.triggerId ? open.get(message.triggerId) : undefined;
     const line = before ? standFor(before, message) : message;
     if (before) lines.delete(before);
@@ -140,71 +171,41 @@ function day(at) {
  */
 function withDays(before, added) {
   const result = [...before];
-  /** @type {MessageEntry | undefined} */
-  let previous = /** @type {any} */ (before.findLast((entry) => entry.type === "message"));
+  const final = before.at(-1);
+  /** @type {{createdAt: string, role: string} | undefined} */
+  let previous = final && final.type !== "day" && final.type !== "draft" ? spokenBy(final) : undefined;
   for (const entry of added) {
-    if (entry.type !== "message") {
+    if (entry.type === "draft" || entry.type === "day") {
       result.push(entry);
       continue;
     }
-    const at = entry.message.createdAt;
-    if (!previous || day(previous.message.createdAt) !== day(at)) {
+    const { createdAt: at, role } = spokenBy(entry);
+    if (!previous || day(previous.createdAt) !== day(at)) {
       result.push({ type: "day", key: `day-${day(at)}-${entry.key}`, at });
       previous = undefined;
     }
-    result.push(previous && together(previous.message, entry.message) ? joined(entry) : entry);
-    previous = entry;
+    const follows = entry.type === "message" && previous && together(previous, entry.message);
+    result.push(follows ? { ...entry, joined: true } : entry);
+    previous = { createdAt: at, role };
   }
   return result;
 }
 
-/** @param {Message} above @param {Message} below */
+/** @param {Exclude<Entry, DayEntry | DraftEntry>} entry */
+function spokenBy(entry) {
+  return entry.type === "message" ? entry.message : { createdAt: entry.at, role: "job" };
+}
+
+/** @param {{createdAt: string, role: string}} above @param {Message} below */
 function together(above, below) {
   const apart = Date.parse(below.createdAt) - Date.parse(above.createdAt);
   return above.role === below.role && apart < TOGETHER_MS;
 }
 
-/** @param {MessageEntry} entry @returns {MessageEntry} */
-function joined(entry) {
-  return { ...entry, joined: true };
-}
-
 /** @param {string} at */
 const ms = (at) => Date.parse(at);
 
-/** @param {State} state @param {import("./state-types.js").TaskState} wanted */
-function tasksIn(state, wanted) {
-  return Object.values(state.tasks).filter((task) => task.state === wanted);
-}
-
-/**
- * The tasks as their list shows them: the newest run first, the queue in its own order.
- *
- * @param {State} state
- * @returns {{running: Task[], queued: Task[], ended: Task[]}}
- */
-export function taskGroups(state) {
-  const begun = (/** @type {Task} */ task) => ms(task.startedAt ?? task.createdAt);
-  const atIt = [...tasksIn(state, "running"), ...tasksIn(state, "asking")];
-  const running = atIt.sort((a, b) => begun(b) - begun(a));
-  const queued = tasksIn(state, "queued").sort(inQueue);
-  const ended = state.ended.flatMap((id) => state.tasks[id] ?? []);
-  return { running, queued, ended };
-}
-
-/** A count that is off by so much is no count of a moment ago: the queue is longer than we know. */
-const QUEUE_SLACK = 20;
-
-/**
- * How many tasks wait: those we know, or as many as the server counts where we know only the head.
- *
- * @param {State} state
- * @param {number} known
- */
-export function queueLength(state, known) {
-  const counted = Object.values(state.status?.queues ?? {}).reduce((sum, one) => sum + one, 0);
-  return counted > known + QUEUE_SLACK ? counted : known;
-}
+const BUSY = new Set(["running", "planning"]);
 
 /**
  * @typedef {object} Live what goes on right now
@@ -212,7 +213,8 @@ export function queueLength(state, known) {
  * @property {number | null} planner since when it plans
  * @property {{count: number, since: number | null}} workers
  * @property {string} headline
- * @property {{id: string, title: string}[]} stoppable
+ * @property {string | null} turnId of the reply that is being made
+ * @property {{id: string, title: string}[]} running tasks, the newest first
  */
 
 /**
@@ -222,31 +224,28 @@ export function queueLength(state, known) {
 export function live(state) {
   const status = state.status;
   if (status?.consumer === "down") return null; // whatever runs on paper, nobody does it
-  const running = tasksIn(state, "running");
+  const running = Object.values(state.jobs).filter((job) => BUSY.has(job.state));
   const turn = state.turn && state.turn.endedAt === null ? state.turn : null;
   // A status may still speak of a turn that is known to be over.
   const stale = state.turn !== null && status?.teller.turnId === state.turn.turnId;
   const told = stale ? undefined : status?.teller;
   const teller = turn?.since ?? sinceOf(state, told, "replying");
-  const planning = running.filter((task) => task.seat === "planner");
+  const planning = running.filter((job) => job.state === "planning");
   const planner = planning.length
     ? earliest(planning)
     : sinceOf(state, status?.planner, "planning");
-  const working = running.filter((task) => task.seat === "worker");
+  const working = running.filter((job) => job.state === "running");
   const count = working.length || status?.workers.busy || 0;
   if (teller === null && planner === null && !count) return null;
   const newest = running.toSorted((a, b) => ms(b.startedAt ?? "") - ms(a.startedAt ?? ""));
-  const busiest = newest.find((task) => task.headline);
+  const busiest = newest.find((job) => job.headline);
   return {
     teller,
     planner,
     workers: { count, since: working.length ? earliest(working) : null },
-    headline:
-      turn?.headline || status?.teller.headline || busiest?.headline || newest[0]?.title || "",
-    stoppable: [
-      ...(turn ? [{ id: turn.turnId, title: "" }] : []),
-      ...running.map((task) => ({ id: task.id, title: task.title || task.prompt })),
-    ],
+    headline: turn?.headline || status?.teller.headline || (!turn && busiest?.headline) || "",
+    turnId: turn?.turnId ?? null,
+    running: newest.map((job) => ({ id: job.taskId, title: job.title })),
   };
 }
 
@@ -260,9 +259,9 @@ function sinceOf(state, seat, busy) {
   return seat.since ? ms(seat.since) : state.now;
 }
 
-/** @param {Task[]} tasks */
-function earliest(tasks) {
-  return Math.min(...tasks.map((task) => ms(task.startedAt ?? task.createdAt)));
+/** @param {Job[]} jobs */
+function earliest(jobs) {
+  return Math.min(...jobs.map((job) => ms(job.startedAt ?? job.askedAt)));
 }
 
 /**
@@ -282,42 +281,6 @@ export function taskTimes(task, now) {
   return { waitMs: Math.max(0, waitMs), runMs: running ? Math.max(0, now - began) : runMs };
 }
 
-/** @type {{tasks: State["tasks"] | null, traces: Map<string, Task[]>}} */
-let traced = { tasks: null, traces: new Map() };
-
-/** @param {State["tasks"]} tasks  The tasks that were made for one request, by their trace. */
-function tracesOf(tasks) {
-  if (traced.tasks === tasks) return traced.traces;
-  /** @type {Map<string, Task[]>} */
-  const traces = new Map();
-  for (const task of Object.values(tasks)) {
-    if (task.sourceTriggerId) continue; // a trigger's runs come long after
-    const trace = traces.get(task.traceId);
-    if (trace) trace.push(task);
-    else traces.set(task.traceId, [task]);
-  }
-  traced = { tasks, traces };
-  return traces;
-}
-
-/**
- * What a message that names a task shows of it: a plan that is made stands for the work it made.
- *
- * @param {State["tasks"]} tasks
- * @param {string} id
- * @returns {{task: Task, state: import("./state-types.js").TaskState} | null}
- */
-export function namedTask(tasks, id) {
-  const task = tasks[id];
-  if (!task) return null;
-  if (task.seat !== "planner" || task.state !== "done") return { task, state: task.state };
-  const work = (tracesOf(tasks).get(task.traceId) ?? []).filter((one) => one.seat === "worker");
-  const states = new Set(work.map((one) => one.state));
-  const order = /** @type {const} */ (["running", "queued", "failed", "canceled"]);
-  const state = order.find((one) => states.has(one)) ?? task.state;
-  return { task: work.length === 1 ? work[0] : task, state };
-}
-
 /**
  * Which message of the conversation speaks of a task, or of another of its trace.
  *
@@ -327,6 +290,8 @@ export function namedTask(tasks, id) {
  * @returns {string | null}
  */
 export function messageAbout(state, taskId, trace) {
+  const job = trace.map((task) => state.jobs[task.traceId]).find((one) => one?.messageId);
+  if (job && state.messages.some((message) => message.id === job.messageId)) return job.messageId;
   const naming = (/** @type {Set<string>} */ ids) => {
     const id = state.messages.findLast((message) => message.taskIds?.some((one) => ids.has(one)))?.id;
     if (!id) return null;
@@ -338,7 +303,7 @@ export function messageAbout(state, taskId, trace) {
 /**
  * Each line with its number before and after; null where it is not.
  *
- * @param {import("./types.js").DiffHunk} hunk
+ * @param {DiffHunk} hunk
  * @returns {{mark: string, text: string, before: number | null, after: number | null}[]}
  */
 export function numbered(hunk) {

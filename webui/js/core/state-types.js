@@ -156,7 +156,8 @@
  * @property {string[]} inputs
  * @property {string} draft the reply as far as it has come
  * @property {number | null} endedAt set when it is over
- * @property {boolean} partial we came in the middle: the draft lacks its beginning
+ * @property {number} end the offset of the delta that comes next
+ * @property {"" | "found" | "filled"} gap a part of the draft is missing; it was asked for
  * @property {boolean} committed its message has come: the draft is no longer shown
  *
  * @typedef {object} TaskPage what GET /api/tasks/{id} says beyond the task itself
@@ -183,6 +184,10 @@
  * @property {string | null} offset
  * @property {boolean} ended
  * @property {"idle" | "loading" | "failed"} load
+ * @property {boolean} whole nothing is to be left out
+ *
+ * @typedef {{load: "idle" | "loading" | "ready" | "failed", q: string, chip: string, ids: string[],
+ *   before: string | null}} JobList its filter, and the ended jobs that are loaded
  *
  * @typedef {{type: string, stream: string | null, text: string}} OutputBlock
  *
@@ -214,8 +219,12 @@
  * @property {OutboxItem[]} outbox
  * @property {Question | null} question
  * @property {{busy: boolean, error: string}} answering
- * @property {Record<string, Task>} tasks
- * @property {string[]} ended ids of those that ended, the last first: as told, not by a clock
+ * @property {Record<string, Task>} tasks those that changed since the page was loaded
+ * @property {Record<string, Job>} jobs
+ * @property {Record<string, number>} totals of all jobs, by state
+ * @property {JobList} list
+ * @property {Record<string, {open: boolean, jobs: Job[], before: string | null}>} runs of triggers
+ *   whose line was opened
  * @property {Record<string, Trigger>} triggers
  * @property {Status | null} status
  * @property {Turn | null} turn

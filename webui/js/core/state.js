@@ -13,13 +13,13 @@ import { TASK_ACTIONS } from "../pages/detail.js";
 import { noEngines } from "../pages/engines.js";
 import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
 import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
+import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
 /** How long the draft of a turn that is over waits for its message. */
 export const DRAFT_GRACE_MS = 4000;
 /** A status may be so old: it does not know of a turn that has just begun. */
 const HEARTBEAT_MS = 6000;
-const ENDED_KEPT = 200;
-const QUEUED_KEPT = 500;
+const TASKS_KEPT = 200;
 const TRACE_KEPT = 100;
 
 /** @returns {State} */
@@ -43,7 +43,7 @@ export function initialState() {
     question: null,
     answering: { busy: false, error: "" },
     tasks: {},
-    ended: [],
+    ...noJobs(),
     triggers: {},
     status: null,
     turn: null,
@@ -95,7 +95,6 @@ const ACTIONS = {
     following,
     unseen: following ? 0 : state.unseen,
   }),
-  draftHead,
   pending,
   notice: (state, { notice }) => ({ ...state, notices: [...state.notices.slice(-2), notice] }),
   noticeGone: (state, { id }) => ({
@@ -103,6 +102,7 @@ const ACTIONS = {
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
   ...TASK_ACTIONS,
+  ...JOB_ACTIONS,
   ...TRIGGER_ACTIONS,
   ...MEMORY_ACTIONS,
 };
@@ -154,12 +154,26 @@ function snapshot(state, { snapshot: given, now }) {
     inbox: given.inbox,
     outbox: state.outbox.filter((item) => item.state !== "accepted" && !known.has(item.id)),
     question: given.question,
-    tasks: Object.fromEntries(given.tasks.map((task) => [task.id, task])),
-    ended: given.tasks.filter(isOver).map((task) => task.id),
+    tasks: {},
+    jobs: afresh(state, given.jobs),
+    totals: given.totals,
+    list: { ...state.list, load: "idle" },
     triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
     unseen: state.following || !state.messages.length ? state.unseen : state.unseen + heard(fresh),
   };
-  return withStatus(next, given.status);
+  return withDraft(withStatus(next, given.status), given.draft);
+}
+
+/**
+ * What had come of the reply before we came; deltas that it holds already are dropped by their offset.
+ *
+ * @param {State} state
+ * @param {import("./types.js").Draft | null} draft
+ */
+function withDraft(state, draft) {
+  const { turn } = state;
+  if (!draft || turn?.turnId !== draft.turnId || turn.committed) return state;
+  return { ...state, turn: { ...turn, draft: draft.text, end: draft.end, gap: "filled" } };
 }
 
 /**
@@ -173,9 +187,10 @@ function olderThan(loaded, given) {
   return meets > 0 ? loaded.slice(0, meets) : [];
 }
 
-/** @param {Message[]} messages how many of them someone else said */
+/** @param {Message[]} messages how many of them someone else said; that a job was begun is no news */
 function heard(messages) {
-  return messages.filter((message) => message.role !== "user").length;
+  const begun = (/** @type {Message} */ { engine, taskIds }) => engine === "builtin" && taskIds?.length;
+  return messages.filter((message) => message.role !== "user" && !begun(message)).length;
 }
 
 /** @param {State} state @param {import("./types.js").Status} status */
@@ -187,10 +202,25 @@ function withStatus(state, status) {
     turn = { ...turn, endedAt: state.now };
   } else if (status.teller.state === "replying" && turnId && turnId !== turn?.turnId) {
     const since = status.teller.since ? Date.parse(status.teller.since) : state.now;
-    turn = { ...newTurn(turnId, since, status.teller.headline), partial: true };
+    turn = newTurn(turnId, since, status.teller.headline);
   }
   const outdated = Boolean(state.version && status.version && state.version !== status.version);
-  return { ...state, status, turn, outdated: state.outdated || outdated };
+  const known = turn && turn.endedAt !== null ? withoutTurn(status, turn.turnId) : status;
+  return { ...state, status: known, turn, outdated: state.outdated || outdated };
+}
+
+/**
+ * A status may speak of a turn that is known to be over.
+ *
+ * @template {State["status"]} T
+ * @param {T} status
+ * @param {string} turnId
+ * @returns {T}
+ */
+function withoutTurn(status, turnId) {
+  if (status?.teller.turnId !== turnId) return status;
+  const teller = { state: /** @type {const} */ ("idle"), since: null, headline: "", turnId: null };
+  return { ...status, teller };
 }
 
 /**
@@ -201,8 +231,8 @@ function withStatus(state, status) {
  * @returns {import("./state-types.js").Turn}
  */
 function newTurn(turnId, since, headline = "", inputs = []) {
-  const partial = false;
-  return { turnId, since, headline, inputs, draft: "", endedAt: null, committed: false, partial };
+  const nothing = { draft: "", end: 0, endedAt: null, committed: false };
+  return { turnId, since, headline, inputs, ...nothing, gap: "" };
 }
 
 /**
@@ -217,7 +247,7 @@ function applyChange(state, change) {
     case "inbox":
       return withInbox(state, change.id ?? change.item?.id ?? "", change.item);
     case "task":
-      return withTask(state, change.task);
+      return withJob(withTask(state, change.task), change);
     case "trigger":
       return withTrigger(state, change.id ?? change.trigger?.id ?? "", change.trigger);
     case "question":
@@ -257,6 +287,11 @@ function withMessage(state, message) {
  */
 function withInbox(state, id, item) {
   const outbox = without(state.outbox, id);
+  // It waits again: what had come of its reply is worth nothing.
+  const over = item?.state === "queued" && state.turn?.inputs.includes(id);
+  if (over && state.turn) {
+    state = { ...state, turn: { ...state.turn, draft: "", endedAt: state.turn.endedAt ?? state.now } };
+  }
   if (!item || state.messages.some(byId(id))) {
     return { ...state, outbox, inbox: without(state.inbox, id) };
   }
@@ -267,47 +302,17 @@ function withInbox(state, id, item) {
 
 /** @param {State} state @param {import("./types.js").Task} task */
 function withTask(state, task) {
-  const isNew = isOver(task) && !state.ended.includes(task.id);
-  const ended = isNew ? [task.id, ...state.ended] : [...state.ended];
-  const tasks = bounded({ ...state.tasks, [task.id]: task }, ended.splice(ENDED_KEPT));
+  const { [task.id]: _, ...others } = state.tasks;
+  const newest = Object.entries(others).slice(1 - TASKS_KEPT);
+  const tasks = { ...Object.fromEntries(newest), [task.id]: task };
   const detail = state.detail;
-  if (!detail) return { ...state, tasks, ended };
+  if (!detail) return { ...state, tasks };
   const trace = detail.trace.map((one) => (one.id === task.id ? task : one));
   const related = task.traceId === detail.task?.traceId && !trace.some(byId(task.id));
   if (related) trace.push(task);
   const own = detail.id === task.id ? task : detail.task;
   const shown = { ...detail, trace: trace.slice(-TRACE_KEPT), task: own };
-  return { ...state, tasks, ended, detail: shown };
-}
-
-/**
- * All that run, the last of those that ended, and of a long queue its head.
- *
- * @param {Record<string, import("./types.js").Task>} tasks
- * @param {string[]} surplus ids of those that ended before the last
- */
-function bounded(tasks, surplus) {
-  const queued = Object.values(tasks).filter((task) => task.state === "queued");
-  if (!surplus.length && queued.length <= QUEUED_KEPT) return tasks;
-  queued.sort(inQueue);
-  const kept = { ...tasks };
-  for (const id of [...surplus, ...queued.slice(QUEUED_KEPT).map((task) => task.id)]) {
-    delete kept[id];
-  }
-  return kept;
-}
-
-/** @param {import("./types.js").Task} task */
-const isOver = (task) => !["running", "queued", "asking"].includes(task.state);
-
-/**
- * The order in which tasks are taken.
- *
- * @param {import("./types.js").Task} a
- * @param {import("./types.js").Task} b
- */
-export function inQueue(a, b) {
-  return b.priority - a.priority || Date.parse(a.createdAt) - Date.parse(b.createdAt);
+  return { ...state, tasks, detail: shown };
 }
 
 /**
@@ -334,11 +339,11 @@ function withQuestion(state, question) {
 function withTurn(state, change) {
   const mine = state.turn?.turnId === change.turnId ? state.turn : null;
   if (change.state === "ended") {
-    return mine ? { ...state, turn: { ...mine, endedAt: mine.endedAt ?? state.now } } : state;
+    const turn = mine && { ...mine, endedAt: mine.endedAt ?? state.now };
+    return { ...state, turn: turn ?? state.turn, status: withoutTurn(state.status, change.turnId) };
   }
-  const turn = mine
-    ? { ...mine, headline: change.headline ?? mine.headline, inputs: change.inputs ?? mine.inputs }
-    : newTurn(change.turnId, state.now, change.headline, change.inputs);
+  // Of a turn that is known another attempt begins, which says all anew.
+  const turn = newTurn(change.turnId, mine?.since ?? state.now, change.headline, change.inputs);
   const inbox = state.inbox.map((item) =>
     turn.inputs.includes(item.id) && item.state !== "answering"
       ? { ...item, state: /** @type {const} */ ("answering") }
@@ -347,39 +352,34 @@ function withTurn(state, change) {
   return { ...state, turn, inbox };
 }
 
-/** @param {State} state @param {string} turnId @param {string} text */
-function withDelta(state, { turnId, text, reset }) {
-  const known = state.turn?.turnId === turnId ? state.turn : null;
-  const turn = known ?? { ...newTurn(turnId, state.now), partial: true };
-  if (turn.committed) return state;
-  if (reset) return { ...state, turn: { ...turn, draft: text, partial: false } };
-  return { ...state, turn: { ...turn, draft: turn.draft + text } };
-}
-
 /**
- * What a turn had said before we came. It may reach into what we have heard since: where the two
- * overlap most, they are taken to meet. The message that follows is right in any case.
+ * A part of the reply, at its place: what is known already is dropped; what is missing before it is
+ * to be asked for, once.
  *
  * @param {State} state
- * @param {{turnId: string, text: string}} action
+ * @param {import("./types.js").DeltaChange} delta
  */
-function draftHead(state, { turnId, text }) {
-  const { turn } = state;
-  if (turn?.turnId !== turnId || !turn.partial) return state;
-  const heard = turn.draft;
-  let shared = Math.min(heard.length, text.length);
-  while (shared > 0 && !text.endsWith(heard.slice(0, shared))) shared -= 1;
-  return { ...state, turn: { ...turn, draft: text + heard.slice(shared), partial: false } };
+function withDelta(state, { turnId, text, reset, offset }) {
+  const turn = state.turn?.turnId === turnId ? state.turn : newTurn(turnId, state.now);
+  if (turn.committed) return state;
+  const anew = reset || offset === 0; // another engine may say all once more
+  const { draft, end } = anew ? { draft: "", end: 0 } : turn;
+  const at = offset ?? end;
+  if (at > end && !turn.gap) return { ...state, turn: { ...turn, gap: "found" } };
+  const gap = at > end ? "… " : "";
+  const more = gap + text.slice(Math.max(0, end - at));
+  const next = { ...turn, draft: draft + more, end: Math.max(end, at + text.length) };
+  return { ...state, turn: { ...next, gap: anew ? "" : turn.gap } };
 }
 
 /**
  * @param {State} state
- * @param {{messages: Message[], before: string | null}} action
+ * @param {{messages: Message[], jobs?: Job[], before: string | null}} action
  * @returns {State}
  */
-function olderLoaded(state, { messages, before }) {
+function olderLoaded(state, { messages, jobs = [], before }) {
   const fresh = messages.filter((message) => !state.messages.some(byId(message.id)));
-  return { ...state, older: "idle", before, messages: [...fresh, ...state.messages] };
+  return { ...known(state, jobs), older: "idle", before, messages: [...fresh, ...state.messages] };
 }
 
 /** @param {State} state @param {{id: string, what: string}} action empty: no longer */

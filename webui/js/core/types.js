@@ -13,10 +13,12 @@
  * @typedef {{cursor: string, reset: boolean,
  *   events: (MessageChange | InboxChange | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]}}
  *   ChangeList
- * @typedef {{kind: "delta", turnId: string, text: string, reset: boolean}} DeltaChange
+ * @typedef {{kind: "delta", turnId: string, text: string, offset: number | null, reset: boolean}}
+ *   DeltaChange
  * @typedef {{oldStart: number, oldLines: number, newStart: number, newLines: number,
  *   lines: string[]}} DiffHunk
  * @typedef {{files: FileDiff[], moreFiles: number, unseen: string[], interrupted: number}} Diff
+ * @typedef {{turnId: string, text: string, end: number}} Draft
  * @typedef {{engines: Engine[], orders: Record<string, string[]>}} EngineList
  * @typedef {{engine: string, state: "ready" | "waiting",
  *   want: "missing" | "logged_out" | "account" | "region" | "unknown_model" | "limited" | "unreachable" | "broken" | "unready" | null,
@@ -44,6 +46,19 @@
  * @typedef {{kind: "inbox", id: string, item: InboxItem | null, gone: boolean}} InboxChange
  * @typedef {{id: string, kind: "user_input" | "answer", text: string, createdAt: string,
  *   quote: string | null, state: "queued" | "answering"}} InboxItem
+ * @typedef {{text: string, cut: number, html: string | null, error: string,
+ *   exitCode: number | null, failureReason: string | null}} JobOutcome
+ * @typedef {{jobs: Job[], totals: Record<string, number>, found: number, before: string | null}}
+ *   JobPage
+ * @typedef {{id: string, title: string,
+ *   state: "queued" | "running" | "asking" | "done" | "failed" | "canceled"}} JobStep
+ * @typedef {{id: string, kind: "request" | "trigger", title: string,
+ *   state: "asked" | "planning" | "running" | "waiting" | "done" | "failed" | "canceled",
+ *   messageId: string | null, taskId: string, profile: string, askedAt: string,
+ *   startedAt: string | null, endedAt: string | null, notBefore: string | null,
+ *   waitsFor: string | null, failureReason: string | null, headline: string, tail: string,
+ *   steps: JobStep[], runs: number, changes: number, failures: number, outcome: JobOutcome | null}}
+ *   Job
  * @typedef {{conditions: (FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition)[]}}
  *   JoinedParameters
  * @typedef {{type: string | null}} LedgerEvent
@@ -56,8 +71,9 @@
  * @typedef {{id: string, role: "user" | "agent" | "system", text: string, html: string | null,
  *   createdAt: string, turnId: string | null, inReplyTo: string[], taskIds: string[],
  *   usage: Usage | null, durationMs: number | null, quote: string | null, engine: string | null,
- *   reminder: string | null, memory: number, triggerId: string | null, repeats: string[],
- *   since: string | null}} Message
+ *   failed: boolean, stopped: boolean, error: string | null, questionId: string | null,
+ *   options: string[], reminder: string | null, memory: number, triggerId: string | null,
+ *   repeats: string[], since: string | null}} Message
  * @typedef {{question: Question | null, failures: Run[], triggers: Trigger[],
  *   engines: EngineStatus[]}} Needs
  * @typedef {{path: string, depth: number, type: string, words: Record<string, string>,
@@ -94,15 +110,15 @@
  *   plannedAt: string | null, reason: Record<string, string> | null, missed: number | null}}
  *   SlotExplanation
  * @typedef {{cursor: string, version: string, now: string, timezone: string, messages: Message[],
- *   before: string | null, inbox: InboxItem[], question: Question | null, tasks: Task[],
- *   triggers: Trigger[], status: Status}} Snapshot
+ *   before: string | null, inbox: InboxItem[], question: Question | null, draft: Draft | null,
+ *   jobs: Job[], totals: Record<string, number>, triggers: Trigger[], status: Status}} Snapshot
  * @typedef {{kind: "status", status: Status}} StatusChange
  * @typedef {{consumer: "ok" | "hung" | "down", beatAgeS: number | null, teller: TellerStatus,
  *   planner: PlannerStatus, workers: WorkersStatus, queues: Record<string, number>,
  *   engines: Record<string, EngineStatus>, minds: Record<string, EngineStatus>, paused: boolean,
  *   question: boolean, degraded: string | null, quarantined: number, lastTick: string | null,
  *   usage: UsageToday, version: string}} Status
- * @typedef {{kind: "task", task: Task}} TaskChange
+ * @typedef {{kind: "task", task: Task, job: Job | null, totals: Record<string, number>}} TaskChange
  * @typedef {{task: Task, events: LedgerEvent[], trace: Task[], chain: ChainStep[],
  *   result: Result | null, usage: TokenCounts}} TaskDetail
  * @typedef {{type: "task_done", params: TaskParameters}} TaskDone

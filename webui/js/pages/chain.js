@@ -19,7 +19,7 @@ export function chainView(chain, own, state) {
 function stepView(step, own, state) {
   const task = step.kind === "task" ? taskOf(step.id, state) : undefined;
   const now = task?.state ?? step.state; // the stream is newer than the list
-  const kind = task?.seat === "planner" ? t("seat.planner") : t(`chain.${step.kind}`);
+  const kind = task?.seat === "planner" ? t("state.planning") : t(`chain.${step.kind}`);
   const title = step.title || step.id;
   return html`<li class="depth-${Math.min(step.depth, 4)}">
     <a

@@ -2,9 +2,10 @@
 
 import { guard, html, icon, nothing, repeat } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
-import { namedTask, timeline } from "../core/select.js";
+import { choiceOf, timeline } from "../core/select.js";
 import { dayKey, dayName } from "../core/time.js";
 import { composerView } from "./composer.js";
+import { jobCard, runsLine } from "./job.js";
 import { liveView } from "./live.js";
 import { draftView, messageView } from "./message.js";
 import { emptyState, loading } from "../ui/parts.js";
@@ -51,10 +52,12 @@ function entryView(entry, state, act) {
     const today = dayKey(state.now);
     return guard([entry.at, today, language()], () => dayView(entry.at, state.now));
   }
+  if (entry.type === "job") return jobCard(entry.job, state, act);
+  if (entry.type === "runs") return runsLine(entry.job, entry.messageId, state, act);
   const { message, delivery, error, joined } = entry;
-  const tasks = (message.taskIds ?? []).map((id) => namedTask(state.tasks, id)?.state).join();
   const hits = message.turnId ? state.hits[message.turnId] : null;
-  return guard([message, delivery, error, joined, tasks, hits, language()], () =>
+  const choice = choiceOf(state, message);
+  return guard([message, delivery, error, joined, hits, choice, language()], () =>
     messageView(entry, state, act),
   );
 }

@@ -5,12 +5,6 @@ import { t, tn } from "../core/i18n.js";
 import { sends } from "../core/typing.js";
 import { word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/actions.js").Actions} Actions
- * @typedef {import("../core/types.js").EngineStatus} EngineStatus
- */
-
 /** @param {State} state @param {Actions} act */
 export function composerView(state, act) {
   const submit = (/** @type {Event} */ event) => {

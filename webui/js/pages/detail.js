@@ -19,7 +19,11 @@ export const TASK_ACTIONS = {
       unfolded: { ...unfolded, [key]: open },
     })),
   output,
+  wholeOutput: (state) => withDetail(state, state.detail?.id, () => ({ output: { ...silent, whole: true } })),
 };
+
+/** @type {TaskOutput}  Nothing is read yet. */
+const silent = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle", whole: false };
 
 /**
  * @param {State} state
@@ -42,8 +46,6 @@ function detailOpened(state, { id }) {
   const none = { result: null, events: [], trace: [], chain: [], usage: null };
   /** @type {Pick<TaskPage, "diff" | "diffLoad" | "unfolded">} */
   const unchanged = { diff: null, diffLoad: "idle", unfolded: {} };
-  /** @type {TaskOutput} */
-  const silent = { blocks: [], dropped: 0, offset: null, ended: false, load: "idle" };
   const detail = { id, task, ...none, ...unchanged, output: silent };
   return { ...state, detail: { ...detail, load: "loading" } };
 }
@@ -58,9 +60,11 @@ function detailOpened(state, { id }) {
  */
 function output(state, { id, load, events = [], offset, ended }) {
   return withDetail(state, id, ({ output: before }) => {
-    const { blocks, dropped } = shortened(appended(before.blocks, events));
+    const all = appended(before.blocks, events);
+    const { blocks, dropped } = before.whole ? { blocks: all, dropped: 0 } : shortened(all);
     const at = { offset: offset ?? before.offset, ended: ended ?? before.ended };
-    return { output: { blocks, dropped: before.dropped + dropped, ...at, load } };
+    const { whole } = before;
+    return { output: { blocks, dropped: before.dropped + dropped, ...at, load, whole } };
   });
 }
 

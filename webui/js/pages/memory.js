@@ -204,7 +204,7 @@ export function otherLines(other, mine) {
  * @returns {string} without a first heading that only says the title again
  */
 export function withoutTitle(html, title) {
-  const [whole, first] = /^\s*<h1>([^<]*)<\/h1>\s*/.exec(html) ?? [];
+  const [whole, first] = /^\s*<h1(?: dir="auto")?>([^<]*)<\/h1>\s*/.exec(html) ?? [];
   return whole && lettersOf(unescaped(first)) === lettersOf(title)
     ? html.slice(whole.length)
     : html;
@@ -217,7 +217,7 @@ export function withoutTitle(html, title) {
  */
 export function withHeads(html, nameOf) {
   return html.replace(
-    /<h2>(\d\d:\d\d) (user|agent|system)<\/h2>/g,
+    /<h2(?: dir="auto")?>(\d\d:\d\d) (user|agent|system)<\/h2>/g,
     (_, at, role) => `<h2 class="said">${at} ${nameOf(role)}</h2>`,
   );
 }

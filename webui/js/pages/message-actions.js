@@ -5,15 +5,39 @@ import { language, t, tn } from "../core/i18n.js";
 import { duration } from "../core/time.js";
 import { hitsView } from "./memory-view.js";
 
+const OVER = new Set(["answered", "stopped", "unanswered"]);
+
+/** @param {Message} message @param {State} state @param {Actions} act  How a reply ended that is not whole. */
+export function outcomeView({ stopped, failed, error, inReplyTo }, state, act) {
+  if (!stopped && !failed) return nothing;
+  const asked = state.messages.filter((one) => inReplyTo.includes(one.id)).map((one) => one.text).join("\n\n");
+  return html`<p class="outcome ${failed ? "error-text" : ""}">
+    <span>${t(`delivery.${stopped ? "stopped" : "unanswered"}`)}${error ? `: ${error}` : ""}</span>
+    ${
+      asked
+        ? html`<button type="button" class="link" @click=${() => act.sendAgain(asked)}>${icon("retry")}${t("delivery.retry")}</button>
+            <button type="button" class="link" @click=${() => act.editText(asked)}>${icon("edit")}${t("delivery.edit")}</button>`
+        : nothing
+    }
+  </p>`;
+}
+
 /** @param {MessageEntry} entry @param {State} state @param {Actions} act */
 export function messageActions({ message, delivery }, state, act) {
-  if (delivery && delivery !== "answered") return nothing; // it is on its way: other things can be done
+  if (delivery && !OVER.has(delivery)) return nothing; // it is on its way: other things can be done
   const { id, role, text, turnId } = message;
   const button = (/** @type {string} */ name, /** @type {string} */ sign, /** @type {() => void} */ run) =>
-    html`<button type="button" class="icon-button" title=${t(`act.${name}`)} aria-label=${t(`act.${name}`)} @click=${run}>
+    html`<button
+      type="button"
+      class="icon-button"
+      tabindex=${name === "copy" ? 0 : -1}
+      title=${t(`act.${name}`)}
+      aria-label=${t(`act.${name}`)}
+      @click=${run}
+    >
       ${icon(sign)}
     </button>`;
-  return html`<div class="message-actions" role="group" aria-label=${t("act.label")}>
+  return html`<div class="message-actions" role="toolbar" aria-label=${t("act.label")} @keydown=${moveInside}>
     ${button("copy", "copy", () => act.copyMessage(text))} ${button("quote", "quote", () => act.quote(text))}
     ${
       role === "user"
@@ -24,11 +48,21 @@ export function messageActions({ message, delivery }, state, act) {
   </div>`;
 }
 
+/** @param {KeyboardEvent} event  Arrows go from button to button: a message is one stop of the Tab key. */
+function moveInside({ key, currentTarget }) {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+  const bar = /** @type {HTMLElement} */ (currentTarget);
+  const all = [...bar.querySelectorAll("button")];
+  const at = all.findIndex((button) => button === document.activeElement);
+  if (step) all[(at + step + all.length) % all.length].focus();
+}
+
 /** @param {string} id @param {string} turnId @param {State} state @param {Actions} act */
 function whyButton(id, turnId, state, act) {
   return html`<button
     type="button"
     class="icon-button"
+    tabindex="-1"
     title=${t("why.open")}
     aria-label=${t("why.open")}
     aria-expanded=${state.hits[turnId]?.open ? "true" : "false"}

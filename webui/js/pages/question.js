@@ -3,12 +3,7 @@
 import { html, icon, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { elapsed } from "../core/time.js";
-
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/actions.js").Actions} Actions
- * @typedef {import("../core/types.js").Question} Question
- */
+import { holdBackCandidates, onSubmit } from "../ui/parts.js";
 
 /** @param {State} state @param {Actions} act */
 export function questionView(state, act) {
@@ -18,12 +13,10 @@ export function questionView(state, act) {
   const sent =
     busy ||
     state.outbox.some((item) => item.questionId === question.questionId && item.state !== "failed");
-  const submit = (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = /** @type {HTMLFormElement} */ (event.currentTarget);
+  const submit = onSubmit(({ currentTarget: form }) => {
     act.answer(String(new FormData(form).get("answer") ?? ""));
     form.reset();
-  };
+  });
   return html`<section class="question" id="question" aria-labelledby="question-text">
     <div class="question-head">
       <p class="question-text" dir="auto" id="question-text">${question.question}</p>
@@ -50,11 +43,6 @@ export function questionView(state, act) {
       <button type="submit" class="small" ?disabled=${sent}>${t("question.send")}</button>
     </form>
   </section>`;
-}
-
-/** @param {KeyboardEvent} event  Enter that picks an input method's candidate sends nothing. */
-function holdBackCandidates(event) {
-  if (event.key === "Enter" && (event.isComposing || event.keyCode === 229)) event.preventDefault();
 }
 
 /** @param {string} option @param {Question} question @param {boolean} sent @param {Actions} act */

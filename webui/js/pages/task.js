@@ -33,7 +33,7 @@ export function taskView(state, act) {
   return html`${back}
     <article class="task" data-task=${detail.id}>
       ${headView(detail.task, detail, state, act)} ${factsView(detail.task, state)}
-      ${failureView(detail)} ${resultView(detail)} ${diffView(detail, act)} ${promptView(detail.task)} ${outputView(detail)}
+      ${failureView(detail)} ${resultView(detail)} ${diffView(detail, act)} ${promptView(detail.task)} ${outputView(detail, act)}
       ${chainView(detail.chain, detail.id, state)} ${eventsView(detail, state)}
     </article>`;
 }
@@ -96,7 +96,7 @@ function factsView(task, state) {
   }
   facts.push(
     ["task.attempts", t("task.attemptsOf", { n: task.attempts, max: task.maxAttempts })],
-    ["task.seat", task.seat === "planner" ? t("seat.planner") : word("profile", task.profile)],
+    ["task.seat", task.seat === "planner" ? t("state.planning") : word("profile", task.profile)],
     ["task.priority", task.priority],
     ["task.origin", word("origin", task.origin)],
   );
@@ -108,11 +108,11 @@ function factsView(task, state) {
   if (used?.runs) facts.push(["task.usage", usageWords(used)]);
   const trigger = task.sourceTriggerId;
   if (trigger) {
-    const title = state.triggers[trigger]?.title || trigger;
+    const title = state.triggers[trigger]?.title || t("job.open");
     facts.push(["task.trigger", html`<a href="#/trigger/${trigger}">${title}</a>`]);
   }
   if (task.retryOf) {
-    facts.push(["task.retryOf", html`<a href="#/task/${task.retryOf}">${task.retryOf}</a>`]);
+    facts.push(["task.retryOf", html`<a href="#/task/${task.retryOf}">${t("job.open")}</a>`]);
   }
   return html`<dl class="facts">
     ${facts.map(
@@ -164,14 +164,21 @@ function promptView(task) {
   </section>`;
 }
 
-/** @param {TaskDetail} detail */
-function outputView({ output, task }) {
+/** @param {TaskDetail} detail @param {Actions} act */
+function outputView({ output, task }, act) {
   const { blocks, dropped, load } = output;
   if (!blocks.length && task?.state !== "running" && load !== "failed") return nothing;
   const cut = t("task.dropped", { n: count(dropped, language()) });
   return html`<section>
     <h3>${t("task.output")}</h3>
-    ${dropped ? html`<p class="muted">${cut}</p>` : nothing}
+    ${
+      dropped
+        ? html`<p class="muted">
+            ${cut}
+            <button type="button" class="link" @click=${() => act.showWholeOutput()}>${t("task.showAll")}</button>
+          </p>`
+        : nothing
+    }
     ${load === "failed" ? html`<p class="error-text">${t("task.outputFailed")}</p>` : nothing}
     <div class="output" id="output" tabindex="0" role="region" aria-label=${t("task.output")}>
       ${blocks.length ? blocks.map(blockView) : html`<span class="muted">${t("task.noOutput")}</span>`}

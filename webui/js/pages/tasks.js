@@ -1,117 +1,122 @@
-/** The list of tasks: what runs, what waits, what has ended. */
+/** The list of jobs: what runs, what waits, what has ended, down to the very first. */
 
-import { html, icon, nothing, repeat } from "../core/html.js";
-import { language, t, tn } from "../core/i18n.js";
-import { queueLength, taskGroups, taskTimes } from "../core/select.js";
-import { count, duration, elapsed } from "../core/time.js";
-import { mindWhy } from "../ui/banners.js";
-import { ago, emptyState, loading, since, stateIcon, taskTitle, word } from "../ui/parts.js";
-
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").Task} Task
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
-/** A queue may be long; the page shows its head. */
-const SHOWN = 100;
+import { html, nothing, repeat } from "../core/html.js";
+import { language, t } from "../core/i18n.js";
+import { CHIPS, isLive, jobGroups, totalOf } from "../core/jobs.js";
+import { shown } from "../core/shown.js";
+import { count } from "../core/time.js";
+import { button, emptyState, failedView, iconButton, loading, stateIcon, word } from "../ui/parts.js";
+import { jobMeta, runsList, runsMeta } from "./job.js";
 
 /** @param {State} state @param {Actions} act */
 export function tasksView(state, act) {
-  if (state.load === "failed") {
-    const again = html`<button type="button" class="small" @click=${() => act.session.load()}>
-      ${icon("retry")}${t("load.again")}
-    </button>`;
-    return emptyState(t("load.failed"), state.loadError, again);
-  }
+  if (state.load === "failed") return failedView(() => act.session.load(), state.loadError);
   if (state.load === "loading") return loading(t("tasks.loading"));
-  const groups = taskGroups(state);
-  const total = groups.running.length + groups.queued.length + groups.ended.length;
   const title = html`<h2 class="sr-only" tabindex="-1" data-focus>${t("nav.tasks")}</h2>`;
-  if (!total) return html`${title}${emptyState(t("tasks.empty"), t("tasks.emptyText"))}`;
-  return html`${title}${groupView("running", groups.running, state, act)}
-  ${groupView("queued", groups.queued, state, act)} ${groupView("ended", groups.ended, state, act)}`;
+  const { list, totals } = state;
+  if (!totalOf(totals, "all")) {
+    return html`${title}${emptyState(t("tasks.empty"), t("tasks.emptyText"))}`;
+  }
+  const groups = jobGroups(state);
+  const none = !groups.running.length && !groups.queued.length && !groups.ended.length;
+  return html`${title} ${filterView(state, act)}
+  ${groupView("running", groups.running, state, act)} ${groupView("queued", groups.queued, state, act)}
+  ${groupView("ended", groups.ended, state, act)}
+  ${none && list.load === "ready" ? html`<p class="group-none">${t("tasks.none")}</p>` : nothing}
+  ${list.load === "failed" ? html`<p class="error-text">${t("load.failed")}</p>` : nothing}
+  ${
+    list.before || list.load === "failed"
+      ? button(t("tasks.loadMore"), () => act.moreJobs(), { sign: "down" })
+      : nothing
+  }`;
 }
 
-/** @param {"running" | "queued" | "ended"} name @param {Task[]} tasks @param {State} state @param {Actions} act */
-function groupView(name, tasks, state, act) {
-  if (!tasks.length && name !== "running") return nothing;
-  const total = name === "queued" ? queueLength(state, tasks.length) : tasks.length;
-  const more = total - Math.min(tasks.length, SHOWN);
+/** @param {State} state @param {Actions} act */
+function filterView({ list, totals }, act) {
+  return html`<div class="job-filter">
+    <input
+      type="search"
+      aria-label=${t("tasks.filter")}
+      placeholder=${t("tasks.filter")}
+      .value=${list.q}
+      @input=${(/** @type {any} */ event) => act.filterJobs({ q: event.target.value })}
+    />
+    <div class="chips" role="group" aria-label=${t("tasks.filter")}>
+      ${Object.keys(CHIPS).map(
+        (chip) =>
+          html`<button
+            type="button"
+            class="chip"
+            aria-pressed=${chip === list.chip ? "true" : "false"}
+            @click=${() => act.filterJobs({ chip })}
+          >
+            ${t(`chip.${chip}`)}${
+              chip === "trigger"
+                ? nothing
+                : html` <span class="group-count">${count(totalOf(totals, chip), language())}</span>`
+            }
+          </button>`,
+      )}
+    </div>
+  </div>`;
+}
+
+/** @param {"running" | "queued" | "ended"} name @param {Job[]} jobs @param {State} state @param {Actions} act */
+function groupView(name, jobs, state, act) {
+  if (!jobs.length) return nothing;
   return html`<section class="group" data-group=${name}>
-    <h3>${t(`tasks.${name}`)} <span class="group-count">${count(total, language())}</span></h3>
-    ${
-      tasks.length
-        ? html`<ul class="rows">
-            ${repeat(
-              tasks.slice(0, SHOWN),
-              (task) => task.id,
-              (task) => rowView(task, state, act),
-            )}
-          </ul>`
-        : html`<p class="group-none">${t("tasks.runningNone")}</p>`
-    }
-    ${more > 0 ? html`<p class="group-none">${tn("tasks.more", more)}</p>` : nothing}
+    <h3>${t(`tasks.${name}`)}</h3>
+    <ul class="rows">
+      ${repeat(
+        jobs,
+        (job) => job.id,
+        (job) => rowView(job, state, act),
+      )}
+    </ul>
   </section>`;
 }
 
-/** @param {Task} task @param {State} state @param {Actions} act */
-function rowView(task, state, act) {
-  const active = ["running", "queued", "asking"].includes(task.state);
-  const busy = Boolean(state.pending[task.id]);
-  return html`<li class="row is-${task.state}" data-task=${task.id}>
-    <a class="row-link" href="#/task/${task.id}">
-      ${stateIcon(task.state)}
-      <span class="row-main">
-        <span class="row-title">${taskTitle(task)}</span>
-        <span class="row-meta">${metaView(task, state)}</span>
-      </span>
-    </a>
-    ${
-      active
-        ? html`<button
-            type="button"
-            class="icon-button small row-action"
-            ?disabled=${busy}
-            aria-label=${t("task.cancelNamed", { title: taskTitle(task) })}
-            title=${t("task.cancel")}
-            @click=${() => act.order(task.id, "cancel")}
-          >
-            ${busy ? html`<span class="spinner"></span>` : icon("x")}
-          </button>`
-        : nothing
-    }
-  </li>`;
-}
-
-/** @param {Task} task @param {State} state */
-function metaView(task, state) {
-  const times = taskTimes(task, state.now);
-  const seat = html`<span>${task.seat === "planner" ? t("seat.planner") : word("profile", task.profile)}</span>`;
-  if (task.state === "running") {
-    return html`<span class="ticking">${elapsed(times.runMs ?? 0)}</span>${seat}${
-        task.headline ? html`<span class="row-headline">${task.headline}</span>` : nothing
-      }`;
-  }
-  if (task.state === "queued") {
-    const later = task.notBefore && Date.parse(task.notBefore) > state.now;
-    const when = later
-      ? html`<span>${t("tasks.notBefore")} ${ago(task.notBefore ?? "", state.now)}</span>`
-      : html`<span>${since(task.createdAt, state.now)}</span>`;
-    const awaited = state.status?.minds[task.waitsFor ?? ""];
-    const isAway = awaited?.state === "waiting";
-    const why = isAway ? t("tasks.waits", { why: mindWhy(awaited, state) }) : "";
-    const mind = task.waitsFor ? why || waitsFor(task.waitsFor) : "";
-    return html`${mind ? html`<span>${mind}</span>` : when}${seat}`;
-  }
-  const reason = task.state === "failed" ? word("reason", task.failureReason) : "";
-  return html`<span>${since(task.completedAt ?? task.createdAt, state.now)}</span>${
-      times.runMs !== null ? html`<span>${duration(times.runMs, language())}</span>` : nothing
-    }${reason ? html`<span class="error-text">${reason}</span>` : seat}`;
-}
-
-/** @param {string} what  An engine, or tokens: in words. */
-function waitsFor(what) {
-  const [, of] = /^budget:(day|trigger)$/.exec(what) ?? [];
-  return of ? t(`tasks.tokens.${of}`) : t("tasks.waitsFor", { engine: what });
+/** @param {Job} job @param {State} state @param {Actions} act */
+function rowView(job, state, act) {
+  const { taskId } = job;
+  const busy = Boolean(state.pending[taskId]);
+  const what = isLive(job) ? "cancel" : "retry";
+  const runs = job.kind === "trigger";
+  const open = runs && state.runs[job.id]?.open;
+  const main = html`${stateIcon(job.state)}
+    <span class="row-main">
+      <span class="row-title" dir="auto">${shown(job.title)}</span>
+      <span class="row-meta"
+        >${runs ? runsMeta(job) : jobMeta(job, state)}<span>${word("profile", job.profile)}</span>${
+          job.state === "failed" && !runs
+            ? html`<span class="error-text">${word("reason", job.failureReason)}</span>`
+            : nothing
+        }${job.headline ? html`<span class="row-headline">${job.headline}</span>` : nothing}</span
+      >
+    </span>`;
+  return html`<li class="row is-${job.state}" data-task=${taskId}>
+      ${
+        runs
+          ? html`<button
+              type="button"
+              class="row-link"
+              aria-expanded=${open ? "true" : "false"}
+              @click=${() => act.toggleRuns(job.id)}
+            >
+              ${main}
+            </button>`
+          : html`<a class="row-link" href="#/task/${taskId}">${main}</a>`
+      }
+      ${
+        isLive(job) || job.state === "failed"
+          ? iconButton(
+              what === "cancel" ? "x" : "retry",
+              t(`task.${what}Named`, { title: job.title }),
+              () => act.order(taskId, what, true, false),
+              { off: busy, title: t(`task.${what}`) },
+            )
+          : nothing
+      }
+    </li>
+    ${open ? html`<li class="row-runs">${runsList(job, state, act)}</li>` : nothing}`;
 }

@@ -5,7 +5,7 @@ import { language, t } from "../core/i18n.js";
 import { duration } from "../core/time.js";
 import { checkField, inputField, selectField, spanField, textField } from "../ui/fields.js";
 import * as parts from "../ui/parts.js";
-import { ago, button, moment, said, taskTitle, triggerTitle, word } from "../ui/parts.js";
+import { ago, button, moment, said, triggerTitle, word } from "../ui/parts.js";
 import { CONDITION_KINDS, NOTIFY, rowField, TIME_KINDS } from "./trigger-form.js";
 import { fieldOf, isConditional } from "./trigger-form.js";
 import { noTriggerView } from "./triggers.js";
@@ -257,11 +257,11 @@ function taskChoices(row, state) {
   const triggers = Object.values(state.triggers)
     .filter((trigger) => trigger.id !== editing)
     .map((trigger) => ({ value: trigger.id, label: triggerTitle(trigger) }));
-  const tasks = Object.values(state.tasks)
-    .toSorted((a, b) => b.createdAt.localeCompare(a.createdAt))
-    .filter((task) => task.seat === "worker")
+  const tasks = Object.values(state.jobs)
+    .toSorted((a, b) => b.askedAt.localeCompare(a.askedAt))
+    .filter((job) => job.kind === "request")
     .slice(0, OFFERED)
-    .map((task) => ({ value: task.id, label: `${taskTitle(task)} · ${t(`state.${task.state}`)}` }));
+    .map((job) => ({ value: job.taskId, label: `${job.title} · ${t(`state.${job.state}`)}` }));
   const known = [...triggers, ...tasks].some((one) => one.value === row.taskId);
   return [
     { value: "", label: t("form.taskChoose") },

@@ -43,15 +43,21 @@ export function newRow(key, values = {}) {
   };
 }
 
-/** @param {string} id @param {string} zone the reader's @returns {TriggerForm} */
-export function newForm(id, zone) {
+/**
+ * @param {string} id
+ * @param {string} zone the reader's
+ * @param {Status | null} [status] without a model only a command can be carried out
+ * @returns {TriggerForm}
+ */
+export function newForm(id, zone, status = null) {
+  const noModel = status?.engines.standard?.engine === "builtin";
   return {
     key: "new",
     id,
     base: null,
     prompt: "",
     title: "",
-    profile: "standard",
+    profile: noModel ? "command" : "standard",
     when: "plain",
     plain: "",
     every: "10",

@@ -215,7 +215,7 @@ export class TriggerKeeper {
     if (form?.over) return;
     if (form) return this.keepPreview(form);
     const isNew = key === "new";
-    const made = isNew ? fields.newForm(newId("trig"), this.zone()) : this.formOf(state, key);
+    const made = isNew ? fields.newForm(newId("trig"), this.zone(), state.status) : this.formOf(state, key);
     if (made) this.store.dispatch({ type: "formOpened", form: made });
   }
 

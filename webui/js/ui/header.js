@@ -3,7 +3,7 @@
 import { html, icon, nothing } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
 import { placeOf } from "../core/route.js";
-import { queueLength, taskGroups } from "../core/select.js";
+import { totalOf } from "../core/jobs.js";
 import { settingsMenu } from "../pages/settings.js";
 
 /** @param {State} state @param {Actions} act */
@@ -48,8 +48,7 @@ function panelToggle(state, act) {
 export function places(state) {
   const view = placeOf(state.route);
   const current = state.wide && view === "chat" ? "home" : view;
-  const groups = taskGroups(state);
-  const busy = groups.running.length + queueLength(state, groups.queued.length);
+  const busy = totalOf(state.totals, "live");
   /** @type {[string, string, string][]} */
   const all = [
     ["chat", "#/", "chat"],

@@ -45,10 +45,14 @@ export function said(words) {
   return words?.[language()] || words?.en || "";
 }
 
+/** @type {Record<string, string>}  States that look like another. */
+const LOOKS = { asked: "queued", planning: "running" };
+
 /** @param {string} state  Of a task, a trigger or a slot. */
 export function stateIcon(state) {
-  return html`<span class="state state-${state}" title=${word("state", state)}
-    >${icon(`s-${state}`)}<span class="sr-only">${word("state", state)}</span></span
+  const look = LOOKS[state] ?? state;
+  return html`<span class="state state-${look}" title=${word("state", state)}
+    >${icon(`s-${look}`)}<span class="sr-only">${word("state", state)}</span></span
   >`;
 }
 

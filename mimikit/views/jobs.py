@@ -1,0 +1,192 @@
+"""Jobs: what came of one request, or all runs of one trigger. Pure; records stay one each.
+
+The ledger says what was asked and how it ended, the queues what waits and runs. A plan is a state
+of its job, no step of its own, unless nothing came of it but its failure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Literal, TypeAlias, get_args
+
+from pydantic import Field
+
+from mimikit.protocol.models import QueueName, to_utc
+from mimikit.tasks import ledger
+from mimikit.tasks.ledger import Line
+from mimikit.tasks.queue import TaskSnapshot, TaskState
+from mimikit.views.base import Title, View
+
+JobState: TypeAlias = Literal[
+    "asked", "planning", "running", "waiting", "done", "failed", "canceled"
+]
+JobKind: TypeAlias = Literal["request", "trigger"]
+STATES: tuple[JobState, ...] = get_args(JobState)
+LIVE: tuple[JobState, ...] = ("running", "planning", "asked", "waiting")
+"""In the order of lists."""
+ENDED: tuple[JobState, ...] = ("done", "failed", "canceled")
+
+
+class JobStep(View):
+    """One task of a job."""
+
+    id: str
+    title: Title
+    state: TaskState
+    seat: QueueName = Field(exclude=True)
+    at: datetime = Field(exclude=True)
+    """When it ended; else when it was queued."""
+    failure_reason: str | None = Field(default=None, exclude=True)
+    retry_of: str | None = Field(default=None, exclude=True)
+
+
+@dataclass(frozen=True)
+class Job:
+    id: str
+    """The trace; of runs of a trigger the trigger."""
+    kind: JobKind
+    asked_at: datetime
+    message_id: str | None = None
+    """The message that asked for it."""
+    title: str = ""
+    steps: dict[str, JobStep] = field(default_factory=dict[str, JobStep])
+    """By id, those that ended in order; of a trigger only the newest of them."""
+    runs: int = 0
+    failures: int = 0
+    newest_run: str = ""
+
+    @cached_property
+    def main(self) -> JobStep | None:
+        """The step that stands for the job: what runs, waits, failed, or ended last."""
+        again = {step.retry_of for step in self.steps.values()}
+        steps = [step for step in self.steps.values() if step.id not in again]
+        if any(step.seat == "worker" for step in steps):  # the plans that led to work are over
+            steps = [step for step in steps if step.seat == "worker" or step.state != "done"]
+        for state in ("running", "asking", "queued", "failed", "canceled", "done"):
+            found = [step for step in steps if step.state == state]
+            if found:
+                return found[0] if state == "queued" else found[-1]
+        return None
+
+    @cached_property
+    def state(self) -> JobState | None:
+        """None: nothing came of it that is work."""
+        step = self.main
+        if step is None or (step.seat == "planner" and step.state == "done"):
+            return None
+        if step.state == "queued":
+            return "asked" if step.seat == "planner" else "waiting"
+        if step.state == "asking":
+            return "waiting"
+        return "planning" if step.seat == "planner" and step.state == "running" else step.state
+
+    @property
+    def shown(self) -> list[JobStep]:
+        """Its steps without plans that led to them."""
+        return [
+            step
+            for step in self.steps.values()
+            if step.seat == "worker" or step.state in ("failed", "canceled")
+        ]
+
+    @cached_property
+    def ended_at(self) -> datetime | None:
+        if self.state is None or self.state in LIVE:
+            return None
+        return max(step.at for step in self.steps.values())
+
+    def after(self, step: JobStep) -> Job:
+        """The job once a step has ended."""
+        before = {} if self.kind == "trigger" else self.steps
+        is_new = step.id not in self.steps  # a crash may have written its line twice
+        failures = self.failures + (is_new and step.state == "failed")
+        return dataclasses.replace(self, steps={**before, step.id: step}, failures=failures)
+
+
+def fold(jobs: dict[str, Job], line: Line) -> None:
+    """Take a line of the ledger into the jobs, by id."""
+    id_ = str(line.get("id"))
+    try:
+        at = to_utc(datetime.fromisoformat(str(line.get("at"))))
+    except ValueError:
+        return
+    match line.get("event"):
+        case "queued" | "ended":
+            trigger_id = _text(line, "sourceTriggerId")
+            key = trigger_id or _text(line, "traceId") or id_
+            job = jobs.get(key) or Job(key, "trigger" if trigger_id else "request", at)
+            if job.message_id is None and (message_id := _text(line, "messageId")):
+                job = dataclasses.replace(job, message_id=message_id)
+            step = _ended_step(line, id_, at)
+            jobs[key] = job.after(step) if step else job
+        case "slot" | "ordered" if task_id := _text(line, "taskId"):
+            job = jobs.get(id_) or Job(id_, "trigger", at)
+            if task_id != job.newest_run:  # a crash may have written the line twice
+                title, runs = _text(line, "title") or job.title, job.runs + 1
+                job = dataclasses.replace(job, title=title, runs=runs, newest_run=task_id)
+            jobs[id_] = job
+        case _:
+            return
+
+
+def _ended_step(line: Line, id_: str, at: datetime) -> JobStep | None:
+    status = _text(line, "status")
+    if status not in ledger.ENDED:
+        return None
+    return JobStep(
+        id=id_,
+        seat="planner" if line.get("seat") == "planner" else "worker",
+        state=status,
+        at=at,
+        title=_text(line, "title") or "",
+        failure_reason=_text(line, "failureReason"),
+        retry_of=_text(line, "retryOf"),
+    )
+
+
+def _text(line: Line, key: str) -> str | None:
+    value = line.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def with_live(jobs: Mapping[str, Job], live: Iterable[TaskSnapshot]) -> dict[str, Job]:
+    """The jobs with the tasks that wait and run now."""
+    found = dict(jobs)
+    for task, state in ((it.task, it.state) for it in live):
+        key, kind = task.trace_id, "request"
+        if task.source_trigger_id is not None:
+            key, kind = task.source_trigger_id, "trigger"
+        job = found.get(key) or Job(key, kind, task.created_at)
+        if task.id not in job.steps:  # else it has ended meanwhile
+            step = JobStep.of(task, seat=task.role, state=state, at=task.created_at)
+            found[key] = dataclasses.replace(job, steps={**job.steps, task.id: step})
+    return found
+
+
+def in_order(jobs: Iterable[Job]) -> list[Job]:
+    """Jobs in progress, those that run first; then ended ones, newest first."""
+    shown = [(job, state) for job in jobs if (state := job.state)]
+    live = [(LIVE.index(state), job.asked_at, job) for job, state in shown if state in LIVE]
+    live.sort(key=lambda entry: entry[:2])
+    ended = [job for job, state in shown if state not in LIVE]
+    ended.sort(key=lambda job: (job.ended_at or job.asked_at, job.id), reverse=True)
+    return [*(job for *_, job in live), *ended]
+
+
+def totals(jobs: Iterable[Job]) -> dict[JobState, int]:
+    """How many jobs are in each state; a trigger with its runs is one."""
+    counts = Counter(job.state for job in jobs)
+    return {state: counts[state] for state in STATES}
+
+
+def title_of(job: Job) -> str:
+    """Empty where its records have none."""
+    work = [step for step in job.steps.values() if step.seat == "worker"]
+    plan = next((it.title for it in job.steps.values() if it.seat == "planner" and it.title), "")
+    own = next((step.title for step in work if step.title), "")
+    return job.title or (plan if len(work) != 1 else own) or own or plan

@@ -1,0 +1,149 @@
+/** A job as a card in the chat; all runs of a trigger as one line. */
+
+import { html, nothing, serverHtml } from "../core/html.js";
+import { language, t, tn } from "../core/i18n.js";
+import { isLive } from "../core/jobs.js";
+import { shown } from "../core/shown.js";
+import { count, duration, elapsed } from "../core/time.js";
+import { mindWhy } from "../ui/banners.js";
+import { ago, button, clock, since, stamped, stateIcon, word } from "../ui/parts.js";
+
+/** @param {Job} job @param {State} state @param {Actions} act */
+export function jobCard(job, state, act) {
+  const { steps, headline, tail } = job;
+  return html`<li class="job is-${job.state}" id="job-${job.id}">
+    ${stateIcon(job.state)}
+    <div class="job-body">
+      <p class="job-head">
+        <a class="job-title" href="#/task/${job.taskId}" dir="auto">${shown(job.title)}</a>
+        <span class="job-meta">${jobMeta(job, state)}</span>
+      </p>
+      ${headline ? html`<p class="job-headline">${headline}</p>` : nothing}
+      ${tail ? html`<pre class="job-text" dir="auto">${shown(tail)}</pre>` : nothing}
+      ${steps.length > 1 ? html`<ol class="job-steps">${steps.map(stepView)}</ol>` : nothing}
+      ${outcomeView(job)}
+      <p class="job-actions">${buttonsView(job, state, act)}</p>
+    </div>
+  </li>`;
+}
+
+/** @param {Job["steps"][number]} step */
+function stepView(step) {
+  return html`<li>${stateIcon(step.state)}<a href="#/task/${step.id}" dir="auto">${shown(step.title)}</a></li>`;
+}
+
+/** @param {Job} job @param {State} state @param {Actions} act */
+function buttonsView(job, state, act) {
+  const live = isLive(job);
+  const what = live ? "cancel" : "retry";
+  const off = Boolean(state.pending[job.taskId]);
+  const order = button(t(`task.${what}`), () => act.order(job.taskId, what, true, false), { look: "link", off });
+  return html`${job.state === "done" ? nothing : order}
+    <a class="link" href="#/task/${job.taskId}">${t("job.open")}</a>`;
+}
+
+/** @param {Job} job  Its result, or why it failed and what it printed: once. */
+function outcomeView({ outcome, state, taskId }) {
+  if (!outcome || state === "canceled") return nothing;
+  const { cut, error, exitCode, failureReason } = outcome;
+  const why = [word("reason", failureReason), exitCode ? t("task.exit", { code: exitCode }) : ""];
+  const more = t("job.cut", { n: count(cut, language()) });
+  return html`${
+      state === "failed"
+        ? html`<p class="error-text">${why.filter(Boolean).join(" · ") || t("state.failed")}</p>`
+        : nothing
+    }
+    ${error ? html`<pre class="job-text" dir="auto">${shown(error)}</pre>` : nothing}
+    ${
+      outcome.html
+        ? html`<div class="prose" ${serverHtml(outcome.html)}></div>`
+        : nothing
+    }
+    ${cut ? html`<p><a class="link" href="#/task/${taskId}">${more}</a></p>` : nothing}`;
+}
+
+/** @param {Job} job @param {State} state  How long it takes, what it waits for, or when it ended. */
+export function jobMeta(job, state) {
+  const { now } = state;
+  if (job.state === "running" || job.state === "planning") {
+    const began = Date.parse(job.startedAt ?? job.askedAt);
+    const plans = job.state === "planning" ? html`<span>${t("state.planning")}</span>` : nothing;
+    return html`${plans}<span class="ticking">${elapsed(Math.max(0, now - began))}</span>`;
+  }
+  if (isLive(job)) {
+    const later = job.notBefore && Date.parse(job.notBefore) > now;
+    if (job.waitsFor) return html`<span>${waitWords(job.waitsFor, state)}</span>`;
+    if (later) return html`<span>${t("tasks.notBefore")} ${ago(job.notBefore ?? "", now)}</span>`;
+    return html`<span>${word("state", job.state)} · ${since(job.askedAt, now)}</span>`;
+  }
+  const ended = job.endedAt ?? job.askedAt;
+  const ran = job.startedAt ? Date.parse(ended) - Date.parse(job.startedAt) : 0;
+  return html`<span>${since(ended, now)}</span>${
+    ran > 0 ? html`<span>${duration(ran, language())}</span>` : nothing
+  }`;
+}
+
+/** @param {string} what @param {State} state  An engine, or tokens: in words. */
+function waitWords(what, state) {
+  const [, of] = /^budget:(day|trigger)$/.exec(what) ?? [];
+  if (of) return t(`tasks.tokens.${of}`);
+  const awaited = state.status?.minds[what];
+  const why = awaited?.state === "waiting" ? t("tasks.waits", { why: mindWhy(awaited, state) }) : "";
+  return why || t("tasks.waitsFor", { engine: what });
+}
+
+/** @param {Job} job  Of a trigger: how often, when last, how often otherwise. */
+export function runsMeta({ runs, endedAt, changes, failures }) {
+  const failed = html`<span class="error-text">${t("job.failed", { n: failures })}</span>`;
+  return html`<span>${tn("job.runs", runs)}</span>${
+    endedAt ? html`<span>${t("job.last")} ${clock(endedAt)}</span>` : nothing
+  }${changes ? html`<span>${t("job.changed", { n: changes })}</span>` : nothing}${failures ? failed : nothing}`;
+}
+
+/** @param {Job} job @param {string} messageId @param {State} state @param {Actions} act */
+export function runsLine(job, messageId, state, act) {
+  const open = Boolean(state.runs[job.id]?.open);
+  const failed = job.state === "failed";
+  const paused = state.triggers[job.id]?.enabled === false;
+  return html`<li class="job is-line is-${job.state}" id="m-${messageId}" data-runs=${job.id}>
+    ${stateIcon(job.state)}
+    <div class="job-body">
+      <p class="job-head">
+        <button
+          type="button"
+          class="link job-title"
+          aria-expanded=${open ? "true" : "false"}
+          @click=${() => act.toggleRuns(job.id)}
+        >
+          ${shown(job.title)}
+        </button>
+        <span class="job-meta">${runsMeta(job)}${paused ? html`<span>${t("state.paused")}</span>` : nothing}</span>
+      </p>
+      ${failed || open ? outcomeView(job) : nothing}
+      ${failed ? html`<p class="job-actions">${buttonsView(job, state, act)}</p>` : nothing}
+      ${open ? runsList(job, state, act) : nothing}
+    </div>
+  </li>`;
+}
+
+/** @param {Job} job @param {State} state @param {Actions} act  Each run, the newest first. */
+export function runsList(job, state, act) {
+  const { jobs, before } = state.runs[job.id] ?? { jobs: [], before: null };
+  return html`<ol class="job-steps">
+      ${jobs.map(
+        (run) =>
+          html`<li>
+            ${stateIcon(run.state)}<a href="#/task/${run.taskId}">${stamped(run.endedAt ?? run.askedAt)}</a>
+            ${run.state === "failed" ? html`<span class="error-text">${word("reason", run.failureReason)}</span>` : nothing}
+          </li>`,
+      )}
+    </ol>
+    <p class="job-actions">
+      ${
+        before
+          ? button(t("tasks.loadMore"), () => act.moreRuns(job.id), { look: "link" })
+          : nothing
+      }
+      <a class="link" href="#/trigger/${job.id}">${t("task.trigger")}</a>
+    </p>`;
+}

@@ -1,0 +1,72 @@
+/** Keeps the list of jobs loaded, and what runs on the page up to date. */
+
+import { CHIPS } from "../core/jobs.js";
+
+const TYPING_MS = 200;
+const FOLLOW_MS = 2000;
+/** So many running cards are kept up to date; the others at each event. */
+const FOLLOWED = 3;
+
+export class JobsKeeper {
+  /** @param {Store} store @param {Api} api @param {Pick<import("../core/link.js").Ports, "later" | "drop" | "hidden">} ports */
+  constructor(store, api, ports) {
+    this.store = store;
+    this.api = api;
+    this.ports = ports;
+    /** @type {any} */
+    this.loading = null;
+    this.following = false;
+  }
+
+  /** @param {State} state @param {State} before */
+  onChange(state, before) {
+    if (state.session !== "in" || state.load !== "ready") return;
+    if (state.list.load === "idle" && (state.list !== before.list || before.load !== "ready")) {
+      if (this.loading !== null) this.ports.drop(this.loading);
+      this.loading = this.ports.later(() => void this.load(false), TYPING_MS);
+    }
+    this.follow();
+  }
+
+  /** @param {boolean} next  The page after those loaded. */
+  async load(next) {
+    const asked = this.store.state.list;
+    this.store.dispatch({ type: "jobsLoad", load: "loading" });
+    try {
+      const { q, chip, before } = asked;
+      const filter = CHIPS[/** @type {keyof typeof CHIPS} */ (chip)];
+      const page = await this.api.jobs({ ...filter, q, before: next ? before : null });
+      this.store.dispatch({ type: "jobsPage", page, next, asked });
+    } catch {
+      this.store.dispatch({ type: "jobsLoad", load: "failed" });
+    }
+  }
+
+  /** @private  The headline and last lines of what runs: no event tells of them. */
+  follow() {
+    if (this.following || !this.running().length) return;
+    this.following = true;
+    this.ports.later(() => void this.look(), FOLLOW_MS);
+  }
+
+  /** @private */
+  running() {
+    const { jobs } = this.store.state;
+    return Object.values(jobs).filter((job) => job.state === "running" && job.messageId);
+  }
+
+  /** @private */
+  async look() {
+    const seen = this.ports.hidden() ? [] : this.running().slice(0, FOLLOWED);
+    for (const { id } of seen) {
+      try {
+        const job = await this.api.job(id);
+        if (this.store.state.jobs[id]?.state === "running") this.store.dispatch({ type: "job", job });
+      } catch {
+        // the next look, or an event, tells
+      }
+    }
+    this.following = false;
+    this.follow();
+  }
+}
