@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Store } from "../../webui/js/core/store.js";
-import { HomeKeeper, lanes } from "../../webui/js/pages/home.js";
+import { HomeKeeper, lanes } from "../../webui/js/pages/home-keeper.js";
 import { Clock, settled } from "./fakes.mjs";
 
 const NOW = Date.parse("2026-11-21T12:00:00.000Z");

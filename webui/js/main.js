@@ -8,7 +8,7 @@ import { DetailKeeper } from "./pages/detail.js";
 import { EventStream } from "./core/event-stream.js";
 import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
-import { HomeKeeper } from "./pages/home.js";
+import { HomeKeeper } from "./pages/home-keeper.js";
 import { JobsKeeper } from "./pages/jobs.js";
 import { Link } from "./core/link.js";
 import { MemoryKeeper } from "./pages/memory-keeper.js";
