@@ -1,4 +1,4 @@
-"""P4 and P7: the web process under 32 clients; its start and its memory.
+"""P4 and P7: the web process under 32 clients; its start and its memory; the page's weight.
 
 Peer in the same run: a bare Flask app that writes each request's body to a new file and flushes it,
 under the same gunicorn settings. Clients are other processes on keep-alive connections.
@@ -12,6 +12,7 @@ import http.client
 import json
 import multiprocessing
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -163,6 +164,31 @@ def load(server: Served, method: str, path: str, requests: int) -> dict[str, flo
     }
 
 
+def page_weight(port: int, takes: str) -> tuple[int, int]:
+    """Requests and bytes of a cold page: the index, all that it names, its words and its icons."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    index = _body(connection, "/", {})
+    base = re.search(r"assets/[0-9a-f]+", index.decode())
+    named = set(re.findall(r'(?:src|href)="([^"]+)"', index.decode()))
+    if base is not None:
+        named |= {f"{base[0]}/i18n/en.json", f"{base[0]}/icons.svg"}
+    sizes = [
+        len(_body(connection, f"/{address.removeprefix('/')}", {"Accept-Encoding": takes}))
+        for address in ("", *named)
+    ]
+    connection.close()
+    return len(sizes), sum(sizes)
+
+
+def _body(connection: http.client.HTTPConnection, path: str, headers: dict[str, str]) -> bytes:
+    connection.request("GET", path, headers=headers)
+    response = connection.getresponse()
+    data = response.read()
+    if response.status != 200:
+        raise RuntimeError(f"GET {path}: {response.status}")
+    return data
+
+
 def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser()
@@ -189,6 +215,9 @@ def main() -> None:
             served([sys.executable, "peer.py"], folder) as peer,
         ):
             print(f"start to first answer: {mimikit.start_s:.2f} s, peer {peer.start_s:.2f} s")
+            for takes in ("identity", "gzip"):
+                count, size = page_weight(mimikit.port, takes)
+                print(f"page, cold, {takes}: {size / 1000:.0f} KB in {count} requests")
             for _ in range(args.rounds):  # by turns: the machine's moods meet both
                 for label, server, method, path in (
                     ("POST /api/input", mimikit, "POST", "/api/input"),

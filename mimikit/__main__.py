@@ -39,6 +39,7 @@ SECTIONS = {
         "triggers": ("triggers", "List triggers; pause, resume, run, edit or remove them."),
         "memory": ("memory", "Search what is remembered, show it, add a note."),
         "backlog": ("memory", "The list of things to do: see it, add, tick, remove."),
+        "self-awake": ("self_awake", "Improvements while nothing else is to do, on own branches."),
         "pause": ("tasks", "Pause the queues: what runs goes on, nothing new starts."),
         "resume": ("tasks", "Resume the queues."),
     },
@@ -53,6 +54,7 @@ SECTIONS = {
             "local",
             "A small model on this machine, without an account.",
         ),
+        "notify": ("notify", "Channels that reach you outside the page: phone, mail, chat."),
         "token": ("up", "The token for scripts, or a login link for the page."),
     },
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
+from mimikit import notifications
 from mimikit.config import Settings
 from mimikit.engines.base import Engine
 from mimikit.engines.builtin.engine import BuiltinEngine
@@ -26,6 +28,7 @@ from mimikit.protocol.models import QueueName, Role, Task
 from mimikit.roles.dispatcher import dispatch
 from mimikit.roles.prompts import Prompts
 from mimikit.roles.run import LiveRuns, RunContext
+from mimikit.roles.worktree import Worktrees
 from mimikit.sandbox import programs
 from mimikit.state import State
 from mimikit.supervisor.archiver import Archiver
@@ -35,7 +38,9 @@ from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.llm_eval import LlmEvalBatch
 from mimikit.supervisor.loop import CrashRest, HeartbeatWriter, Supervisor
+from mimikit.supervisor.notifier import Notifier, Send
 from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.self_awake import ImprovementScheduler
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler, TurnRunner
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -71,9 +76,12 @@ class Parts:
     """Gets what to call when a turn ended."""
     pool: Callable[[ConsumerCore], Pool]
     crash: Callable[[str], NoReturn]
+    send: Send = notifications.send
     tool_server: ToolServer | None = None
     git: str | None = None
     """The program; without it changes are compared in Python."""
+    worktrees: Worktrees | None = None
+    """None: those of the git program."""
     stopping: threading.Event = field(default_factory=threading.Event)
     rules: ArchiveRules = RULES
     has_heartbeat: bool = True
@@ -98,13 +106,23 @@ class ConsumerCore:
         self.llm_eval = LlmEvalBatch(store, triggers, self.context)
         self.archiver = Archiver(store, self.context, parts.rules)
         self.commits = CommitApplier(store, triggers, self.llm_eval, self.archiver)
+        self.self_awake = ImprovementScheduler(
+            store,
+            self.context,
+            self.commits.submit,
+            lambda: len(self.teller.inputs),
+            lambda queue, most: self.pool.upcoming(queue, most),  # noqa: PLW0108 - made later
+        )
+        engines, pause = self.context.engines, self.apply_pause
         self.commands = CommandApplier(
-            store, self.commits, self.context.engines, pause_changed=self.apply_pause
+            store, self.commits, engines, self.self_awake, pause_changed=pause
         )
         self.seat = parts.teller(self.context, self.events.bell.ring)
         self.teller = TellerScheduler(
             store, self.commits, self.context, self.seat, self._status_lines
         )
+        executor = ThreadPoolExecutor(4, "notify")
+        self.notifier = Notifier(store, executor, parts.send)
         self.retention = Retention(store)
         self.rest = CrashRest(store, self.apply_pause)
         heartbeat = HeartbeatWriter(
@@ -121,8 +139,10 @@ class ConsumerCore:
             triggers,
             self.llm_eval,
             self.teller,
+            self.notifier,
             self.archiver,
             self.retention,
+            self.self_awake,
             StateGuard(store, parts.lock, parts.crash),
             self.rest,
             heartbeat if parts.has_heartbeat else None,
@@ -161,6 +181,7 @@ class ConsumerCore:
             tool_server=parts.tool_server,
             stopping=parts.stopping,
             changes=ChangeRecorder(parts.git),
+            worktrees=parts.worktrees or Worktrees(state.path, parts.git),
         )
 
     def run_task(self, queue: QueueName, task: Task) -> None:

@@ -28,6 +28,7 @@ from mimikit.engine_settings import (
     CommandSettings,
     EndpointSettings,
     LocalSettings,
+    NotifySettings,
     OpencodeSettings,
     PriceSettings,
     SandboxSettings,
@@ -175,6 +176,17 @@ class RetentionSettings(SettingsSection):
     logs_mb: Annotated[int, Field(ge=1)] = 500
 
 
+class SelfAwakeSettings(SettingsSection):
+    """Improvements of the workspace's repository while nothing else is to do. Units: seconds."""
+
+    enabled: bool = False
+    idle_after: Seconds = 300
+    checks: list[str] = Field(default_factory=list[str])
+    """Shell lines that must succeed with a change, each in the box."""
+    timeout: Seconds = 1800
+    """Of the task, and of each check."""
+
+
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="MIMIKIT_", env_nested_delimiter="__", extra="forbid", frozen=True
@@ -203,6 +215,8 @@ class Settings(BaseSettings):
     budget: TokenCapSettings = TokenCapSettings()
     budgets: BudgetSettings = BudgetSettings()
     retention: RetentionSettings = RetentionSettings()
+    self_awake: SelfAwakeSettings = SelfAwakeSettings()
+    notify: NotifySettings = NotifySettings()
 
     def price_of(self, engine: str) -> PriceSettings | None:
         """The price of an engine's tokens; None when it is not set."""

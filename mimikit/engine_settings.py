@@ -1,8 +1,9 @@
-"""Settings of the engines: tables of config.toml."""
+"""Settings of engines and notifications: tables of config.toml."""
 
 from __future__ import annotations
 
 import re
+from datetime import time
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -15,6 +16,7 @@ from pydantic import (
 )
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_HOUR = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -137,3 +139,15 @@ class SandboxSettings(SettingsSection):
     """Files and folders that no Worker reads, also within what is shown or worked in."""
     git: Literal["read-only", "write"] = "read-only"
     """What Workers may do with the workspace's `.git`; hooks and configuration stay read-only."""
+
+
+class NotifySettings(SettingsSection):
+    quiet: Annotated[str, StringConstraints(pattern=rf"^({_HOUR}-{_HOUR})?$")] = ""
+    """Quiet hours, `22:00-08:00`: only reminders and questions are sent meanwhile."""
+
+    def is_quiet(self, local: time) -> bool:
+        """Whether a local time is within the quiet hours, which may span midnight."""
+        if not self.quiet:
+            return False
+        start, end = map(time.fromisoformat, self.quiet.split("-"))
+        return start <= local < end if start <= end else local >= start or local < end

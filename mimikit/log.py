@@ -157,6 +157,32 @@ def read_changes(files: Files, cursor: str | None) -> FeedChanges:
     return FeedChanges(f"{name}:{size}", [], reset=True)
 
 
+def utf16_length(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def streamed_reply(files: Files, turn_id: str) -> tuple[str, int]:
+    """What the current attempt of a turn has streamed, and the offset of what comes next."""
+    pieces: list[str] = []
+    end: int | None = None
+    for path in (paths.EVENTS, _OLD_EVENTS):
+        for _, event in files.lines_back(path, holding=turn_id.encode()):
+            if event.get("turnId") != turn_id:
+                continue
+            is_delta, text, offset = (
+                event["kind"] == "delta",
+                event.get("text"),
+                event.get("offset"),
+            )
+            if is_delta and isinstance(text, str):
+                pieces.append(text)
+                if end is None and isinstance(offset, int):
+                    end = offset + utf16_length(text)
+            if not is_delta or event.get("reset") is True or offset == 0:
+                return "".join(reversed(pieces)), end or 0
+    return "".join(reversed(pieces)), end or 0
+
+
 def _after(files: Files, path: str, segment: str, offset: int) -> FeedChanges:
     events: list[dict[str, object]] = []
     for end, line in files.lines(path, offset=offset):

@@ -29,7 +29,7 @@ _PROMPT = "› "
 _REPEAT_COLUMNS = 100
 _HELP = """\
 Write a message and press Enter. A number answers the question that is open.
-Ctrl-C while a reply comes: stop waiting for it, it is shown when it is there.
+Ctrl-C while a reply comes: stop it; what has come of it is kept. Before that: stop waiting for it.
 Ctrl-D or /quit: leave. Everything goes on without you."""
 
 
@@ -106,6 +106,20 @@ class ChatSession:
                 return messages
             self._watcher.pause()
 
+    def _await_reply(self, item_id: str) -> list[Message]:
+        """Follow until the message is settled; Ctrl-C stops the reply that comes, and no work."""
+
+        def is_over() -> bool:
+            return self._client.is_settled(item_id)
+
+        try:
+            return self._follow("teller", item_id, is_over)
+        except KeyboardInterrupt:
+            if not self._printer.turn_id:
+                raise
+            self._client.stop_reply(self._printer.turn_id)
+        return self._follow("teller", item_id, is_over)
+
     def _repeats_question(self, message: Message) -> bool:
         """Whether the message is the question shown last: its answer brings it again."""
         is_repeated = message.text == self._shown_question_text
@@ -117,7 +131,7 @@ class ChatSession:
     def send(self, text: str, *, wait: bool, as_json: bool) -> None:
         item = self._client.send(text)
         try:
-            messages = self._follow("teller", item.id, lambda: self._client.is_settled(item.id))
+            messages = self._await_reply(item.id)
             replies = [message for message in messages if item.id in message.in_reply_to]
             started = self._started_tasks(item, replies)
             traces = {task.trace_id for task in started}
@@ -198,7 +212,7 @@ class ChatSession:
             return
         self._sent_ids.add(item.id)
         try:
-            self._follow("teller", item.id, lambda: self._client.is_settled(item.id))
+            self._await_reply(item.id)
         except client.RequestFailed as error:
             if not self._is_terminal:
                 raise
@@ -281,7 +295,8 @@ class ReplyPrinter(terminal.StreamPrinter):
 
     def __init__(self, *, quiet: bool = False) -> None:
         super().__init__(quiet=quiet)
-        self._turn = ""
+        self.turn_id = ""
+        """The turn that answers the awaited input, while it is in progress."""
         self._printed: set[str | None] = set()  # turns whose late deltas are ignored
         self._times: Counter[str] = Counter()
 
@@ -293,19 +308,25 @@ class ReplyPrinter(terminal.StreamPrinter):
             ):
                 return
             case client.TurnStarted(turn_id, inputs):
-                if self.streamed and turn_id == self._turn:
+                if self.streamed and turn_id == self.turn_id:
                     self.line(terminal.dim("(that attempt failed; once more)"))
                 if awaited in inputs:
-                    self._turn = turn_id
-            case client.ReplyPart(turn_id, text, reset) if turn_id == self._turn:
+                    self.turn_id = turn_id
+            case client.ReplyPart(turn_id, text, reset) if turn_id == self.turn_id:
                 if reset:
                     self.withdraw()
                 self.stream(text)
             case Message(turn_id=turn_id, role="agent" | "system"):
-                if turn_id != self._turn:
+                if turn_id != self.turn_id:
                     self.end()
                 self.message(event.text, self.text_of(event))
+                if event.role == "agent" and event.stopped:
+                    self.line(terminal.dim("(stopped)"))
+                if event.error:
+                    self.line(click.style(f"(not completed: {event.error})", fg="red"))
                 self._printed.add(turn_id)
+                if turn_id == self.turn_id:
+                    self.turn_id = ""
             case _:
                 return
 

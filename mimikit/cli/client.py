@@ -290,6 +290,9 @@ class ConversationClient:
         inbox.put(self._files, item)
         return item
 
+    def stop_reply(self, turn_id: str) -> None:
+        queue.submit_command(self._files, _command(self._state, "cancel", turn_id, None))
+
     def question(self) -> Question | None:
         question = inbox.pending_question(self._files)
         if question is None or inbox.is_expired(question, self._state.clock.now()):

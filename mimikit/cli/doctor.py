@@ -16,6 +16,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -23,7 +24,7 @@ from typing import Any, Literal, TypeAlias, cast
 import click
 from pydantic import Field, computed_field
 
-from mimikit import __version__, config, processes
+from mimikit import __version__, config, notifications, processes
 from mimikit.cli import render, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_cli_and_json
 from mimikit.clock import SystemClock
@@ -38,6 +39,7 @@ from mimikit.log import EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
+from mimikit.protocol.notify import NotificationState
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.roles.prompts import Prompts
 from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, hidden_path_folders
@@ -303,7 +305,19 @@ def time_zone(state: State) -> Iterator[Finding]:
         yield warning("time zone", found, "set `timezone` in config.toml, such as Asia/Shanghai")
 
 
-CHECKS = (time_zone, disk, folders, corrupt, consumer, page, prompts, engines, programs, sandbox)
+def notify(state: State) -> Iterator[Finding]:
+    if notifications.names(state.files) and find_spec("apprise") is None:
+        yield warning("notify", notifications.INSTALL)
+    saved = state.files.peek(paths.NOTIFICATION_STATE, NotificationState) or NotificationState()
+    for name, channel in saved.channels.items():
+        if channel.error:
+            yield warning("notify", f"{name}: {channel.error}", f"`mimikit notify test {name}`")
+
+
+CHECKS = (
+    *(time_zone, disk, folders, corrupt, consumer, page, prompts),
+    *(engines, programs, sandbox, notify),
+)
 
 
 # ---- the report

@@ -159,7 +159,7 @@ class LazyGroup(PlainGroup):
         if cmd_name not in self._modules:
             return None
         module = importlib.import_module(f"mimikit.cli.{self._modules[cmd_name]}")
-        return getattr(module, cmd_name)
+        return getattr(module, cmd_name.replace("-", "_"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self._modules))

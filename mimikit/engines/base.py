@@ -185,6 +185,8 @@ class TurnInput:
     """Status lines: queues, and the engine of each role."""
     look: Callable[[str], Sequence[TaskLine]] = lambda _scope: ()
     """Tasks by a scope of `list_tasks`."""
+    note: str = ""
+    """From code, about the last attempt at this turn."""
 
 
 def _nothing(*_facts: object) -> None: ...

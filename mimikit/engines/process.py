@@ -146,15 +146,19 @@ def output(
     cwd: Path = Path("/"),
     env: Mapping[str, str] | None = None,
     timeout_s: float = 20,
+    state: Path | None = None,
+    cancel: CancelToken | None = None,
 ) -> tuple[int | None, str, str]:
-    """Exit code, stdout and stderr of a short program that belongs to no task.
+    """Exit code, stdout and stderr of a program that belongs to no task; `state`: it is ours.
 
     The exit code is None after a timeout, 127 if the program cannot start.
     """
     parts: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
-    program = Program(argv, cwd, env or environment(), mark(None, "probe"), timeout_s)
+    program = Program(argv, cwd, env or environment(), mark(state, "probe"), timeout_s)
     try:
-        ended = run(program, lambda stream, data: parts[stream].append(data), CancelToken())
+        ended = run(
+            program, lambda stream, data: parts[stream].append(data), cancel or CancelToken()
+        )
     except (EngineError, ProgramLost) as error:
         return None if isinstance(error, ProgramLost) or shortage_of(error) else 127, "", str(error)
     stdout, stderr = (b"".join(data).decode(errors="replace") for data in parts.values())

@@ -97,15 +97,15 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> st
     return _edited(text, change)
 
 
-def with_caps(text: str, caps: Mapping[str, int | None]) -> str:
-    """Set the keys of `[budget]`; None removes one. Raises BadSettings, BadInput."""
+def with_values(text: str, section: str, values: Mapping[str, int | None]) -> str:
+    """Set keys of a section; None removes one. Raises BadSettings, BadInput."""
 
     def change(document: TomlTable) -> None:
-        table = _subtable(document, "budget")
-        for key, tokens in caps.items():
+        table = _subtable(document, section)
+        for key, value in values.items():
             table.pop(key, None)
-            if tokens is not None:
-                table[key] = tokens
+            if value is not None:
+                table[key] = value
 
     return _edited(text, change)
 

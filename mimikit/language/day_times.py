@@ -395,6 +395,12 @@ def limit_of(limit: DayTime, now: datetime, zone: ZoneInfo, *, is_end: bool) -> 
     return at
 
 
+def ahead(start: datetime, seconds: float, zone: ZoneInfo) -> datetime:
+    """Whole days keep the time of day when the clocks change: in a week is the same hour."""
+    whole = seconds % 86400 == 0
+    return (start.astimezone(zone if whole else UTC) + timedelta(seconds=seconds)).astimezone(UTC)
+
+
 def _at(day: date, clock: TimeOfDay, zone: ZoneInfo, more_minutes: int = 0) -> datetime:
     into_day = timedelta(minutes=clock.minutes + more_minutes, seconds=clock.seconds)
     # `fold=0` is the first of two, as `times` promises.

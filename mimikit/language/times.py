@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -35,6 +35,7 @@ from mimikit.language.day_times import (
     TimeCursor,
     TimeOfDay,
     Weekday,
+    ahead,
     clock_of,
     cron_line,
     cron_within,
@@ -436,27 +437,20 @@ def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
     """
     match time:
         case SpanAhead(seconds):
-            return InstantTime(_ahead(now, seconds, zone))
+            return InstantTime(ahead(now, seconds, zone))
         case DayTime(day, clock):
             return InstantTime(instant(day, clock or TimeOfDay(NINE), now, zone))
         case BoundTime(core, starting, until, times, every_days, every_weeks):
             start = limit_of(starting, now, zone, is_end=False) if starting else None
             end = None
             if isinstance(until, SpanAhead):
-                end = _ahead(start or now, until.seconds, zone)
+                end = ahead(start or now, until.seconds, zone)
             elif until is not None:
                 end = limit_of(until, now, zone, is_end=True)
             limits = Limits(start, end, times, None, every_days, every_weeks)
             return replace(core, limits=limits)
         case _:
             return time
-
-
-def _ahead(start: datetime, seconds: float, zone: ZoneInfo) -> datetime:
-    """Whole days keep the time of day when the clocks change: in a week is the same hour."""
-    whole_days = timedelta(seconds=seconds if seconds % _DAY_S == 0 else 0)
-    local = start.astimezone(zone) + whole_days
-    return local.astimezone(UTC) + (timedelta(seconds=seconds) - whole_days)
 
 
 # ---- from instants to words

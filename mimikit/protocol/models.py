@@ -159,6 +159,8 @@ class Task(Record):
     locale: str | None = None
     """Language tag with script, as `zh-Hant`."""
     covers: SummaryScope | None = None
+    improvement: Id | None = None
+    """The run of self-awake that it belongs to."""
     notify: Notify = "message"
     notify_given: bool = False
     """Whether `notify` was set explicitly; else it is a default."""
@@ -191,6 +193,14 @@ class Message(Record):
     """A content filter refused it: it is in no later prompt."""
     failed: bool = False
     """It reports a failed turn; the messages it replies to can be retried."""
+    stopped: bool = False
+    """The user stopped the reply; the text is what had come of it, or says so."""
+    error: str | None = None
+    """Why the turn failed, if the text is what had come of the reply."""
+    question_id: Id | None = None
+    """The question that it asks, or answers."""
+    options: list[str] = Field(default_factory=list[str])
+    """Of the question that it asks."""
     reminder: str | None = None
 
     @property
@@ -348,6 +358,7 @@ class Command(Record):
         "cancel", "retry", "pause", "resume",
         "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
         "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
+        "self_awake_set", "self_awake_run",
     ]  # fmt: skip
     target: str = ""
     args: dict[str, Any] = Field(default_factory=dict)

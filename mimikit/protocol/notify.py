@@ -1,11 +1,13 @@
-"""The default notification of a run, and its description. Pure."""
+"""The default notification of a run, its description, and the records of the channels. Pure."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from mimikit.language.phrases import Words, say_both
-from mimikit.protocol.models import REMINDER, Notify, Origin
+from pydantic import Field
+
+from mimikit.language.phrases import Language, Words, say_both
+from mimikit.protocol.models import REMINDER, Id, Instant, Notify, Origin, Record
 from mimikit.protocol.triggers import Schedule, Trigger
 
 CONVERSATION: frozenset[Origin] = frozenset({"teller", "planner", "builtin"})
@@ -63,3 +65,51 @@ def _is_often(schedule: Schedule) -> bool:
         # One minute of the hour: two slots are an hour apart or more. Several: they are not.
         return not schedule.cron.strip().partition(" ")[0].isdigit()
     return schedule.interval is not None and schedule.interval < OFTEN_S
+
+
+# ---- notifications outside the chat
+
+NoticeKind: TypeAlias = Literal["question", "reminder", "failed", "canceled", "breaker", "done"]
+"""breaker: the failure at which a trigger was paused."""
+PERSONAL: frozenset[NoticeKind] = frozenset({"question", "reminder"})
+"""Sent alone, and in quiet hours too."""
+
+
+class Notice(Record):
+    """One event that is to be sent."""
+
+    id: Id
+    """Of the task or the question."""
+    kind: NoticeKind
+    at: Instant
+    title: str
+    text: str = ""
+    language: Language = "en"
+
+
+class ChannelQueue(Record):
+    """What one channel still has to send."""
+
+    waiting: list[Notice] = Field(default_factory=list[Notice])
+    in_flight: list[Id] = Field(default_factory=list[str])
+    """Being sent, or sent with an unknown outcome: then they are sent again, and marked so."""
+    sent_at: Instant | None = None
+    failures: int = 0
+    """In a row."""
+    failing_since: Instant | None = None
+    retry_at: Instant | None = None
+    error: str = ""
+
+
+class NotificationState(Record):
+    """`notifications.json`: how far the events were read, and what waits to be sent."""
+
+    schema_version: int = 1
+    ledger_file: str = ""
+    ledger_offset: int = 0
+    question_id: str | None = None
+    """The last question that was seen."""
+    channels: dict[str, ChannelQueue] = Field(default_factory=dict[str, ChannelQueue])
+
+    def with_channel(self, name: str, channel: ChannelQueue) -> NotificationState:
+        return self.model_copy(update={"channels": {**self.channels, name: channel}})

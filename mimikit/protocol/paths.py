@@ -38,10 +38,14 @@ EVENTS = "events.jsonl"
 HUEY = "huey"
 SECRETS = "secrets"
 TOKEN = "secrets/token"  # noqa: S105 - a path, not a token
+NOTIFICATION_STATE = "notifications.json"
 CACHE = "cache"
 SIDE = "side"
 DIFFS = "side/diffs"
 TURN_PROMPTS = "side/prompts"
+IMPROVEMENTS = "side/self-awake"
+"""The working copies of self-awake: real folders of git, not records."""
+SELF_AWAKE = "self_awake.json"
 USAGE = "usage"
 USAGE_MONTHS = "usage/months"
 CORRUPT = "corrupt"
@@ -132,6 +136,11 @@ def result_inbox_id(task_id: str) -> str:
     """The id of the inbox entry that reports a task's result."""
     whole = f"res-{task_id}"
     return whole if is_id(whole) else derived_id("res", task_id)  # an id may be too long for more
+
+
+def channel(name: str) -> str:
+    """The URL of a notification channel."""
+    return f"{SECRETS}/notify-{name}.url"
 
 
 def turn_started(turn_id: str, attempt: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import Field
 
@@ -45,6 +46,31 @@ class RuntimeState(Record):
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
     """By name, model engines that were ready once: after that the built-in one is no fallback."""
     budget: BudgetNote | None = None
+
+
+class Improvement(Record):
+    """A run of self-awake, in progress or ended."""
+
+    id: Id
+    """Also the end of its branch's name."""
+    item: str
+    started_at: Instant
+    plan: Id
+    """Its Planner's task."""
+    end: Literal["committed", "proposed", "nothing", "dropped"] | None = None
+    reason: str = ""
+    branch: str | None = None
+
+
+class SelfAwakeState(Record):
+    """`self_awake.json`."""
+
+    schema_version: int = 1
+    run: Improvement | None = None
+    taken: dict[str, Instant] = Field(default_factory=dict[str, datetime])
+    """When each item was taken last."""
+    past: list[Improvement] = Field(default_factory=list[Improvement])
+    """The newest last."""
 
 
 class LockHolder(Record):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from mimikit import permission
 from mimikit.config import Settings
@@ -19,6 +20,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import REMINDER, EngineSession, FailureReason, QueueName, Task
 from mimikit.protocol.results import TaskDiff, TaskResult
 from mimikit.protocol.runtime import PageAddress
+from mimikit.roles.improvement import ImprovementRun, improvement_plan
 from mimikit.roles.metering import run_with_failover
 from mimikit.roles.result_type import typed_result
 from mimikit.roles.run import Attempt, RunContext, truncate_to_file
@@ -105,6 +107,8 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
         )
         outcome = run_with_failover(context, attempt)
         effects, engine = session.close(), outcome.engine
+        if task.improvement is not None:
+            outcome = improvement_plan(context, task, effects, outcome)
         acts = effects.tasks or effects.triggers or effects.cancels or effects.commands
         answers = outcome.text.strip() or effects.question
         if outcome.status == "done" and not acts and not answers:
@@ -267,7 +271,11 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
         except StorageError as error:  # then the next attempt starts a new session
             context.log.write("error", "session_not_kept", taskId=task.id, error=str(error))
 
-    with _recorded(context, task, engine) as recording:
+    improvement = task.improvement and ImprovementRun(context, task, choice, cancel)
+    workspace = improvement.prepare() if improvement else context.workspace
+    if not isinstance(workspace, Path):
+        return _WorkerRun(workspace, engine)
+    with _recorded(context, task, engine, workspace) as recording:
         attempt = Attempt(
             task.id,
             task.attempts + 1,
@@ -276,24 +284,27 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
             choice,
             cancel,
             on_session=save_session,
-            resume=task.engine_session,
+            resume=None if improvement else task.engine_session,  # the copy is a fresh one
+            workspace=workspace,
         )
         if recording is not None:
             attempt = replace(attempt, on_event=recording.event)
         outcome = run_with_failover(context, attempt)
         diff = recording and _save_diff(context, task, recording)
+    if improvement:
+        outcome = improvement.finish(workspace, outcome)
     used_tools = engine != "command" and recording is not None and recording.used_tools
     return _WorkerRun(outcome, outcome.engine, diff, used_tools, session)
 
 
 def _recorded(
-    context: RunContext, task: Task, engine: str
+    context: RunContext, task: Task, engine: str, workspace: Path
 ) -> contextlib.AbstractContextManager[RunRecording | None]:
     """Records a run's changes; of the owner's own commands only that they run."""
     if task.internal or engine == "builtin":  # they change nothing
         return contextlib.nullcontext()
     excluded = [context.state, *hidden_paths(context.settings.sandbox)]
-    return context.changes.recording(context.workspace, excluded, with_diff=engine != "command")
+    return context.changes.recording(workspace, excluded, with_diff=engine != "command")
 
 
 # ---- after the run

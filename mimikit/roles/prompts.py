@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from mimikit.config import BudgetSettings, asset_folder
@@ -20,14 +22,19 @@ from mimikit.protocol.models import Message, Role, time_text
 from mimikit.tools.requests import time_zone
 from mimikit.tools.world import line_text
 
-NAMES = ("teller", "planner", "worker", "llm-eval-batch", "daily-summary", "monthly-summary")
+CHECK_LIST, REVIEW = "self-awake", "self-awake-review"
+NAMES = (
+    *("teller", "planner", "worker", "llm-eval-batch", "daily-summary", "monthly-summary"),
+    *(CHECK_LIST, REVIEW),
+)
 PLACEHOLDERS = frozenset(
-    {"tools", "workspace", "now", "timezone", "statements", "period", "messages"}
+    {"tools", "workspace", "now", "timezone", "statements", "period", "messages", "task", "change"}
 )
 REQUIRED = {
     "llm-eval-batch": "statements",
     "daily-summary": "messages",
     "monthly-summary": "messages",
+    REVIEW: "change",
 }
 FIRST_LINE = "You are the Mimikit runtime teller."
 MAX_RESULT_CHARACTERS = 2000
@@ -43,6 +50,16 @@ _MARK_TOKENS = 8
 """Reserved for the mark of a cut."""
 _EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
+_ITEM = re.compile(r"## ([a-z][a-z-]{0,31}) \(every (\d{1,4})([mhd])\)")
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+class CheckListItem(NamedTuple):
+    """An item of self-awake's check list: the least time between two, and what it is about."""
+
+    name: str
+    every: timedelta
+    text: str
 
 
 class Prompts:
@@ -54,6 +71,10 @@ class Prompts:
 
     def fill(self, name: str, values: dict[str, str]) -> str:
         return _PLACEHOLDER.sub(lambda m: values.get(m.group(1), ""), self._templates[name])
+
+    def check_list(self) -> tuple[str, list[CheckListItem]]:
+        """Its introduction, and its items in order of priority."""
+        return parsed_check_list(self._templates[CHECK_LIST])
 
     def instructions(
         self, role: Role, turn_input: TurnInput, tools: tuple[ToolSpec, ...], workspace: Path
@@ -97,7 +118,21 @@ def _checked(where: str, name: str, text: str) -> str:
             f"{where}: expected {{{{{REQUIRED[name]}}}}} where the data goes, got none; "
             "add it or remove the file"
         )
+    if name == CHECK_LIST and not parsed_check_list(text)[1]:
+        raise BadSettings(f"{where}: expected headings such as `## lint (every 1d)`, got none")
     return text
+
+
+def parsed_check_list(text: str) -> tuple[str, list[CheckListItem]]:
+    """The text before the first heading, and the items. Pure. Raises BadSettings."""
+    intro, *parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    items: list[CheckListItem] = []
+    for part in parts:
+        head, _, body = part.partition("\n")
+        if (found := _ITEM.fullmatch(head.strip())) is None:
+            raise BadSettings(f"expected a heading such as `## lint (every 1d)`, got {head[:80]!r}")
+        items.append(CheckListItem(found[1], int(found[2]) * _UNITS[found[3]], body.strip()))
+    return intro.strip(), items
 
 
 # ---- conversation
@@ -179,7 +214,8 @@ def _input_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: s
         text = indented(f"[{item.id}] {quote}{item.text}")
         inputs.append((text, _full_text(paths.inbox(item.id))))
     fitting = tokens.fit_together(inputs, budgets.input_tokens)
-    return [_section("Question", question), environment, _section("Input", "\n\n".join(fitting))]
+    input_ = _section("Input", "\n\n".join(fitting))
+    return [_section("Question", question), environment, input_, turn_input.note]
 
 
 def _environment(turn_input: TurnInput) -> str:

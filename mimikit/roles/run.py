@@ -34,7 +34,7 @@ from mimikit.engines.registry import CODE_ENGINES, EngineChoice, EngineRegistry
 from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
-from mimikit.log import ChangeFeed, EventLog
+from mimikit.log import ChangeFeed, EventLog, utf16_length
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -42,6 +42,7 @@ from mimikit.protocol.models import EngineSession, FailureReason, Instant, LiveR
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
 from mimikit.roles.scratch import make_scratch, remove_scratch, write_upstream
+from mimikit.roles.worktree import Worktrees
 from mimikit.tasks.usage import UsageBook
 from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import ToolCaller, ToolSession
@@ -133,6 +134,7 @@ class RunContext:
     log: EventLog
     workspace: Path
     state: Path
+    worktrees: Worktrees
     tool_server: ToolServer | None = None
     window: HistoryWindow = field(default_factory=HistoryWindow)
     changes: ChangeRecorder = field(default_factory=ChangeRecorder)
@@ -184,6 +186,9 @@ class RunOutput:
 
     def __init__(self, context: RunContext, attempt: Attempt) -> None:
         self._context, self._attempt = context, attempt
+        self._reply: list[str] = []
+        self._withdrawn = ""
+        self._offset = 0
         self._bytes_left = context.settings.limits.output_bytes
         self._lock = threading.Lock()
 
@@ -193,11 +198,27 @@ class RunOutput:
             context.engines.circuits.answered(self._attempt.choice.engine.name, run_id)
         self._attempt.on_event(kind, text, dict(data))
         if kind in ("delta", "reset") and self._attempt.role == "teller":
-            more = {"reset": True} if kind == "reset" else {}
-            context.feed.publish("delta", turnId=run_id, text=text, **more)
+            self._publish_delta(text, is_reset=kind == "reset")
         if kind in ("command", "tool", "note", "file"):
             context.live.headline(run_id, plain(text))
         self.write(kind, text, data)
+
+    @property
+    def reply(self) -> str:
+        """What the user has seen of a reply; if it was withdrawn, what was seen before that."""
+        return "".join(self._reply) or self._withdrawn
+
+    def _publish_delta(self, text: str, *, is_reset: bool) -> None:
+        """Offsets count UTF-16 code units, as JavaScript does."""
+        if is_reset:
+            self._withdrawn = self.reply
+            self._reply, self._offset = [], 0
+        more = {"reset": True} if is_reset else {}
+        self._context.feed.publish(
+            "delta", turnId=self._attempt.run_id, text=text, offset=self._offset, **more
+        )
+        self._reply.append(text)
+        self._offset += utf16_length(text)
 
     def write(self, kind: str, text: str, data: Mapping[str, object]) -> None:
         """Append one line; a note once the size limit is reached."""
@@ -237,6 +258,8 @@ class Attempt:
     on_session: Callable[[EngineSession], None] = lambda _session: None
     resume: EngineSession | None = None
     """The session of an earlier attempt; only its own engine resumes it."""
+    workspace: Path | None = None
+    """Another folder than the workspace to work in."""
 
 
 def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
@@ -248,7 +271,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     specs = session.specs() if session else ()
     trail = RunTrail(engine.name, session.call if session else _no_tools)
     timeout_s, idle_timeout_s = _timeouts(attempt, context.settings.limits)
-    earlier = attempt.resume
+    earlier, workspace = attempt.resume, attempt.workspace or context.workspace
     scratch = request = None
     try:
         scratch = make_scratch(context.state)
@@ -256,7 +279,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
         if engine.name == "command":
             instructions, prompt = "", turn_input.task.prompt if turn_input.task else ""
         else:
-            instructions = context.prompts.instructions(role, turn_input, specs, context.workspace)
+            instructions = context.prompts.instructions(role, turn_input, specs, workspace)
             budgets = context.settings.budgets
             prompt = prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
         request = RunSpec(
@@ -272,7 +295,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
                 lambda id_: attempt.on_session(EngineSession(engine=engine.name, id=id_)),
             ),
             cancel=cancel,
-            workspace=context.workspace,
+            workspace=workspace,
             scratch=scratch,
             state=context.state,
             timeout_s=timeout_s,
@@ -297,6 +320,8 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     finally:
         if scratch is not None:
             remove_scratch(scratch)
+    if role == "teller" and outcome.status != "done":
+        outcome = replace(outcome, text=output.reply)
     if cancel.reason == "killed" and outcome.status != "done":
         outcome = Failed("killed", "mimikit was stopped during the run")
     with contextlib.suppress(OSError, RuntimeError):  # does not change the outcome

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import queue as queues
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mimikit import permission
 from mimikit.engines.base import CancelToken, Failed, Outcome, TurnInput
-from mimikit.engines.registry import EngineChoice
+from mimikit.engines.registry import CODE_ENGINES, EngineChoice
 from mimikit.errors import StorageError, shortage_of
+from mimikit.language import phrases, promises
+from mimikit.memory.terms import terms
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import FailureReason, InboxItem, Message, TurnRecord
 from mimikit.protocol.watch import CriticalThread
@@ -18,6 +20,8 @@ from mimikit.roles.metering import run_with_failover
 from mimikit.roles.run import Attempt, RunContext, truncate_to_file
 from mimikit.roles.turn_context import with_context
 from mimikit.tools.session import Effects, TellerSession, ToolCaller
+
+MAX_NOTE = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class TurnOutcome:
     is_final: bool = False
     """Another attempt would not help."""
     retry_at: datetime | None = None
+    partial: str = ""
+    """What the user has seen of a reply that was not completed."""
 
 
 def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
@@ -70,28 +76,76 @@ def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         question_open=question is not None and bool(question.planner_task_id or not answered),
     )
     session = context.open_session(TellerSession, caller)
-    outcome = run_with_failover(
-        context, Attempt(job.id, job.attempt, "teller", turn_input, job.choice, job.cancel, session)
-    )
+    attempt = Attempt(job.id, job.attempt, "teller", turn_input, job.choice, job.cancel, session)
+    outcome = run_with_failover(context, attempt)
+    replies = _replies(context, attempt, session, outcome)
+    if outcome.status == "done" and _is_unkept(attempt, session.effects, replies):
+        outcome, replies = _ask_again(context, attempt, session, outcome, replies)
     effects = session.close()
-    text = truncate_to_file(context, derived_id("msg", job.id, "0"), outcome.text.strip())
-    replies = list(effects.replies)
-    if text and (not replies or not session.is_over):  # else it only accompanies the final call
-        replies += [text] if text not in replies else []
-    if not replies and effects.question is not None:
-        replies = [effects.question.question]
+    partial = "" if outcome.status == "done" else _text(context, job.id, outcome)
     if isinstance(outcome, Failed):
         failed = outcome
         is_final = failed.refused or failed.never_fits
-        return TurnOutcome(
-            job, None, failed.error, failed.reason, failed.refused, is_final, failed.retry_at
-        )
+        ended = (failed.error, failed.reason, failed.refused, is_final, failed.retry_at)
+        return TurnOutcome(job, None, *ended, partial)
     if outcome.status != "done" or not replies:
         error = outcome.error or "the model gave no reply"
-        return TurnOutcome(job, None, error, outcome.reason or "error")
+        return TurnOutcome(job, None, error, outcome.reason or "error", partial=partial)
     replies[-1] = "\n\n".join([replies[-1], *outcome.notices])
     record = _record(job, turn_input, outcome, effects, replies, started, context.clock.now())
     return TurnOutcome(job, record)
+
+
+def _text(context: RunContext, run_id: str, outcome: Outcome) -> str:
+    return truncate_to_file(context, derived_id("msg", run_id, "0"), outcome.text.strip())
+
+
+def _replies(
+    context: RunContext, attempt: Attempt, session: TellerSession, outcome: Outcome
+) -> list[str]:
+    text = _text(context, attempt.run_id, outcome)
+    replies, question = list(session.effects.replies), session.effects.question
+    if text and (not replies or not session.is_over):  # else it only accompanies the final call
+        replies += [text] if text not in replies else []
+    return replies or ([question.question] if question is not None else [])
+
+
+def _is_unkept(attempt: Attempt, effects: Effects, replies: list[str]) -> bool:
+    """Whether the replies promise later work, and nothing that is set up has to do with it."""
+    text = "\n".join(replies)
+    if attempt.choice.engine.name in CODE_ENGINES or not promises.has_promise(text):
+        return False
+    if effects.tasks or effects.question or effects.answers:
+        return False
+    about = _subject("\n".join([text, *(item.text for item in attempt.input.inputs)]))
+    live = (line for line in attempt.input.tasks if line.status is None)
+    # It may well mean a task that waits or runs; a trigger only if it is about the same.
+    return not any(line.words is None or about & _subject(line.title) for line in live)
+
+
+def _subject(text: str) -> set[str]:
+    return {term for term in terms(text) if len(term) > 1} - promises.COMMON_TERMS
+
+
+def _ask_again(
+    context: RunContext,
+    attempt: Attempt,
+    session: TellerSession,
+    outcome: Outcome,
+    replies: list[str],
+) -> tuple[Outcome, list[str]]:
+    """Run again with the fact that nothing was set up; a promise that stays says so itself."""
+    session.effects.replies.clear()
+    context.feed.publish("delta", turnId=attempt.run_id, text="", reset=True)
+    note = phrases.say("promise_note", "en", reply=" ".join(" ".join(replies).split())[:MAX_NOTE])
+    second = run_with_failover(context, replace(attempt, input=replace(attempt.input, note=note)))
+    new = _replies(context, attempt, session, second) if second.status == "done" else []
+    outcome = replace(outcome, usage=outcome.usage + second.usage)
+    if new and not _is_unkept(attempt, session.effects, new):
+        return outcome, new
+    *before, last = new or replies
+    line = phrases.say("promise_unkept", phrases.language(last, attempt.input.locale))
+    return outcome, [*before, f"{last}\n\n{line}"]
 
 
 def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
@@ -103,6 +157,7 @@ def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
             created_at=item.created_at,
             turn_id=turn_id,
             quote=item.quote,
+            question_id=item.question_id,
         )
         for item in items
         if item.kind != "task_result"
@@ -138,6 +193,9 @@ def _record(
         )
         for number, text in enumerate(replies)
     ]
+    if effects.question is not None and answers:
+        question = effects.question
+        answers[-1] = answers[-1].but(question_id=question.question_id, options=question.options)
     return TurnRecord(
         id=job.id,
         author="teller",

@@ -24,6 +24,7 @@ from mimikit.protocol.models import (
 )
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
+from mimikit.roles.teller import TurnOutcome, user_messages
 
 
 def code_record(turn_id: str, now: datetime) -> TurnRecord:
@@ -34,6 +35,39 @@ def text_turn(turn_id: str, text: str, now: datetime) -> TurnRecord:
     """A turn with one message of code to the user."""
     base = code_record(turn_id, now)
     return base.but(messages=[system_message(base, text, task_ids=[])])
+
+
+def unfinished_turn(
+    base: TurnRecord,
+    items: Sequence[InboxItem],
+    language: Language,
+    error: str | None,
+    outcome: TurnOutcome | None,
+) -> TurnRecord:
+    """The turn of a reply that failed with `error`, or was stopped: keeps what had come of it."""
+    refused = outcome is not None and outcome.refused
+    asked = [m.but(withheld=refused) for m in user_messages(tuple(items), base.id)]
+    partial = outcome.partial if outcome is not None and not refused else ""
+    if outcome is not None and partial:
+        message = Message(
+            id=derived_id("msg", base.id, "0"),
+            role="agent",
+            text=partial,
+            created_at=base.completed_at,
+            turn_id=base.id,
+            engine=outcome.job.choice.engine.name,
+            error=error,
+        )
+    else:
+        key = "turn_refused" if refused else "turn_stopped" if error is None else "turn_failed"
+        message = system_message(base, phrases.say(key, language, error=error), task_ids=[])
+    message = message.but(
+        in_reply_to=[m.id for m in asked],
+        task_ids=[item.task_id for item in items if item.task_id],
+        failed=error is not None,
+        stopped=error is None,
+    )
+    return base.but(consumed=[item.id for item in items], messages=[*asked, message])
 
 
 def waiting_counts(messages: int, tasks: int, language: Language) -> str:
@@ -54,6 +88,8 @@ def question_message(question: Question, record: TurnRecord) -> Message:
         text=question.question,
         created_at=question.created_at,
         turn_id=record.id,
+        question_id=question.question_id,
+        options=question.options,
     )
 
 

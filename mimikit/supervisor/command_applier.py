@@ -20,13 +20,16 @@ from mimikit.protocol.models import Command, CommandResult, Task
 from mimikit.protocol.triggers import Trigger
 from mimikit.supervisor import settings_writer
 from mimikit.supervisor.commit_applier import CommitApplier
+from mimikit.supervisor.self_awake import ImprovementScheduler
 from mimikit.supervisor.store import Store
 from mimikit.tasks import queue
 from mimikit.tasks.retry import TaskEnd, result_of
 from mimikit.triggers import registry
 from mimikit.triggers.decide import make_run
 
-_WITHOUT_ID = frozenset({"pause", "resume", "engine_try", *settings_writer.ACTIONS})
+_WITHOUT_ID = frozenset(
+    {"pause", "resume", "engine_try", "self_awake_run", *settings_writer.ACTIONS}
+)
 MOST_AT_ONCE = 50
 """Commands handled per step."""
 
@@ -43,13 +46,14 @@ class CommandApplier:
         store: Store,
         applier: CommitApplier,
         engines: EngineRegistry,
+        self_awake: ImprovementScheduler,
         *,
         pause_changed: Callable[[], None],
     ) -> None:
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
-        self._engines = engines
+        self._engines, self._self_awake = engines, self_awake
         self._resume_after = ""
         """The last file of the previous step, if there were more."""
         self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
@@ -63,6 +67,7 @@ class CommandApplier:
             "trigger_run": self._trigger_run,
             "trigger_edit": self._trigger_edit,
             "engine_try": self._engine_try,
+            "self_awake_run": self._improve,
             **dict.fromkeys(settings_writer.ACTIONS, self._change_settings),
         }
         """Each gives its outcome, or raises the reason of a refusal; None: not done yet."""
@@ -105,6 +110,9 @@ class CommandApplier:
         if turns.is_committed(self._files, target):
             return _Outcome("the turn is over")
         if self._store.live.cancel(target):
+            return None
+        if any(turn.id == target for turn in turns.open_turns(self._files)):
+            self._store.live.cancel(target, early=True)  # its next attempt begins stopped
             return None
         found = queue.find(self._files, target)
         if found is None:
@@ -176,11 +184,16 @@ class CommandApplier:
 
     def _change_settings(self, command: Command, now: datetime) -> _Outcome:
         change = settings_writer.apply(self._files, command)
+        own = {"self_awake": change.settings.self_awake}
+        self._store.settings = self._store.settings.model_copy(update=own)
         self._engines.reload(change.settings)
         self._engines.try_now()
         queue.end_waits(self._files, self._store.unreleased)
         self._feed.publish("status")
         return _Outcome(change.message)
+
+    def _improve(self, command: Command, now: datetime) -> _Outcome:
+        return _Outcome(self._self_awake.begin(command.target, command.id, now))
 
     def _engine_try(self, command: Command, now: datetime) -> _Outcome:
         """End the back-off of an engine, or of all. Crash: saved before the command is done."""

@@ -30,7 +30,13 @@ from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import EndIntent, PlanResult
 from mimikit.supervisor.archiver import Archiver
 from mimikit.supervisor.llm_eval import LlmEvalBatch
-from mimikit.supervisor.run_end import BREAKS_AT, break_circuit, plan_end, settled_end
+from mimikit.supervisor.run_end import (
+    BREAKS_AT,
+    break_circuit,
+    notice_kind,
+    plan_end,
+    settled_end,
+)
 from mimikit.supervisor.store import SLICE_S, Store
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
 from mimikit.tasks import queue
@@ -230,6 +236,7 @@ class CommitApplier:
                 "sourceTriggerId": task.source_trigger_id if task else None,
                 "retryOf": task.retry_of if task else None,
                 "title": task.title or first_line(task.prompt) if task else None,
+                "notice": notice_kind(task, outcome, end) if task else None,
             }
             self._ledger.write("ended", outcome.id, outcome.completed_at, **facts)
             self._store.log.write("task", "ended", taskId=outcome.id, error=outcome.error, **facts)

@@ -25,7 +25,9 @@ from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.llm_eval import LlmEvalBatch
+from mimikit.supervisor.notifier import Notifier
 from mimikit.supervisor.retention import Retention
+from mimikit.supervisor.self_awake import ImprovementScheduler
 from mimikit.supervisor.store import Store
 from mimikit.supervisor.teller_scheduler import TellerScheduler
 from mimikit.supervisor.trigger_scheduler import TriggerScheduler
@@ -60,8 +62,10 @@ class Supervisor:
         triggers: TriggerScheduler,
         llm_eval: LlmEvalBatch,
         teller: TellerScheduler,
+        notifier: Notifier,
         archiver: Archiver,
         retention: Retention,
+        self_awake: ImprovementScheduler,
         guard: StateGuard,
         rest: CrashRest,
         heartbeat: HeartbeatWriter | None,
@@ -70,7 +74,7 @@ class Supervisor:
         """`is_claimed(seat, name)`: whether a thread has that file in `running/`."""
         self.store = store
         self.triggers = triggers
-        self.archiver = archiver
+        self.archiver, self.notifier = archiver, notifier
         self.retention = retention
         self._rest, self._heartbeat = rest, heartbeat
         self._applier, self._teller = applier, teller
@@ -90,10 +94,12 @@ class Supervisor:
             ("read the drop file", lambda now: inbox.read_drop_file(store.files, now)),
             # Before what may take long: the user must not wait for it.
             ("run the Teller", teller.step),
+            ("send notifications", notifier.step),
             ("refresh triggers", triggers.refresh_changed),
             ("fire triggers", triggers.fire_due),
             ("evaluate llm conditions", llm_eval.step),
             ("archive memory", archiver.step),
+            ("improve while idle", self_awake.step),
             ("delete expired files", retention.step),
             ("checkpoint the ledger", store.ledger.keep_up),
         ]
@@ -102,6 +108,7 @@ class Supervisor:
         """Recover, then read the triggers; before anything else reads the state."""
         now = self.store.clock.now()
         last_seen = recovery.last_seen(self.store)
+        self.notifier.follow_channels()  # what recovery ends is sent too
         recovery.recover(self.store, self._applier, now)
         if by := jump_at_start(last_seen, now):
             self._clock_jumped(by, now)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from mimikit.protocol import paths
 from mimikit.protocol.models import REMINDER, Task
-from mimikit.protocol.notify import is_standing
+from mimikit.protocol.notify import NoticeKind, is_standing
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import EndIntent, LastRun, PlanResult, Trigger, TriggerState
 from mimikit.supervisor.store import Store
@@ -26,6 +26,9 @@ MAX_ERROR = 200
 """Characters of an error in a trigger's state."""
 REPORT_COALESCE_WINDOW = timedelta(minutes=1)
 """A standing condition is reported once in this time; results of one request wait this long."""
+
+LONG_RUN = timedelta(seconds=60)
+"""A success of a shorter run is not sent to the notification channels."""
 
 
 def after_end(
@@ -74,6 +77,8 @@ def reporter_of(
     if is_inner_step and result.status == "canceled":
         return "message"
     notify = "failure" if is_inner_step and not task.notify_given else task.notify
+    if task.improvement is not None and result.status != "done":
+        return None
     if notify == "teller":
         return "message" if result.status == "canceled" else "teller"
     if notify == "failure":
@@ -85,6 +90,21 @@ def reporter_of(
         changed = before is None or before.last_outcome != outcome_hash(result)
         return "message" if changed or result.status == "failed" else None
     return "message"
+
+
+def notice_kind(task: Task, outcome: TaskResult | PlanResult, end: EndIntent) -> NoticeKind | None:
+    """What the notification channels tell of an end; None: nothing. Pure. Source: spec 6."""
+    if end.trips:
+        return "breaker"
+    if end.told is None or outcome.status == "needs_input":
+        return None
+    if outcome.status != "done":
+        return outcome.status
+    if task.profile == REMINDER:
+        return "reminder"
+    is_long = outcome.completed_at - outcome.started_at >= LONG_RUN
+    is_told = not task.internal and (task.profile == "specialist" or is_long)
+    return "done" if is_told and task.profile != "deferred" else None
 
 
 def last_run(result: TaskResult) -> LastRun:
@@ -150,6 +170,7 @@ def plan_end(store: Store, task: Task | None, plan: PlanResult) -> EndIntent:
     """What follows from the end of a plan; one that started something reports through that."""
     works = plan.tasks or plan.triggers or plan.cancels or plan.commands
     reports = plan.status == "failed" or (plan.status == "done" and not works)
+    reports = reports and (task is None or task.improvement is None)
     end = EndIntent(told="teller" if reports else None)
     started = plan.tasks or plan.triggers
     if task is None or task.source_trigger_id is None or plan.status == "needs_input" or started:

@@ -22,7 +22,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, CommandResult
 from mimikit.tasks import queue
 
-ACTIONS = frozenset({"engine_use", "engine_set", "engine_remove", "budget_set"})
+ACTIONS = frozenset({"engine_use", "engine_set", "engine_remove", "budget_set", "self_awake_set"})
 
 
 class SettingsChange(NamedTuple):
@@ -72,8 +72,10 @@ def _changed(text: str, command: Command) -> str:
             return setup.with_endpoint(text, setup.checked_name(target), args)
         case "engine_remove":
             return setup.without_endpoint(text, setup.checked_name(target))
+        case "self_awake_set":
+            return setup.with_values(text, "self_awake", args)
         case _:
-            return setup.with_caps(text, args)
+            return setup.with_values(text, "budget", args)
 
 
 def _with_order(text: str, names: list[str], seat: str | None, first: bool) -> str:
@@ -102,6 +104,8 @@ def _message(command: Command, settings: Settings) -> str:
         return f"set up {command.target}"
     if command.action == "engine_remove":
         return f"removed {command.target}"
+    if command.action == "self_awake_set":
+        return f"self-awake is {'on' if settings.self_awake.enabled else 'off'}"
     if command.action == "budget_set":
         caps = [f"{k}: {'no cap' if v is None else f'{v:,}'}" for k, v in command.args.items()]
         return f"{', '.join(caps)} from now on"

@@ -18,21 +18,20 @@ from mimikit.conversation.inbox import InboxIndex
 from mimikit.engines.base import TurnInput
 from mimikit.engines.registry import LOCAL, EngineChoice, problem_of
 from mimikit.errors import BadRecord, StorageError
-from mimikit.language import phrases
 from mimikit.language.phrases import ResultNotice, Words
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, new_id
 from mimikit.protocol.models import EngineStatus, InboxItem, TurnAttempt, TurnRecord
 from mimikit.roles.run import RunContext
-from mimikit.roles.teller import TurnJob, TurnOutcome, user_messages
+from mimikit.roles.teller import TurnJob, TurnOutcome
 from mimikit.roles.turn_context import detect_locale
 from mimikit.supervisor.budget_watch import BudgetWatch
 from mimikit.supervisor.code_turns import (
     code_record,
     message_turn,
     result_notice,
-    system_message,
     text_turn,
+    unfinished_turn,
 )
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.engine_watch import EngineWatch
@@ -377,13 +376,15 @@ class TellerScheduler:
             self.commit(outcome.record.but(closes_question=closed))
         elif outcome.failure_reason in WAITING:
             turns.forget_attempt(store.files, mark)
+            for item in job.items:
+                store.feed.publish("inbox", id=item.id)  # it is no longer being answered
             self._back_off(outcome, now)
         elif outcome.failure_reason == "killed":
             turns.excuse_attempt(store.files, mark)  # a clean stop: the inputs wait for the start
         elif outcome.failure_reason == "canceled":
-            self._end_by_code(job.id, job.items, now)
+            self._end_by_code(job.id, job.items, now, outcome=outcome)
         elif job.is_last or outcome.is_final:
-            self._end_by_code(job.id, job.items, now, outcome.error, refused=outcome.refused)
+            self._end_by_code(job.id, job.items, now, outcome.error, outcome)
         else:
             store.log.write("error", "turn_failed", turnId=job.id, error=outcome.error)
 
@@ -407,22 +408,11 @@ class TellerScheduler:
         items: Sequence[InboxItem],
         now: datetime,
         error: str | None = None,
-        *,
-        refused: bool = False,
+        outcome: TurnOutcome | None = None,
     ) -> None:
         """Commit a turn that reports a failure or a stop, so that no input is retried forever."""
         language = self.inputs.language(" ".join(item.text for item in items))
-        failed = error is not None
-        key = "turn_refused" if refused else "turn_failed" if failed else "turn_stopped"
-        text = phrases.say(key, language, error=error)
-        base = code_record(turn_id, now)
-        messages = user_messages(tuple(items), turn_id)
-        messages = [message.but(withheld=refused) for message in messages]
-        task_ids = [item.task_id for item in items if item.task_id]
-        message = system_message(base, text, task_ids=task_ids).but(
-            in_reply_to=[m.id for m in messages], failed=failed
-        )
-        self.commit(base.but(consumed=[i.id for i in items], messages=[*messages, message]))
+        self.commit(unfinished_turn(code_record(turn_id, now), items, language, error, outcome))
 
     def _report_without_model(self, now: datetime) -> bool:
         """Report waiting results that need no model, in one turn."""

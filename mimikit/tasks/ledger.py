@@ -278,6 +278,13 @@ def lines(
             yield name, offset, line
 
 
+def end(files: Files) -> tuple[str, int]:
+    """The newest file of the ledger and its size."""
+    name = next(reversed(files.names(paths.LEDGER, suffix=".jsonl")), "")
+    stat = files.stat(f"{paths.LEDGER}/{name}") if name else None
+    return name, stat.size if stat else 0
+
+
 def ended_ids(files: Files, limit: int, states: Iterable[str] = ENDED) -> list[str]:
     """Ids of the tasks that ended in one of these states, newest first."""
     wanted = frozenset(states)

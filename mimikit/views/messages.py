@@ -50,6 +50,12 @@ class MessageView(View):
     duration_ms: int | None
     quote: str | None
     engine: str | None
+    failed: bool
+    stopped: bool
+    error: str | None
+    question_id: str | None
+    """The question that it asks, or answers."""
+    options: list[str]
     reminder: str | None
     """The text of the reminder that it delivers."""
     memory: int

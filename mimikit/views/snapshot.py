@@ -10,7 +10,7 @@ from pydantic import Field
 from mimikit import __version__
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.log import read_changes
+from mimikit.log import read_changes, streamed_reply
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Instant
@@ -28,6 +28,15 @@ from mimikit.views.usage import UsageBy, UsageReader, UsageReport
 _MESSAGES, _LIVE_JOBS = 30, 20
 
 
+class DraftView(View):
+    """What has come of the reply in progress."""
+
+    turn_id: str
+    text: str
+    end: int
+    """The offset of the delta that comes next."""
+
+
 class SnapshotView(View):
     cursor: str
     version: str
@@ -37,6 +46,7 @@ class SnapshotView(View):
     before: str | None
     inbox: list[InboxItemView]
     question: QuestionView | None
+    draft: DraftView | None
     jobs: list[JobView]
     """Those in progress, and those that the messages are about."""
     totals: dict[JobState, int]
@@ -98,6 +108,8 @@ class DeltaChange(View):
     kind: Literal["delta"] = "delta"
     turn_id: str
     text: str
+    offset: int | None = None
+    """The number of UTF-16 code units that this attempt has streamed before it."""
     reset: bool = False
     """The parts before it are withdrawn."""
 
@@ -165,6 +177,7 @@ class StateReader:
         page = self.messages(None, _MESSAGES)
         jobs = self.jobs.page(consumer.live, states=LIVE, most_live=_LIVE_JOBS)
         seen = {message.id for message in page.messages}
+        current = self.status(consumer)
         return SnapshotView(
             cursor=cursor,
             version=__version__,
@@ -174,11 +187,18 @@ class StateReader:
             before=page.before,
             inbox=[item for item in waiting if item.id not in seen],
             question=messages.open_question(self.files),
+            draft=self._draft(current.teller.turn_id),
             jobs=[*jobs.jobs, *page.jobs],
             totals=jobs.totals,
             triggers=triggers.listed(self.files, self.situation(consumer)),
-            status=self.status(consumer),
+            status=current,
         )
+
+    def _draft(self, turn_id: str | None) -> DraftView | None:
+        if turn_id is None:
+            return None
+        text, end = streamed_reply(self.files, turn_id)
+        return DraftView(turn_id=turn_id, text=text, end=end)
 
     def change(self, event: dict[str, object]) -> Change | None:
         """Look up the object of an event of the change feed; None for an unknown one."""
@@ -214,6 +234,8 @@ class StateReader:
                     inputs=[str(it) for it in ids],
                 )
             case {"kind": "delta", "turnId": str(id_), "text": str(text)}:
-                return DeltaChange(turn_id=id_, text=text, reset=event.get("reset") is True)
+                offset, is_reset = event.get("offset"), event.get("reset") is True
+                known = offset if isinstance(offset, int) else None
+                return DeltaChange(turn_id=id_, text=text, offset=known, reset=is_reset)
             case _:
                 return None

@@ -1,21 +1,16 @@
-"""The Flask app: the page's files and the API, with access checks, headers and error answers.
-
-The page's files are served below a hash of the whole tree, so that browsers can cache them forever.
-"""
+"""The Flask app: the page and the API, with access checks, headers and error answers."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import functools
-import hashlib
 import threading
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flask import Blueprint, Flask, Response, request
+from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
@@ -28,6 +23,7 @@ from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
+from mimikit.web.assets import Assets, compress, page_routes
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import render_cached
@@ -65,18 +61,6 @@ _PLAIN = {
     413: f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
 }
 _STATUS = ((NotFound, 404), (Conflict, 409), (BadInput, 422), (Refused, 403))
-_TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".ico": "image/x-icon",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-    ".webmanifest": "application/manifest+json",
-    ".woff2": "font/woff2",
-}
 
 
 def build_web(
@@ -136,7 +120,7 @@ def build_web(
     for area in AREAS:
         app.register_blueprint(area.blueprint)
     app.register_error_handler(Exception, _on_error)
-    app.after_request(_add_headers)
+    app.after_request(_finish)
     return app
 
 
@@ -150,10 +134,10 @@ def _once(make: Callable[[], MemorySearch]) -> Callable[[], MemorySearch]:
     return get
 
 
-def _add_headers(response: Response) -> Response:
+def _finish(response: Response) -> Response:
     response.headers.update(HEADERS)
     response.headers.setdefault("Cache-Control", "no-store")
-    return response
+    return compress(response)
 
 
 def _on_error(error: Exception) -> Response:
@@ -192,52 +176,3 @@ def _status_of(error: MimikitError) -> int:
         full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
         return 507 if full else 503
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
-
-
-# ---- the page
-
-
-class Assets:
-    """The files of the page in memory; hidden files, links and unknown types are left out."""
-
-    def __init__(self, root: Path) -> None:
-        digest = hashlib.sha256()
-        self._files: dict[str, bytes] = {}
-        for path in sorted(root.rglob("*")):
-            name = path.relative_to(root)
-            is_hidden = any(part.startswith(".") for part in name.parts)
-            if path.suffix in _TYPES and path.is_file() and not (path.is_symlink() or is_hidden):
-                self._files[name.as_posix()] = data = path.read_bytes()
-                digest.update(f"{name}\x00{len(data)}\x00".encode() + data)
-        self.tree_hash = digest.hexdigest()[:16]
-        index = self._files["index.html"].decode()
-        self.index = index.replace("{{assets}}", f"assets/{self.tree_hash}").encode()
-
-    def read(self, tree_hash: str, name: str) -> tuple[bytes, str]:
-        """A file's bytes and type; NotFound for an unknown file or version."""
-        if tree_hash != self.tree_hash:
-            raise NotFound("the page is newer than this; load it again")
-        if name not in self._files:
-            raise NotFound(f"the page has no file {name[:80]!r}")
-        return self._files[name], _TYPES[Path(name).suffix]
-
-
-def page_routes(assets: Assets) -> Blueprint:
-    routes = Blueprint("page", __name__)
-
-    @routes.get("/")
-    def index() -> Response:
-        if page := current_site().guard.canonical_url():
-            return Response(status=307, headers={"Location": page, "Cache-Control": "no-store"})
-        response = Response(assets.index, mimetype="text/html")
-        response.headers["Cache-Control"] = "no-cache"
-        return response
-
-    @routes.get("/assets/<tree_hash>/<path:name>")
-    def asset(tree_hash: str, name: str) -> Response:
-        data, type_ = assets.read(tree_hash, name)
-        response = Response(data, content_type=type_)
-        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
-        return response
-
-    return routes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 
@@ -49,6 +50,9 @@ def test_a_question_is_answered_by_a_button_or_in_words(
     expect(card).to_have_count(0)
     expect(chat.page.locator(".is-user .plain", has_text=answer)).to_be_visible()
     expect(chat.message("Thank you.").locator("strong")).to_have_text("Thank")
+    options = chat.page.get_by_role("list", name="The options")
+    expect(options.get_by_role("listitem")).to_have_count(2)
+    expect(options.locator(".is-default")).to_have_count(1 if way == "button" else 0)
 
 
 def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(
@@ -79,18 +83,80 @@ def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(
     expect(live).to_have_count(0)
 
 
-def test_stop_ends_the_reply_that_is_being_made(
+def test_stop_ends_the_reply_and_nothing_else(
     fresh: Callable[..., Product], open_chat: OpenChat
 ) -> None:
     product = fresh({"teller": [[{"event": "delta", "text": "Endless"}, {"hang": True}]]})
     product.start()
+    backup = {"prompt": "sleep 60", "profile": "command", "title": "Nightly backup"}
+    product.call("POST", "/api/tasks", backup)
     chat = open_chat(product)
+    live = chat.page.locator("#live")
+    expect(live).to_contain_text("also running")
     chat.send("hello")
     expect(chat.page.locator(".is-draft")).to_contain_text("Endless")
-    chat.page.get_by_role("button", name="Stop").click()
-    expect(chat.page.locator(".notice")).to_contain_text("Stopped")
-    expect(chat.page.locator("#live")).to_have_count(0)
+    live.get_by_role("button", name="Stop", exact=True).click()
+    for _ in range(2):  # so it stands on disk, too
+        expect(chat.message("Endless")).to_contain_text("Stopped")
+        expect(chat.message("hello").first).to_have_attribute("data-delivery", "stopped")
+        expect(chat.page.locator(".is-draft")).to_have_count(0)
+        expect(live).to_contain_text("also running")
+        chat.reload()
+    live.get_by_role("button", name="stop", exact=True).click()
+    live.get_by_role("button", name="Stop", exact=True).click()
+    expect(live).to_have_count(0)
+
+
+def test_a_reply_that_breaks_off_says_so_at_its_words_and_can_be_had_again(
+    fresh: Callable[..., Product], open_chat: OpenChat
+) -> None:
+    broken = [{"event": "delta", "text": "This is "}, {"fail": "error", "error": "cut off"}]
+    product = fresh({"teller": [broken, broken, [REPLY]]})
+    product.start()
+    chat = open_chat(product)
+    chat.send("hello")
+    reply = chat.message("This is")
+    expect(reply).to_contain_text("Not answered: cut off")
     expect(chat.page.locator(".is-draft")).to_have_count(0)
+    expect(chat.message("hello").first).to_have_attribute("data-delivery", "unanswered")
+    reply.get_by_role("button", name="Retry").click()
+    expect(chat.message("Thank you.")).to_be_visible()
+    reply.get_by_role("button", name="Edit").click()
+    expect(chat.field).to_have_value("hello")
+
+
+def test_a_message_that_waits_for_its_engine_says_so_and_why(
+    fresh: Callable[..., Product], open_chat: OpenChat
+) -> None:
+    broken = {"fail": "rate_limited", "error": "its line is busy", "retryAfter": 60}
+    product = fresh({"teller": [[{"event": "delta", "text": "This is "}, broken]]})
+    product.start()
+    chat = open_chat(product)
+    chat.send("hello")
+    for _ in range(2):
+        expect(chat.message("hello").first).to_have_attribute("data-delivery", "waiting")
+        expect(chat.message("hello").first).to_contain_text("its line is busy")
+        expect(chat.page.locator(".is-draft")).to_have_count(0)
+        chat.reload()
+
+
+@pytest.mark.timeout(180)
+def test_a_hundred_reloads_in_mid_stream_show_each_word_once(
+    fresh: Callable[..., Product], open_chat: OpenChat
+) -> None:
+    words = [{"event": "delta", "text": f"word{number} "} for number in range(1200)]
+    steps = [step for word in words for step in (word, {"wait": 0.1})]
+    product = fresh({"teller": [[*steps, {"hang": True}]]})
+    product.start()
+    chat = open_chat(product)
+    chat.send("hello")
+    draft, dice = chat.page.locator(".is-draft .plain"), random.Random(7)
+    for _ in range(100):
+        expect(draft).to_be_visible()
+        chat.page.wait_for_timeout(dice.randrange(400))
+        shown = (draft.text_content() or "").split()
+        assert shown == [f"word{number}" for number in range(len(shown))]
+        chat.reload()
 
 
 def test_what_waits_for_an_engine_stands_on_top_with_the_way_out(

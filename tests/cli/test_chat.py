@@ -17,14 +17,20 @@ from pathlib import Path
 import pytest
 
 from mimikit.cli.chat import ReplyPrinter
-from mimikit.cli.client import ReplyPart, TurnStarted, locale_tag, option_of
+from mimikit.cli.client import (
+    ConversationEvent,
+    ReplyPart,
+    TurnStarted,
+    locale_tag,
+    option_of,
+)
 from mimikit.clock import SystemClock
 from mimikit.conversation.history import HistoryStore
 from mimikit.log import ChangeFeed
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import InboxItem, Message, Question
+from mimikit.protocol.models import Command, InboxItem, Message, Question
 from mimikit.protocol.runtime import Health
 from mimikit.protocol.watch import FolderWatch, WakeBell
 from tests.cli.conftest import PATIENCE_S, Cli, Place, argv, scripted, wait_to_read
@@ -165,6 +171,45 @@ def test_deltas_that_arrive_after_their_message_are_not_printed_again(
     printer.take(ReplyPart("turn-1", "I plan that."), "msg-1")
     printer.end()
     assert capsys.readouterr().out == "I plan that.\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"stopped": True}, "(stopped)"),
+        ({"failed": True, "error": "cut off"}, "(not completed: cut off)"),
+    ],
+)
+def test_a_reply_that_was_not_completed_says_so_below_its_words(
+    capsys: pytest.CaptureFixture[str], more: dict[str, object], told: str
+) -> None:
+    printer = ReplyPrinter()
+    printer.take(TurnStarted("turn-1", ("msg-1",)), "msg-1")
+    printer.take(ReplyPart("turn-1", "I plan"), "msg-1")
+    assert printer.turn_id == "turn-1"
+    reply = Message(id="m", role="agent", text="I plan", created_at=NOW, turn_id="turn-1")
+    printer.take(reply.but(**more), "msg-1")
+    assert capsys.readouterr().out == f"I plan\n{told}\n"
+    assert printer.turn_id == ""
+
+
+def test_an_interrupt_stops_the_reply_that_comes_and_shows_it(
+    cli: Cli, consumer: FakeConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, interrupts = ReplyPrinter.take, [KeyboardInterrupt]
+
+    def interrupted(printer: ReplyPrinter, event: ConversationEvent, awaited: str | None) -> None:
+        take(printer, event, awaited)
+        if isinstance(event, ReplyPart) and interrupts:
+            raise interrupts.pop()
+
+    monkeypatch.setattr(ReplyPrinter, "take", interrupted)
+    result = cli("chat", "paint my fence")
+    assert result.exit_code == 0, result.stderr
+    (name,) = consumer.files.names(paths.COMMANDS)
+    order = consumer.files.peek(f"{paths.COMMANDS}/{name}", Command)
+    assert order is not None
+    assert (order.action, order.target) == ("cancel", "turn-1")
 
 
 def test_a_question_is_shown_and_its_number_is_the_answer(cli: Cli, consumer: FakeConsumer) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from mimikit.config import Settings, TokenCapSettings
+from mimikit.config import SelfAwakeSettings, Settings, TokenCapSettings
 from mimikit.conversation.history import HistoryCaps
 from mimikit.engines.base import EngineOutage, RunSpec
 from mimikit.engines.builtin.engine import BuiltinEngine
@@ -14,6 +16,7 @@ from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import MAX_TEXT, Command, Role, Task, time_text
+from mimikit.roles.worktree import WorktreeChange, Worktrees
 from mimikit.tasks import queue
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
@@ -196,6 +199,37 @@ class FailoverFlow(EngineFlow):
         other = Mind(runs)
         other.name = "deep"
         return (other,)
+
+
+class FakeWorktrees(Worktrees):
+    """A branch is a file of the state folder."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def create(self, workspace: Path, name: str) -> Path:
+        return workspace
+
+    def commit(
+        self, workspace: Path, name: str, title: str, protected: Sequence[Path]
+    ) -> WorktreeChange:
+        return WorktreeChange("1 file changed", "+better")
+
+    def publish(self, workspace: Path, name: str) -> None:
+        self._files.write(f"{paths.CACHE}/branch-{name}.json", b"a branch")
+
+    def branches(self, workspace: Path, name: str = "*") -> list[str]:
+        return [one for one in self._files.names(paths.CACHE) if one == f"branch-{name}.json"]
+
+    def remove(self) -> None: ...
+
+
+class ImprovementFlow(Flow):
+    def product(self, files: Files, clock: FakeClock, mind: Mind, *, quiet: bool = True) -> Product:
+        own = SelfAwakeSettings(enabled=True)
+        settings = scripted_settings().model_copy(update={"self_awake": own})
+        fake = FakeWorktrees(files)
+        return Product(files, clock, mind, quiet=quiet, settings=settings, worktrees=fake)
 
 
 FLOWS = (
@@ -681,6 +715,14 @@ FLOWS = (
             lambda c: c.trigger("g1", 60, "tick"),
             lambda c: c.say("m1", "change: g1 pause"),
             lambda c: c.at(100),
+        ),
+    ),
+    ImprovementFlow(
+        "an improvement",
+        (
+            lambda c: c.at(400),
+            lambda c: c.say("m1", "hello"),
+            lambda c: c.order("o1", "self_awake_run", "docs"),
         ),
     ),
     # conditions

@@ -420,6 +420,8 @@ def _told(folder: Folder) -> list[str]:
     for id_, task in folder.tasks["worker"].items():
         status = folder.results.get(id_, {}).get("status")
         least, most = _telling(folder, task, status)
+        if task.get("improvement") and status != "done":
+            least = most = 0
         times = consumed[f"res-{id_}"]
         if times == 0 and f"res-{id_}" in _coalescing(folder):
             continue
@@ -439,6 +441,8 @@ def _told(folder: Folder) -> list[str]:
             plan["status"] == "done"
             and not (plan["tasks"] or plan["triggers"] or plan["cancels"] or plan["orders"])
         )
+        if folder.tasks["planner"].get(id_, {}).get("improvement"):
+            speaks = False
         if consumed[f"res-{id_}"] != speaks:
             found.append(f"plan {id_} ({plan['status']}) was told {consumed[f'res-{id_}']} times")
     return found

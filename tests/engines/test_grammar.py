@@ -59,8 +59,10 @@ ASKED: dict[BadReason, list[str]] = {
     ],
     "time_unknown": [
         "every 10 decades run date", "run date every blue moon", "every tuesday-ish run date",
-        "每十个甲子运行 date", "运行 date 每十个甲子",
+        "每十个甲子运行 date", "运行 date 每十个甲子", "周末早上10点提醒我跑步", "国庆节提醒我休息",
+        "下班的时候提醒我买菜", "remind me every 45 minutes during work hours to stand",
     ],
+    "reminding_none": ["remind me tomorrow to", "remind me to", "remind me at 9 about"],
     "remind_or_run": [
         "every day at 9: coffee", "at 9:00: a new beginning", "tomorrow run the tests",
         "Monday: run through the items", "every day run 5 km", "every 10 minutes run the report",

@@ -28,8 +28,9 @@ from mimikit.memory.tokens import TokenCounter
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import InboxItem, Question, Task
+from mimikit.protocol.models import Command, InboxItem, Question, Task
 from mimikit.protocol.results import TaskDiff, TaskResult
+from mimikit.tasks import queue
 from tests.support.fake_llm import Body, FakeLLM
 from tests.support.opencode_ground import owner_config
 from tests.support.programs import opencode
@@ -323,6 +324,39 @@ def test_a_killed_consumer_leaves_no_codex_and_its_worker_goes_on(home_folder: P
     first, *_, last = (words_of(body) for body in llm.requests if codex_role(body) == "worker")
     assert (first.count("mauve"), last.count("mauve")) == (1, 2), "its session is not gone on with"
     assert result.usage.input_tokens == 100, "what was used before is counted again"
+
+
+def improving_mind(body: Body) -> Body:
+    """A model that improves the repository, and agrees to that."""
+    words = words_of(body)
+    if "A program made the change" in words:
+        return {"text": "Yes: it is right."}
+    if codex_role(body) == "planner":
+        call = ["mimikit", "delegate", {"prompt": "make made.txt here", "title": "Make it"}]
+        return {"text": ""} if "planned as" in words else {"mcp": call}
+    line = f"git log --oneline && echo x > ../repo.git/x; {WORK}"
+    return {"text": "I made it."} if "function_call_output" in words else {"shell": line}
+
+
+@pytest.mark.codex
+def test_codex_improves_a_repository_on_a_branch(home_folder: Path) -> None:
+    workspace = home_folder / "work"
+    with FakeLLM([improving_mind]) as llm:
+        files = prepare(workspace, codex_settings(llm.url))
+        (workspace / "a.txt").write_text("a\n")
+        for words in ("init -q", "add a.txt", "-c user.name=a -c user.email=a@b commit -qm one"):
+            subprocess.run(["git", *words.split()], cwd=workspace, check=True)
+        with codex_consumer(home_folder, files) as here:
+            command = Command(id="c1", action="self_awake_run", created_at=SystemClock().now())
+            queue.submit_command(files, command)
+            here.until(lambda: any("made.txt" in text for text in here.texts()))
+    argv = ["git", "log", "--all", "--format=%an %s", "--", "made.txt"]
+    assert subprocess.check_output(argv, cwd=workspace) == b"mimikit Make it\n"
+    assert sorted(path.name for path in workspace.iterdir()) == [".git", ".mimikit", "a.txt"]
+    assert files.stat(paths.IMPROVEMENTS) is None
+    told = json.dumps(llm.requests)
+    assert SECRET not in told
+    assert "Read-only file system" in told, "git's own files could be written"
 
 
 # ---- opencode

@@ -246,7 +246,9 @@ def test_a_day_that_belongs_to_the_text_stays_there(sentence: str, text: str) ->
     assert intent.text == text
 
 
-@pytest.mark.parametrize("text", ["every day I run 5 km", "every time we run", "每天跑步很好"])
+@pytest.mark.parametrize(
+    "text", ["every day I run 5 km", "每天跑步很好", "昨天提醒我的事", "今天你提醒我了吗"]
+)
 def test_talk_is_not_asked_about(text: str) -> None:
     assert isinstance(parse(text, is_program), PlainSentence)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mimikit.engines.base import RunSpec
+from mimikit.conversation import turns
+from mimikit.engines.base import EventKind, RunSpec
 from mimikit.protocol import paths
 from mimikit.supervisor import command_applier
 from mimikit.supervisor.command_applier import MOST_AT_ONCE
 from tests.crash.driver import Client
-from tests.support.reading import loaded, result, results, transcript
+from tests.support.reading import loaded, result, results
 
 
 def outcome(client: Client, order_id: str) -> tuple[bool, str]:
@@ -130,18 +131,51 @@ def test_a_trigger_file_that_is_a_link_blocks_no_command(
     assert results(judged.files) == {"t1": "canceled"}
 
 
-def test_a_canceled_turn_keeps_its_message(judged: Client) -> None:
+@pytest.mark.parametrize(
+    ("shown", "kept"),
+    [
+        ([], None),
+        ([("delta", "Hel"), ("delta", "lo")], "Hello"),
+        ([("delta", "Hello"), ("reset", "")], "Hello"),
+        ([("delta", "Hm"), ("reset", ""), ("delta", "Hello")], "Hello"),
+    ],
+    ids=["nothing", "words", "withdrawn", "again"],
+)
+@pytest.mark.parametrize("how", ["stopped", "failed"])
+def test_what_came_of_a_reply_that_was_not_completed_is_kept(
+    judged: Client, shown: list[tuple[EventKind, str]], kept: str | None, how: str
+) -> None:
     teller = judged.product.mind._teller
 
-    def stop(request: RunSpec):
-        judged.product.store.live.cancel(request.run_id)
+    def end(request: RunSpec):
+        for kind, text in shown:
+            request.callbacks.on_event(kind, text, {})
+        if how == "stopped":
+            judged.product.store.live.cancel(request.run_id)
         return teller(request)
 
-    judged.product.mind._teller = stop
-    judged.say("m1", "hello")
+    judged.product.mind._teller = end
+    judged.say("m1", "fail" if how == "failed" else "hello")
     judged.product.idle()
-    assert [role for role, _ in transcript(judged.files)] == ["user", "system"]
-    assert len(judged.oracle.runs) == 1
+    asked, reply = judged.product.store.conversation.messages
+    assert (asked.id, reply.in_reply_to) == ("m1", ["m1"])
+    assert (reply.stopped, reply.failed) == (how == "stopped", how == "failed")
+    assert reply.role == ("agent" if kept else "system")
+    if kept:
+        assert reply.text == kept
+        assert (reply.error is None) == (how == "stopped")
+    assert len(judged.oracle.runs) == (1 if how == "stopped" else 2)
+    assert judged.files.names(paths.INBOX) == []
+
+
+def test_a_stop_that_a_crash_overtakes_ends_the_next_attempt(client: Client) -> None:
+    turn_id = turns.turn_id(["m1"])
+    client.say("m1", "hello")
+    turns.start(client.files, turn_id, 1, ["m1"], client.product.clock.now())
+    client.order("o1", "cancel", turn_id)
+    client.product.idle()
+    assert [m.stopped for m in client.product.store.conversation.messages] == [False, True]
+    assert outcome(client, "o1")[0]
 
 
 def test_many_commands_are_applied_in_batches(judged: Client) -> None:

@@ -120,6 +120,18 @@ def test_an_answer_to_a_closed_question_is_a_message(judged: Client) -> None:
     assert said(judged) == [("user", "blue"), ("agent", "heard blue")]
 
 
+@pytest.mark.parametrize("text", ["wonder why", "ask: why"])
+def test_a_question_and_its_answer_name_each_other(judged: Client, text: str) -> None:
+    judged.say("m1", text)
+    judged.product.idle()
+    judged.answer("a1", "because")
+    judged.product.idle()
+    messages = judged.product.store.conversation.messages
+    asked, answer = (message for message in messages if message.question_id)
+    assert (asked.text, answer.text, asked.role) == ("why", "because", "agent")
+    assert asked.question_id == answer.question_id
+
+
 def test_the_tellers_own_question_is_closed_by_its_answer(judged: Client) -> None:
     judged.say("m1", "wonder why")
     judged.product.idle()

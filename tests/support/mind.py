@@ -7,7 +7,8 @@ changes a trigger · `find: …` finds and tells. Worker: `bad…` fails, `bad a
 another way · `flaky…` fails at its first attempt · `session` in it begins one · `long` tells much ·
 `change a` says it changed the file a, and fails but for the last attempt · anything else is done. A
 plan or part that holds `~` calls the hook while it runs. `limited` is turned away the first time,
-`patient` too, for a quarter of an hour. Summaries of memory count what they cover.
+`patient` too, for a quarter of an hour. Summaries of memory count what they cover. An improvement
+is planned, made and agreed to.
 """
 
 from __future__ import annotations
@@ -89,6 +90,9 @@ class Mind:
         head, _, rest = prompt.partition(":")
         if "~" in prompt:
             self.hook(request)
+        if prompt.startswith("Nobody needs anything"):
+            request.tools.call("delegate", {"prompt": "improve", "title": "improve"})
+            return Done("planned")
         if head == "ask" and "The user answered:" not in prompt:
             question, _, default = rest.partition("|")
             arguments: dict[str, object] = {"question": question.strip(), "timeout": 600}
@@ -133,6 +137,8 @@ class Mind:
         prompt = task.prompt if task else ""
         if "~" in prompt:
             self.hook(request)
+        if prompt.startswith("A program made the change"):
+            return Done("yes")
         if prompt.startswith("Decide for each statement"):
             return Done(_judged(prompt))
         if task is not None and task.covers is not None:

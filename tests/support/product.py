@@ -39,6 +39,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import QueueName as SeatName
 from mimikit.protocol.models import Task
 from mimikit.roles.prompts import Prompts
+from mimikit.roles.worktree import Worktrees
 from mimikit.state import State
 from mimikit.supervisor.loop import LONGEST_WAIT_S, REST_S
 from mimikit.tasks.queue import order_of, read
@@ -167,6 +168,7 @@ class Product:
         rules: ArchiveRules = RULES,
         caps: HistoryCaps | None = None,
         search: MemorySearch | None = None,
+        worktrees: Worktrees | None = None,
     ) -> None:
         """Wires the product; `start` recovers."""
         self.files, self.clock = files, clock
@@ -193,6 +195,7 @@ class Product:
                 crash=_crash,
                 stopping=SteppedStop(clock),
                 rules=rules,
+                worktrees=worktrees,
                 has_heartbeat=False,  # each beat would be two more steps to crash at
             )
         )

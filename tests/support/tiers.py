@@ -60,6 +60,8 @@ NIGHTLY = (
     "tests/cli/test_engines.py::test_it_is_tried_and_written_with_the_key_apart",
     "tests/cli/test_errors.py::test_a_closed_output_is_no_error",
     "tests/cli/test_errors.py::test_a_reader_that_leaves_early_is_no_error",
+    "tests/cli/test_notify.py::test_a_real_child_sends_by_http",
+    "tests/cli/test_notify.py::test_a_real_child_sends_by_smtp",
     "tests/cli/test_work.py::test_reading_commands_quarantine_nothing",
     "tests/cli/test_work.py::test_logs_are_shown_by_type_and_followed",
     "tests/cli/test_work.py::test_paused_queues_are_seen_everywhere_and_nothing_starts",

@@ -30,7 +30,8 @@ from mimikit.protocol.models import LiveRun
 from mimikit.protocol.runtime import Health
 from mimikit.state import State
 from mimikit.web.api.routing import EXTENSION, Site
-from mimikit.web.app import Assets, build_web
+from mimikit.web.app import build_web
+from mimikit.web.assets import Assets
 from mimikit.web.guard import KEY_HEADER
 from tests.support.memory_disk import MemoryDisk
 from tests.support.twins import FakeClock

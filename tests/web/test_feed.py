@@ -101,7 +101,7 @@ def test_a_change_carries_the_fresh_thing(web) -> None:
     web.feed.publish("question")
     web.beat(live=[live_run("turn-1", "teller", headline="reads")])
     web.feed.publish("turn", state="started", turnId="turn-1", inputs=["msg-2"])
-    web.feed.publish("delta", turnId="turn-1", text="he")
+    web.feed.publish("delta", turnId="turn-1", text="he", offset=0)
     found = changes_after(web, since)
     assert [change["kind"] for change in found] == [
         *("message", "inbox", "inbox", "task", "trigger", "trigger", "question", "turn", "delta")
@@ -114,7 +114,13 @@ def test_a_change_carries_the_fresh_thing(web) -> None:
     assert found[5] == {"kind": "trigger", "id": "trig-2", "trigger": None}
     assert found[6]["question"]["questionId"] == "q-1"
     assert (found[7]["headline"], found[7]["inputs"]) == ("reads", ["msg-2"])
-    assert found[8] == {"kind": "delta", "turnId": "turn-1", "text": "he", "reset": False}
+    assert found[8] == {
+        "kind": "delta",
+        "turnId": "turn-1",
+        "text": "he",
+        "offset": 0,
+        "reset": False,
+    }
 
 
 @pytest.mark.parametrize(
@@ -152,6 +158,38 @@ def test_repeated_changes_are_sent_once_and_deltas_are_merged(web) -> None:
         ("delta", "turn-1", "bc"),
         ("delta", "turn-2", "x"),
     ]
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_a_page_that_comes_in_mid_stream_gets_each_word_once(
+    web, rotated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if rotated:
+        monkeypatch.setattr(log, "SEGMENT_BYTES", 700)
+    web.beat(live=[live_run("turn-1", "teller")])
+    end = 0
+    sent: list[tuple[str, int, bool]] = []
+    for number in range(8):
+        if number == 5:  # the engine tries again
+            sent, end = [], 0
+            web.feed.publish("delta", turnId="turn-1", text="", offset=0, reset=True)
+        word = f"word{number} 😀 "
+        web.feed.publish("delta", turnId="turn-1", text=word, offset=end)
+        web.feed.publish("delta", turnId="turn-2", text="another's", offset=0)
+        sent.append((word, end, False))
+        end += log.utf16_length(word)
+        web.clock.advance(1)
+        draft = web.get("/api/snapshot")["draft"]
+        whole = "".join(text for text, _, _ in sent)
+        if rotated:
+            assert whole.endswith(draft["text"])
+            assert (draft["turnId"], draft["end"]) == ("turn-1", end)
+        else:
+            assert draft == {"turnId": "turn-1", "text": whole, "end": end}
+    web.feed.publish("turn", state="started", turnId="turn-1", inputs=[])
+    assert web.get("/api/snapshot")["draft"] == {"turnId": "turn-1", "text": "", "end": 0}
+    web.beat(live=[])
+    assert web.get("/api/snapshot")["draft"] is None
 
 
 # ---- cursors --------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from mimikit.config import asset_folder
 from mimikit.errors import NotFound
-from mimikit.web.app import _TYPES, Assets
+from mimikit.web.assets import TYPES, Assets
 
 REPO = Path(__file__).parents[2]
 
@@ -73,11 +74,38 @@ def test_the_repositorys_page_is_whole() -> None:
         assets.read(assets.tree_hash, address.removeprefix(prefix))
 
 
+def test_text_is_compressed_for_who_takes_it_and_the_style_sheets_are_one(
+    make_web, tmp_path: Path
+) -> None:
+    page, links = tmp_path / "page", ""
+    for number in range(2):
+        (page / "css").mkdir(exist_ok=True)
+        (page / "css" / f"{number}.css").write_text(f".a{number} {{ color: red; }}\n" * 100)
+        links += f'    <link rel="stylesheet" href="{{{{assets}}}}/css/{number}.css" />\n'
+    (page / "index.html").write_text(f'{links}<script src="{{{{assets}}}}/js/main.js"></script>')
+    web = make_web()
+    index = web.ask("GET", "/", login=False).get_data(as_text=True)
+    [style] = re.findall(r'href="([^"]+)"', index)
+    joined = b"".join((page / "css" / f"{number}.css").read_bytes() for number in range(2))
+    for address in (f"/{style}", "/api/openapi.json"):
+        plain, packed, refused = (
+            web.ask("GET", address, headers={"Accept-Encoding": takes})
+            for takes in ("", "br, gzip", "gzip;q=0")
+        )
+        assert packed.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(packed.get_data()) == plain.get_data() == refused.get_data()
+        assert {r.headers["Vary"] for r in (plain, packed, refused)} == {"Accept-Encoding"}
+        assert len(packed.get_data()) == int(packed.headers["Content-Length"])
+    assert web.ask("GET", f"/{style}").get_data() == joined
+    small = web.ask("GET", f"/{script_address(web)}", headers={"Accept-Encoding": "gzip"})
+    assert small.get_data() == b"1;\n"
+
+
 def test_every_file_of_the_page_has_a_type_it_is_served_with() -> None:
     folder = asset_folder("webui")
     left_out = {
         path.suffix
         for path in folder.rglob("*")
-        if path.is_file() and path.suffix not in _TYPES and "vendor" not in path.parts
+        if path.is_file() and path.suffix not in TYPES and "vendor" not in path.parts
     }
     assert left_out <= {"", ".md", ".map"}

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import {
+  choiceOf,
   inLines,
   live,
   messageAbout,
@@ -107,7 +108,7 @@ describe("the timeline", () => {
         { ...said("taken"), state: "accepted" },
         { ...said("lost"), state: "failed", error: "why" },
       ],
-      turn: { turnId: "t", draft: "Hel", committed: false, partial: false },
+      turn: { turnId: "t", draft: "Hel", committed: false, endedAt: null },
     });
     assert.deepEqual(shown(given), [
       "a:answered",
@@ -157,9 +158,43 @@ describe("the timeline", () => {
     assert.deepEqual(shown(given), ["a:answered", "b:queued"]);
   });
 
-  test("hides the draft when its message has come, and marks one joined late", () => {
-    const turn = { turnId: "t", draft: "lo", committed: false, partial: true };
-    assert.deepEqual(shown(state({ turn })), ["… lo"]);
+  test("says of each message how its reply ended, or what it waits for", () => {
+    const reply = (id, more) => ({ ...said(`${id}-reply`, 1, "agent"), inReplyTo: [id], ...more });
+    const given = state({
+      messages: [
+        ...[said("a"), reply("a", {})],
+        ...[said("b"), reply("b", { stopped: true })],
+        ...[said("c"), reply("c", { failed: true })],
+      ],
+      inbox: [{ ...said("d"), state: "queued" }],
+      status: { engines: { teller: { state: "waiting", reason: "its endpoint is silent" } } },
+      turn: { turnId: "t", draft: "", committed: false, endedAt: NOW },
+    });
+    const mine = timeline(given).filter((one) => one.message?.role === "user");
+    assert.deepEqual(
+      mine.map((one) => [one.delivery, one.error]),
+      [
+        ["answered", ""],
+        ["stopped", ""],
+        ["unanswered", ""],
+        ["waiting", "its endpoint is silent"],
+      ],
+    );
+  });
+
+  test("keeps of a question that was answered what was chosen", () => {
+    const asked = { ...said("q", 0, "agent"), questionId: "q-1", options: ["left", "right"] };
+    const answer = { ...said("a"), questionId: "q-1" };
+    const choice = (more, message = asked) => choiceOf(state(more), message);
+    assert.equal(choice({ messages: [asked, answer] }), "a");
+    assert.equal(choice({ messages: [asked] }), "");
+    assert.equal(choice({ messages: [asked], question: { questionId: "q-1" } }), null);
+    assert.equal(choice({ messages: [answer] }, answer), null);
+  });
+
+  test("hides the draft when its message has come", () => {
+    const turn = { turnId: "t", draft: "lo", committed: false, endedAt: null };
+    assert.deepEqual(shown(state({ turn })), ["lo"]);
     assert.deepEqual(shown(state({ turn: { ...turn, committed: true } })), []);
   });
 
@@ -199,7 +234,7 @@ describe("what goes on", () => {
     assert.equal(live(state({ status })), null);
   });
 
-  test("names the Teller's turn first, and what can be stopped", () => {
+  test("tells the reply, which Stop ends, from the tasks that run beside it", () => {
     const turn = { turnId: "t1", since: NOW - 3000, headline: "Reading", endedAt: null };
     const jobs = byId(
       job("w1", { state: "running", startedAt: at(-60) }),
@@ -212,9 +247,10 @@ describe("what goes on", () => {
     assert.equal(now.planner, NOW - 9000);
     assert.deepEqual(now.workers, { count: 2, since: NOW - 60_000 });
     assert.equal(now.headline, "Reading");
+    assert.equal(now.turnId, "t1");
     assert.deepEqual(
-      now.stoppable.map((one) => one.id),
-      ["t1", "w1", "w2", "p1"],
+      now.running.map((one) => one.id),
+      ["w2", "p1", "w1"],
     );
   });
 

@@ -168,7 +168,6 @@ describe("a turn", () => {
   test("grows its draft until its message comes", () => {
     let state = hear(loaded(), started, delta("Hel"), delta("lo"));
     assert.equal(state.turn.draft, "Hello");
-    assert.equal(state.turn.partial, false);
     state = hear(state, reply, delta("!"));
     assert.equal(state.turn.draft, "");
     assert.equal(state.turn.committed, true);
@@ -179,19 +178,45 @@ describe("a turn", () => {
     assert.equal(hear(loaded(), started, delta("Hel"), again, delta("Hello")).turn.draft, "Hello");
   });
 
-  test("that was joined in the middle says so", () => {
-    assert.equal(hear(loaded(), delta("lo")).turn.partial, true);
+  const at_ = (offset, text) => ({ ...delta(text), offset });
+  const joined = (draft) =>
+    loaded({
+      status: status({ teller: { state: "replying", since: at(), turnId: "t1", headline: "" } }),
+      draft: { turnId: "t1", text: draft, end: draft.length },
+    });
+
+  test("that was joined in the middle shows each word once, wherever that was", () => {
+    const whole = "Hello 😀 world";
+    for (let from = 0; from <= whole.length; from++) {
+      for (const seen of [0, 3, 9]) {
+        const heard = [at_(seen, whole.slice(seen, 9)), at_(9, whole.slice(9))];
+        const start = joined(whole.slice(0, Math.max(from, seen)));
+        assert.equal(hear(start, ...heard).turn.draft, whole);
+      }
+    }
   });
 
-  test("that was joined in the middle gets its beginning, whatever was heard meanwhile", () => {
-    const head = (state, text) => reduce(state, { type: "draftHead", turnId: "t1", text });
-    const joined = hear(loaded(), delta("llo wo"), delta("rld"));
-    for (const text of ["He", "Hello w", "Hello world"]) {
-      const { draft, partial } = head(joined, text).turn;
-      assert.deepEqual([draft, partial], ["Hello world", false]);
-    }
-    const whole = hear(loaded(), started, delta("Hi"));
-    assert.equal(head(whole, "Oh "), whole);
+  test("of which a part is missing asks for it once, then says that it is", () => {
+    let state = hear(loaded(), at_(3, "lo"));
+    assert.deepEqual([state.turn.draft, state.turn.gap], ["", "found"]);
+    state = hear(joined("Hel"), at_(3, "lo"), at_(9, "!"));
+    assert.deepEqual([state.turn.draft, state.turn.end], ["Hello… !", 10]);
+  });
+
+  test("begins anew with another attempt", () => {
+    const again = hear(loaded(), started, at_(0, "Hel"), ended, started, at_(0, "Hello"));
+    assert.equal(again.turn.draft, "Hello");
+  });
+
+  test("whose input waits again is over", () => {
+    const began = { ...started, inputs: ["msg-1"] };
+    const state = hear(loaded({ inbox: [waiting("msg-1")] }), began, at_(0, "Hel"), ended);
+    assert.equal(state.inbox[0].state, "answering");
+    const queued = hear(state, { kind: "inbox", id: "msg-1", item: waiting("msg-1") });
+    assert.deepEqual([queued.turn.draft, queued.inbox[0].state], ["", "queued"]);
+    const late = { state: "replying", since: at(), turnId: "t1", headline: "" };
+    const told = hear(queued, { kind: "status", status: status({ teller: late }) });
+    assert.equal(told.status.teller.state, "idle");
   });
 
   test("that ended without a message is forgotten after a moment", () => {

@@ -119,6 +119,8 @@ def _remind_at(match: _Match) -> Intent | None:
 
 def _reminding(match: _Match, rest: FoldedText, lead: str | None = None) -> Intent | None:
     read = read_reminder(without_end(rest, SIGNS["asked_at_end"]) if match.asked else rest, lead)
+    if isinstance(read, SnoozeIntent) and SIGNS["reminds_of"].search(rest.plain):
+        return BadSentence("reminding_none", match.view.raw)
     if not isinstance(read, RemindIntent):
         return read
     found = time_at(fold(read.when), 0)

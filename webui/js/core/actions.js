@@ -5,7 +5,7 @@ import { MemoryActions } from "../pages/memory-keeper.js";
 import { FormActions } from "../pages/trigger-keeper.js";
 import { words } from "./api.js";
 import { copyText } from "./copy.js";
-import { loadLanguage, t, tn } from "./i18n.js";
+import { loadLanguage, t } from "./i18n.js";
 import { newId } from "./ids.js";
 import { applyTheme, writePref } from "./prefs.js";
 import { hashOf } from "./route.js";
@@ -215,16 +215,16 @@ export class Actions {
 
   // --- tasks and triggers
 
-  /** Stop what the live line shows: the reply that is being made, and the running tasks. */
+  /** End the reply that is being made, and nothing else: its message tells it. */
   async stop() {
-    const running = live(this.store.state)?.stoppable ?? [];
-    const told = await Promise.all(running.map((one) => this.order(one.id, "cancel", false)));
-    const stopped = told.filter(Boolean).length;
-    const all = stopped === running.length;
-    this.notify(
-      all ? tn("stop.done", stopped) : t("stop.some", { n: stopped, all: running.length }),
-      all ? "info" : "error",
-    );
+    const turnId = live(this.store.state)?.turnId;
+    if (turnId && !(await this.order(turnId, "cancel", false))) this.notify(t("stop.not"), "error");
+  }
+
+  /** @param {string} id  A task that runs beside the reply. */
+  async stopTask(id) {
+    this.confirmRemoval("");
+    await this.order(id, "cancel");
   }
 
   /**

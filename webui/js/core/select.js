@@ -4,7 +4,8 @@ import { cardsOf, isOnCard } from "./jobs.js";
 import { dayKey } from "./time.js";
 
 /**
- * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "failed"} Delivery
+ * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "stopped" | "unanswered"
+ *   | "failed"} Delivery
  *
  * @typedef {{type: "day", key: string, at: string}} DayEntry
  * @typedef {{type: "draft", key: string, text: string}} DraftEntry
@@ -44,16 +45,18 @@ export function timeline(state) {
   const inbox = state.inbox.filter((item) => !known.has(item.id));
   const waiting = new Set(inbox.map((item) => item.id));
   const turn = state.turn;
-  const waits = !turn?.draft && state.status?.engines.teller?.state === "waiting";
+  const engine = state.status?.engines.teller;
+  const waits = (!turn || turn.endedAt !== null) && engine?.state === "waiting";
+  const queued = waits ? "waiting" : "queued";
+  const why = (waits && engine.reason) || "";
   for (const item of inbox.filter((one) => one.state === "answering")) {
-    entries.push(unspoken(item, waits ? "waiting" : "answering"));
+    entries.push(unspoken(item, waits ? "waiting" : "answering", why));
   }
   if (turn && turn.draft && !turn.committed) {
-    const text = (turn.partial ? "… " : "") + turn.draft;
-    entries.push({ type: "draft", key: `draft-${turn.turnId}`, text });
+    entries.push({ type: "draft", key: `draft-${turn.turnId}`, text: turn.draft });
   }
   for (const item of inbox.filter((one) => one.state !== "answering")) {
-    entries.push(unspoken(item, "queued"));
+    entries.push(unspoken(item, queued, why));
   }
   for (const item of state.outbox) {
     if (known.has(item.id) || waiting.has(item.id)) continue;
@@ -64,6 +67,9 @@ export function timeline(state) {
 
 /** @param {Message[]} messages @param {State["jobs"]} jobs @returns {Entry[]} */
 function spoken(messages, jobs) {
+  const outcomes = new Map(
+    messages.flatMap((message) => (message.inReplyTo ?? []).map((id) => [id, outcomeOf(message)])),
+  );
   const asked = cardsOf(jobs);
   const cards = new Map(messages.flatMap(({ id }) => (asked.has(id) ? [[id, asked.get(id)]] : [])));
   /** @type {Entry[]} */
@@ -71,7 +77,7 @@ function spoken(messages, jobs) {
   for (const message of inLines(messages)) {
     const { id, role, triggerId, createdAt: at } = message;
     const runs = role === "system" && triggerId ? jobs[triggerId] : null;
-    const delivery = role === "user" ? /** @type {const} */ ("answered") : null;
+    const delivery = role === "user" ? (outcomes.get(id) ?? "answered") : null;
     if (runs) {
       entries.push({ type: "runs", key: `runs-${runs.id}`, job: runs, at, messageId: id });
     } else if (!isOnCard(message, cards)) {
@@ -81,6 +87,24 @@ function spoken(messages, jobs) {
     if (job) entries.push({ type: "job", key: `job-${job.id}`, job, at });
   }
   return withDays([], entries);
+}
+
+/**
+ * What was answered to a question that is no longer open; empty: nothing. Null for other messages.
+ *
+ * @param {State} state
+ * @param {Message} message
+ */
+export function choiceOf(state, { questionId, options }) {
+  if (!options?.length || state.question?.questionId === questionId) return null;
+  const answer = state.messages.find((one) => one.role === "user" && one.questionId === questionId);
+  return answer?.text ?? "";
+}
+
+/** @param {Message} message a reply @returns {Delivery} */
+function outcomeOf({ stopped, failed }) {
+  if (stopped) return "stopped";
+  return failed ? "unanswered" : "answered";
 }
 
 /**
@@ -189,7 +213,8 @@ const BUSY = new Set(["running", "planning"]);
  * @property {number | null} planner since when it plans
  * @property {{count: number, since: number | null}} workers
  * @property {string} headline
- * @property {{id: string, title: string}[]} stoppable
+ * @property {string | null} turnId of the reply that is being made
+ * @property {{id: string, title: string}[]} running tasks, the newest first
  */
 
 /**
@@ -218,12 +243,9 @@ export function live(state) {
     teller,
     planner,
     workers: { count, since: working.length ? earliest(working) : null },
-    headline:
-      turn?.headline || status?.teller.headline || busiest?.headline || newest[0]?.title || "",
-    stoppable: [
-      ...(turn ? [{ id: turn.turnId, title: "" }] : []),
-      ...running.map((job) => ({ id: job.taskId, title: job.title })),
-    ],
+    headline: turn?.headline || status?.teller.headline || (!turn && busiest?.headline) || "",
+    turnId: turn?.turnId ?? null,
+    running: newest.map((job) => ({ id: job.taskId, title: job.title })),
   };
 }
 

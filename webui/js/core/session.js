@@ -48,6 +48,7 @@ export class Session {
       return;
     }
     for (const change of changes) this.store.dispatch({ type: "change", change });
+    if (this.store.state.turn?.gap === "found") void this.load();
   }
 
   /** Load the whole picture and follow what comes after it. */
@@ -65,7 +66,6 @@ export class Session {
       this.missed = null;
       this.onChanges(missed, "");
       this.link?.start(missedCursor || snapshot.cursor);
-      void this.readDraft();
     } catch (error) {
       this.missed = null;
       this.onLoadError(error);
@@ -73,28 +73,6 @@ export class Session {
     if (this.again) {
       this.again = false;
       await this.load();
-    }
-  }
-
-  /** @private  What the reply that is being made had come to before we were here. */
-  async readDraft() {
-    const turn = this.store.state.turn;
-    if (!turn?.partial) return;
-    const { turnId } = turn;
-    let text = "";
-    try {
-      for (let offset = null, more = true; more;) {
-        const piece = await this.api.output(turnId, offset);
-        for (const event of piece.events) {
-          if (event.type === "reset") text = "";
-          if (event.type === "delta") text += event.text;
-        }
-        offset = piece.offset;
-        more = piece.events.length > 0 && !piece.ended;
-      }
-      this.store.dispatch({ type: "draftHead", turnId, text });
-    } catch {
-      // the draft is shown from where we came in; its message will be whole
     }
   }
 

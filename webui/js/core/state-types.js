@@ -156,7 +156,8 @@
  * @property {string[]} inputs
  * @property {string} draft the reply as far as it has come
  * @property {number | null} endedAt set when it is over
- * @property {boolean} partial we came in the middle: the draft lacks its beginning
+ * @property {number} end the offset of the delta that comes next
+ * @property {"" | "found" | "filled"} gap a part of the draft is missing; it was asked for
  * @property {boolean} committed its message has come: the draft is no longer shown
  *
  * @typedef {object} TaskPage what GET /api/tasks/{id} says beyond the task itself

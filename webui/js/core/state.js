@@ -94,7 +94,6 @@ const ACTIONS = {
     following,
     unseen: following ? 0 : state.unseen,
   }),
-  draftHead,
   pending,
   notice: (state, { notice }) => ({ ...state, notices: [...state.notices.slice(-2), notice] }),
   noticeGone: (state, { id }) => ({
@@ -161,7 +160,19 @@ function snapshot(state, { snapshot: given, now }) {
     triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
     unseen: state.following || !state.messages.length ? state.unseen : state.unseen + heard(fresh),
   };
-  return withStatus(next, given.status);
+  return withDraft(withStatus(next, given.status), given.draft);
+}
+
+/**
+ * What had come of the reply before we came; deltas that it holds already are dropped by their offset.
+ *
+ * @param {State} state
+ * @param {import("./types.js").Draft | null} draft
+ */
+function withDraft(state, draft) {
+  const { turn } = state;
+  if (!draft || turn?.turnId !== draft.turnId || turn.committed) return state;
+  return { ...state, turn: { ...turn, draft: draft.text, end: draft.end, gap: "filled" } };
 }
 
 /**
@@ -190,10 +201,25 @@ function withStatus(state, status) {
     turn = { ...turn, endedAt: state.now };
   } else if (status.teller.state === "replying" && turnId && turnId !== turn?.turnId) {
     const since = status.teller.since ? Date.parse(status.teller.since) : state.now;
-    turn = { ...newTurn(turnId, since, status.teller.headline), partial: true };
+    turn = newTurn(turnId, since, status.teller.headline);
   }
   const outdated = Boolean(state.version && status.version && state.version !== status.version);
-  return { ...state, status, turn, outdated: state.outdated || outdated };
+  const known = turn && turn.endedAt !== null ? withoutTurn(status, turn.turnId) : status;
+  return { ...state, status: known, turn, outdated: state.outdated || outdated };
+}
+
+/**
+ * A status may speak of a turn that is known to be over.
+ *
+ * @template {State["status"]} T
+ * @param {T} status
+ * @param {string} turnId
+ * @returns {T}
+ */
+function withoutTurn(status, turnId) {
+  if (status?.teller.turnId !== turnId) return status;
+  const teller = { state: /** @type {const} */ ("idle"), since: null, headline: "", turnId: null };
+  return { ...status, teller };
 }
 
 /**
@@ -204,8 +230,8 @@ function withStatus(state, status) {
  * @returns {import("./state-types.js").Turn}
  */
 function newTurn(turnId, since, headline = "", inputs = []) {
-  const partial = false;
-  return { turnId, since, headline, inputs, draft: "", endedAt: null, committed: false, partial };
+  const nothing = { draft: "", end: 0, endedAt: null, committed: false };
+  return { turnId, since, headline, inputs, ...nothing, gap: "" };
 }
 
 /**
@@ -260,6 +286,11 @@ function withMessage(state, message) {
  */
 function withInbox(state, id, item) {
   const outbox = without(state.outbox, id);
+  // It waits again: what had come of its reply is worth nothing.
+  const over = item?.state === "queued" && state.turn?.inputs.includes(id);
+  if (over && state.turn) {
+    state = { ...state, turn: { ...state.turn, draft: "", endedAt: state.turn.endedAt ?? state.now } };
+  }
   if (!item || state.messages.some(byId(id))) {
     return { ...state, outbox, inbox: without(state.inbox, id) };
   }
@@ -307,11 +338,11 @@ function withQuestion(state, question) {
 function withTurn(state, change) {
   const mine = state.turn?.turnId === change.turnId ? state.turn : null;
   if (change.state === "ended") {
-    return mine ? { ...state, turn: { ...mine, endedAt: mine.endedAt ?? state.now } } : state;
+    const turn = mine && { ...mine, endedAt: mine.endedAt ?? state.now };
+    return { ...state, turn: turn ?? state.turn, status: withoutTurn(state.status, change.turnId) };
   }
-  const turn = mine
-    ? { ...mine, headline: change.headline ?? mine.headline, inputs: change.inputs ?? mine.inputs }
-    : newTurn(change.turnId, state.now, change.headline, change.inputs);
+  // Of a turn that is known another attempt begins, which says all anew.
+  const turn = newTurn(change.turnId, mine?.since ?? state.now, change.headline, change.inputs);
   const inbox = state.inbox.map((item) =>
     turn.inputs.includes(item.id) && item.state !== "answering"
       ? { ...item, state: /** @type {const} */ ("answering") }
@@ -320,29 +351,24 @@ function withTurn(state, change) {
   return { ...state, turn, inbox };
 }
 
-/** @param {State} state @param {string} turnId @param {string} text */
-function withDelta(state, { turnId, text, reset }) {
-  const known = state.turn?.turnId === turnId ? state.turn : null;
-  const turn = known ?? { ...newTurn(turnId, state.now), partial: true };
-  if (turn.committed) return state;
-  if (reset) return { ...state, turn: { ...turn, draft: text, partial: false } };
-  return { ...state, turn: { ...turn, draft: turn.draft + text } };
-}
-
 /**
- * What a turn had said before we came. It may reach into what we have heard since: where the two
- * overlap most, they are taken to meet. The message that follows is right in any case.
+ * A part of the reply, at its place: what is known already is dropped; what is missing before it is
+ * to be asked for, once.
  *
  * @param {State} state
- * @param {{turnId: string, text: string}} action
+ * @param {import("./types.js").DeltaChange} delta
  */
-function draftHead(state, { turnId, text }) {
-  const { turn } = state;
-  if (turn?.turnId !== turnId || !turn.partial) return state;
-  const heard = turn.draft;
-  let shared = Math.min(heard.length, text.length);
-  while (shared > 0 && !text.endsWith(heard.slice(0, shared))) shared -= 1;
-  return { ...state, turn: { ...turn, draft: text + heard.slice(shared), partial: false } };
+function withDelta(state, { turnId, text, reset, offset }) {
+  const turn = state.turn?.turnId === turnId ? state.turn : newTurn(turnId, state.now);
+  if (turn.committed) return state;
+  const anew = reset || offset === 0; // another engine may say all once more
+  const { draft, end } = anew ? { draft: "", end: 0 } : turn;
+  const at = offset ?? end;
+  if (at > end && !turn.gap) return { ...state, turn: { ...turn, gap: "found" } };
+  const gap = at > end ? "… " : "";
+  const more = gap + text.slice(Math.max(0, end - at));
+  const next = { ...turn, draft: draft + more, end: Math.max(end, at + text.length) };
+  return { ...state, turn: { ...next, gap: anew ? "" : turn.gap } };
 }
 
 /**

@@ -13,10 +13,12 @@
  * @typedef {{cursor: string, reset: boolean,
  *   events: (MessageChange | InboxChange | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]}}
  *   ChangeList
- * @typedef {{kind: "delta", turnId: string, text: string, reset: boolean}} DeltaChange
+ * @typedef {{kind: "delta", turnId: string, text: string, offset: number | null, reset: boolean}}
+ *   DeltaChange
  * @typedef {{oldStart: number, oldLines: number, newStart: number, newLines: number,
  *   lines: string[]}} DiffHunk
  * @typedef {{files: FileDiff[], moreFiles: number, unseen: string[], interrupted: number}} Diff
+ * @typedef {{turnId: string, text: string, end: number}} Draft
  * @typedef {{engines: Engine[], orders: Record<string, string[]>}} EngineList
  * @typedef {{engine: string, state: "ready" | "waiting",
  *   want: "missing" | "logged_out" | "account" | "region" | "unknown_model" | "limited" | "unreachable" | "broken" | "unready" | null,
@@ -67,8 +69,9 @@
  * @typedef {{id: string, role: "user" | "agent" | "system", text: string, html: string | null,
  *   createdAt: string, turnId: string | null, inReplyTo: string[], taskIds: string[],
  *   usage: Usage | null, durationMs: number | null, quote: string | null, engine: string | null,
- *   reminder: string | null, memory: number, triggerId: string | null, repeats: string[],
- *   since: string | null}} Message
+ *   failed: boolean, stopped: boolean, error: string | null, questionId: string | null,
+ *   options: string[], reminder: string | null, memory: number, triggerId: string | null,
+ *   repeats: string[], since: string | null}} Message
  * @typedef {{path: string, depth: number, type: string, words: Record<string, string>,
  *   holds: boolean | null, why: Record<string, string>, at: string | null}} NodeExplanation
  * @typedef {{type: "not", params: NotParameters}} NotCondition
@@ -99,8 +102,8 @@
  *   plannedAt: string | null, reason: Record<string, string> | null, missed: number | null}}
  *   SlotExplanation
  * @typedef {{cursor: string, version: string, now: string, timezone: string, messages: Message[],
- *   before: string | null, inbox: InboxItem[], question: Question | null, jobs: Job[],
- *   totals: Record<string, number>, triggers: Trigger[], status: Status}} Snapshot
+ *   before: string | null, inbox: InboxItem[], question: Question | null, draft: Draft | null,
+ *   jobs: Job[], totals: Record<string, number>, triggers: Trigger[], status: Status}} Snapshot
  * @typedef {{kind: "status", status: Status}} StatusChange
  * @typedef {{consumer: "ok" | "hung" | "down", beatAgeS: number | null, teller: TellerStatus,
  *   planner: PlannerStatus, workers: WorkersStatus, queues: Record<string, number>,

@@ -2,7 +2,7 @@
 
 import { guard, html, icon, nothing, repeat } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
-import { timeline } from "../core/select.js";
+import { choiceOf, timeline } from "../core/select.js";
 import { dayKey, dayName } from "../core/time.js";
 import { composerView } from "./composer.js";
 import { jobCard, runsLine } from "./job.js";
@@ -56,7 +56,8 @@ function entryView(entry, state, act) {
   if (entry.type === "runs") return runsLine(entry.job, entry.messageId, state, act);
   const { message, delivery, error, joined } = entry;
   const hits = message.turnId ? state.hits[message.turnId] : null;
-  return guard([message, delivery, error, joined, hits, language()], () =>
+  const choice = choiceOf(state, message);
+  return guard([message, delivery, error, joined, hits, choice, language()], () =>
     messageView(entry, state, act),
   );
 }

@@ -12,7 +12,7 @@ export function liveView(state, act) {
   const parts = [];
   if (now && now.teller !== null) parts.push({ name: t("live.teller"), since: now.teller });
   if (now && now.planner !== null) parts.push({ name: t("live.planner"), since: now.planner });
-  if (now?.workers.count) {
+  if (now?.workers.count && (now.turnId === null || !now.running.length)) {
     parts.push({ name: tn("live.workers", now.workers.count), since: now.workers.since });
   }
   return html`<p class="sr-only" role="status">${parts.map((part) => part.name).join(" · ")}</p>
@@ -26,7 +26,8 @@ export function liveView(state, act) {
  * @param {{name: string, since: number | null}[]} parts
  */
 function lineView(state, act, now, parts) {
-  const titles = now.stoppable.map((one) => one.title || t("stop.turn")).join("\n");
+  const asked = now.running.find((task) => state.confirming === `stop ${task.id}`);
+  if (asked) return confirmView(asked, act);
   return html`<div class="live" id="live">
     <span class="pulse"></span>
     <span class="live-parts">
@@ -44,12 +45,42 @@ function lineView(state, act, now, parts) {
       )}
       ${now.headline ? html`<span class="headline" title=${now.headline}>${now.headline}</span>` : nothing}
     </span>
+    ${besideView(now, act)}
     ${
-      now.stoppable.length
-        ? html`<button type="button" class="stop" title=${titles} @click=${() => act.stop()}>
+      now.turnId
+        ? html`<button type="button" class="stop" title=${t("stop.turn")} @click=${() => act.stop()}>
             ${icon("stop")}${t("stop.button")}
           </button>`
         : nothing
     }
+  </div>`;
+}
+
+/**
+ * What runs beside the reply: Stop leaves it alone, and to end it is asked about.
+ *
+ * @param {import("../core/select.js").Live} now
+ * @param {import("../core/actions.js").Actions} act
+ */
+function besideView(now, act) {
+  const [task, ...others] = now.running;
+  if (!task) return nothing;
+  return html`<span class="beside">
+    <a href="#/task/${task.id}" title=${task.title}>${t("stop.beside", { title: task.title })}</a>
+    ${others.length ? html`<a href="#/tasks">+${others.length}</a>` : nothing}
+    <button type="button" class="link" @click=${() => act.confirmRemoval(`stop ${task.id}`)}>
+      ${t("stop.task")}
+    </button>
+  </span>`;
+}
+
+/** @param {{id: string, title: string}} task @param {import("../core/actions.js").Actions} act */
+function confirmView(task, act) {
+  return html`<div class="live" id="live" role="group" aria-label=${t("stop.button")}>
+    <span class="headline">${t("stop.ask", { title: task.title })}</span>
+    <button type="button" class="stop" @click=${() => act.stopTask(task.id)}>
+      ${icon("stop")}${t("stop.button")}
+    </button>
+    <button type="button" class="link" @click=${() => act.confirmRemoval("")}>${t("stop.keep")}</button>
   </div>`;
 }

@@ -5,9 +5,26 @@ import { language, t, tn } from "../core/i18n.js";
 import { duration } from "../core/time.js";
 import { hitsView } from "./memory-view.js";
 
+const OVER = new Set(["answered", "stopped", "unanswered"]);
+
+/** @param {Message} message @param {State} state @param {Actions} act  How a reply ended that is not whole. */
+export function outcomeView({ stopped, failed, error, inReplyTo }, state, act) {
+  if (!stopped && !failed) return nothing;
+  const asked = state.messages.filter((one) => inReplyTo.includes(one.id)).map((one) => one.text).join("\n\n");
+  return html`<p class="outcome ${failed ? "error-text" : ""}">
+    <span>${t(`delivery.${stopped ? "stopped" : "unanswered"}`)}${error ? `: ${error}` : ""}</span>
+    ${
+      asked
+        ? html`<button type="button" class="link" @click=${() => act.sendAgain(asked)}>${icon("retry")}${t("delivery.retry")}</button>
+            <button type="button" class="link" @click=${() => act.editText(asked)}>${icon("edit")}${t("delivery.edit")}</button>`
+        : nothing
+    }
+  </p>`;
+}
+
 /** @param {MessageEntry} entry @param {State} state @param {Actions} act */
 export function messageActions({ message, delivery }, state, act) {
-  if (delivery && delivery !== "answered") return nothing; // it is on its way: other things can be done
+  if (delivery && !OVER.has(delivery)) return nothing; // it is on its way: other things can be done
   const { id, role, text, turnId } = message;
   const button = (/** @type {string} */ name, /** @type {string} */ sign, /** @type {() => void} */ run) =>
     html`<button

@@ -2,8 +2,9 @@
 
 import { html, icon, nothing, serverHtml } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
+import { choiceOf } from "../core/select.js";
 import { shown } from "../core/shown.js";
-import { messageActions, whyView } from "./message-actions.js";
+import { messageActions, outcomeView, whyView } from "./message-actions.js";
 import { clock } from "../ui/parts.js";
 
 /**
@@ -32,7 +33,7 @@ export function messageView(entry, state, act) {
     ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(message))}</span>`}
     <div class="message-body">
       <span class="sr-only">${t(`role.${role}`)}</span>
-      ${bodyView(message)} ${role === "system" ? nothing : chips}
+      ${bodyView(message)} ${optionsView(message, state)} ${outcomeView(message, state, act)} ${role === "system" ? nothing : chips}
       <div class="meta">
         ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : nothing}
         ${role === "system" ? chips : nothing} ${messageActions(entry, state, act)}
@@ -76,6 +77,19 @@ function bodyView(message) {
   return html`<div class="plain" dir="auto">${shown(message.text)}</div>`;
 }
 
+/** @param {Message} message @param {State} state  The options of a question that was answered. */
+function optionsView(message, state) {
+  const choice = choiceOf(state, message);
+  if (choice === null) return nothing;
+  return html`<ul class="options" aria-label=${t("question.options")}>
+    ${message.options.map((option) =>
+      option === choice
+        ? html`<li class="option is-default">${icon("check")}${option}<span class="sr-only">${t("question.chosen")}</span></li>`
+        : html`<li class="option">${option}</li>`,
+    )}
+  </ul>`;
+}
+
 /** @param {MessageEntry} entry @param {Actions} act */
 function deliveryView(entry, act) {
   const { delivery, message } = entry;
@@ -98,7 +112,8 @@ function deliveryView(entry, act) {
       >${icon("check")}<span class="sr-only">${t("delivery.answered")}</span></span
     >`;
   }
-  return html`<span class="delivery is-${delivery}">${t(`delivery.${delivery}`)}</span>`;
+  return html`<span class="delivery is-${delivery}">${t(`delivery.${delivery}`)}</span>
+    ${entry.error ? html`<span>${entry.error}</span>` : nothing}`;
 }
 
 /** @param {Message} message  To what a code message is about and no card shows. */

@@ -1,0 +1,81 @@
+"""`mimikit notify`: the channels that reach the user outside the page."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from mimikit import notifications
+from mimikit.cli import terminal
+from mimikit.cli.client import RequestFailed
+from mimikit.cli.frame import CliContext, PlainGroup, pass_cli, pass_state_and_json
+from mimikit.errors import BadInput
+from mimikit.language import phrases
+from mimikit.protocol import paths
+from mimikit.protocol.notify import ChannelQueue, NotificationState
+from mimikit.state import ReadOnlyState
+
+
+@click.group(cls=PlainGroup)
+def notify() -> None:
+    """Set up channels that reach you outside the page, by the URLs of Apprise."""
+
+
+@notify.command()
+@click.argument("name")
+@click.argument("url", required=False)
+@click.option("--url-stdin", is_flag=True, help="Read the URL from standard input.")
+@pass_cli
+def add(cli: CliContext, name: str, url: str | None, url_stdin: bool) -> None:
+    """Add the channel NAME, or give it another URL. It is stored in secrets/."""
+    if (url is None) == (not url_stdin):
+        raise BadInput("expected URL or --url-stdin, got both or none")
+    state = cli.open_writable(create=True)
+    notifications.add(state.files, name, url or sys.stdin.read(10_000))
+    terminal.out(f"Set up {name}. `mimikit notify test {name}` sends a message.")
+
+
+@notify.command(name="list")
+@pass_state_and_json
+def list_(state: ReadOnlyState, as_json: bool) -> None:
+    """List the channels, and what waits for each."""
+    saved = state.files.peek(paths.NOTIFICATION_STATE, NotificationState) or NotificationState()
+    lines: list[dict[str, str | int]] = []
+    for name in notifications.names(state.files):
+        queue, kind = (
+            saved.channels.get(name, ChannelQueue()),
+            notifications.kind(state.files, name),
+        )
+        waiting, error = len(queue.waiting), queue.error
+        lines.append({"name": name, "kind": kind, "waiting": waiting, "error": error})
+        if not as_json:
+            about = f"{kind}  {waiting} waiting  {error}".rstrip()
+            terminal.out(f"{terminal.heading(name)} {about}")
+    if as_json:
+        terminal.print_json({"channels": lines})
+
+
+@notify.command()
+@click.argument("name", required=False)
+@pass_cli
+def test(cli: CliContext, name: str | None) -> None:
+    """Send a message to NAME, or to every channel, now."""
+    files, text = cli.open().files, phrases.say("notice_test", "en")
+    channels = [name] if name else notifications.names(files)
+    reports = {one: notifications.send(files, one, "mimikit", text) for one in channels}
+    for one, report in reports.items():
+        terminal.out(f"{one}: {'sent' if report.outcome == 'sent' else report.error}")
+    if any(report.outcome != "sent" for report in reports.values()):
+        raise RequestFailed("expected every channel to take the message, got an error")
+
+
+@notify.command()
+@click.argument("name")
+@pass_cli
+def remove(cli: CliContext, name: str) -> None:
+    """Remove the channel NAME and its URL."""
+    files = cli.open_writable().files
+    notifications.url_of(files, name)  # raises what is wrong
+    files.remove(paths.channel(name))
+    terminal.out(f"Removed {name}.")
