@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import NamedTuple, TypeAlias
 
 from mimikit.errors import BadRecord, StorageError
@@ -303,6 +304,12 @@ def trace_ids(files: Files, trace_id: str) -> Iterator[str]:
         id_ = str(line.get("id"))
         if line.get("traceId") == trace_id and is_id(id_):
             yield id_
+
+
+def lines_since(files: Files, since: datetime, holding: bytes) -> Iterator[Line]:
+    """The lines from an instant on that contain `holding`, newest first."""
+    newest = _newest_first(files, holding, 2 * _SCAN_BYTES)
+    return takewhile(lambda line: str(line.get("at")) >= time_text(since), newest)
 
 
 def runs_of(files: Files, trigger_id: str) -> Iterator[Line]:

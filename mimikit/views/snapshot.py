@@ -17,6 +17,7 @@ from mimikit.protocol.models import Instant
 from mimikit.triggers.explain import ExplanationContext
 from mimikit.views import messages, status, tasks, triggers
 from mimikit.views.base import Render, View
+from mimikit.views.home import HomeReader, HomeView
 from mimikit.views.job_views import JobReader, JobView
 from mimikit.views.jobs import LIVE, JobState
 from mimikit.views.messages import InboxItemView, MessagesPage, MessageView, QuestionView
@@ -145,6 +146,7 @@ class StateReader:
         self._settings = settings
         self._clock = clock
         self.usage = UsageReader(files, settings)
+        self._home = HomeReader(files)
 
     def consumer(self) -> Consumer:
         return read_consumer(self.files, self._clock.now())
@@ -156,6 +158,11 @@ class StateReader:
 
     def usage_report(self, by: UsageBy, since: date | None) -> UsageReport:
         return self.usage.report(by, since, self._clock.now(), self.consumer().current)
+
+    def home(self) -> HomeView:
+        consumer = self.consumer()
+        listed = triggers.listed(self.files, self.situation(consumer))
+        return self._home.read(self._clock.now(), self.status(consumer), listed, consumer.live)
 
     def situation(self, consumer: Consumer | None = None) -> ExplanationContext:
         consumer = consumer or self.consumer()

@@ -67,7 +67,13 @@ def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
         page.locator(".engines").click()
         look("engines")
         page.keyboard.press("Escape")
-        for place in ("tasks", "triggers", f"task/{lived_in.running}", f"task/{lived_in.failed}"):
+        for place in (
+            "home",
+            "tasks",
+            "triggers",
+            f"task/{lived_in.running}",
+            f"task/{lived_in.failed}",
+        ):
             page.goto(f"{product.url}/#/{place}")
             expect(page.locator("#panel :is(.row, .trigger, .facts)").first).to_be_visible()
             look(place)

@@ -56,6 +56,7 @@ def test_runs_of_a_trigger_are_one_line(chat: Chat) -> None:
     expect(line).to_have_count(1)
     line.get_by_role("button", name="date").click()
     expect(line.locator(".job-steps li").nth(2)).to_be_visible()
+    page.get_by_role("link", name="Tasks").click()
     page.locator("#panel .chip", has_text="By trigger").click()
     expect(page.locator("[data-group] .row")).to_have_count(1)
 
@@ -70,6 +71,7 @@ def test_the_list_is_whole_and_can_be_narrowed(
         ledger.write("ended", f"task-{number}", now, **facts, status="done")
     product.start()
     page = open_chat(product).page
+    page.get_by_role("link", name="Tasks").click()
     expect(page.get_by_role("button", name="Done 120")).to_be_visible()
     rows = page.locator("[data-group=ended] .row")
     for count in (50, 100, 120):
@@ -107,6 +109,9 @@ def test_a_task_is_watched_and_canceled(chat: Chat) -> None:
 def test_a_failure_is_told_in_words_and_can_be_tried_again(chat: Chat) -> None:
     page = chat.page
     chat.send("run: echo why-not >&2; exit 3")
+    home = page.locator("[data-group=needs] .row", has_text="why-not")
+    expect(home.get_by_role("button", name="Retry")).to_be_visible()
+    page.get_by_role("link", name="Tasks").click()
     failed = page.locator("[data-group=ended] .row.is-failed", has_text="why-not").first
     expect(failed).to_contain_text("ended with an error")
     failed.get_by_role("link").click()

@@ -8,6 +8,7 @@ import { DetailKeeper } from "./pages/detail.js";
 import { EventStream } from "./core/event-stream.js";
 import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
+import { HomeKeeper } from "./pages/home-keeper.js";
 import { JobsKeeper } from "./pages/jobs.js";
 import { Link } from "./core/link.js";
 import { MemoryKeeper } from "./pages/memory-keeper.js";
@@ -62,6 +63,7 @@ const keepers = {
   trigger: new TriggerKeeper(store, api, { ...timers, zone: ownZone }),
   memory: new MemoryKeeper(store, api, { ...timers, read: readPref, keep: writePref }),
   usage: new UsageKeeper(store, api, timers),
+  home: new HomeKeeper(store, api, timers),
 };
 /** @type {ScrollKeeper | null} */
 let keeper = null;

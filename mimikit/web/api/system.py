@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 
 from mimikit.errors import BadInput
 from mimikit.views.base import View
+from mimikit.views.home import HomeView
 from mimikit.views.snapshot import ChangeList, StatusChange
 from mimikit.views.status import HealthzView, StatusView
 from mimikit.views.usage import UsageBy, UsageReport
@@ -73,6 +74,12 @@ def logout(_: LogoutInput) -> SessionView:
 def status(_: Input) -> StatusView:
     """The whole status."""
     return current_site().state.status()
+
+
+@status_area.route("GET", "/api/home", HomeView, query=Input)
+def home(_: Input) -> HomeView:
+    """What needs you, what runs, what fires next, the runs of the last 24 hours, today's usage."""
+    return current_site().state.home()
 
 
 @status_area.route("GET", "/api/usage", UsageReport, query=UsageQuery)

@@ -24,6 +24,7 @@ import { live } from "./select.js";
  * @property {import("../pages/trigger-keeper.js").TriggerKeeper} trigger
  * @property {import("../pages/memory-keeper.js").MemoryKeeper} memory
  * @property {import("../pages/usage.js").UsageKeeper} usage
+ * @property {import("../pages/home-keeper.js").HomeKeeper} home
  */
 
 /** A message that could not be handed over is tried again after these, then given back. */

@@ -149,6 +149,7 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     saveNote: (path, note) => call("PUT", noteAddress(path), note),
     /** @param {string} q */
     search: (q) => call("GET", query("api/search", { q, limit: "30" })),
+    home: () => call("GET", "api/home"),
     backlog: () => call("GET", "api/backlog"),
     /** @param {"day" | "engine" | "role" | "trigger"} by */
     usage: (by) => call("GET", query("api/usage", { by })),

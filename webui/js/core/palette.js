@@ -13,6 +13,7 @@ import { t } from "./i18n.js";
 const MAX_SHOWN = 12;
 const PLACES = /** @type {const} */ ([
   ["chat", "chat"],
+  ["home", "mark"],
   ["tasks", "tasks"],
   ["triggers", "trigger"],
   ["memory", "memory"],

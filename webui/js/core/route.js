@@ -9,6 +9,7 @@ const NOTE = /^#\/memory\/([^?]+)(?:\?(?:(edit)|line=(\d{1,7})))?$/;
 
 /** @type {Record<string, Route>} */
 const PLAIN = {
+  "#/home": { view: "home" },
   "#/tasks": { view: "tasks" },
   "#/triggers": { view: "triggers" },
   "#/triggers/new": { view: "triggerNew" },
@@ -67,9 +68,10 @@ function noteHash(path) {
   return `#/memory/${path.split("/").map(encodeURIComponent).join("/")}`;
 }
 
-/** @type {Record<Route["view"], "chat" | "tasks" | "triggers" | "memory" | "settings">} */
+/** @type {Record<Route["view"], "chat" | "home" | "tasks" | "triggers" | "memory" | "settings">} */
 const PLACES = {
   chat: "chat",
+  home: "home",
   tasks: "tasks",
   task: "tasks",
   triggers: "triggers",

@@ -193,7 +193,7 @@
  *
  * @typedef {"connecting" | "online" | "reconnecting" | "polling" | "offline"} Connection
  *
- * @typedef {{view: "chat"} | {view: "tasks"} | {view: "triggers"}
+ * @typedef {{view: "chat"} | {view: "home"} | {view: "tasks"} | {view: "triggers"}
  *   | {view: "task", id: string} | {view: "trigger", id: string}
  *   | {view: "triggerNew"} | {view: "triggerEdit", id: string}
  *   | {view: "engines"} | {view: "usage"} | {view: "memory"} | {view: "backlog"} | {view: "noteNew"}
@@ -237,6 +237,7 @@
  * @property {BacklogPage} backlog
  * @property {EnginesPage} engines
  * @property {UsagePage} usage
+ * @property {{load: "loading" | "ready" | "failed", data?: Home}} home
  * @property {Record<string, TurnHits>} hits by the id of the turn
  * @property {Record<string, string>} pending what was asked of a task or trigger and is under way
  * @property {string} confirming what is to be confirmed: a trigger's deletion by its id, `note`,

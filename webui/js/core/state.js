@@ -53,6 +53,7 @@ export function initialState() {
     ...noMemory(),
     engines: noEngines(),
     usage: { load: "loading" },
+    home: { load: "loading" },
     pending: {},
     confirming: "",
     route: { view: "chat" },

@@ -41,6 +41,8 @@
  *   attempt: number, hunks: DiffHunk[]}} FileDiff
  * @typedef {{type: "file_exists", params: FileExistsParameters}} FileExists
  * @typedef {{path: string, settle: number | null}} FileExistsParameters
+ * @typedef {{needs: Needs, running: Run[], next: Trigger[], timeline: Run[], moreRuns: boolean,
+ *   usage: UsageToday}} Home
  * @typedef {{kind: "inbox", id: string, item: InboxItem | null, gone: boolean}} InboxChange
  * @typedef {{id: string, kind: "user_input" | "answer", text: string, createdAt: string,
  *   quote: string | null, state: "queued" | "answering"}} InboxItem
@@ -72,6 +74,8 @@
  *   failed: boolean, stopped: boolean, error: string | null, questionId: string | null,
  *   options: string[], reminder: string | null, memory: number, triggerId: string | null,
  *   repeats: string[], since: string | null}} Message
+ * @typedef {{question: Question | null, failures: Run[], triggers: Trigger[],
+ *   engines: EngineStatus[]}} Needs
  * @typedef {{path: string, depth: number, type: string, words: Record<string, string>,
  *   holds: boolean | null, why: Record<string, string>, at: string | null}} NodeExplanation
  * @typedef {{type: "not", params: NotParameters}} NotCondition
@@ -91,6 +95,10 @@
  *   exitCode: number | null, data: Record<string, any>, engine: string, usage: Usage,
  *   resultType: "text" | "code_change" | "analysis" | "summary", hasDiff: boolean,
  *   html: string | null, completedAt: string}} Result
+ * @typedef {{id: string, title: string,
+ *   state: "queued" | "running" | "asking" | "done" | "failed" | "canceled", createdAt: string,
+ *   startedAt: string | null, completedAt: string | null, headline: string,
+ *   failureReason: string | null, error: string | null, count: number}} Run
  * @typedef {{interval: number | null, cron: string | null, timezone: string | null,
  *   runAt: string | null, starting: string | null, until: string | null, times: number | null,
  *   lateness: number | null, everyDays: number | null, everyWeeks: number | null}} Schedule

@@ -56,9 +56,9 @@ function bodyView({ usage }, act) {
   const cap = day.budget.dailyTokens;
   const { estimated } = day.total;
   return html`${factsList([
-    ["usage.today", words(day.today)],
+    ["usage.today", tokensAndCost(day.today)],
     ["usage.cap", cap !== null && t("usage.tokens", { n: number(cap) })],
-    ["usage.month", words(day.total)],
+    ["usage.month", tokensAndCost(day.total)],
     ["usage.estimated", estimated && tn("usage.runs", estimated)],
   ])}
   ${barsView(day)} ${groupView("engine", usage.engine)} ${groupView("role", usage.role)}
@@ -98,7 +98,7 @@ function groupView(by, { rows, total }) {
               ><svg viewBox="0 0 100 4" preserveAspectRatio="none">
                 <rect width=${(tokens(row) / all) * 100} height="4"></rect></svg
             ></span>
-            <span class="usage-counts">${words(row)}</span>
+            <span class="usage-counts">${tokensAndCost(row)}</span>
           </li>`,
       )}
     </ul>
@@ -115,7 +115,7 @@ function name(by, { key, title }) {
 }
 
 /** @param {TokenCounts} counts */
-function words(counts) {
+export function tokensAndCost(counts) {
   const cost = Object.entries(counts.cost).map(([currency, amount]) => {
     const money = new Intl.NumberFormat(language(), { style: "currency", currency });
     const least = 10 ** -(money.resolvedOptions().maximumFractionDigits ?? 2);

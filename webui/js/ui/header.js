@@ -47,11 +47,12 @@ function panelToggle(state, act) {
 /** @param {State} state  The places of the page, for the header and for the side panel. */
 export function places(state) {
   const view = placeOf(state.route);
-  const current = state.wide && view === "chat" ? "tasks" : view;
+  const current = state.wide && view === "chat" ? "home" : view;
   const busy = totalOf(state.totals, "live");
   /** @type {[string, string, string][]} */
   const all = [
     ["chat", "#/", "chat"],
+    ["home", "#/home", "mark"],
     ["tasks", "#/tasks", "tasks"],
     ["triggers", "#/triggers", "trigger"],
     ["memory", "#/memory", "memory"],

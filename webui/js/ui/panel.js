@@ -1,9 +1,10 @@
-/** The side panel: tasks, triggers and memory; on a narrow screen a page of its own. */
+/** The side panel: home, tasks, triggers and memory; on a narrow screen a page of its own. */
 
 import { html, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { backlogView } from "../pages/backlog.js";
 import { enginesView } from "../pages/engines-view.js";
+import { homeView } from "../pages/home.js";
 import { places } from "./header.js";
 import { memoryView } from "../pages/memory-view.js";
 import { noteFormView, noteView } from "../pages/note.js";
@@ -36,6 +37,9 @@ export function panelView(state, act) {
 /** @param {State} state @param {Actions} act */
 function bodyView(state, act) {
   switch (state.route.view) {
+    case "chat":
+    case "home":
+      return homeView(state, act);
     case "task":
       return taskView(state, act);
     case "triggers":

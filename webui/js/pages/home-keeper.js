@@ -1,0 +1,74 @@
+/** Keeps the home fresh, and works out where the runs of the last day stand in it. */
+
+import { heard, Resource } from "../core/resource.js";
+
+const REFRESH_MS = 3000;
+const DAY_MS = 86_400_000;
+const MAX_LANES = 24;
+
+/** Loaded when one comes to it, and when what it shows may have changed. */
+export class HomeKeeper {
+  /** @param {Store} store @param {Api} api @param {import("../core/resource.js").Timers} timers */
+  constructor(store, api, timers) {
+    this.store = store;
+    const request = async () => ({ data: await api.home() });
+    this.page = new Resource(timers, request, (told) =>
+      store.set({ home: heard(store.state.home, told) }),
+    );
+  }
+
+  /** @param {State} state @param {State} before */
+  onChange(state, before) {
+    if (!isShown(state)) return;
+    const load = () => void (isShown(this.store.state) && this.page.load());
+    const seen = parted(state);
+    const was = parted(before);
+    if (!isShown(before)) load();
+    else if (seen.some((part, at) => part !== was[at])) this.page.soon(load, REFRESH_MS);
+  }
+}
+
+/** @param {State} state  What the home is made of. */
+function parted({ tasks, triggers, question, status }) {
+  return [tasks, triggers, question, status?.usage.runs, JSON.stringify(status?.minds)];
+}
+
+/** @param {State} state  On a wide screen it stands beside the chat. */
+function isShown({ session, route, wide, panelOpen }) {
+  const here = route.view === "home" || (wide && panelOpen && route.view === "chat");
+  return session === "in" && here;
+}
+
+/**
+ * @typedef {{run: Run, lane: number, from: number, began: number, to: number, waitMs: number,
+ *   runMs: number}} Bar its places in thousandths of the day
+ */
+
+/**
+ * Where each run stands: the day in thousandths, those at the same time below one another.
+ *
+ * @param {Run[]} runs
+ * @param {number} now
+ * @returns {Bar[]} the oldest first
+ */
+export function lanes(runs, now) {
+  const place = (/** @type {number} */ at) =>
+    Math.round(Math.min(1000, Math.max(0, 1000 - ((now - at) / DAY_MS) * 1000)));
+  /** @type {number[]} */
+  const ends = [];
+  const bars = runs.map((run) => {
+    const asked = Date.parse(run.createdAt);
+    const end = run.completedAt ? Date.parse(run.completedAt) : now;
+    const began = Math.min(Math.max(asked, run.startedAt ? Date.parse(run.startedAt) : end), end);
+    const to = Math.max(place(end), 3);
+    const bar = { from: Math.min(place(asked), to - 3), began: Math.min(place(began), to - 3), to };
+    return { run, lane: 0, ...bar, waitMs: Math.max(0, began - asked), runMs: end - began };
+  });
+  bars.sort((a, b) => a.from - b.from || a.to - b.to);
+  for (const bar of bars) {
+    const free = ends.findIndex((end) => end < bar.from);
+    bar.lane = free >= 0 ? free : Math.min(ends.length, MAX_LANES - 1);
+    ends[bar.lane] = Math.max(ends[bar.lane] ?? 0, bar.to);
+  }
+  return bars;
+}
