@@ -153,7 +153,7 @@ class ChatSession:
                 terminal.note("The answer is passed on.")
             if question is not None:
                 terminal.out(self._card(question, replies[-1].text if replies else ""))
-            if started and not wait and not later:
+            if not wait and not later and self._goes_on(traces):
                 number = "A task is" if len(started) == 1 else f"{len(started)} tasks are"
                 terminal.note(f"{number} started; `mimikit tasks list` shows how it goes.")
         if any(message.failed for message in shown):
@@ -177,14 +177,17 @@ class ChatSession:
             """No task of the traces is live or unreported; runs of triggers do not count."""
             if self._client.question() is not None or clock.monotonic() >= until_s:
                 return True
-            live = [view.task for view in task_views.live_snapshots(files)]
-            if any(task.trace_id in traces and not task.source_trigger_id for task in live):
+            if self._goes_on(traces):
                 return False
             names = [f"{paths.INBOX}/{name}" for name in files.names(paths.INBOX)]
             items = [files.peek(name, InboxItem) for name in names]
             return not any(item and item.trace_id in traces for item in items)
 
         return self._follow("planner", None, is_over)
+
+    def _goes_on(self, traces: set[str]) -> bool:
+        live = [view.task for view in task_views.live_snapshots(self._state.files)]
+        return any(task.trace_id in traces and not task.source_trigger_id for task in live)
 
     def _has_failed(self, task: TaskView) -> bool:
         """Whether a task of its trace failed; runs of triggers do not count."""

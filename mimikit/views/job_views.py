@@ -12,15 +12,23 @@ from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Instant, LiveRun, time_text
 from mimikit.protocol.results import TaskResult
 from mimikit.tasks import ledger
-from mimikit.tasks.queue import TaskSnapshot
+from mimikit.tasks.queue import TaskSnapshot, TaskState
 from mimikit.triggers import registry
 from mimikit.views import jobs, tasks
 from mimikit.views.base import Render, Title, View
-from mimikit.views.jobs import Job, JobKind, JobState, JobStep
+from mimikit.views.jobs import Job, JobKind, JobState
 
 RESULT_SHOWN = 1200
 _TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 8192, 4, 400
 _PRINTED = frozenset({"output", "line", "delta", "message"})
+
+
+class JobStepView(View):
+    """One task of a job."""
+
+    id: str
+    title: Title
+    state: TaskState
 
 
 class JobOutcome(View):
@@ -59,7 +67,7 @@ class JobView(View):
     headline: str
     tail: str
     """The last lines that a running job printed."""
-    steps: list[JobStep]
+    steps: list[JobStepView]
     runs: int
     """Of a trigger: how often it fired."""
     changes: int
@@ -186,7 +194,7 @@ class JobReader:
             failure_reason=step.failure_reason,
             headline=record.headline if record else "",
             tail=self._tail(step.id) if in_full and step.state == "running" else "",
-            steps=job.shown if in_full else [],
+            steps=[JobStepView.of(one) for one in job.shown] if in_full else [],
             runs=job.runs,
             changes=registry.state(self._files, job.id).changes if is_trigger else 0,
             failures=job.failures if is_trigger else 0,

@@ -14,13 +14,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
-from pydantic import Field
-
-from mimikit.protocol.models import QueueName, to_utc
-from mimikit.tasks import ledger
+from mimikit.protocol.models import EndStatus, QueueName, to_utc
 from mimikit.tasks.ledger import Line
 from mimikit.tasks.queue import TaskSnapshot, TaskState
-from mimikit.views.base import Title, View
 
 JobState: TypeAlias = Literal[
     "asked", "planning", "running", "waiting", "done", "failed", "canceled"
@@ -29,20 +25,21 @@ JobKind: TypeAlias = Literal["request", "trigger"]
 STATES: tuple[JobState, ...] = get_args(JobState)
 LIVE: tuple[JobState, ...] = ("running", "planning", "asked", "waiting")
 """In the order of lists."""
-ENDED: tuple[JobState, ...] = ("done", "failed", "canceled")
+ENDED: tuple[EndStatus, ...] = ("done", "failed", "canceled")
 
 
-class JobStep(View):
-    """One task of a job."""
+@dataclass(frozen=True)
+class JobStep:
+    """One task of a job, as the ledger or a queue knows it."""
 
     id: str
-    title: Title
+    title: str
     state: TaskState
-    seat: QueueName = Field(exclude=True)
-    at: datetime = Field(exclude=True)
+    seat: QueueName
+    at: datetime
     """When it ended; else when it was queued."""
-    failure_reason: str | None = Field(default=None, exclude=True)
-    retry_of: str | None = Field(default=None, exclude=True)
+    failure_reason: str | None = None
+    retry_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -135,8 +132,8 @@ def fold(jobs: dict[str, Job], line: Line) -> None:
 
 
 def _ended_step(line: Line, id_: str, at: datetime) -> JobStep | None:
-    status = _text(line, "status")
-    if status not in ledger.ENDED:
+    status: EndStatus | None = next((one for one in ENDED if one == line.get("status")), None)
+    if status is None:
         return None
     return JobStep(
         id=id_,
@@ -157,13 +154,15 @@ def _text(line: Line, key: str) -> str | None:
 def with_live(jobs: Mapping[str, Job], live: Iterable[TaskSnapshot]) -> dict[str, Job]:
     """The jobs with the tasks that wait and run now."""
     found = dict(jobs)
-    for task, state in ((it.task, it.state) for it in live):
+    for snapshot in live:
+        task = snapshot.task
         key, kind = task.trace_id, "request"
         if task.source_trigger_id is not None:
             key, kind = task.source_trigger_id, "trigger"
         job = found.get(key) or Job(key, kind, task.created_at)
         if task.id not in job.steps:  # else it has ended meanwhile
-            step = JobStep.of(task, seat=task.role, state=state, at=task.created_at)
+            at, again = task.created_at, task.retry_of
+            step = JobStep(task.id, task.title, snapshot.state, task.role, at, retry_of=again)
             found[key] = dataclasses.replace(job, steps={**job.steps, task.id: step})
     return found
 

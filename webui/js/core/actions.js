@@ -245,6 +245,14 @@ export class Actions {
     });
   }
 
+  /** @param {Job} job @param {"cancel" | "retry"} what  Cancel all of it that goes on; retry what failed. */
+  async orderJob({ steps, taskId }, what) {
+    const live = steps.filter(({ state }) => ["queued", "running", "asking"].includes(state));
+    const others = what === "cancel" ? live.filter(({ id }) => id !== taskId) : [];
+    for (const { id } of others) await this.order(id, what, false);
+    return this.order(taskId, what, true, false);
+  }
+
   /** @param {{q?: string, chip?: string}} values  What the list of jobs shows. */
   filterJobs(values) {
     this.store.dispatch({ type: "jobsFilter", values });

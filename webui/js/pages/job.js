@@ -37,7 +37,7 @@ function buttonsView(job, state, act) {
   const live = isLive(job);
   const what = live ? "cancel" : "retry";
   const off = Boolean(state.pending[job.taskId]);
-  const order = button(t(`task.${what}`), () => act.order(job.taskId, what, true, false), { look: "link", off });
+  const order = button(t(`task.${what}`), () => act.orderJob(job, what), { look: "link", off });
   return html`${job.state === "done" ? nothing : order}
     <a class="link" href="#/task/${job.taskId}">${t("job.open")}</a>`;
 }

@@ -112,7 +112,7 @@ function rowView(job, state, act) {
           ? iconButton(
               what === "cancel" ? "x" : "retry",
               t(`task.${what}Named`, { title: job.title }),
-              () => act.order(taskId, what, true, false),
+              () => act.orderJob(job, what),
               { off: busy, title: t(`task.${what}`) },
             )
           : nothing
