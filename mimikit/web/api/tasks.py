@@ -172,10 +172,9 @@ def show(task_id: str) -> TaskDetail:
     known = tasks.find_snapshot(site.files, task_id)
     if known is None:
         raise _no_task(task_id)
-    report = chains.task_report(site.files, known, site.state.consumer().live)
-    result = tasks.result_of(known, site.state.render)
-    usage = site.state.usage.of_task(task_id, known.task.created_at)
-    return TaskDetail.of(report, result=result, usage=usage)
+    live, usage = site.state.consumer().live, site.state.usage
+    used = usage.of_task(task_id, known.task.created_at)
+    return chains.task_detail(site.files, known, live, used, site.state.render)
 
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
