@@ -82,8 +82,8 @@ function needsView({ question, failures, triggers, engines }, state, act) {
 /** @param {Run} run @param {State} state */
 function failureWords(run, state) {
   const why = run.error || word("reason", run.failureReason);
-  const times = run.count > 1 ? tn("home.times", run.count) : "";
-  return html`<span class="error-text">${why}</span> <span>${times}</span>
+  const times = run.count > 1 ? html`<span>${tn("home.times", run.count)}</span>` : nothing;
+  return html`<span class="error-text">${why}</span>${times}
     <span>${since(run.completedAt ?? run.createdAt, state.now)}</span>`;
 }
 
@@ -144,11 +144,11 @@ function timelineView({ timeline, moreRuns }, { now }) {
       </svg>
       <figcaption><span>${t("home.dayAgo")}</span><span>${t("home.legend")}</span><span>${t("home.now")}</span></figcaption>
     </figure>
-    <table class="sr-only">
+    <div class="sr-only table-box"><table>
       <caption>${t("home.timeline")}</caption>
       <thead><tr>${heads.map((name) => html`<th scope="col">${t(`home.col.${name}`)}</th>`)}</tr></thead>
       <tbody>${rows}</tbody>
-    </table>
+    </table></div>
   </section>`;
 }
 
