@@ -154,7 +154,10 @@ def _task_facts(task: TaskView, result: ResultView | None, context: RenderContex
         "retry of ": task.retry_of,
     }
     wait_s, run_s = (task.wait_ms or 0) / 1000, None if task.run_ms is None else task.run_ms / 1000
-    running_s = task.started_at and (context.now - task.started_at).total_seconds()
+    running = None
+    if task.state == "running" and task.started_at:
+        running_s = (context.now - task.started_at).total_seconds()
+        running = f"for {terminal.span(running_s)}{attempts}"
     return [
         ("title", task.title if task.title != task.prompt.strip() else None),
         ("for", "you, as a reminder" if is_reminder else f"{what}, priority {task.priority}"),
@@ -162,12 +165,7 @@ def _task_facts(task: TaskView, result: ResultView | None, context: RenderContex
         ("queued", context.when(task.created_at)),
         _waiting_fact(task, context),
         ("waited", terminal.span(wait_s) if wait_s >= _MIN_WAIT_S else None),
-        (
-            "running",
-            f"for {terminal.span(running_s)}{attempts}"
-            if task.state == "running" and running_s is not None
-            else None,
-        ),
+        ("running", running),
         ("ran", None if run_s is None else f"{terminal.span(run_s)}{attempts}"),
         ("now", task.headline),
         *(_result_facts(result) if result else ()),
