@@ -24,7 +24,7 @@ from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
 from mimikit.views import memory
 from mimikit.views.backlog import BacklogView
-from mimikit.views.chains import TaskReport
+from mimikit.views.chains import TaskDetail
 from mimikit.views.diffs import DiffView
 from mimikit.views.job_views import JobPage
 from mimikit.views.status import Consumer, StateOverview
@@ -51,7 +51,7 @@ def render(view: BaseModel, context: RenderContext) -> Iterable[str]:
 
 
 render.register(JobPage, task_lines.job_list)
-render.register(TaskReport, task_lines.task)
+render.register(TaskDetail, task_lines.task)
 render.register(DiffView, task_lines.diff)
 render.register(TriggerList, task_lines.trigger_list)
 render.register(TriggerView, task_lines.trigger)

@@ -78,10 +78,9 @@ def logs(state: ReadOnlyState, follow: bool, type_: str | None, lines: int, as_j
             print_line(line)
         while follow:
             stat = files.stat(paths.LOG)
-            begin = (
-                offset if stat is not None and stat.size >= offset else 0
-            )  # the file was rotated
-            offset = begin
+            if stat is None or stat.size < offset:  # the file was rotated
+                offset = 0
+            begin = offset
             for end, line in whole_lines(files.part(paths.LOG, begin, _PART_BYTES)):
                 print_line(line)
                 offset = begin + end

@@ -27,11 +27,11 @@ from mimikit.protocol.models import REMINDER
 from mimikit.tasks.usage import held_for
 from mimikit.triggers.explain import Explanation, SlotExplanation
 from mimikit.views import diffs
-from mimikit.views.chains import ChainStep, TaskReport
+from mimikit.views.chains import ChainStep, TaskDetail
 from mimikit.views.diffs import DiffView
 from mimikit.views.job_views import JobPage, JobView
 from mimikit.views.jobs import JobState
-from mimikit.views.tasks import LedgerEvent, TaskOutcome, TaskView
+from mimikit.views.tasks import LedgerEvent, ResultView, TaskView
 from mimikit.views.triggers import TriggerList, TriggerView
 
 
@@ -112,7 +112,7 @@ _ORIGINS = {
 }
 
 
-def task(view: TaskReport, context: RenderContext) -> Iterable[str]:
+def task(view: TaskDetail, context: RenderContext) -> Iterable[str]:
     task, result = view.task, view.result
     yield f"{bold(task.id)}  {terminal.state(task.state)}"
     yield from facts(_task_facts(task, result, context))
@@ -141,7 +141,7 @@ def _step(step: ChainStep, own: str) -> tuple[str, ...]:
     )
 
 
-def _task_facts(task: TaskView, result: TaskOutcome | None, context: RenderContext) -> list[Fact]:
+def _task_facts(task: TaskView, result: ResultView | None, context: RenderContext) -> list[Fact]:
     attempts = f", attempt {task.attempts} of {task.max_attempts}"
     if task.max_attempts == 1 and task.attempts <= 1:
         attempts = ""
@@ -154,7 +154,10 @@ def _task_facts(task: TaskView, result: TaskOutcome | None, context: RenderConte
         "retry of ": task.retry_of,
     }
     wait_s, run_s = (task.wait_ms or 0) / 1000, None if task.run_ms is None else task.run_ms / 1000
-    running_s = task.started_at and (context.now - task.started_at).total_seconds()
+    running = None
+    if task.state == "running" and task.started_at:
+        running_s = (context.now - task.started_at).total_seconds()
+        running = f"for {terminal.span(running_s)}{attempts}"
     return [
         ("title", task.title if task.title != task.prompt.strip() else None),
         ("for", "you, as a reminder" if is_reminder else f"{what}, priority {task.priority}"),
@@ -162,12 +165,7 @@ def _task_facts(task: TaskView, result: TaskOutcome | None, context: RenderConte
         ("queued", context.when(task.created_at)),
         _waiting_fact(task, context),
         ("waited", terminal.span(wait_s) if wait_s >= _MIN_WAIT_S else None),
-        (
-            "running",
-            f"for {terminal.span(running_s)}{attempts}"
-            if task.state == "running" and running_s is not None
-            else None,
-        ),
+        ("running", running),
         ("ran", None if run_s is None else f"{terminal.span(run_s)}{attempts}"),
         ("now", task.headline),
         *(_result_facts(result) if result else ()),
@@ -184,7 +182,7 @@ def _waiting_fact(task: TaskView, context: RenderContext) -> Fact:
     return "not before", context.moment(task.not_before) if task.not_before else None
 
 
-def _result_facts(result: TaskOutcome) -> list[Fact]:
+def _result_facts(result: ResultView) -> list[Fact]:
     tokens_in, tokens_out = result.usage.input_tokens, result.usage.output_tokens
     tokens = f", {tokens_in} tokens in, {tokens_out} out" if tokens_in + tokens_out else ""
     type_ = result.result_type.replace("_", " ")

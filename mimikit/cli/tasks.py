@@ -22,10 +22,11 @@ from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.views import diffs
 from mimikit.views import tasks as task_views
-from mimikit.views.chains import task_report
+from mimikit.views.chains import task_detail
 from mimikit.views.diffs import DiffView
 from mimikit.views.job_views import JobReader
 from mimikit.views.tasks import OutputEvent, TaskList
+from mimikit.views.usage import UsageReader
 
 COMMAND_PROFILE = "command"
 _EXAMPLES = """\b
@@ -120,7 +121,7 @@ def _wait(state: ReadOnlyState, task: Task, *, as_json: bool) -> None:
             if failure := guard.check(task.profile, queued=True):
                 raise failure
             watcher.pause()
-    result = task_views.task_outcome(view)
+    result = task_views.result_of(view)
     if as_json:
         terminal.print_json({"id": task.id} | (result.to_dict() if result else {}))
     elif result and result.text and (view.state == "done" or result.text != view.error):
@@ -178,8 +179,10 @@ def show(state: ReadOnlyState, task_id: str, only_diff: bool, as_json: bool) -> 
         shown = diff or DiffView(files=[], more_files=0, unseen=[], interrupted=0)
         render.show(shown, state, as_json=as_json)
         return
-    report = task_report(state.files, snapshot, client.read_consumer(state).live)
-    render.show(report, state, as_json=as_json, diff=diff)
+    live = client.read_consumer(state).live
+    used = UsageReader(state.files, state.settings).of_task(id_, snapshot.task.created_at)
+    detail = task_detail(state.files, snapshot, live, used)
+    render.show(detail, state, as_json=as_json, diff=diff)
 
 
 @tasks.command()

@@ -23,8 +23,8 @@ from mimikit.tools import world
 from mimikit.triggers import conditions, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
 from mimikit.views import tasks, triggers
-from mimikit.views.base import Title, View, Words
-from mimikit.views.tasks import LedgerEvent, ResultView, TaskOutcome, TaskView
+from mimikit.views.base import Render, Title, View, Words
+from mimikit.views.tasks import LedgerEvent, ResultView, TaskView
 from mimikit.views.triggers import TriggerView
 from mimikit.views.usage import TokenCounts
 
@@ -58,23 +58,14 @@ class ChainStep(View):
     after: list[ChainLink]
 
 
-class TaskBasics(View):
+class TaskDetail(View):
+    """A task with its result, events, trace and chain."""
+
     task: TaskView
+    result: ResultView | None
     events: list[LedgerEvent]
     trace: list[TaskView]
     chain: list[ChainStep]
-
-
-class TaskReport(TaskBasics):
-    """A task with its outcome as stored, for the terminal."""
-
-    result: TaskOutcome | None
-
-
-class TaskDetail(TaskBasics):
-    """A task with its result, events, trace and chain."""
-
-    result: ResultView | None
     usage: TokenCounts
 
 
@@ -138,15 +129,22 @@ class Chain:
         return source.created_at.isoformat() if source else "", id_
 
 
-def task_report(files: ReadOnlyFiles, known: TaskSnapshot, live: dict[str, LiveRun]) -> TaskReport:
+def task_detail(
+    files: ReadOnlyFiles,
+    known: TaskSnapshot,
+    live: dict[str, LiveRun],
+    usage: TokenCounts,
+    render: Render | None = None,
+) -> TaskDetail:
     trace_id = known.task.trace_id
     trace = tasks.in_trace(files, trace_id, live, known)
-    return TaskReport(
+    return TaskDetail(
         task=tasks.task_view(files, known, live),
-        result=tasks.task_outcome(known),
+        result=tasks.result_of(known, render),
         events=tasks.events_of(files, known.task),
         trace=trace,
         chain=steps_of(around(files, trace_id, trace, live), known.task.id),
+        usage=usage,
     )
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection
 
 from mimikit.language import phrases
-from mimikit.language.plain_text import plain, without_printed
+from mimikit.language.plain_text import without_printed
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Instant, LiveRun, time_text
@@ -202,14 +202,14 @@ class JobReader:
         )
 
     def _outcome(self, snapshot: TaskSnapshot) -> JobOutcome | None:
-        found = tasks.task_outcome(snapshot)
+        found = tasks.result_of(snapshot)
         if found is None:
             return None
         is_output = snapshot.task.profile == "command" and isinstance(snapshot.outcome, TaskResult)
-        error = without_printed(plain(found.error or ""), found.text)
+        error = without_printed(found.error or "", found.text)
         if found.exit_code is not None:
             error = error.removeprefix(f"exit code {found.exit_code}").lstrip()
-        text = "" if found.text == found.error else plain(found.text).strip("\n")
+        text = "" if found.text == found.error else found.text.strip("\n")
         shown = text[-RESULT_SHOWN:] if found.error else text[:RESULT_SHOWN]
         written = phrases.fence(shown) if is_output or found.error else shown
         rendered = self._render(written) if shown and self._render else None

@@ -18,7 +18,6 @@ from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import (
     Hit,
-    InboxItem,
     Instant,
     Message,
     Question,
@@ -176,18 +175,22 @@ def waiting(files: ReadOnlyFiles) -> list[InboxItemView]:
     answering = _being_answered(files)
     names = [name for name in files.names(paths.INBOX) if not name.startswith(RESULTS)]
     ids = (name.removesuffix(".json") for name in names[:_MAX_WAITING])
-    views = [view for id_ in ids if (view := _inbox_view(_item(files, id_), answering))]
+    views = [view for id_ in ids if (view := _waiting_item(files, id_, answering))]
     return sorted(views, key=lambda view: (view.created_at, view.id))
 
 
 def waiting_item(files: ReadOnlyFiles, item_id: str) -> InboxItemView | None:
     """None when it has left the inbox, and for a task's result."""
-    return _inbox_view(_item(files, item_id), _being_answered(files))
+    return _waiting_item(files, item_id, _being_answered(files))
 
 
-def _item(files: ReadOnlyFiles, item_id: str) -> InboxItem | None:
+def _waiting_item(
+    files: ReadOnlyFiles, item_id: str, answering: frozenset[str]
+) -> InboxItemView | None:
     with contextlib.suppress(BadRecord, UnsafeFile):
-        return inbox.read(files, item_id)
+        item = inbox.read(files, item_id)
+        if item is not None and item.kind != "task_result":
+            return InboxItemView.of(item, state="answering" if item.id in answering else "queued")
     return None
 
 
@@ -195,12 +198,6 @@ def _being_answered(files: ReadOnlyFiles) -> frozenset[str]:
     names = files.names(paths.TURNS, suffix=".started")
     marks = (files.peek(f"{paths.TURNS}/{name}", TurnAttempt) for name in names)
     return frozenset(id_ for mark in marks if mark and not mark.stopped for id_ in mark.inputs)
-
-
-def _inbox_view(item: InboxItem | None, answering: frozenset[str]) -> InboxItemView | None:
-    if item is None or item.kind == "task_result":
-        return None
-    return InboxItemView.of(item, state="answering" if item.id in answering else "queued")
 
 
 def open_question(files: Files) -> QuestionView | None:

@@ -184,7 +184,10 @@ class StateReader:
         page = self.messages(None, _MESSAGES)
         jobs = self.jobs.page(consumer.live, states=LIVE, most_live=_LIVE_JOBS)
         seen = {message.id for message in page.messages}
-        current = self.status(consumer)
+        current, draft = self.status(consumer), None
+        if turn_id := current.teller.turn_id:
+            text, end = streamed_reply(self.files, turn_id)
+            draft = DraftView(turn_id=turn_id, text=text, end=end)
         return SnapshotView(
             cursor=cursor,
             version=__version__,
@@ -194,18 +197,12 @@ class StateReader:
             before=page.before,
             inbox=[item for item in waiting if item.id not in seen],
             question=messages.open_question(self.files),
-            draft=self._draft(current.teller.turn_id),
+            draft=draft,
             jobs=[*jobs.jobs, *page.jobs],
             totals=jobs.totals,
             triggers=triggers.listed(self.files, self.situation(consumer)),
             status=current,
         )
-
-    def _draft(self, turn_id: str | None) -> DraftView | None:
-        if turn_id is None:
-            return None
-        text, end = streamed_reply(self.files, turn_id)
-        return DraftView(turn_id=turn_id, text=text, end=end)
 
     def change(self, event: dict[str, object]) -> Change | None:
         """Look up the object of an event of the change feed; None for an unknown one."""

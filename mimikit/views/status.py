@@ -35,12 +35,7 @@ PageState = Literal["ok", "hung", "down"]
 """The same for the page; a starting consumer counts as down."""
 BEAT_LATE = timedelta(seconds=15)
 TICK_LATE_S = 10.0
-_ON_PAGE: dict[ConsumerState, PageState] = {
-    "running": "ok",
-    "starting": "down",
-    "stuck": "hung",
-    "down": "down",
-}
+_ON_PAGE: dict[ConsumerState, PageState] = {"running": "ok", "stuck": "hung"}
 _LOG_TAIL_BYTES = 2**18
 _LOG_FILES = 2
 _ERRORS_SHOWN = 3
@@ -63,7 +58,7 @@ class Consumer(View):
 
     @property
     def page_state(self) -> PageState:
-        return _ON_PAGE[self.state]
+        return _ON_PAGE.get(self.state, "down")
 
     @property
     def who(self) -> str:
@@ -127,17 +122,11 @@ def situation(
 # ---- for page and API
 
 
-class TellerStatus(View):
-    state: Literal["idle", "replying"]
+class RoleStatus(View):
+    state: Literal["idle", "replying", "planning"]
     since: Instant | None
     headline: str
     turn_id: str | None
-
-
-class PlannerStatus(View):
-    state: Literal["idle", "planning"]
-    since: Instant | None
-    headline: str
 
 
 class WorkersStatus(View):
@@ -148,8 +137,8 @@ class WorkersStatus(View):
 class StatusView(View):
     consumer: PageState
     beat_age_s: float | None
-    teller: TellerStatus
-    planner: PlannerStatus
+    teller: RoleStatus
+    planner: RoleStatus
     workers: WorkersStatus
     queues: dict[str, int]
     """Number of queued tasks, by queue."""
@@ -175,23 +164,12 @@ class HealthzView(View):
 
 def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView) -> StatusView:
     health, runs = consumer.health, list(consumer.live.values())
-    teller = next((run for run in runs if run.role == "teller"), None)
-    planner = next((run for run in runs if run.role == "planner"), None)
     ticked = health and health.beat_at - timedelta(seconds=health.tick_age_s)
     return StatusView(
         consumer=consumer.page_state,
         beat_age_s=None if consumer.beat_age_s is None else round(consumer.beat_age_s, 1),
-        teller=TellerStatus(
-            state="replying" if teller else "idle",
-            since=teller and teller.started_at,
-            headline=teller.headline if teller else "",
-            turn_id=teller and teller.id,
-        ),
-        planner=PlannerStatus(
-            state="planning" if planner else "idle",
-            since=planner and planner.started_at,
-            headline=planner.headline if planner else "",
-        ),
+        teller=_role_status(runs, "teller", "replying"),
+        planner=_role_status(runs, "planner", "planning"),
         workers=WorkersStatus(
             busy=sum(run.role == "worker" for run in runs),
             seats=health.worker_seats if health else 0,
@@ -207,6 +185,15 @@ def status_view(files: ReadOnlyFiles, consumer: Consumer, usage: UsageTodayView)
         usage=usage,
         version=__version__,
     )
+
+
+def _role_status(
+    runs: list[LiveRun], role: str, busy: Literal["replying", "planning"]
+) -> RoleStatus:
+    run = next((run for run in runs if run.role == role), None)
+    if run is None:
+        return RoleStatus(state="idle", since=None, headline="", turn_id=None)
+    return RoleStatus(state=busy, since=run.started_at, headline=run.headline, turn_id=run.id)
 
 
 def queue_counts(files: ReadOnlyFiles, current: Health | None) -> dict[str, int]:

@@ -65,9 +65,11 @@ class TaskList(View):
     tasks: list[TaskView]
 
 
-class TaskOutcome(View):
+class ResultView(View):
     status: str
     text: str
+    html: str | None
+    """Null without a text, and for the output of a command, which is plain text."""
     error: str | None
     failure_reason: str | None
     exit_code: int | None
@@ -77,11 +79,6 @@ class TaskOutcome(View):
     result_type: ResultType
     has_diff: bool
     """Whether files of the workspace changed; see `…/diff`."""
-
-
-class ResultView(TaskOutcome):
-    html: str | None
-    """Null without a text, and for the output of a command, which is plain text."""
     completed_at: Instant
 
 
@@ -213,36 +210,23 @@ def events_of(files: ReadOnlyFiles, task: Task) -> list[LedgerEvent]:
     ]
 
 
-def task_outcome(snapshot: TaskSnapshot) -> TaskOutcome | None:
-    """None until the task has ended."""
+def result_of(snapshot: TaskSnapshot, render: Render | None = None) -> ResultView | None:
+    """None until the task has ended; without `render` there is no HTML."""
     outcome = snapshot.outcome
     if outcome is None:
         return None
     is_run = isinstance(outcome, TaskResult)
-    return TaskOutcome.of(
+    text = plain(outcome.text) if is_run else outcome.summary or outcome.error or ""
+    is_output = snapshot.task.profile == "command" and snapshot.seat == "worker"
+    return ResultView.of(
         outcome,
-        text=outcome.text if is_run else outcome.summary or "",
+        text=text,
+        html=render(text) if render and text and not is_output else None,
+        error=plain(outcome.error) if outcome.error else None,
         exit_code=outcome.exit_code if is_run else None,
         data={k: v for k, v in outcome.result.items() if k != "text"} if is_run else {},
         result_type=outcome.result_type if is_run else "text",
         has_diff=is_run and outcome.diff is not None,
-    )
-
-
-def result_of(snapshot: TaskSnapshot, render: Render) -> ResultView | None:
-    """None until the task has ended."""
-    base, outcome = task_outcome(snapshot), snapshot.outcome
-    if base is None or outcome is None:
-        return None
-    is_run = isinstance(outcome, TaskResult)
-    text = plain(base.text) if is_run else base.text or base.error or ""
-    is_output = snapshot.task.profile == "command" and snapshot.seat == "worker"
-    return ResultView.of(
-        base,
-        text=text,
-        html=None if is_output or not text else render(text),
-        error=plain(base.error) if base.error else None,
-        completed_at=outcome.completed_at,
     )
 
 

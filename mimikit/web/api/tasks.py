@@ -14,7 +14,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, Command, Notify
 from mimikit.tasks import queue
-from mimikit.tasks.queue import TaskState
+from mimikit.tasks.queue import TaskSnapshot, TaskState
 from mimikit.tools import requests
 from mimikit.tools.requests import TaskRequest
 from mimikit.views import chains, diffs, tasks, triggers
@@ -169,13 +169,10 @@ def create(body: TaskInput) -> CreatedView:
 def show(task_id: str) -> TaskDetail:
     """A task with its result, its events, and the other tasks of its trace."""
     site = current_site()
-    known = tasks.find_snapshot(site.files, task_id)
-    if known is None:
-        raise _no_task(task_id)
-    report = chains.task_report(site.files, known, site.state.consumer().live)
-    result = tasks.result_of(known, site.state.render)
-    usage = site.state.usage.of_task(task_id, known.task.created_at)
-    return TaskDetail.of(report, result=result, usage=usage)
+    known = _known(site, task_id)
+    live, usage = site.state.consumer().live, site.state.usage
+    used = usage.of_task(task_id, known.task.created_at)
+    return chains.task_detail(site.files, known, live, used, site.state.render)
 
 
 @area.route("GET", "/api/tasks/<task_id>/output", OutputView, query=OutputQuery)
@@ -197,9 +194,8 @@ def diff(task_id: str) -> DiffView:
     """The changes of a task in the workspace; 404 without changes."""
     site = current_site()
     changes = diffs.of_task(site.files, task_id)
-    if changes is None and tasks.find_snapshot(site.files, task_id) is None:
-        raise _no_task(task_id)
     if changes is None:
+        _known(site, task_id)
         message = f"task {task_id} changed no file, or what it changed is no longer kept"
         raise NotFound(message, field="id")
     return changes
@@ -212,8 +208,8 @@ def cancel(body: CommandInput, task_id: str) -> Answer:
     is_turn = task_id in site.state.consumer().live or site.files.exists(
         paths.turn_started(task_id, 1)
     )
-    if not is_turn and tasks.find_snapshot(site.files, task_id) is None:
-        raise _no_task(task_id)
+    if not is_turn:
+        _known(site, task_id)
     return submit_command(site, "cancel", task_id, command_id=body.id)
 
 
@@ -221,8 +217,7 @@ def cancel(body: CommandInput, task_id: str) -> Answer:
 def retry(body: CommandInput, task_id: str) -> Answer:
     """Repeat a task, as a new one."""
     site = current_site()
-    if tasks.find_snapshot(site.files, task_id) is None:
-        raise _no_task(task_id)
+    _known(site, task_id)
     return submit_command(site, "retry", task_id, command_id=body.id)
 
 
@@ -293,6 +288,12 @@ def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
     """The fields of an identical command; a schedule in words differs by the time."""
     args = {key: key if key == "schedule" else value for key, value in command.args.items()}
     return command.action, command.target, args
+
+
+def _known(site: Site, task_id: str) -> TaskSnapshot:
+    if (known := tasks.find_snapshot(site.files, task_id)) is None:
+        raise _no_task(task_id)
+    return known
 
 
 def _no_task(task_id: str) -> NotFound:

@@ -87,14 +87,15 @@
  * @typedef {{type: "or", params: JoinedParameters}} OrCondition
  * @typedef {{at: string, type: string, text: string, stream: string | null, data: Record<string,
  *   any>}} OutputEvent
- * @typedef {{state: "idle" | "planning", since: string | null, headline: string}} PlannerStatus
  * @typedef {{kind: "question", question: Question | null}} QuestionChange
  * @typedef {{questionId: string, question: string, options: string[] | null,
  *   default: string | null, createdAt: string, expiresAt: string}} Question
- * @typedef {{status: string, text: string, error: string | null, failureReason: string | null,
- *   exitCode: number | null, data: Record<string, any>, engine: string, usage: Usage,
- *   resultType: "text" | "code_change" | "analysis" | "summary", hasDiff: boolean,
- *   html: string | null, completedAt: string}} Result
+ * @typedef {{status: string, text: string, html: string | null, error: string | null,
+ *   failureReason: string | null, exitCode: number | null, data: Record<string, any>,
+ *   engine: string, usage: Usage, resultType: "text" | "code_change" | "analysis" | "summary",
+ *   hasDiff: boolean, completedAt: string}} Result
+ * @typedef {{state: "idle" | "replying" | "planning", since: string | null, headline: string,
+ *   turnId: string | null}} RoleStatus
  * @typedef {{id: string, title: string,
  *   state: "queued" | "running" | "asking" | "done" | "failed" | "canceled", createdAt: string,
  *   startedAt: string | null, completedAt: string | null, headline: string,
@@ -113,14 +114,14 @@
  *   before: string | null, inbox: InboxItem[], question: Question | null, draft: Draft | null,
  *   jobs: Job[], totals: Record<string, number>, triggers: Trigger[], status: Status}} Snapshot
  * @typedef {{kind: "status", status: Status}} StatusChange
- * @typedef {{consumer: "ok" | "hung" | "down", beatAgeS: number | null, teller: TellerStatus,
- *   planner: PlannerStatus, workers: WorkersStatus, queues: Record<string, number>,
+ * @typedef {{consumer: "ok" | "hung" | "down", beatAgeS: number | null, teller: RoleStatus,
+ *   planner: RoleStatus, workers: WorkersStatus, queues: Record<string, number>,
  *   engines: Record<string, EngineStatus>, minds: Record<string, EngineStatus>, paused: boolean,
  *   question: boolean, degraded: string | null, quarantined: number, lastTick: string | null,
  *   usage: UsageToday, version: string}} Status
  * @typedef {{kind: "task", task: Task, job: Job | null, totals: Record<string, number>}} TaskChange
- * @typedef {{task: Task, events: LedgerEvent[], trace: Task[], chain: ChainStep[],
- *   result: Result | null, usage: TokenCounts}} TaskDetail
+ * @typedef {{task: Task, result: Result | null, events: LedgerEvent[], trace: Task[],
+ *   chain: ChainStep[], usage: TokenCounts}} TaskDetail
  * @typedef {{type: "task_done", params: TaskParameters}} TaskDone
  * @typedef {{type: "task_failed", params: TaskParameters}} TaskFailed
  * @typedef {{taskId: string}} TaskParameters
@@ -132,8 +133,6 @@
  *   error: string | null, traceId: string, parentTaskId: string | null,
  *   sourceTriggerId: string | null, retryOf: string | null, upstream: string[], internal: boolean,
  *   headline: string, waitMs: number | null, runMs: number | null}} Task
- * @typedef {{state: "idle" | "replying", since: string | null, headline: string,
- *   turnId: string | null}} TellerStatus
  * @typedef {{runs: number, estimated: number, inputTokens: number, cachedInputTokens: number,
  *   outputTokens: number, reasoningOutputTokens: number, cost: Record<string, number>}} TokenCounts
  * @typedef {{ok: boolean, models: string[], api: string | null, text: string, callsTools: boolean,
