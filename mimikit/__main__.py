@@ -50,10 +50,7 @@ SECTIONS = {
         "logs": ("status", "What happened, newest last."),
         "prompt": ("status", "The prompt of a turn or a task."),
         "engine": ("engines", "Set up engines and the order they are used in."),
-        "local": (
-            "local",
-            "A small model on this machine, without an account.",
-        ),
+        "local": ("local", "A small model on this machine, without an account."),
         "notify": ("notify", "Channels that reach you outside the page: phone, mail, chat."),
         "token": ("up", "The token for scripts, or a login link for the page."),
     },

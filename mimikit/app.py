@@ -153,7 +153,6 @@ class ConsumerCore:
         self.pool = parts.pool(self)
 
     def _run_context(self) -> RunContext:
-        """What the runs of all roles use."""
         parts, state, store = self.parts, self.state, self.store
         engines = EngineRegistry(
             parts.engines, state.settings, store.runtime.engines, parts.endpoints, state.clock

@@ -36,7 +36,6 @@ _DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTI
 
 
 def names(files: Files) -> list[str]:
-    """The channels that are set up."""
     found = map(_FILE.fullmatch, files.names(paths.SECRETS, suffix=".url"))
     return [match[1] for match in found if match]
 
@@ -79,7 +78,6 @@ class DeliveryReport(BaseModel):
 
 
 def send(files: Files, name: str, title: str, text: str) -> DeliveryReport:
-    """Send in a child process, and wait for it."""
     try:
         return _in_child(url_of(files, name), title, text)
     except (NotFound, StorageError, OSError) as error:

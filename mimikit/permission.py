@@ -53,7 +53,6 @@ def is_by_user(engine: str, origin: str | None = None) -> bool:
 
 
 def origin_of(role: str, *, by_user: bool) -> Literal["builtin", "teller", "planner"]:
-    """Of the tasks and triggers that a run creates."""
     if by_user:
         return "builtin"
     return "teller" if role == "teller" else "planner"
@@ -109,7 +108,6 @@ def command_refusal(
 
 
 def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) -> None:
-    """Refuse a command over HTTP that would be refused when it runs."""
     if profile == "command" and not is_local and not allow_commands:
         raise Refused(
             "commands are not taken from other machines; set web.allow_commands to allow them"

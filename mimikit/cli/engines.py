@@ -83,7 +83,7 @@ def add(
     base_url = (
         base_url
         or (known and known.base_url)
-        or setup.PROVIDERS.get(name)
+        or setup.provider_address(name)
         or _prompt("Address", interactive, _URL, "--base-url")
     )
     key = _key_to_store(key_env, key_stdin, interactive, known)

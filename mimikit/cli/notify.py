@@ -43,17 +43,19 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
     saved = state.files.peek(paths.NOTIFICATION_STATE, NotificationState) or NotificationState()
     lines: list[dict[str, str | int]] = []
     for name in notifications.names(state.files):
-        queue, kind = (
+        waits, kind = (
             saved.channels.get(name, ChannelQueue()),
             notifications.kind(state.files, name),
         )
-        waiting, error = len(queue.waiting), queue.error
+        waiting, error = len(waits.waiting), waits.error
         lines.append({"name": name, "kind": kind, "waiting": waiting, "error": error})
         if not as_json:
             about = f"{kind}  {waiting} waiting  {error}".rstrip()
             terminal.out(f"{terminal.heading(name)} {about}")
     if as_json:
         terminal.print_json({"channels": lines})
+    elif not lines:
+        terminal.note("No channel is set up; `mimikit notify add phone ntfy://TOPIC` adds one.")
 
 
 @notify.command()

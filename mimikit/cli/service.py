@@ -125,28 +125,6 @@ def service_name(state: Path) -> str:
     return f"{workspace}-{digest}" if workspace else digest
 
 
-_UNIT = """\
-# Written by `mimikit service install`; `mimikit service remove` removes it.
-[Unit]
-Description=mimikit {role} ({name})
-StartLimitIntervalSec=0
-
-[Service]
-Type=exec
-ExecStart={line}
-{environment}Restart=always
-RestartSec=5
-KillMode=mixed
-TimeoutStopSec={stop_s:g}
-# A run killed for lack of memory must not end the consumer.
-OOMPolicy=continue
-UMask=0077
-
-[Install]
-WantedBy=default.target
-"""
-
-
 def systemd_unit(
     role: str, name: str, arguments: Sequence[str], environment: Mapping[str, str], stop_s: float
 ) -> UnitFile:
@@ -157,12 +135,19 @@ def systemd_unit(
     """
     program, *rest = arguments
     line = " ".join([_quoted(program), *(_quoted(one).replace("$", "$$") for one in rest)])
-    text = _UNIT.format(
-        role=role,
-        name=name,
-        line=line,
-        environment="".join(f"Environment={_quoted(f'{k}={v}')}\n" for k, v in environment.items()),
-        stop_s=stop_s,
+    text = (
+        Path(__file__)
+        .with_suffix(".unit")
+        .read_text("utf-8")
+        .format(
+            role=role,
+            name=name,
+            line=line,
+            environment="".join(
+                f"Environment={_quoted(f'{k}={v}')}\n" for k, v in environment.items()
+            ),
+            stop_s=stop_s,
+        )
     )
     return UnitFile(f"mimikit-{role}-{name}.service", text.encode())
 

@@ -371,9 +371,7 @@ class Engine(Protocol):
 class ProbedEngine(Engine, Protocol):
     """An engine with a cheap health check."""
 
-    def recheck(self) -> None:
-        """Drop the cached availability."""
-        ...
+    def recheck(self) -> None: ...
 
     def has_recovered(self, want: EngineProblem) -> bool:
         """A health check for that problem, without using tokens; takes seconds at most."""
@@ -390,9 +388,7 @@ class CodeEngine(Engine, Protocol):
 
     def answers(
         self, text: str, tasks: Callable[[], Sequence[TaskLine]], question: Question | None
-    ) -> bool:
-        """Whether it can answer everything in the message."""
-        ...
+    ) -> bool: ...
 
 
 @runtime_checkable

@@ -178,7 +178,6 @@ class _Snapshot:
     """Folders that were not read, or not to their end."""
 
     def covers(self, path: str) -> bool:
-        """Whether the file would be here if it existed."""
         folder = path.rpartition("/")[0]
         while folder and folder not in self.skipped:
             folder = folder.rpartition("/")[0]
@@ -348,7 +347,6 @@ def _unified(old: bytes, new: bytes) -> list[DiffHunk] | None:
 
 
 def _equal_lines(a: Sequence[bytes], b: Sequence[bytes]) -> int:
-    """How many lines at the start are the same."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((number for number, (x, y) in pairs if x != y), min(len(a), len(b)))
 

@@ -116,7 +116,6 @@ class Circuits:
         self._change(engine, lambda circuit: circuit.answered(run_id))
 
     def release(self, engine: str, run_id: str) -> None:
-        """The run no longer probes."""
         self._change(engine, lambda circuit: circuit.released(run_id))
 
     def _change(self, engine: str, change: Callable[[Circuit], Circuit]) -> None:
@@ -125,7 +124,6 @@ class Circuits:
                 self._circuits[key] = change(self._circuits[key])
 
     def ended(self, engine: str, role: Role, run_id: str, outcome: Outcome) -> None:
-        """Open or close the circuit by the outcome."""
         now = self._clock.now()
         with self._lock:
             if isinstance(outcome, Failed) and is_rejection(outcome):
@@ -167,7 +165,6 @@ class Circuits:
         return None
 
     def is_tripped(self, engine: str) -> bool:
-        """Whether no run has completed since it opened."""
         with self._lock:
             return bool(self._keys(engine))
 
@@ -198,7 +195,6 @@ def is_rejection(outcome: Outcome) -> bool:
 
 
 def is_conclusive(outcome: Outcome) -> bool:
-    """Whether the outcome shows that the engine is available."""
     return outcome.reason not in ("killed", "canceled", "timeout")
 
 

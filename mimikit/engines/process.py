@@ -320,7 +320,6 @@ class _Run:
             self._signal_group(signal.SIGTERM)
 
     def _limit(self, now: float) -> str | None:
-        """Why the run must end."""
         if self.cancel.reason:
             return self.cancel.reason
         if now >= self._started_at + self.program.timeout_s:
@@ -351,7 +350,6 @@ class _Run:
                 os.killpg(self._child.pid, signum)
 
     def _read(self, name: Stream, pipe: IO[bytes]) -> bool:
-        """Whether there was any output."""
         try:
             data = os.read(pipe.fileno(), _CHUNK_BYTES)
         except BlockingIOError:

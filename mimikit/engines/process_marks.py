@@ -23,14 +23,12 @@ _count = itertools.count(1)
 
 
 def state_id(state: Path) -> str:
-    """A hash of the state folder's path and inode."""
     real = Path(os.path.realpath(state))
     inode = real.stat().st_ino if real.exists() else 0
     return hashlib.sha256(f"{real}\0{inode}".encode()).hexdigest()[:16]
 
 
 def scratch_prefix(state: Path) -> str:
-    """Of the names of the runs' temporary folders."""
     return f"mimikit-run-{state_id(state)}-"
 
 
@@ -41,7 +39,6 @@ def mark(state: Path | None, run_id: str) -> str:
 
 
 def is_orphan(mark: str, state_id: str) -> bool:
-    """Whether the mark is of this state and of a dead consumer."""
     state, _, rest = mark.partition(":")
     pid, _, started = rest.rpartition(":")[0].rpartition(":")[2].partition(".")
     return state == state_id and pid.isdecimal() and ids.start_time(int(pid)) != started

@@ -291,7 +291,6 @@ class EngineRegistry:
         return EngineChoice(code, profile, None, tuple(reasons.values()))
 
     def _has_other(self, names: list[str], order: list[str]) -> bool:
-        """Whether an engine besides the small local model is set up."""
         others = (name for name in names if name not in (LOCAL, CODE) and name in self._engines)
         return any(name in self._used or name in order for name in others)
 

@@ -41,22 +41,7 @@ TEST_TIMEOUT_S = 45.0
 _MAX_MODELS = 500
 _test_lock = threading.Lock()
 _EXPECTED = f"{paths.CONFIG}: expected settings that can be added to, got others"
-PROVIDERS = {
-    "ollama": "http://127.0.0.1:11434/v1",
-    "llamacpp": "http://127.0.0.1:8080/v1",
-    "vllm": "http://127.0.0.1:8000/v1",
-    "lmstudio": "http://127.0.0.1:1234/v1",
-    "openai": "https://api.openai.com/v1",
-    "deepseek": "https://api.deepseek.com/v1",
-    "qwen": "https://dashscope.aliyuncs.com/compatible-mode/v1",
-    "kimi": "https://api.moonshot.cn/v1",
-    "glm": "https://open.bigmodel.cn/api/paas/v4",
-    "minimax": "https://api.minimaxi.com/v1",
-    "mistral": "https://api.mistral.ai/v1",
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
-    "openrouter": "https://openrouter.ai/api/v1",
-}
-"""Addresses of known services, by the name that `mimikit engine add` takes."""
+_PROVIDERS = Path(__file__).with_name("providers.toml")
 SEATS = {
     "teller": "roles",
     "planner": "roles",
@@ -162,6 +147,10 @@ def settings_text(files: Files) -> str:
         return (files.read(paths.CONFIG) or b"").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadSettings(f"{paths.CONFIG}: {error}") from None
+
+
+def provider_address(name: str) -> str | None:
+    return tomllib.loads(_PROVIDERS.read_text("utf-8")).get(name)
 
 
 def checked_key(text: str) -> str:

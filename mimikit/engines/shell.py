@@ -27,28 +27,7 @@ from mimikit.sandbox import programs
 from mimikit.sandbox import worker as sandbox
 
 SHELL = "/bin/sh"
-# Runs a line ($1) in a shell ($0), then names in a file ($2) what the line left running. Without
-# bubblewrap that is the process group; in it all groups are 0, and all but process 1 is left.
-_WRAPPER = r"""
-trap : HUP INT TERM
-exec 3>&2 2>/dev/null
-(exec "$0" -c "$1" 2>&3 3>&-)
-code=$?
-find_left() {
-  found=
-  for one in /proc/[0-9]*; do
-    [ "$one" != /proc/1 ] && [ "$one" != /proc/$$ ] || continue
-    read -r stat <"$one/stat" && set -- ${stat##*) } || continue
-    [ "$1" != Z ] && { [ "$group" = 0 ] || [ "$3" = "$group" ]; } && found="$found $one"
-  done
-}
-read -r stat </proc/$$/stat
-stat=${stat##*) }; stat=${stat#* * }; group=${stat%% *}
-find_left
-[ -z "$found" ] || { sleep 0.2; find_left; }
-[ -z "$found" ] || for one in $found; do tr '\0' ' ' <"$one/cmdline"; echo; done >"$2"
-exit $code
-"""
+_WRAPPER = Path(__file__).with_suffix(".sh").read_text("utf-8")
 _BASHISMS = re.compile(r"\bsource\s|\[\[|\{\w+\.\.\w+\}|<\(|<<<|\bpushd\b|\bdeclare\b")
 _MAX_LEFT, _LEFT_CHARACTERS = 5, 200
 UPSTREAM_VARIABLE = "MIMIKIT_UPSTREAM"
@@ -199,7 +178,6 @@ class _Output:
         self._show()
 
     def errors(self) -> str:
-        """The end of stderr."""
         return self._errors.text()
 
     def text(self) -> str:

@@ -204,7 +204,6 @@ class ClaimStorage(FolderStorage):
         return len(self._session.folder) if self._session is not None else 0
 
     def upcoming(self, most: int) -> list[str]:
-        """The names of the next messages in the index."""
         return self._session.folder.upcoming(most) if self._session is not None else []
 
     @property

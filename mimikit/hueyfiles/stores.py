@@ -128,7 +128,6 @@ class FolderStorage(BaseStorage):
         self._empty(self._value_folder, suffix="")
 
     def sweep_taken(self) -> None:
-        """Remove values that a dead process took."""
         now = self._clock.now()
         for name in self._files.names(self._value_folder, suffix=_TAKEN):
             found = self._files.stat(f"{self._value_folder}/{name}")

@@ -192,7 +192,6 @@ def _result(result: ResultNotice, language: str, limit: int) -> str:
 
 
 def _consequences(result: ResultNotice, language: str) -> str:
-    """The consequences of a failed run for its chain or trigger."""
     parts: list[str] = []
     if result.steps:
         steps = ("、" if language == "zh" else ", ").join(map(code, result.steps))

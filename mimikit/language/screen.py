@@ -55,7 +55,6 @@ class ScreenText:
         return final
 
     def rest(self) -> str:
-        """The lines that may still change."""
         return "\n".join(self._rows)
 
     def reach(self, lines: int) -> None:

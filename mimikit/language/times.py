@@ -411,7 +411,6 @@ def _of_step(parts: _Parts, step: tuple[int, bool], clocks: list[TimeOfDay]) -> 
 
 
 def _bound(core: BoundTime, parts: _Parts) -> Time | None:
-    """The repetition with its limits."""
     until, starting, repeated = parts.until, parts.starting, core.core
     seconds = repeated.seconds if isinstance(repeated, RepeatTime) else None
     is_short = seconds is not None and seconds < _DAY_S

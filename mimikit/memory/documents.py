@@ -149,7 +149,6 @@ class _Folder:
         return self._stamps
 
     def _paths(self, name: str) -> Sequence[str]:
-        """The paths under which a file was listed last."""
         return [f"{self._path}/{name}"]
 
     def _stamped(self, name: str, stat: FileStat | None) -> dict[str, Stamp]:
@@ -165,7 +164,6 @@ class _Folder:
                 self._changed.update(names)
 
     def _stats(self) -> dict[str, FileStat]:
-        """Recreates a folder that the user deleted."""
         try:
             return self._files.stats(self._path, suffix=self._suffix)
         except StorageError:

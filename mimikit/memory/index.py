@@ -183,7 +183,6 @@ class MemoryTable:
             self.view = MemoryView({**self.view.files, **added})
 
     def keep(self, wanted: Callable[[str, Stamp], bool]) -> None:
-        """Remove all files but those wanted."""
         with self._guard:
             files = {p: file for p, file in self.view.files.items() if wanted(p, file[0])}
             if len(files) != len(self.view.files):

@@ -63,11 +63,9 @@ class IndexState:
     """Files whose current version is in neither index."""
 
     def is_indexed(self, path: str) -> bool:
-        """Whether hits of the index on disk are valid for a file."""
         return path not in self.outdated and self._is_shown(path)
 
     def is_recent(self, path: str) -> bool:
-        """Whether hits of the index in memory are valid for a file."""
         now = self.snapshot.get(path)
         is_current = path in self.outdated and self.recent.stamps.get(path) == now
         return is_current and self._is_shown(path)
@@ -133,7 +131,6 @@ class Indexer:
             return self.documents.snapshot(everywhere=everywhere)
 
     def _state_of(self, snapshot: dict[str, Stamp], *, everywhere: bool) -> IndexState:
-        """Cached while nothing has changed."""
         with self._reading:
             view, recent = self.index.view if self.index else EMPTY_VIEW, self._table.view
             known = self._states.get(everywhere)

@@ -278,7 +278,6 @@ def extended_summary(
 
 
 def _append(text: str, more: str) -> str:
-    """Join with an empty line between."""
     return text + ("\n" if text.endswith("\n") else "\n\n") + more
 
 

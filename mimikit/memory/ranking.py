@@ -151,12 +151,10 @@ def _without_summarised(hits: list[Match]) -> list[Match]:
 
 
 def visible(known: Mapping[str, object]) -> list[str]:
-    """All paths but hidden ones."""
     return [path for path in known if not is_hidden(path, known)]
 
 
 def is_hidden(path: str, known: Container[str]) -> bool:
-    """Whether a daily summary is hidden by a monthly one."""
     if not path.startswith(_SUMMARY):
         return False
     day = passages.day_of(path)

@@ -96,7 +96,6 @@ def terms(text: str, cut: Cutter | None = None) -> list[str]:
 
 
 def has_only(text: str, wanted: Container[str]) -> bool:
-    """Whether a text has no terms but these."""
     return all(term in wanted for _, _, term in _pieces(text, None))
 
 

@@ -166,7 +166,6 @@ class TokenCounter:
         return self._encoding is not None
 
     def count(self, text: str) -> int:
-        """Never blocks."""
         encoding = self._encoding
         if encoding is None or len(text) > MAX_COUNTED:
             return estimate(text)
@@ -282,7 +281,6 @@ def fit(
 
 
 def spent(messages: Sequence[Message], count: Count = count) -> int:
-    """The tokens of messages as shown in a prompt."""
     return sum(count(cut(m.text, CUT_CHARACTERS)) for m in folded(messages))
 
 

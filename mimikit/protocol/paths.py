@@ -114,7 +114,6 @@ RECORDS: dict[str, RecordNames] = {
 
 
 def _file_in(folder: str, suffix: str = ".json") -> Callable[[str], str]:
-    """Makes a path in the folder from an id or name."""
     return lambda name: f"{folder}/{name}{suffix}"
 
 

@@ -202,7 +202,6 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
 
 
 def _input_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: str) -> list[str]:
-    """The open question and the new messages."""
     question = ""
     if (open_question := turn_input.question) is not None:
         question = indented(f"[{open_question.question_id}] {open_question.question}")

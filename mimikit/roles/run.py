@@ -280,8 +280,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             instructions, prompt = "", turn_input.task.prompt if turn_input.task else ""
         else:
             instructions = context.prompts.instructions(role, turn_input, specs, workspace)
-            budgets = context.settings.budgets
-            prompt = prompt_of(role, turn_input, budgets, scratch / UPSTREAM)
+            prompt = prompt_of(role, turn_input, context.settings.budgets, scratch / UPSTREAM)
         request = RunSpec(
             run_id=run_id,
             attempt=attempt.number,
@@ -303,7 +302,6 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             model=attempt.choice.model,
             effort=attempt.choice.profile.effort,
             resume=earlier.id if earlier and earlier.engine == engine.name else None,
-            # Internal tasks, such as summaries, change nothing.
             read_only=turn_input.task is not None and turn_input.task.internal,
         )
         outcome = _run_guarded(context, attempt.choice, request)
@@ -333,7 +331,6 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
 
 
 def _run_guarded(context: RunContext, choice: EngineChoice, request: RunSpec) -> Outcome:
-    """Run an engine through its circuit breaker."""
     engines, name, run_id = context.engines, choice.engine.name, request.run_id
     if (rejected := engines.begin(name, request.role, run_id)) is not None:
         return rejected

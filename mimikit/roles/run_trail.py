@@ -46,7 +46,6 @@ class RunTrail:
         return reply
 
     def save(self, files: Files, request: RunSpec | None, outcome: Outcome, now: datetime) -> None:
-        """Does nothing if no prompt was sent."""
         if request is None or self._engine in CODE_ENGINES or outcome.reason in WAITING:
             return
         trail = TurnPrompt(

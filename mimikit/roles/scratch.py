@@ -31,7 +31,6 @@ def sweep_scratch(state: Path) -> None:
 
 
 def remove_scratch(scratch: Path) -> None:
-    """What cannot be removed is left to the next start."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(scratch, ignore_errors=True)
     if os.path.lexists(scratch):  # too deep for Python, or without permission

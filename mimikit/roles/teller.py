@@ -243,7 +243,6 @@ class TellerThread:
         self._jobs.put(job)
 
     def outcomes(self) -> list[TurnOutcome]:
-        """The new ones since the last call."""
         found: list[TurnOutcome] = []
         while not self._done.empty():
             found.append(self._done.get())

@@ -48,7 +48,6 @@ class Worktrees:
     """Each method raises BadInput with git's reason, unless it says otherwise."""
 
     def __init__(self, state: Path, git: str | None) -> None:
-        """`git`: the program; None: there is none."""
         self._state, self._folder, self._program = state, state / paths.IMPROVEMENTS, git
 
     def create(self, workspace: Path, name: str) -> Path:

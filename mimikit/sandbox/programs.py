@@ -12,12 +12,10 @@ _workspaces = set[Path]()
 
 
 def exclude(workspace: Path) -> None:
-    """Never find programs of this workspace."""
     _workspaces.add(Path(os.path.realpath(workspace)))
 
 
 def find(name: str) -> str | None:
-    """The absolute path."""
     return next((path for path in _candidates(name) if not _is_in_workspace(path)), None)
 
 
@@ -52,7 +50,6 @@ def _is_installed(folder: Path) -> bool:
 
 
 def folders_of(program: str) -> list[Path]:
-    """The paths that a box must mount for the program."""
     real = Path(os.path.realpath(program))
     if "codex_cli_bin" in real.parts:
         return [real.parents[len(real.parts) - 2 - real.parts.index("codex_cli_bin")]]

@@ -335,7 +335,6 @@ class SummaryScheduler:
         return task_id
 
     def step(self, now: datetime) -> bool:
-        """Queue the next summary that is due."""
         if not self._targets:
             return self._scan(now)
         for target in list(itertools.islice(self._targets, MAX_SKIPPED_PER_STEP)):
@@ -403,14 +402,12 @@ class SummaryScheduler:
                     return
 
     def _stats_of(self, target: SummaryTarget) -> tuple[object, ...]:
-        """Stats of the files of a target."""
         names = [*map(paths.memory_file, target.raw), paths.summary(target.name)]
         names += [f"{paths.SUMMARIES}/{name}" for name in target.daily]
         stats = [(name, self._store.files.stat(name)) for name in names]
         return tuple((name, stat and (stat.mtime_ns, stat.size)) for name, stat in stats)
 
     def _unsummarised(self, target: SummaryTarget) -> list[SummaryInput]:
-        """The entries of a target's files that are in no summary yet."""
         zone = self._store.settings.zone
         have = self.covered(target.name)
         pieces: list[SummaryInput] = []

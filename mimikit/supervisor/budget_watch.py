@@ -140,7 +140,6 @@ class BudgetWatch:
         self._store.feed.publish("status")
 
     def _forget_canceled(self, *, teller_waits: bool) -> None:
-        """Forget waiting runs that were canceled or removed."""
         for run_id, (_, task) in [*self._book.held.items()][:_MAX_CHECKED]:
             where = task and queue.where(self._store.files, task.role, run_id)
             if not teller_waits if task is None else where in (None, "ended"):

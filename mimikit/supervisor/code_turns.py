@@ -32,7 +32,6 @@ def code_record(turn_id: str, now: datetime) -> TurnRecord:
 
 
 def text_turn(turn_id: str, text: str, now: datetime) -> TurnRecord:
-    """A turn with one message of code to the user."""
     base = code_record(turn_id, now)
     return base.but(messages=[system_message(base, text, task_ids=[])])
 

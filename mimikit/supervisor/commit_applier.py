@@ -387,6 +387,5 @@ class CommitApplier:
         return whole[: MAX_TEXT - len(note) - len(last)] + note + last
 
     def _settle_plan(self, plan_id: str) -> None:
-        """Move a plan whose question was closed to done."""
         if self._files.move(paths.result("planner", plan_id), paths.plan_done(plan_id)):
             self._feed.publish("task", id=plan_id, seat="planner")

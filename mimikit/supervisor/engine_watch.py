@@ -167,7 +167,6 @@ class EngineWatch:
                 self._notify(_turn_id(before, "stand-in over", before.fallback), text, now)
 
     def _load_waiting_tasks(self) -> None:
-        """Register the tasks that waited for an engine when the last consumer ended."""
         for seat in paths.QUEUES:
             for name in self._store.files.names(f"{seat}/queue")[:_MOST_FOUND]:
                 task = queue.read(self._store.files, seat, f"{seat}/queue/{name}")
@@ -175,7 +174,6 @@ class EngineWatch:
                     self._engines.set_waiting(seat, task.id, task.waits_for, task.profile)
 
     def _forget_gone_tasks(self) -> None:
-        """Forget waiting tasks that were canceled or removed."""
         for seat, task_id in islice(self._engines.waiting_tasks(), _MAX_CHECKED):
             if queue.where(self._store.files, seat, task_id) != "queued":
                 self._engines.set_waiting(seat, task_id, None)

@@ -106,7 +106,6 @@ def message_of(batch: MessageBatch) -> tuple[str, str]:
 def task_notice(
     kind: NoticeKind, result: ResultNotice, at: datetime, locale: str, zone: ZoneInfo
 ) -> Notice:
-    """The notice of a task's end. Pure."""
     language, late = phrases.language(result.prompt, locale), result.reminder
     text = result.error or result.text
     if late is not None and late.planned_at is not None:
@@ -115,7 +114,6 @@ def task_notice(
 
 
 def question_notice(question: Question, at: datetime) -> Notice:
-    """The notice of an open question. Pure."""
     text = "\n- ".join([question.question, *question.options])
     return _notice("question", question.question_id, at, phrases.language(text), "", text)
 
@@ -144,7 +142,6 @@ class Notifier:
         """By channel, with whether it was marked as sent again."""
 
     def step(self, now: datetime) -> bool:
-        """Returns whether there is more to read."""
         for name, (again, sent) in list(self._sending.items()):
             if sent.done():
                 del self._sending[name]
@@ -205,7 +202,6 @@ class Notifier:
         return task_notice(kind, result, now, locale, self._store.settings.zone)
 
     def _start(self, name: str, batch: MessageBatch) -> None:
-        """Crash: after the mark, the message may or may not have been sent."""
         ids = [notice.id for notice in batch.notices]
         channel = self._state.channels[name].but(in_flight=ids)
         self._save(self._state.with_channel(name, channel))
@@ -213,7 +209,6 @@ class Notifier:
         self._sending[name] = batch.again, sent
 
     def _settle(self, name: str, again: bool, report: DeliveryReport, now: datetime) -> None:
-        """Crash: the message is sent again, and marked so."""
         if (before := self._state.channels.get(name)) is None:
             return
         after = after_report(before, report, now, again=again)

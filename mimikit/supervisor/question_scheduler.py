@@ -44,7 +44,6 @@ class QuestionScheduler:
         return True
 
     def answered_by(self, items: Iterable[InboxItem]) -> str | None:
-        """The Teller's question that one of these inputs answers."""
         question = inbox.pending_question(self._store.files)
         if question is None or question.planner_task_id is not None:
             return None
@@ -75,7 +74,6 @@ class QuestionScheduler:
         return True
 
     def _route(self, question: Question, answer: InboxItem, now: datetime) -> None:
-        """Queue a new Planner task with the answer to a plan's question."""
         base = code_record(derived_id("turn", "answer", answer.id), now)
         messages = [question_message(question, base), *user_messages((answer,), base.id)]
         routed = RoutedAnswer(
@@ -97,7 +95,6 @@ class QuestionScheduler:
         self._commit(record.but(messages=messages))
 
     def clock_jumped(self, by: timedelta) -> None:
-        """Move the expiry of the open question by the jump."""
         question = inbox.pending_question(self._store.files)
         if question is not None:
             moved = question.but(expires_at=max(question.expires_at + by, FIRST_TIME))

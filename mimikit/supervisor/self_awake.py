@@ -38,11 +38,8 @@ class SelfAwakeFacts:
     subjects: Mapping[str, str] = field(default_factory=dict[str, str])
     """What some items are about; empty: there is nothing of the kind."""
     outcome: PlanResult | TaskResult | None = None
-    """How the run in progress ended."""
     task_id: str | None = None
-    """Its task now."""
     user_waits: bool = False
-    """Other work waits for the run in progress."""
     asked: str | None = None
     """The item that the owner wants now; empty: any."""
 
@@ -58,7 +55,6 @@ def decide(
     facts: SelfAwakeFacts,
     now: datetime,
 ) -> Step:
-    """What is done now. Pure."""
     if state.run is not None:
         if facts.outcome is not None or abs(now - state.run.started_at) > LONGEST:
             return "end", "it took too long"
@@ -80,7 +76,6 @@ def decide(
 
 
 def ended(run: Improvement, outcome: PlanResult | TaskResult | None) -> Improvement:
-    """What came of a run. Pure."""
     if outcome is None or outcome.status != "done":
         error = outcome.error or outcome.status if outcome else "it took too long"
         return run.but(end="dropped", reason=error[:_MAX_REASON])
@@ -161,7 +156,6 @@ class ImprovementScheduler:
         return replace(facts, outcome=outcome, task_id=task_id, user_waits=waits)
 
     def _user_waits(self) -> bool:
-        """Whether ready tasks of others wait while all seats are taken."""
         seats = {"planner": 1, "worker": self._store.settings.max_concurrency}
         taken = [run.role for run in self._store.live.list()]
         for name in paths.QUEUES:

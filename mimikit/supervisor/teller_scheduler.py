@@ -325,7 +325,6 @@ class TellerScheduler:
     def _results_of_same_traces(
         self, found: Sequence[InboxItem], most: int, now: datetime
     ) -> Iterator[InboxItem]:
-        """Plain results of requests whose other results the Teller reports now."""
         traces = {item.trace_id for item in found if item.kind == "task_result"}
         if traces:
             plain = self.inputs.waiting(for_teller=False, now=now)

@@ -67,7 +67,6 @@ class TriggerIndex:
         return self._listeners.get(subject, set())
 
     def notify(self, subject: str) -> None:
-        """Mark due the listeners of this task or trigger."""
         self._soon |= self._listeners.get(subject, set())
         self._soon |= self._waiting.pop(subject, set())
 

@@ -96,7 +96,6 @@ class TriggerScheduler:
                 registry.remove(files, trigger_id)
 
     def _is_left_over(self, trigger_id: str, state: TriggerState) -> bool:
-        """Whether a crash interrupted the removal of a trigger."""
         if state.firing is not None:
             return True
         return (self._store.ledger.newest_slot(trigger_id) or "").startswith(UPSTREAM)
@@ -180,7 +179,6 @@ class TriggerScheduler:
     def _apply_definition(
         self, trigger: Trigger, before: TriggerState, now: datetime, *, is_new: bool
     ) -> None:
-        """Bring state and index in line with the definition in force."""
         store = self._store
         known = registry.sound(before.last_good) if is_new and trigger.condition else None
         taken = accept_definition(
@@ -214,7 +212,6 @@ class TriggerScheduler:
         self._throttled_until.pop(trigger_id, None)
 
     def task_ended(self, task_id: str) -> None:
-        """Mark due what waits for a task whose end is in the ledger."""
         self.event_count += 1
         for subject in self._store.ledger.subjects_of(task_id):
             self.index.notify(subject)

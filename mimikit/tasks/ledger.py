@@ -346,7 +346,6 @@ def _is_same(line: Line, other: Line) -> bool:
 
 
 def _needle(id_: str) -> bytes:
-    """The bytes of an id in the lines about it."""
     return dump_line({"id": id_})[1:-2]
 
 

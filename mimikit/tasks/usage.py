@@ -55,7 +55,6 @@ class WindowSums:
 
 
 def day_of(now: datetime, zone: ZoneInfo) -> date:
-    """The day in the user's zone."""
     return now.astimezone(zone).date()
 
 
@@ -163,7 +162,6 @@ def roll_up(files: Files, today: date) -> list[str]:
 
 
 def is_summed_up(files: Files, day: str) -> bool:
-    """Whether the lines of a day may be deleted."""
     month = files.peek(paths.usage_month(day[:7]), UsageMonth)
     return month is not None and day in month.days
 

@@ -73,7 +73,6 @@ class PlannerSession(ToolSession):
         return f"planned as {task.id}"
 
     def _notify_on_failure_only(self, ids: Collection[str]) -> None:
-        """The default for steps that others wait for."""
         effects = self.effects
         effects.tasks[:] = [_quiet(step) if step.id in ids else step for step in effects.tasks]
         effects.triggers[:] = [

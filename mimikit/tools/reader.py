@@ -150,7 +150,6 @@ class RoleReader:
         return note.text if note else ""
 
     def exists(self, id_: str) -> bool:
-        """Whether there is or was a task or trigger of that id."""
         if not is_id(id_):
             return False
         known = queue.find(self._files, id_) is not None or self._files.exists(paths.trigger(id_))
@@ -202,7 +201,6 @@ def hits_text(hits: list[Hit]) -> str:
 
 
 def _newest_fitting(messages: list[Message]) -> list[Message]:
-    """Keeps or drops messages of the same time together."""
     first = len(messages) - len(_fitting([_line(message) for message in reversed(messages)]))
     if first == 0:
         return messages

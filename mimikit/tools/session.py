@@ -141,7 +141,6 @@ class ToolSession:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last call completed the turn."""
         return self._ends_turn
 
     def _call(self, name: str, raw_args: Mapping[str, object]) -> tuple[str, bool | None]:

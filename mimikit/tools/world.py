@@ -38,8 +38,6 @@ def situation(
     consumer_up: bool = True,
     model_missing: str | None = None,
 ) -> ExplanationContext:
-    """The context in which waits and schedules are explained."""
-
     def is_live(task_id: str) -> bool:
         places = (queue.where(files, seat, task_id) for seat in paths.QUEUES)
         return any(place in ("queued", "running") for place in places)
@@ -153,6 +151,5 @@ def _task_waits(view: TaskSnapshot, here: ExplanationContext) -> Words:
 
 
 def line_text(line: TaskLine) -> str:
-    """For a prompt."""
     parts = [f"{line.id} [{line.state}] {line.title}", *(words["en"] for words in line.facts)]
     return indented(" · ".join(parts))

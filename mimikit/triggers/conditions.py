@@ -114,7 +114,6 @@ class Verdict:
 
     @property
     def failed_task(self) -> str | None:
-        """The failed or canceled task that blocks it."""
         ended = (
             node.facts["subject"]
             for node in self.nodes.values()
@@ -233,7 +232,6 @@ def subjects(condition: Condition) -> frozenset[str]:
 
 
 def watched(condition: Condition) -> tuple[Pattern, ...]:
-    """Patterns of the files a condition depends on."""
     looking = (it for _, it in walk(condition) if isinstance(it, (FileChanged, FileExists)))
     return tuple(one for it in looking for one in patterns.parse_all(it.params.path))
 
@@ -251,7 +249,6 @@ def cooldown_of(condition: Condition, configured: float | None) -> float:
 
 
 def cooldown_end(cooldown: float, last: datetime | None) -> datetime | None:
-    """When the cooldown (in seconds) after the last firing ends."""
     if last is None or not cooldown:
         return None
     try:

@@ -374,7 +374,6 @@ def _when(time: datetime | None, here: ExplanationContext) -> str:
 
 
 def _span(span: timedelta) -> Words:
-    """A duration in its one or two largest units."""
     left = max(1, round(span.total_seconds()))
     en: list[str] = []
     zh: list[str] = []

@@ -95,7 +95,6 @@ def with_limits_of(old: Schedule | None, new: Schedule, given: Collection[str] =
 
 
 def check_coming(schedule: Schedule, now: datetime, zone: ZoneInfo = UTC_ZONE) -> None:
-    """Refuse a new schedule that has ended already."""
     if schedule.run_at is None and not upcoming(schedule, now=now, zone=zone):
         raise BadInput(
             "until: expected a time to come, got one that passed", field="schedule.until"
@@ -213,7 +212,6 @@ def first_timely_slot(
 
 
 def upcoming(schedule: Schedule, *, now: datetime, zone: ZoneInfo = UTC_ZONE) -> list[datetime]:
-    """The next three times of a schedule created now."""
     if schedule.run_at is not None:
         return [max(schedule.run_at, now)]
     most, times = min(3, schedule.times or 3), list[datetime]()
@@ -227,7 +225,6 @@ def upcoming(schedule: Schedule, *, now: datetime, zone: ZoneInfo = UTC_ZONE) ->
 def is_far_ahead(
     schedule: Schedule, slot: datetime, *, now: datetime, zone: ZoneInfo = UTC_ZONE
 ) -> bool:
-    """Whether a slot is too far ahead to have been planned by a correct clock."""
     return slot > now and next_run_at(schedule, now=now, planned=slot, zone=zone) != slot
 
 

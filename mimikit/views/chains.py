@@ -290,7 +290,6 @@ def _depths(links: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
 
 
 def _links(chain: Chain, id_: str) -> dict[str, str]:
-    """The steps that lead to one → the key of the words."""
     known = chain.triggers.get(id_)
     if known is None:
         links = _links_of_task(chain, chain.tasks[id_])

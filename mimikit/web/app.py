@@ -141,7 +141,6 @@ def _finish(response: Response) -> Response:
 
 
 def _on_error(error: Exception) -> Response:
-    """Any error as JSON with a message that says what to do."""
     original = getattr(error, "original_exception", None)
     if isinstance(original, Exception):
         error = original

@@ -124,7 +124,6 @@ class Turn:
         return self._reply_text(call_tool(self._request, "delegate", arguments), key, **facts)
 
     def _handle(self, intent: Intent) -> str:
-        """Intents that run no command."""
         language, memory = self._language, self._input.memory
         match intent:
             case intents.RememberIntent() | intents.ForgetIntent():

@@ -146,7 +146,6 @@ def _at_time(match: _Match) -> Intent | None:
 
 
 def _remind_or_run(match: _Match) -> Intent | None:
-    """A time before words that are no command."""
     found = time_at(match.view.plain, match.opening.end())
     if found is None:
         return None
@@ -263,7 +262,6 @@ def _recall(match: _Match) -> Intent | None:
 
 
 def _backlog_verb(action: BacklogAction, match: _Match) -> Intent | None:
-    """The item follows the verb."""
     rest = match.rest
     if rest.plain in {"", ":"}:
         return BadSentence("item_what", match.view.raw)
@@ -275,7 +273,6 @@ def _backlog_verb(action: BacklogAction, match: _Match) -> Intent | None:
 
 
 def _backlog_around(action: BacklogAction, match: _Match) -> Intent | None:
-    """The verb surrounds the item."""
     if not match.asked and SIGNS["asks"].search(match.view.plain):
         return None
     return _checked_item(action, match.group("item"))
@@ -342,7 +339,6 @@ def _reference(rest: FoldedText) -> str:
 
 
 def _unmarked(view: FoldedText) -> FoldedText:
-    """Without quotes around it and punctuation at its ends."""
     while True:
         inner = view.raw.strip(_PUNCTUATION)
         start = view.raw.find(inner)

@@ -107,7 +107,6 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
 
 
 def notify_text(wish: Notify | None, plan: PlannedCall) -> phrases.Words:
-    """When the user will be notified."""
     args = plan.arguments
     is_standing = plan.tool == "schedule" and args["type"] == "conditional"
     schedule: Schedule | None = None
@@ -138,7 +137,6 @@ def sentence_language(text: str, intent: Intent, locale: str) -> Language:
 
 
 def plan(request: RunSpec, is_program: IsProgram) -> Outcome:
-    """Execute the task's command."""
     task, locale = request.input.task, request.input.locale
     if task is None:
         error = say("plan_no_task", phrases.language("", locale))

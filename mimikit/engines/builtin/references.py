@@ -97,7 +97,6 @@ def words_of(reference: str) -> list[str]:
 
 
 def notes_about(text: str, hits: Sequence[Hit]) -> list[Hit]:
-    """The user's own notes that share an uncommon word with the text."""
     wanted = _uncommon(text)
     notes = [hit for hit in hits if hit.kind == "memory" and hit.role is None]
     return [hit for hit in notes if wanted & _uncommon(hit.text)]
@@ -133,7 +132,6 @@ _CHOICE = re.compile(r"(?:cancel |取消 ?)(\S.*)", re.IGNORECASE)
 
 
 def asks_to_cancel(question: Question) -> bool:
-    """Whether it is the assistant's own question which tasks to cancel."""
     is_own = question.planner_task_id is None and len(question.options) > 1
     return is_own and all(map(task_name, question.options[:-1]))
 
@@ -159,7 +157,6 @@ def chosen_option(text: str, options: Sequence[str]) -> str | None:
 def failed(
     turn_input: TurnInput, day: Literal["today", "yesterday", "lately"], language: Language
 ) -> str:
-    """Lists what failed."""
     zone = phrases.named_zone(turn_input.timezone) or ZoneInfo("UTC")
     days = {"today": 0, "yesterday": 1}
     found = list(turn_input.look("failed"))
@@ -190,7 +187,6 @@ def find_subjects(turn_input: TurnInput, asks: Asks, reference: str) -> list[Tas
 
 
 def describe(asks: Asks, found: Sequence[TaskLine], language: Language) -> str:
-    """Answers a question about tasks."""
     if len(found) > 1:
         listed = task_list(found[:_MAX_LISTED], language)
         return paragraphs(say("about_several", language), listed)

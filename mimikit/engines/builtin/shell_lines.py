@@ -70,7 +70,6 @@ class FoldedText:
         return FoldedText(inner, self.plain[begin : begin + len(inner)])
 
     def after(self, sign: str) -> FoldedText:
-        """Without that prefix."""
         return self.cut(len(sign)) if self.plain.startswith(sign) else self
 
 

@@ -141,7 +141,6 @@ def unavailable(settings: CodexSettings) -> str | None:
 
 
 def is_in_keyring(settings: CodexSettings) -> bool:
-    """Whether the login of an available codex is in the keyring."""
     place = find(settings)
     return place is not None and _needs_keyring(settings, place)
 

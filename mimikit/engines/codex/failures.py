@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from mimikit.engines.base import Failed
 from mimikit.engines.limits import retry_at
@@ -12,39 +14,14 @@ from mimikit.protocol.json import Json
 from mimikit.protocol.models import EngineProblem
 
 _TOO_LONG = re.compile(r"room in the model's context window|context_length_exceeded")
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _PATTERNS: dict[EngineProblem, re.Pattern[str]] = {
-    "limited": re.compile(
-        r"\b429\b|too many requests|rate limit|usage limit|quota exceeded|insufficient_quota"
-        r"|at capacity|\b503\b|overloaded",
-        re.IGNORECASE,
-    ),
-    "logged_out": re.compile(
-        r"\b40[13]\b|unauthorized|forbidden|not logged in|log ?in again|sign in again"
-        r"|refresh token|missing environment variable",
-        re.IGNORECASE,
-    ),
-    "unreachable": re.compile(
-        r"error sending request|connection refused|dns error|connection failed"
-        r"|network is unreachable",
-        re.IGNORECASE,
-    ),
-    "broken": re.compile(
-        r"high demand|status:? 5\d\d\b|stream disconnected|stream closed", re.IGNORECASE
-    ),
+    problem: re.compile(words.replace("\n", ""), re.IGNORECASE)
+    for problem, words in _FILE["words"].items()
 }
 _KINDS: dict[str, EngineProblem] = {
-    "usageLimitExceeded": "limited",
-    "rateLimitExceeded": "limited",
-    "serverOverloaded": "limited",
-    "flexUnavailable": "limited",
-    "unauthorized": "logged_out",
-    "internalServerError": "broken",
-    "httpConnectionFailed": "unreachable",
-    "responseStreamConnectionFailed": "unreachable",
-    "responseStreamDisconnected": "broken",
-    "responseTooManyFailedAttempts": "broken",
+    kind: problem for problem, kinds in _FILE["kinds"].items() for kind in kinds
 }
-"""The `codexErrorInfo` types that mean that codex is unavailable."""
 _STATUSES: dict[int, EngineProblem] = {401: "logged_out", 403: "logged_out", 429: "limited"}
 
 

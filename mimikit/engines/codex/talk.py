@@ -135,7 +135,6 @@ class TalkServer:
         return AppServer(program, kill_after_s=self._limits.kill_after_s)
 
     def _work_folder(self) -> Path:
-        """A temporary folder with an empty file and an empty folder."""
         with self._lock:
             try:
                 if self._folder is None or not (self._folder / _EMPTY).is_dir():

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
@@ -56,59 +58,8 @@ class PlannerAction(_ModelAction):
     when: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
 
 
-_TELLER = """\
-You are mimikit, an assistant on the user's own machine. You are a small model: be brief and plain.
-What the user says begins with its language: answer in that. Choose one action:
-reply: talk, or answer from general knowledge or from what stands under Known.
-delegate: the user wants something done or looked up on this machine, in files or with commands.
-remember: the user tells you something to keep.
-ask: it is not clear what is action.
-You have no internet, no weather, no news. What you do not know, say so; never make facts up."""
-_TELLER_EXAMPLES = (
-    ("en", "hello", "reply", "Hello! What can I do for you?"),
-    ("zh", "列出这个文件夹里最大的文件", "delegate", "列出这个文件夹里最大的文件"),
-    ("en", "What will the weather be tomorrow?", "reply", "I don't know: I have no internet here."),
-    ("zh", "我喜欢喝绿茶", "remember", "用户喜欢喝绿茶"),
-    ("en", "my sister is called Anna", "remember", "the user's sister is called Anna"),
-    ("en", "how are you?", "reply", "Fine, thank you! And you?"),
-    ("en", "how much space is left on the disk?", "delegate", "how much space is left on the disk"),
-    ("zh", "你是谁？", "reply", "我是 mimikit，运行在你自己电脑上的助手，现在是基础模式。"),
-    (
-        "en",
-        "who are you?",
-        "reply",
-        "I am mimikit, an assistant on your own machine, in basic mode.",
-    ),
-    ("en", "do the thing from before", "ask", "Which thing do you mean?"),
-    ("en", "find the word TODO in my files", "delegate", "find the word TODO in my files"),
-    ("zh", "用一句话解释什么是递归", "reply", "递归就是一个函数在自己的定义里调用自己。"),
-    ("en", "What is the highest mountain?", "reply", "Mount Everest, 8,849 m high."),
-)
-_PLANNER = """\
-Turn the request into one bash command that a careful administrator would run. It runs in the \
-user's workspace folder. The user sees it first and decides. Prefer commands that change nothing. \
-`when` repeats the words of the time it is to run at, or is empty. If one command can not do it, \
-the action is cannot."""
-_PLANNER_EXAMPLES = (
-    ("show the five biggest files here", "command", "du -a . | sort -rn | head -n 5", ""),
-    ("还剩多少磁盘空间？", "command", "df -h .", ""),
-    (
-        "every day at 9:00 write the date into log.txt",
-        "command",
-        "date >> log.txt",
-        "every day at 9:00",
-    ),
-    ("找出所有包含 TODO 的文件", "command", "grep -rl TODO .", ""),
-    ("fix the bugs in my project", "cannot", "", ""),
-    (
-        "明天上午8点统计一下有多少个 Python 文件",
-        "command",
-        "find . -name '*.py' | wc -l",
-        "明天上午8点",
-    ),
-    ("写一篇关于秋天的文章", "cannot", "", ""),
-    ("what changed in git since yesterday?", "command", "git log --oneline --since=yesterday", ""),
-)
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_TELLER, _PLANNER = _FILE["teller"], _FILE["planner"]
 _RISKY = re.compile(
     r"\brm\s+(-\S+\s+)*-\S*[rf]|--hard|--force|\bmkfs|\bdd\s|\bsudo\b|\bshutdown\b|\breboot\b|\bkill|"
     r"(chmod|chown)\s+-R|\|\s*(sudo\s+)?(ba|z)?sh\b|>\s*/|git\s+(push|clean|reset)|-delete\b|-exec\b"
@@ -138,18 +89,20 @@ _PLANNER_SCHEMA = _schema(
 
 
 def teller_body(turn: TurnInput, text: str, language: Language) -> Body:
-    """The request body for one message of the user."""
-    shown = [("user", f"[{language}] {text}") for language, text, _, _ in _TELLER_EXAMPLES]
-    answers = [_json(action=action, text=text) for _, _, action, text in _TELLER_EXAMPLES]
+    shown = [("user", f"[{language}] {text}") for language, text, _, _ in _TELLER["examples"]]
+    answers = [_json(action=action, text=text) for _, _, action, text in _TELLER["examples"]]
     prompt = f"{_known(turn)}[{language}] {_cut(text, _INPUT_BYTES)}"
-    return _body(_TELLER, shown, answers, _talk(turn.conversation), prompt, _TELLER_SCHEMA)
+    return _body(
+        _TELLER["instructions"], shown, answers, _talk(turn.conversation), prompt, _TELLER_SCHEMA
+    )
 
 
 def planner_body(prompt: str) -> Body:
-    """The request body for a task to plan."""
-    shown = [("user", text) for text, _, _, _ in _PLANNER_EXAMPLES]
-    answers = [_json(action=a, command=c, when=w) for _, a, c, w in _PLANNER_EXAMPLES]
-    return _body(_PLANNER, shown, answers, [], _cut(prompt, _INPUT_BYTES), _PLANNER_SCHEMA)
+    shown = [("user", text) for text, _, _, _ in _PLANNER["examples"]]
+    answers = [_json(action=a, command=c, when=w) for _, a, c, w in _PLANNER["examples"]]
+    return _body(
+        _PLANNER["instructions"], shown, answers, [], _cut(prompt, _INPUT_BYTES), _PLANNER_SCHEMA
+    )
 
 
 def _body(

@@ -123,6 +123,5 @@ class LocalRun:
 
 
 def _is_declined(prompt: str) -> bool:
-    """Whether the user has just declined a proposal."""
     answer = prompt.rpartition("\nThe user answered: ")[2].strip().casefold()
     return answer in permission.NO | {say("local_no", it).casefold() for it in ("en", "zh")}

@@ -81,7 +81,6 @@ def best(folder: Path) -> ModelWeights | None:
 
 
 def needed_bytes(weights: ModelWeights, folder: Path) -> int:
-    """Disk space needed for the rest of a download."""
     try:
         there = (folder / f"{weights.sha256}.part").stat().st_size
     except OSError:

@@ -53,7 +53,6 @@ class ModelAnswer:
 
     @property
     def is_truncated(self) -> bool:
-        """It reached the output limit."""
         return self.finish == "length"
 
     @property
@@ -332,11 +331,9 @@ class _DeltaStream:
             self._show(_PARTIAL_MARK.sub("", text).rstrip())
 
     def close(self, text: str) -> None:
-        """Show the final text."""
         self._show("" if looks_like_call(text) else text)
 
     def reset(self) -> None:
-        """Withdraw what was shown."""
         if self._shown:
             self._on_reset()
         self._shown = ""
@@ -371,7 +368,6 @@ _CALL_START = re.compile(
 
 
 def looks_like_call(text: str) -> bool:
-    """Whether the whole text is meant as a tool call."""
     if not _CALL_START.match(text):
         return False
     return bool(_written_calls(text)) or not text.lstrip().startswith(("{", "[{", "```"))

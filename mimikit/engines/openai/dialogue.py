@@ -117,7 +117,6 @@ class ModelDialogue:
         return sum(map(len, texts))
 
     def tokens(self) -> int:
-        """A high estimate."""
         return int(self.characters() / _CHARACTERS_PER_TOKEN)
 
     def make_room(self, *, force: bool = False) -> bool:
@@ -214,7 +213,6 @@ class ModelDialogue:
 
 
 def tool_facts(id_: str, name: str, reply: ToolReply) -> Body:
-    """The data of a call's event."""
     facts: Body = {"tool": name[:100], "id": id_}
     if reply.ok:
         return facts | {"status": "completed"}

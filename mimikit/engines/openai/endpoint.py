@@ -64,7 +64,6 @@ def proxy_of(url: str) -> tuple[str, str] | None:
 
 
 def why_not_ready(url: str) -> str | None:
-    """Why this machine's proxy settings cannot be used."""
     if (proxy := proxy_of(url)) is None:
         return None
     value, variable = proxy

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from mimikit.engines.limits import MAX_WAIT_S, retry_at, retry_header
@@ -29,39 +31,10 @@ Trouble: TypeAlias = Literal[
 """`account`: out of credit. `refused`: its content filter. `absent`: not a model endpoint.
 `error`: this request was rejected."""
 
-_PATTERNS: dict[Trouble, str] = {
-    "too_long": r"context[ _-]?(length|window|size)|maximum (context|prompt)|exceed_context"
-    r"|(prompt|input|request|messages?)\b.{0,40}\b(too (long|large|many)|exceed)"
-    r"|too many (input )?tokens|token (count|limit).{0,30}exceed|exceed.{0,40}token limit"
-    r"|range of input length|reduce the length|reduce your message size"
-    r"|超长|(长度|tokens?|字数).{0,20}(超过|超出)|(超过|超出).{0,20}(长度|token|上限|窗口)",
-    "account": r"insufficient[ _](balance|quota|credits?|funds)|exceeded your current quota"
-    r"|payment required|credit balance|not enough (credits?|balance|money)|out of credits"
-    r"|(requires|needs?|add) more credits|billing|in arrears|account.{0,40}(overdue|suspended)"
-    r"|spending limit|余额不足|欠费|额度不足|(账户|账号).{0,10}(停用|冻结)",
-    "region": r"(country|region|location|territory).{0,60}not (supported|available|allowed)"
-    r"|not (available|supported|allowed) in your|unsupported_country"
-    r"|地区.{0,20}(不支持|不可用|限制)|不支持.{0,20}地区",
-    "refused": r"content[ _-]?(filter|policy|management|exists risk)|data_?inspection_?failed"
-    r"|inappropriate content|responsible ?ai|safety (system|reasons|policy|setting)"
-    r"|\bflagged\b|moderation|prohibited|new_sensitive|sensitive content"
-    r"|敏感|不合规|违规|内容安全",
-    "logged_out": r"(invalid|incorrect|wrong|missing|no|expired|revoked|malformed)\b.{0,20}"
-    r"\b(api[ _-]?key|access key|credentials?|authentication)"
-    r"|(api[ _-]?key|身份验证|鉴权|令牌|密钥).{0,40}"
-    r"(invalid|incorrect|wrong|missing|expired|not valid|required|revoked|失败|无效|错误|过期)",
-    "unknown_model": r"model[_ ]not[_ ](found|exist)|no endpoints found for"
-    r"|model\b.{0,80}\b(does not exist|not found|not exist|unknown|is not (a )?valid"
-    r"|not available|not loaded|decommissioned|has been (retired|removed))"
-    r"|(no such|unknown|invalid) model|模型.{0,20}(不存在|未找到)",
-    "limited": r"rate[_ -]?limit|usage_limit|quota exceeded|too many requests|resource_exhausted"
-    r"|(requests|tokens) per (second|minute|hour|day)|限流|频率|请求过多|过于频繁",
-    "absent": r"^\W*((page|path|route|resource|endpoint|url) )?not found"
-    r"|unexpected endpoint|unknown (url|path|route|request url)|no route|cannot post",
-}
+_FILE = Path(__file__).with_suffix(".toml")
 _WORDS = {
-    trouble: re.compile(pattern, re.IGNORECASE | re.DOTALL)
-    for trouble, pattern in _PATTERNS.items()
+    trouble: re.compile(pattern.replace("\n", ""), re.IGNORECASE | re.DOTALL)
+    for trouble, pattern in tomllib.loads(_FILE.read_text("utf-8")).items()
 }
 _MAX_TOKENS = re.compile(r"max_(completion_|output_|new_)?tokens", re.IGNORECASE)
 _LIMIT = re.compile(r"limit\D{1,20}(\d[\d,]*)", re.IGNORECASE)
@@ -89,7 +62,6 @@ class EndpointError(Exception):
 
 
 def message_of(body: object) -> str:
-    """The message in an error body of any shape."""
     for _ in range(6):
         if isinstance(body, list):
             body = _validation_text(cast("list[object]", body))
@@ -133,7 +105,6 @@ def _values(body: object, names: tuple[str, ...]) -> Iterator[object]:
 
 
 def status_in(body: object) -> int | None:
-    """The HTTP status that an error body names."""
     for value in _values(body, ("code", "status", "status_code")):
         if isinstance(value, int) and 400 <= value < 600:
             return value

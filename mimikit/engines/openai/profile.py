@@ -88,12 +88,10 @@ class ProfileCache:
         return profile.but(window=self._settings.context_tokens or profile.window)
 
     def omit(self, fields: Collection[str]) -> None:
-        """Remember the fields that the model refuses."""
         if self._profile is not None:
             self._save(self._profile.but(omitted=sorted(fields)))
 
     def forget(self) -> None:
-        """Its answers contradict the profile."""
         self._profile = None
         with contextlib.closing(RealDisk(self._state)) as disk, contextlib.suppress(MimikitError):
             Files(disk, durable=False).remove(self._place)
@@ -134,7 +132,6 @@ def api_of(settings: EndpointSettings, client: EndpointClient) -> Api:
 
 
 def _window(settings: EndpointSettings, client: EndpointClient) -> int | None:
-    """From the endpoint's list of models."""
     try:
         listed = client.models()
     except EndpointError:

@@ -249,7 +249,6 @@ class EndpointRun:
             self.request.callbacks.on_event("message", plain(answer.text), {})
 
     def _call(self, call: ModelCall, call_tool: Call, answer: ModelAnswer) -> ToolReply:
-        """Invalid arguments are reported to the model."""
         if self.stop.reason:
             return ToolReply(False, "the run is over")
         given = parsed_arguments(call.arguments)

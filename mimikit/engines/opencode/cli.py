@@ -101,7 +101,6 @@ def owner_settings(place: OpencodeLocation) -> dict[str, object]:
 
 
 def watched(place: OpencodeLocation) -> list[Path]:
-    """Files of the user's login and settings."""
     return [place.login, *(place.config / name for name in _FILES)]
 
 
