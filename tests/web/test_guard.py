@@ -27,6 +27,7 @@ ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/api/input": ("/api/input", {"id": "msg-1", "text": "hello"}),
     "/api/answer": ("/api/answer", {"id": "msg-1", "questionId": "q-1", "text": "yes"}),
     "/api/tasks": ("/api/tasks", {"prompt": "do it", "id": "task-1"}),
+    "/api/home": ("/api/home", None),
     "/api/jobs": ("/api/jobs", None),
     "/api/jobs/<job_id>": ("/api/jobs/task-0", None),
     "/api/tasks/<task_id>": ("/api/tasks/task-0", None),
