@@ -423,6 +423,15 @@ def test_an_empty_probe_answered_by_an_unknown_model_shows_the_api(here: Endpoin
         assert here.engine(llm).run(here.ask()).text == "hi"
 
 
+@pytest.mark.parametrize("api", ["/responses", "/chat/completions"])
+def test_an_empty_probe_answered_by_a_stream_shows_the_api(here: EndpointGround, api: str) -> None:
+    class Stub(FakeLLM):
+        probe: ClassVar = None
+
+    with Stub([{"text": "probed"}, {"text": "hi"}], apis=[api]) as llm:
+        assert here.engine(llm).run(here.ask()).text == "hi"
+
+
 def test_the_window_is_asked_again_each_day(here: EndpointGround) -> None:
     clock = FakeClock(NOW)
     with FakeLLM([{"text": "hi"}], models=[{"id": "m", "max_model_len": 8192}]) as llm:

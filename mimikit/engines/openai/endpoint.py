@@ -165,7 +165,8 @@ class EndpointClient:
     def has(self, path: str) -> bool:
         """Whether there is such an API, probed by an empty request. Raises EndpointError."""
         try:
-            found = self._json("POST", path, {})
+            with contextlib.closing(self.stream(path, {})) as events:
+                found = next(events, None) or {}
         except EndpointError as error:
             if error.trouble == "absent":
                 return False
@@ -175,10 +176,9 @@ class EndpointClient:
             return True
         if "error" in found:
             return self.stream_error(found).trouble != "absent"
-        return "choices" in found or "output" in found
+        return not found.keys().isdisjoint(("choices", "output", "response"))
 
     def models(self) -> list[Body]:
-        """Raises EndpointError."""
         listed = tables_of(self._json("GET", "/models", None).get("data"))
         return [one for one in listed if isinstance(one.get("id"), str)]
 
