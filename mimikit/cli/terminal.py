@@ -213,7 +213,7 @@ class StreamPrinter:
     def withdraw(self) -> None:
         """What was streamed is not the answer; it stays on the screen, marked."""
         if self.streamed:
-            self.line(dim("(that answer broke off; once more)"))
+            self.line(dim("(answering once more)"))
 
     def end(self) -> None:
         if not self._at_line_start:
