@@ -93,8 +93,8 @@ class ToolSpec:
 def tool_spec(name: str, arguments: type[BaseModel]) -> ToolSpec:
     """The tool's description is the docstring of the model of its arguments."""
     schema = arguments.model_json_schema(by_alias=True)
-    schema.pop("description", None)
-    schema.pop("title", None)
+    for key in ("description", "title", "additionalProperties"):  # costs tokens, is checked here
+        schema.pop(key, None)
     for key, property_ in schema["properties"].items():
         schema["properties"][key] = _model_schema(property_)
     return ToolSpec(name, inspect.cleandoc(arguments.__doc__ or ""), schema)

@@ -44,7 +44,7 @@ class ReplyArguments(ToolArguments):
 
 
 class TellerDelegateArguments(ToolArguments):
-    """Have the Planner split work into tasks and get them done."""
+    """Have work planned and done."""
 
     prompt: Text
     reply: Annotated[Text, Field(description="your words to the user; ends your turn")] | None = (
@@ -176,7 +176,7 @@ class RememberArguments(ToolArguments):
 
 
 class ForgetArguments(ToolArguments):
-    """Remove a note; answers where else it stands. Ask the user which if several match."""
+    """Remove a note; answers where else it stands. Several match: ask which."""
 
     what: Annotated[Text, Field(description="its words, or its id")]
     scope: Annotated[
