@@ -2,8 +2,6 @@
 
 import { t } from "./i18n.js";
 
-/** @typedef {import("./link.js").Link} Link */
-
 const RELOAD_MS = 3000;
 
 export class Session {

@@ -2,13 +2,13 @@
  * The shapes of the page's own state; those of the server's JSON are in types.js. Neither imports
  * or exports anything, so that every script sees their types without an import.
  *
- * @typedef {import("./actions.js").Actions} Actions
+ * @typedef {Actions} Actions
  * @typedef {import("./store.js").Store} Store
  * @typedef {import("./api.js").Api} Api
- * @typedef {import("./select.js").DraftEntry} DraftEntry
- * @typedef {import("./select.js").Entry} Entry
- * @typedef {import("./select.js").Live} Live
- * @typedef {import("./select.js").MessageEntry} MessageEntry
+ * @typedef {DraftEntry} DraftEntry
+ * @typedef {Entry} Entry
+ * @typedef {Live} Live
+ * @typedef {MessageEntry} MessageEntry
  *
  * @typedef {{id: string, kind: "input" | "answer", text: string, createdAt: string,
  *   questionId?: string, state: "sending" | "accepted" | "failed", error?: string}}

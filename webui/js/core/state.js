@@ -3,10 +3,10 @@
  *
  * Everything from the server is an upsert by id, so that hearing a thing twice does no harm.
  *
- * @typedef {import("./state-types.js").State} State
- * @typedef {import("./types.js").Change} Change
- * @typedef {import("./types.js").Message} Message
- * @typedef {import("./state-types.js").OutboxItem} OutboxItem
+ * @typedef {State} State
+ * @typedef {Change} Change
+ * @typedef {Message} Message
+ * @typedef {OutboxItem} OutboxItem
  */
 
 import { TASK_ACTIONS } from "../pages/detail.js";
@@ -130,7 +130,7 @@ function tick(state, { now }) {
 
 /**
  * @param {State} state
- * @param {{snapshot: import("./types.js").Snapshot, now: number}} action
+ * @param {{snapshot: Snapshot, now: number}} action
  */
 function snapshot(state, { snapshot: given, now }) {
   const skewMs = Date.parse(given.now) - now;
@@ -168,7 +168,7 @@ function snapshot(state, { snapshot: given, now }) {
  * What had come of the reply before we came; deltas that it holds already are dropped by their offset.
  *
  * @param {State} state
- * @param {import("./types.js").Draft | null} draft
+ * @param {Draft | null} draft
  */
 function withDraft(state, draft) {
   const { turn } = state;
@@ -193,7 +193,7 @@ function heard(messages) {
   return messages.filter((message) => message.role !== "user" && !begun(message)).length;
 }
 
-/** @param {State} state @param {import("./types.js").Status} status */
+/** @param {State} state @param {Status} status */
 function withStatus(state, status) {
   const turnId = status.teller.turnId;
   let turn = state.turn;
@@ -228,7 +228,7 @@ function withoutTurn(status, turnId) {
  * @param {number} since
  * @param {string} [headline]
  * @param {string[]} [inputs]
- * @returns {import("./state-types.js").Turn}
+ * @returns {Turn}
  */
 function newTurn(turnId, since, headline = "", inputs = []) {
   const nothing = { draft: "", end: 0, endedAt: null, committed: false };
@@ -283,7 +283,7 @@ function withMessage(state, message) {
 /**
  * @param {State} state
  * @param {string} id
- * @param {import("./types.js").InboxItem | null} item
+ * @param {InboxItem | null} item
  */
 function withInbox(state, id, item) {
   const outbox = without(state.outbox, id);
@@ -300,7 +300,7 @@ function withInbox(state, id, item) {
   return { ...state, outbox, inbox };
 }
 
-/** @param {State} state @param {import("./types.js").Task} task */
+/** @param {State} state @param {Task} task */
 function withTask(state, task) {
   const { [task.id]: _, ...others } = state.tasks;
   const newest = Object.entries(others).slice(1 - TASKS_KEPT);
@@ -318,14 +318,14 @@ function withTask(state, task) {
 /**
  * @param {State} state
  * @param {string} id
- * @param {import("./types.js").Trigger | null} trigger
+ * @param {Trigger | null} trigger
  */
 function withTrigger(state, id, trigger) {
   const { [id]: _, ...others } = state.triggers;
   return { ...state, triggers: trigger ? { ...others, [id]: trigger } : others };
 }
 
-/** @param {State} state @param {import("./types.js").Question | null} question */
+/** @param {State} state @param {Question | null} question */
 function withQuestion(state, question) {
   const same = question?.questionId === state.question?.questionId;
   return {
@@ -357,7 +357,7 @@ function withTurn(state, change) {
  * to be asked for, once.
  *
  * @param {State} state
- * @param {import("./types.js").DeltaChange} delta
+ * @param {DeltaChange} delta
  */
 function withDelta(state, { turnId, text, reset, offset }) {
   const turn = state.turn?.turnId === turnId ? state.turn : newTurn(turnId, state.now);

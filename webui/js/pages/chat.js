@@ -11,12 +11,6 @@ import { draftView, messageView } from "./message.js";
 import { emptyState, loading } from "../ui/parts.js";
 import { questionView } from "./question.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/actions.js").Actions} Actions
- * @typedef {import("../core/select.js").Entry} Entry
- */
-
 /** @param {State} state @param {Actions} act */
 export function chatView(state, act) {
   const away = !state.wide && state.route.view !== "chat";

@@ -86,7 +86,7 @@ export function earlier(order, at) {
   return moved;
 }
 
-/** What the user can do with them: look, try, set up, say who serves, remove. */
+/** What the user can do with them: look, try, set up, choose the order, remove. */
 export class EngineActions {
   /**
    * @param {Store} store

@@ -59,8 +59,8 @@ function lineView(state, act, now, parts) {
 /**
  * What runs beside the reply: Stop leaves it alone, and to end it is asked about.
  *
- * @param {import("../core/select.js").Live} now
- * @param {import("../core/actions.js").Actions} act
+ * @param {Live} now
+ * @param {Actions} act
  */
 function besideView(now, act) {
   const [task, ...others] = now.running;
@@ -74,7 +74,7 @@ function besideView(now, act) {
   </span>`;
 }
 
-/** @param {{id: string, title: string}} task @param {import("../core/actions.js").Actions} act */
+/** @param {{id: string, title: string}} task @param {Actions} act */
 function confirmView(task, act) {
   return html`<div class="live" id="live" role="group" aria-label=${t("stop.button")}>
     <span class="headline">${t("stop.ask", { title: task.title })}</span>

@@ -1,4 +1,4 @@
-/** Memory, its editors, the backlog and a reply's hits: state, what is asked when, what is done. */
+/** Memory, its editors, the backlog and a reply's hits: state, when each is loaded, what is done. */
 
 import { words } from "../core/api.js";
 import { t } from "../core/i18n.js";
@@ -122,7 +122,7 @@ function noteSaved(state, { key, file }) {
   return noteHeard(next, { path: file.path, load: "ready", data: file });
 }
 
-// --- what is asked when
+// --- when each is loaded
 
 export class MemoryKeeper {
   /** @param {Store} store @param {Api} api @param {Ports} ports */

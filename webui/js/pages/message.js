@@ -7,12 +7,6 @@ import { shown } from "../core/shown.js";
 import { messageActions, outcomeView, whyView } from "./message-actions.js";
 import { clock } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/actions.js").Actions} Actions
- * @typedef {import("../core/select.js").MessageEntry} MessageEntry
- */
-
 /** How long a reminder can be put off, in words that the server reads. */
 const SNOOZES = [
   ["minutes", "in 10 minutes"],
@@ -43,7 +37,7 @@ export function messageView(entry, state, act) {
   </li>`;
 }
 
-/** @param {import("../core/types.js").Message} message  Of one that stands for others: how many. */
+/** @param {Message} message  Of one that stands for others: how many. */
 function repeatsView({ triggerId, repeats, since }) {
   if (!triggerId || !repeats?.length) return nothing;
   return html`<a class="repeats" href="#/trigger/${triggerId}"
@@ -51,13 +45,13 @@ function repeatsView({ triggerId, repeats, since }) {
   >`;
 }
 
-/** @param {import("../core/types.js").Message} message */
+/** @param {Message} message */
 function glyph({ role, reminder }) {
   if (role === "agent") return "mark";
   return reminder ? "trigger" : "info";
 }
 
-/** @param {import("../core/types.js").Message} message @param {Actions} act */
+/** @param {Message} message @param {Actions} act */
 function snoozeButtons(message, act) {
   const [task] = message.taskIds;
   if (!task) return nothing;
@@ -71,7 +65,7 @@ function snoozeButtons(message, act) {
   </span>`;
 }
 
-/** @param {import("../core/types.js").Message} message */
+/** @param {Message} message */
 function bodyView(message) {
   if (message.html) return html`<div class="prose" ${serverHtml(message.html)}></div>`;
   return html`<div class="plain" dir="auto">${shown(message.text)}</div>`;
@@ -122,7 +116,7 @@ function taskLinks({ role, taskIds }) {
   return taskIds.map((id) => html`<a class="link" href="#/task/${id}">${t("job.open")}</a>`);
 }
 
-/** @param {import("../core/select.js").DraftEntry} entry  The reply as it grows: plain until it is done. */
+/** @param {DraftEntry} entry  The reply as it grows: plain until it is done. */
 export function draftView(entry) {
   return html`<li class="message is-agent is-draft" aria-hidden="true">
     <span class="glyph">${icon("mark")}</span>

@@ -9,13 +9,6 @@ import { chainView } from "./chain.js";
 import { diffView } from "./diff.js";
 import { emptyState, loading, since, stateBadge, taskTitle, usageWords, word } from "../ui/parts.js";
 
-/**
- * @typedef {import("../core/state-types.js").State} State
- * @typedef {import("../core/types.js").Task} Task
- * @typedef {import("../core/state-types.js").TaskDetail} TaskDetail
- * @typedef {import("../core/actions.js").Actions} Actions
- */
-
 /** @param {State} state @param {Actions} act */
 export function taskView(state, act) {
   const detail = state.detail;
@@ -186,7 +179,7 @@ function outputView({ output, task }, act) {
   </section>`;
 }
 
-/** @param {import("../core/state-types.js").OutputBlock} block */
+/** @param {OutputBlock} block */
 function blockView(block) {
   const plain = ["output", "line", "delta"].includes(block.type);
   const tag = plain ? nothing : html`<span class="out-tag">${word("output", block.type)}</span>`;

@@ -1,4 +1,4 @@
-/** The opened trigger and the forms: how their state changes, what is asked when, what is sent. */
+/** The opened trigger and the forms: how their state changes, when each is loaded, what is sent. */
 
 import { words } from "../core/api.js";
 import { t } from "../core/i18n.js";
@@ -129,7 +129,7 @@ function formPreviewed(state, { key, asked, ...values }) {
   });
 }
 
-// --- what is asked when
+// --- when each is loaded
 
 export class TriggerKeeper {
   /** @param {Store} store @param {Api} api @param {Ports} ports */

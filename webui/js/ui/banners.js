@@ -62,7 +62,7 @@ function mindBanner(mind, state, act) {
   );
 }
 
-/** @param {EngineStatus} mind @param {State} state  Why a mind can not serve, in a few words. */
+/** @param {EngineStatus} mind @param {State} state  Why an engine is unavailable. */
 export function mindWhy(mind, state) {
   const { until: at, want } = mind;
   const known = want === "limited" && at ? Date.parse(at) : 0;
