@@ -11,7 +11,6 @@ import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
 import { HomeKeeper } from "./pages/home-keeper.js";
 import { JobsKeeper } from "./pages/jobs.js";
 import { Link } from "./core/link.js";
-import { MemoryKeeper } from "./pages/memory-keeper.js";
 import { TriggerKeeper } from "./pages/trigger-keeper.js";
 import { UsageKeeper } from "./pages/usage.js";
 import {
@@ -24,7 +23,6 @@ import {
   tabId,
   writeDraft,
   writeOutbox,
-  writePref,
 } from "./core/prefs.js";
 import { blockAt } from "./core/reading.js";
 import { above, loginCode, routeOf } from "./core/route.js";
@@ -61,7 +59,6 @@ const keepers = {
   detail: new DetailKeeper(store, api),
   jobs: new JobsKeeper(store, api, { ...timers, hidden: () => document.hidden }),
   trigger: new TriggerKeeper(store, api, { ...timers, zone: ownZone }),
-  memory: new MemoryKeeper(store, api, { ...timers, read: readPref, keep: writePref }),
   usage: new UsageKeeper(store, api, timers),
   home: new HomeKeeper(store, api, timers),
 };
@@ -114,7 +111,7 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  for (const one of [...Object.values(keepers), actions.engines]) one.onChange(state, before);
+  for (const one of [...Object.values(keepers), actions.memory, actions.engines]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);
@@ -311,10 +308,7 @@ addEventListener("hashchange", () => {
   const { wide: isWide, panelOpen, route } = store.state;
   if (isWide && !panelOpen && route.view !== "chat") store.set({ panelOpen: true }); // a link led there
 });
-addEventListener("pagehide", () => {
-  keepDrafts(store.state, { ...store.state, draft: "\0" });
-  keepers.memory.keepDrafts(store.state, null);
-});
+addEventListener("pagehide", () => keepDrafts(store.state, { ...store.state, draft: "\0" }));
 addEventListener("pageshow", (event) => {
   if (event.persisted) void session.load(); // back from the browser's cache, long after
 });

@@ -7,7 +7,7 @@ import { words } from "./api.js";
 import { copyText } from "./copy.js";
 import { loadLanguage, t } from "./i18n.js";
 import { newId } from "./ids.js";
-import { applyTheme, writePref } from "./prefs.js";
+import { applyTheme, readPref, writePref } from "./prefs.js";
 import { hashOf } from "./route.js";
 import { live } from "./select.js";
 
@@ -22,7 +22,6 @@ import { live } from "./select.js";
  * @property {import("../pages/detail.js").DetailKeeper} detail
  * @property {import("../pages/jobs.js").JobsKeeper} jobs
  * @property {import("../pages/trigger-keeper.js").TriggerKeeper} trigger
- * @property {import("../pages/memory-keeper.js").MemoryKeeper} memory
  * @property {import("../pages/usage.js").UsageKeeper} usage
  * @property {import("../pages/home-keeper.js").HomeKeeper} home
  */
@@ -56,7 +55,7 @@ export class Actions {
     this.showMessage = hands.showMessage;
     this.notices = 0;
     this.forms = new FormActions(store, api, this);
-    this.memory = new MemoryActions(store, api, this, keepers.memory);
+    this.memory = new MemoryActions(store, api, this, { ...timers, read: readPref, keep: writePref });
     this.engines = new EngineActions(store, api, this, timers);
     /** @type {Promise<void>} */
     this.olderComes = Promise.resolve();
@@ -476,6 +475,12 @@ export class Actions {
   /** @param {number} id */
   dismiss(id) {
     this.store.dispatch({ type: "noticeGone", id });
+  }
+
+  /** @param {any} error @returns {string} why something failed; who is no longer known signs in */
+  why(error) {
+    if (error?.status === 401) this.signOut();
+    return words(error);
   }
 
   /** @private @param {any} error */

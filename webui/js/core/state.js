@@ -11,7 +11,7 @@
 
 import { TASK_ACTIONS } from "../pages/detail.js";
 import { noEngines } from "../pages/engines.js";
-import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
+import { noMemory } from "../pages/memory-keeper.js";
 import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
 import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
@@ -104,7 +104,6 @@ const ACTIONS = {
   ...TASK_ACTIONS,
   ...JOB_ACTIONS,
   ...TRIGGER_ACTIONS,
-  ...MEMORY_ACTIONS,
 };
 
 /**
