@@ -323,7 +323,6 @@ export class Actions {
   }
 
   /**
-   * @private
    * @param {string} id
    * @param {string} what
    * @param {boolean} tell

@@ -141,7 +141,6 @@
  * @property {EngineForm | null} form
  * @property {string} removing the endpoint whose removal is to be confirmed
  * @property {string} seat the one whose order is shown
- * @property {string} busy what is being changed
  *
  * @typedef {object} TurnHits what memory a reply was given
  * @property {boolean} open
