@@ -280,11 +280,6 @@ export class Actions {
     }
   }
 
-  showWholeOutput() {
-    this.store.dispatch({ type: "wholeOutput" });
-    this.reloadDetail();
-  }
-
   /** @param {string} id @param {"pause" | "resume" | "run"} what */
   async orderTrigger(id, what) {
     return this.ordered(id, what, true, () => this.api.trigger(id, what));
@@ -349,16 +344,6 @@ export class Actions {
   /** @param {string} id */
   openTask(id) {
     location.hash = hashOf({ view: "task", id });
-  }
-
-  reloadDetail() {
-    const id = this.store.state.detail?.id;
-    if (id) void this.keepers.detail.load(id);
-  }
-
-  /** @param {string} key of a file of the diff, or a part of it @param {boolean} open */
-  unfold(key, open) {
-    this.store.dispatch({ type: "unfolded", key, open });
   }
 
   /** Wherever one is: the field that searches everything. */

@@ -9,7 +9,6 @@
  * @typedef {OutboxItem} OutboxItem
  */
 
-import { TASK_ACTIONS } from "../pages/detail.js";
 import { noEngines } from "../pages/engines.js";
 import { noMemory } from "../pages/memory-keeper.js";
 import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
@@ -101,7 +100,6 @@ const ACTIONS = {
     ...state,
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
-  ...TASK_ACTIONS,
   ...JOB_ACTIONS,
   ...TRIGGER_ACTIONS,
 };
