@@ -8,31 +8,25 @@ import { clockTime, count, dayTime, fullTime, relativeTime, stamp } from "../cor
 /** So near, a count of seconds only twitches. */
 const NOW_MS = 5000;
 
-/** @param {string} at  The time of day; the whole date on its title. */
-export function clock(at) {
-  const lang = language();
-  return html`<time datetime=${at} title=${fullTime(at, lang)}>${clockTime(at, lang)}</time>`;
+/** @param {string} at @param {string} words  The whole date is on its title. */
+function timeView(at, words) {
+  return html`<time datetime=${at} title=${fullTime(at, language())}>${words}</time>`;
 }
+
+/** @param {string} at  The time of day. */
+export const clock = (at) => timeView(at, clockTime(at, language()));
 
 /** @param {string} at  The day and the time of day. */
-export function moment(at) {
-  const lang = language();
-  return html`<time datetime=${at} title=${fullTime(at, lang)}>${dayTime(at, lang)}</time>`;
-}
+export const moment = (at) => timeView(at, dayTime(at, language()));
 
 /** @param {string} at  The same to the second, for what may come often. */
-export function stamped(at) {
-  const lang = language();
-  return html`<time datetime=${at} title=${fullTime(at, lang)}>${stamp(at, lang)}</time>`;
-}
+export const stamped = (at) => timeView(at, stamp(at, language()));
 
-/** @param {string} at @param {number} now  How long ago or ahead; the date on its title. */
+/** @param {string} at @param {number} now  How long ago or ahead. */
 export function ago(at, now) {
-  const lang = language();
   const away = Date.parse(at) - now;
   const soon = t(away > 0 ? "time.soon" : "time.now");
-  const words = Math.abs(away) < NOW_MS ? soon : relativeTime(at, now, lang);
-  return html`<time datetime=${at} title=${fullTime(at, lang)}>${words}</time>`;
+  return timeView(at, Math.abs(away) < NOW_MS ? soon : relativeTime(at, now, language()));
 }
 
 /** @param {string} at @param {number} now  How long ago; the page's clock may be a little behind. */
