@@ -64,6 +64,17 @@ export class Resource {
 }
 
 /**
+ * One that is kept as a part of the state.
+ *
+ * @param {Store} store @param {"memory" | "backlog" | "usage" | "home"} part
+ * @param {Timers} timers @param {() => Promise<any>} request
+ */
+export function kept(store, part, timers, request) {
+  const tell = (/** @type {Told} */ told) => store.set({ [part]: heard(store.state[part], told) });
+  return new Resource(timers, request, tell);
+}
+
+/**
  * A part of the state after asking: what is known stays until the next comes, and when none comes.
  *
  * @template {{load: string}} T

@@ -5,6 +5,8 @@ import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
 import { heard, Resource } from "../core/resource.js";
 
+/** @typedef {import("../core/resource.js").Timers} Timers */
+
 /** Who serves is heard with the consumer's next heartbeats. */
 const SETTLED_MS = [2500, 6000];
 const WRONG = "#engine-form [aria-invalid=true], #engine-form-error";
@@ -50,24 +52,17 @@ function fieldOf(field) {
 
 /** What the user can do with them: look, try, set up, choose the order, remove. */
 export class EngineActions {
-  /**
-   * @param {Store} store
-   * @param {Api} api
-   * @param {Pick<Actions, "notify" | "why" | "focus" | "ordered">} page
-   * @param {import("../core/resource.js").Timers} timers
-   */
+  /** @param {Store} store @param {Api} api @param {Actions} page @param {Timers} timers */
   constructor(store, api, page, timers) {
     this.store = store;
     this.api = api;
     this.page = page;
     this.timers = timers;
     const request = async () => ({ list: await api.engines() });
-    this.list = new Resource(timers, request, (told) =>
-      this.set({
-        ...heard(store.state.engines, told),
-        error: told.error ? page.why(told.error) : "",
-      }),
-    );
+    this.list = new Resource(timers, request, (told) => {
+      const error = told.error ? page.why(told.error) : "";
+      this.set({ ...heard(store.state.engines, told), error });
+    });
   }
 
   /** @param {Partial<EnginesPage>} values */

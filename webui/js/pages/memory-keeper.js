@@ -2,7 +2,7 @@
 
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
-import { heard, Resource } from "../core/resource.js";
+import { heard, kept, Resource } from "../core/resource.js";
 import { dayKey } from "../core/time.js";
 import { isDirty, LONG_TERM, notePath, noteText, numbered, typed, written } from "./memory.js";
 
@@ -32,30 +32,21 @@ export function noMemory() {
 }
 
 /**
- * @typedef {"go" | "notify" | "why" | "focus" | "showMessage" | "loadOlder"} Used of the page's actions
- * @typedef {{read: (key: string) => string | null, keep: (key: string, value: string) => boolean}}
- *   Browser what it kept; an empty value is removed; whether it keeps it
+ * @typedef {import("../core/resource.js").Told} Told
+ * @typedef {import("../core/resource.js").Timers & {read: (key: string) => string | null,
+ *   keep: (key: string, value: string) => boolean}} Ports what the browser kept, and whether it does
  * @typedef {{title: string, text: string, hash: string | null}} Draft what was typed and not saved
  */
 
 export class MemoryActions {
-  /**
-   * @param {Store} store
-   * @param {Api} api
-   * @param {Pick<Actions, Used>} page
-   * @param {import("../core/resource.js").Timers & Browser} ports
-   */
+  /** @param {Store} store @param {Api} api @param {Actions} page @param {Ports} ports */
   constructor(store, api, page, ports) {
     this.store = store;
     this.api = api;
     this.page = page;
     this.ports = ports;
-    this.list = new Resource(ports, api.memory, (told) =>
-      store.set({ memory: heard(store.state.memory, told) }),
-    );
-    this.backlog = new Resource(ports, api.backlog, (told) =>
-      store.set({ backlog: heard(store.state.backlog, told) }),
-    );
+    this.list = kept(store, "memory", ports, api.memory);
+    this.backlog = kept(store, "backlog", ports, api.backlog);
     this.hits = new Resource(ports, api.turnMemory, (told, turnId) =>
       store.patch("hits", { [turnId]: heard(store.state.hits[turnId] ?? NO_HITS, told) }),
     );
@@ -93,7 +84,7 @@ export class MemoryActions {
     if (route.view === "note") void this.note.load(route.path);
   }
 
-  /** @private @param {string} path @param {import("../core/resource.js").Told} told */
+  /** @private @param {string} path @param {Told} told */
   onNote(path, { load, data }) {
     const { note, route } = this.store.state;
     if (note?.path !== path || load === "loading") return;
@@ -151,7 +142,7 @@ export class MemoryActions {
     else this.tellSearch(NO_SEARCH);
   }
 
-  /** @private @param {string} asked @param {import("../core/resource.js").Told} told */
+  /** @private @param {string} asked @param {Told} told */
   onFound(asked, { load, data, error }) {
     const outdated = this.store.state.memory.search.asked !== asked;
     if (outdated || load === "loading") return;

@@ -106,44 +106,32 @@ export function usageWords(used) {
 }
 
 /**
- * @param {unknown} label
- * @param {() => void} click
- * @param {{sign?: string, look?: string, off?: boolean, id?: string, named?: string,
- *   expanded?: boolean}} [more] its icon and classes; how it is named where the label says too little;
- *   whether what it shows and hides is shown
+ * @typedef {{sign?: string, look?: string, off?: boolean, id?: string, named?: string,
+ *   title?: string, expanded?: boolean, pressed?: boolean}} Look of a button: its icon and classes;
+ *   its name where the label says too little; whether what it opens is open, what it switches on
  */
+
+/** @param {unknown} label @param {() => void} click @param {Look} [more] */
 export function button(label, click, more = {}) {
-  const { sign, look = "small", off = false, id, named, expanded } = more;
+  const { sign, look = "small", off = false, id, named, title, expanded, pressed } = more;
   return html`<button
     type="button"
     id=${id ?? nothing}
     class=${look || nothing}
+    title=${title ?? nothing}
     ?disabled=${off}
     aria-label=${named ?? nothing}
     aria-expanded=${expanded ?? nothing}
+    aria-pressed=${pressed ?? nothing}
     @click=${click}
   >
     ${sign ? icon(sign) : nothing}${label}
   </button>`;
 }
 
-/**
- * @param {string} sign
- * @param {string} label
- * @param {() => void} click
- * @param {{off?: boolean, title?: string}} [more]
- */
-export function iconButton(sign, label, click, { off = false, title = label } = {}) {
-  return html`<button
-    type="button"
-    class="icon-button small"
-    ?disabled=${off}
-    aria-label=${label}
-    title=${title}
-    @click=${click}
-  >
-    ${icon(sign)}
-  </button>`;
+/** @param {string} sign @param {string} named @param {() => void} click @param {Look} [more] */
+export function iconButton(sign, named, click, more = {}) {
+  return button(icon(sign), click, { look: "icon-button small", named, title: named, ...more });
 }
 
 /** @param {string} label @param {boolean} busy @param {string} [sign]  It sends its form. */
@@ -157,8 +145,7 @@ export function submitButton(label, busy, sign) {
 /**
  * Before something is lost, one is asked.
  *
- * @param {string} asked
- * @param {[string, () => void]} yes what loses it
+ * @param {string} asked @param {[string, () => void]} yes
  * @param {[string, () => void, string]} no what keeps it, and its id
  * @param {{look?: string, size?: string}} [more] classes of the whole, and of its buttons
  */
