@@ -243,8 +243,9 @@
  * @property {string} confirming what is to be confirmed: a trigger's deletion by its id, `note`,
  *   or `backlog` and an item
  * @property {Route} route
- * @property {boolean} panelOpen the side panel, where there is room for one
- * @property {boolean} wide whether there is
+ * @property {"side" | "closed" | "page"} panel as it is wished: beside the chat, away, a page of its own
+ * @property {boolean} roomy whether there is room for it beside the chat
+ * @property {boolean} wide whether it may stand there: there is room, and it is no page
  * @property {{query: string, at: number} | null} palette the open command palette
  * @property {boolean} notifying the browser may show what is urgent while the page is hidden
  * @property {boolean} following
