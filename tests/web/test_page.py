@@ -108,4 +108,4 @@ def test_every_file_of_the_page_has_a_type_it_is_served_with() -> None:
         for path in folder.rglob("*")
         if path.is_file() and path.suffix not in TYPES and "vendor" not in path.parts
     }
-    assert left_out <= {"", ".md", ".map"}
+    assert left_out <= {"", ".md", ".map", ".ts"}
