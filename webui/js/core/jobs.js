@@ -20,7 +20,7 @@ export function noJobs() {
   return { jobs: {}, totals: {}, list, runs: {} };
 }
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 export const JOB_ACTIONS = {
   jobsFilter: (state, { values }) => ({
     ...state,
