@@ -2,11 +2,6 @@
  * The page's state and every way it changes: one pure function. Knows no DOM, network or clock.
  *
  * Everything from the server is an upsert by id, so that hearing a thing twice does no harm.
- *
- * @typedef {State} State
- * @typedef {Change} Change
- * @typedef {Message} Message
- * @typedef {OutboxItem} OutboxItem
  */
 
 import { noEngines } from "../pages/engines.js";
@@ -56,7 +51,8 @@ export function initialState() {
     pending: {},
     confirming: "",
     route: { view: "chat" },
-    panelOpen: true,
+    panel: "side",
+    roomy: true,
     wide: true,
     palette: null,
     notifying: false,
@@ -69,7 +65,7 @@ export function initialState() {
   };
 }
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 const ACTIONS = {
   set: (state, { values }) => ({ ...state, ...values }),
   tick,
