@@ -42,7 +42,7 @@ export class Actions {
    * @param {import("./session.js").Session} session
    * @param {Hands} hands
    * @param {Keepers} keepers
-   * @param {import("./resource.js").Timers} timers
+   * @param {Timers} timers
    */
   constructor(store, api, session, hands, keepers, timers) {
     this.store = store;

@@ -1,16 +1,5 @@
 /** What the server is asked for: asked once, asked anew when it is stale, shown until it comes. */
 
-/**
- * @typedef {object} Timers
- * @property {(act: () => void, ms: number) => any} later
- * @property {(timer: any) => void} drop
- *
- * @typedef {object} Told what came of asking
- * @property {"loading" | "ready" | "missing" | "failed"} load
- * @property {any} [data]
- * @property {any} [error]
- */
-
 export class Resource {
   /**
    * @param {Timers} timers

@@ -5,8 +5,6 @@ import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
 import { heard, Resource } from "../core/resource.js";
 
-/** @typedef {import("../core/resource.js").Timers} Timers */
-
 /** Who serves is heard with the consumer's next heartbeats. */
 const SETTLED_MS = [2500, 6000];
 const WRONG = "#engine-form [aria-invalid=true], #engine-form-error";

@@ -8,7 +8,7 @@ const MAX_LANES = 24;
 
 /** Loaded when one comes to it, and when what it shows may have changed. */
 export class HomeKeeper {
-  /** @param {Store} store @param {Api} api @param {import("../core/resource.js").Timers} timers */
+  /** @param {Store} store @param {Api} api @param {Timers} timers */
   constructor(store, api, timers) {
     this.store = store;
     const request = async () => ({ data: await api.home() });

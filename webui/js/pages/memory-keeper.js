@@ -32,10 +32,8 @@ export function noMemory() {
 }
 
 /**
- * @typedef {import("../core/resource.js").Told} Told
- * @typedef {import("../core/resource.js").Timers & {read: (key: string) => string | null,
+ * @typedef {Timers & {read: (key: string) => string | null,
  *   keep: (key: string, value: string) => boolean}} Ports what the browser kept, and whether it does
- * @typedef {{title: string, text: string, hash: string | null}} Draft what was typed and not saved
  */
 
 export class MemoryActions {
@@ -95,7 +93,7 @@ export class MemoryActions {
   /** @private @param {string} key @param {Note | null} file  What was typed the last time comes back. */
   openForm(key, file) {
     if (this.store.state.notes[key] || file?.editable === false) return;
-    /** @type {Draft | null} */
+    /** @type {NoteDraft | null} */
     const draft = JSON.parse(this.ports.read(`note.${key}`) ?? "null");
     const begins = key === "new" || key === LONG_TERM; // other files are not made here
     if (file || draft || begins) this.setForm(formOf(key, file, draft));
@@ -352,7 +350,7 @@ function shownForm(route) {
   return route.view === "noteEdit" ? route.path : "";
 }
 
-/** @param {string} key @param {Note | null} file @param {Draft | null} draft @returns {NoteForm} */
+/** @param {string} key @param {Note | null} file @param {NoteDraft | null} draft @returns {NoteForm} */
 function formOf(key, file, draft) {
   const flags = { restored: false, unkept: false, busy: false, over: false };
   const base = file && { hash: file.hash, text: file.text };

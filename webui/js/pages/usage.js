@@ -15,7 +15,7 @@ const HIGH = 80;
 
 /** Loaded when one comes to the page, and when what was used has changed. */
 export class UsageKeeper {
-  /** @param {Store} store @param {Api} api @param {import("../core/resource.js").Timers} timers */
+  /** @param {Store} store @param {Api} api @param {Timers} timers */
   constructor(store, api, timers) {
     const request = async () => {
       const reports = await Promise.all(BY.map((by) => api.usage(by)));

@@ -105,12 +105,6 @@ export function usageWords(used) {
   });
 }
 
-/**
- * @typedef {{sign?: string, look?: string, off?: boolean, id?: string, named?: string,
- *   title?: string, expanded?: boolean, pressed?: boolean}} Look of a button: its icon and classes;
- *   its name where the label says too little; whether what it opens is open, what it switches on
- */
-
 /** @param {unknown} label @param {() => void} click @param {Look} [more] */
 export function button(label, click, more = {}) {
   const { sign, look = "small", off = false, id, named, title, expanded, pressed } = more;
