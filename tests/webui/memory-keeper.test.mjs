@@ -137,12 +137,12 @@ describe("a search", () => {
     held[1]({ hits: [{ source: "b" }], fallback: null });
     held[0]({ hits: [{ source: "a" }], fallback: null });
     await settled();
-    assert.equal(store.state.memory.search.state, "ready");
-    assert.deepEqual(store.state.memory.search.hits, [{ source: "b" }]);
+    assert.equal(store.state.memory.stage, "ready");
+    assert.deepEqual(store.state.memory.hits, [{ source: "b" }]);
     act.clear();
     await settled();
-    assert.deepEqual(store.state.memory.search.hits, []);
-    assert.equal(store.state.memory.search.state, "idle");
+    assert.deepEqual(store.state.memory.hits, []);
+    assert.equal(store.state.memory.stage, "idle");
     assert.deepEqual(there.focused, ["#memory-search"]);
   });
 
@@ -154,13 +154,13 @@ describe("a search", () => {
     act.type("otter");
     await clock.pass(REST_MS);
     assert.deepEqual(
-      [store.state.memory.search.state, store.state.memory.search.error],
+      [store.state.memory.stage, store.state.memory.error],
       ["failed", "busy"],
     );
     answers.search = { hits: [{ source: "a" }] };
     act.search();
     await settled();
-    assert.equal(store.state.memory.search.hits.length, 1);
+    assert.equal(store.state.memory.hits.length, 1);
     assert.equal(calls("search").length, 2);
   });
 

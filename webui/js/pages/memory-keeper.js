@@ -15,15 +15,15 @@ const PAGES_BACK = 60;
 /** So many notes of one day may bear the same name. */
 const NAMES_TRIED = 20;
 
-/** @type {MemorySearch} */
-const NO_SEARCH = { asked: "", state: "idle", hits: [], fallback: null, error: "" };
+/** @type {Pick<MemoryPage, "asked" | "stage" | "hits" | "fallback" | "error">} */
+const NO_SEARCH = { asked: "", stage: "idle", hits: [], fallback: null, error: "" };
 /** @type {TurnHits} */
 const NO_HITS = { open: false, load: "idle", hits: [] };
 
 /** @returns {Pick<State, "memory" | "note" | "notes" | "backlog" | "hits">} */
 export function noMemory() {
   return {
-    memory: { load: "idle", files: [], index: null, query: "", search: NO_SEARCH, whole: [] },
+    memory: { load: "idle", files: [], index: null, query: "", whole: [], ...NO_SEARCH },
     note: null,
     notes: {},
     backlog: { load: "idle", items: [], draft: "", busy: "", error: "" },
@@ -113,7 +113,7 @@ export class MemoryActions {
   /** @param {string} query */
   type(query) {
     const asked = query.trim();
-    const was = this.store.state.memory.search.asked;
+    const was = this.store.state.memory.asked;
     this.store.patch("memory", { query });
     if (asked === was) return;
     this.ask(asked);
@@ -136,21 +136,16 @@ export class MemoryActions {
   /** @private @param {string} asked */
   ask(asked) {
     this.found.wake();
-    if (asked) this.tellSearch({ asked, state: "asking", error: "" });
-    else this.tellSearch(NO_SEARCH);
+    this.store.patch("memory", asked ? { asked, stage: "asking", error: "" } : NO_SEARCH);
   }
 
   /** @private @param {string} asked @param {Told} told */
   onFound(asked, { load, data, error }) {
-    const outdated = this.store.state.memory.search.asked !== asked;
-    if (outdated || load === "loading") return;
-    if (load === "ready") this.tellSearch({ fallback: null, ...data, state: load, error: "" });
-    else this.tellSearch({ state: "failed", hits: [], error: this.page.why(error) });
-  }
-
-  /** @private @param {Partial<MemorySearch>} values */
-  tellSearch(values) {
-    this.store.patch("memory", { search: { ...this.store.state.memory.search, ...values } });
+    if (this.store.state.memory.asked !== asked || load === "loading") return;
+    const { hits = [], fallback = null } = data ?? {};
+    const failed = load !== "ready";
+    const why = failed ? this.page.why(error) : "";
+    this.store.patch("memory", { stage: failed ? "failed" : load, hits, fallback, error: why });
   }
 
   /** @param {string} group  All of its files. */

@@ -67,8 +67,8 @@ function searchField({ memory: { query } }, { memory }) {
 
 /** @param {State} state @param {Actions} act */
 function foundView(state, act) {
-  const { state: stage, hits } = state.memory.search;
-  const none = stage === "ready" && !hits.length ? t("memory.nothing") : "";
+  const { stage, hits } = state.memory;
+  const none = stage === "ready" ? t("memory.nothing") : "";
   const count = hits.length ? tn("memory.found", hits.length) : none;
   return html`<p class=${hits.length ? "found-count" : "sr-only"} role="status">${count}</p>
     ${foundList(state, act)}`;
@@ -76,7 +76,7 @@ function foundView(state, act) {
 
 /** @param {State} state @param {Actions} act */
 function foundList(state, act) {
-  const { state: stage, hits, fallback, error } = state.memory.search;
+  const { stage, hits, fallback, error } = state.memory;
   if (stage === "failed") {
     return failedView(() => act.memory.search(), error, t("memory.searchFailed"));
   }
@@ -84,7 +84,7 @@ function foundList(state, act) {
   if (!hits.length) return emptyState(t("memory.nothing"), t("memory.nothingText"));
   const busy = stage === "asking";
   return html`${footNote(fallback ? t("memory.fallback", { why: fallback }) : "")}
-    <ul class="found ${busy ? "is-busy" : ""}" aria-busy=${busy ? "true" : "false"}>
+    <ul class="found ${busy ? "is-busy" : ""}" aria-busy=${busy}>
       ${hits.map((hit) => hitView(hit, state, act))}
     </ul>`;
 }
