@@ -52,6 +52,7 @@ test("a filter asks anew, shows only what fits, and takes no late answer", () =>
 
 test("the keeper loads what the filter says, and follows what runs on a card", async () => {
   const clock = new Clock();
+  globalThis.document = { hidden: false };
   const calls = [];
   const store = { state: { ...initialState(), session: "in", load: "ready" } };
   const before = initialState();
@@ -59,7 +60,7 @@ test("the keeper loads what the filter says, and follows what runs on a card", a
     jobs: async (values) => (calls.push(values), page([job("a")], "next")),
     job: async (id) => (calls.push(id), job(id, "running", { messageId: "m", tail: "step" })),
   };
-  const keeper = new JobsKeeper(store, api, { ...clock, hidden: () => false });
+  const keeper = new JobsKeeper(store, api);
   store.dispatch = (action) => (store.state = reduce(store.state, action));
   keeper.onChange(store.state, before);
   await clock.pass(300);

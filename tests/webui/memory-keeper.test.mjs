@@ -52,8 +52,6 @@ function page(answers = {}, kept = {}) {
   );
   const store = new Store((draw) => queueMicrotask(draw));
   const keeper = new MemoryKeeper(store, api, {
-    later: clock.later,
-    drop: clock.drop,
     read: (key) => kept[key] ?? null,
     keep: (key, value) => {
       if (kept.full) return false;

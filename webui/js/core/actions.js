@@ -1,31 +1,20 @@
 /** What the user can do. Views call these; each ends in a new state or in words about why not. */
 
+import { DetailKeeper } from "../pages/detail.js";
 import { EngineActions } from "../pages/engines.js";
-import { MemoryActions } from "../pages/memory-keeper.js";
-import { FormActions } from "../pages/trigger-keeper.js";
+import { HomeKeeper } from "../pages/home-keeper.js";
+import { JobsKeeper } from "../pages/jobs.js";
+import { MemoryActions, MemoryKeeper } from "../pages/memory-keeper.js";
+import { FormActions, TriggerKeeper } from "../pages/trigger-keeper.js";
+import { UsageKeeper } from "../pages/usage.js";
 import { words } from "./api.js";
 import { copyText } from "./copy.js";
+import { flash, focusSoon, onceDrawn } from "./focus.js";
 import { loadLanguage, t } from "./i18n.js";
 import { newId } from "./ids.js";
-import { applyTheme, writePref } from "./prefs.js";
+import { applyTheme, readPref, writePref } from "./prefs.js";
 import { hashOf } from "./route.js";
 import { live } from "./select.js";
-
-/**
- * @typedef {object} Hands what the page itself does for an action
- * @property {() => void} toBottom
- * @property {() => void} focusComposer
- * @property {(messageId: string) => void} showMessage
- * @property {(selector: string) => void} focus
- *
- * @typedef {object} Keepers what keeps each page fresh
- * @property {import("../pages/detail.js").DetailKeeper} detail
- * @property {import("../pages/jobs.js").JobsKeeper} jobs
- * @property {import("../pages/trigger-keeper.js").TriggerKeeper} trigger
- * @property {import("../pages/memory-keeper.js").MemoryKeeper} memory
- * @property {import("../pages/usage.js").UsageKeeper} usage
- * @property {import("../pages/home-keeper.js").HomeKeeper} home
- */
 
 /** A message that could not be handed over is tried again after these, then given back. */
 const TRIES_MS = [0, 700, 2000];
@@ -37,29 +26,31 @@ const MAX_TEXT = 200_000;
 export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export class Actions {
-  /**
-   * @param {Store} store
-   * @param {Api} api
-   * @param {import("./session.js").Session} session
-   * @param {Hands} hands
-   * @param {Keepers} keepers
-   * @param {import("./resource.js").Timers} timers
-   */
-  constructor(store, api, session, hands, keepers, timers) {
+  focus = focusSoon;
+  zone = ownZone;
+  /** @type {import("./scroll.js").ScrollKeeper | null} of the conversation, while it is drawn */
+  scroll = null;
+  notices = 0;
+  /** @type {Promise<void>} */
+  olderLoaded = Promise.resolve();
+
+  /** @param {Store} store @param {Api} api @param {import("./session.js").Session} session */
+  constructor(store, api, session) {
     this.store = store;
     this.api = api;
     this.session = session;
-    this.hands = hands;
-    this.keepers = keepers;
-    this.zone = ownZone;
-    this.focus = hands.focus;
-    this.showMessage = hands.showMessage;
-    this.notices = 0;
+    /** What keeps each page fresh. */
+    this.keepers = {
+      detail: new DetailKeeper(store, api),
+      jobs: new JobsKeeper(store, api),
+      trigger: new TriggerKeeper(store, api, { zone: ownZone }),
+      memory: new MemoryKeeper(store, api, { read: readPref, keep: writePref }),
+      usage: new UsageKeeper(store, api),
+      home: new HomeKeeper(store, api),
+    };
     this.forms = new FormActions(store, api, this);
-    this.memory = new MemoryActions(store, api, this, keepers.memory);
-    this.engines = new EngineActions(store, api, this, timers);
-    /** @type {Promise<void>} */
-    this.olderComes = Promise.resolve();
+    this.memory = new MemoryActions(store, api, this, this.keepers.memory);
+    this.engines = new EngineActions(store, api, this);
   }
 
   // --- talking
@@ -92,7 +83,7 @@ export class Actions {
     /** @type {OutboxItem} */
     const item = { ...what, id, createdAt, state: "sending" };
     this.store.dispatch({ type: "queueOut", item });
-    this.hands.toBottom();
+    this.scroll?.toBottom();
     void this.deliver(item);
   }
 
@@ -115,7 +106,7 @@ export class Actions {
   /** @param {string} id */
   discard(id) {
     this.store.dispatch({ type: "outGone", id });
-    this.hands.focusComposer();
+    this.focusComposer();
   }
 
   /** @private @param {OutboxItem} item */
@@ -166,14 +157,14 @@ export class Actions {
   /** @param {string} text an example from the welcome */
   suggest(text) {
     this.store.set({ draft: text });
-    this.hands.focusComposer();
+    this.focusComposer();
   }
 
   /** @returns {Promise<void>} when they are there, or could not be had */
   loadOlder() {
     const { before, older } = this.store.state;
-    if (before && older !== "loading") this.olderComes = this.fetchOlder(before);
-    return this.olderComes;
+    if (before && older !== "loading") this.olderLoaded = this.fetchOlder(before);
+    return this.olderLoaded;
   }
 
   /** @private @param {string} before */
@@ -189,6 +180,15 @@ export class Actions {
   }
 
   // --- with a message
+
+  /** @param {string} id  Show it in the conversation. */
+  showMessage(id) {
+    if (!this.store.state.wide) this.go({ view: "chat" });
+    onceDrawn(`#${CSS.escape(`m-${id}`)}`, (element) => {
+      this.scroll?.show(element);
+      flash(element, "is-shown", 2000);
+    });
+  }
 
   /** @param {string} text */
   async copyMessage(text) {
@@ -211,7 +211,7 @@ export class Actions {
   editText(text, instead = false) {
     const { draft } = this.store.state;
     this.store.set({ draft: draft && !instead ? `${text}\n${draft}` : text });
-    this.hands.focusComposer();
+    this.focusComposer();
   }
 
   // --- tasks and triggers
@@ -347,6 +347,10 @@ export class Actions {
   }
 
   // --- the page
+
+  focusComposer() {
+    setTimeout(() => document.getElementById("composer")?.focus());
+  }
 
   /** @param {string} id */
   openTask(id) {

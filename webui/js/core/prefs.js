@@ -63,7 +63,7 @@ let heldKey = "";
 /**
  * The session's key. It is read each time, since another tab may have logged in.
  *
- * @type {import("./api.js").KeyKeeper}
+ * @type {KeyStore}
  */
 export const sessionKey = {
   read: () => read(local, "session") ?? heldKey,

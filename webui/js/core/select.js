@@ -52,8 +52,8 @@ function spoken(messages, jobs) {
   const outcomes = new Map(
     messages.flatMap((message) => (message.inReplyTo ?? []).map((id) => [id, outcomeOf(message)])),
   );
-  const asked = cardsOf(jobs);
-  const cards = new Map(messages.flatMap(({ id }) => (asked.has(id) ? [[id, asked.get(id)]] : [])));
+  const shown = new Set(messages.map(({ id }) => id));
+  const cards = new Map([...cardsOf(jobs)].filter(([id]) => id && shown.has(id)));
   /** @type {Entry[]} */
   const entries = [];
   for (const message of inLines(messages)) {
@@ -129,8 +129,7 @@ function standFor(before, message) {
  */
 function unspoken(item, delivery, error = "") {
   const { id, text, createdAt } = item;
-  /** @type {Message} */
-  const message = { id, role: "user", text, html: null, createdAt };
+  const message = /** @type {Message} */ ({ id, role: "user", text, html: null, createdAt });
   return { type: "message", key: id, message, delivery, error, joined: false };
 }
 

@@ -2,7 +2,6 @@
 
 type Actions = import("./actions.js").Actions;
 type Store = import("./store.js").Store;
-type Api = import("./api.js").Api;
 type Link = import("./link.js").Link;
 
 /** How far a message of the user has come. */
@@ -68,6 +67,13 @@ interface Live {
   turnId: string | null;
   /** tasks, the newest first */
   running: {id: string, title: string}[];
+}
+
+/** What came of loading something. */
+interface Loaded {
+  load: "loading" | "ready" | "missing" | "failed";
+  data?: any;
+  error?: any;
 }
 
 /** An action of the store: its reducer reads the rest. */

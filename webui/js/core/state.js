@@ -164,6 +164,7 @@ function snapshot(state, { snapshot: given, now }) {
  *
  * @param {State} state
  * @param {Draft | null} draft
+ * @returns {State}
  */
 function withDraft(state, draft) {
   const { turn } = state;
@@ -353,6 +354,7 @@ function withTurn(state, change) {
  *
  * @param {State} state
  * @param {DeltaChange} delta
+ * @returns {State}
  */
 function withDelta(state, { turnId, text, reset, offset }) {
   const turn = state.turn?.turnId === turnId ? state.turn : newTurn(turnId, state.now);

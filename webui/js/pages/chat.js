@@ -110,7 +110,7 @@ function latestButton(state, act) {
   return html`<button
     type="button"
     class="latest ${state.unseen ? "has-new" : ""}"
-    @click=${() => act.hands.toBottom()}
+    @click=${() => act.scroll?.toBottom()}
   >
     ${icon("down")}<span>${label}</span>
   </button>`;

@@ -92,15 +92,13 @@ export class EngineActions {
    * @param {Store} store
    * @param {Api} api
    * @param {Pick<Actions, "notify" | "signOut" | "focus">} page
-   * @param {import("../core/resource.js").Timers} timers
    */
-  constructor(store, api, page, timers) {
+  constructor(store, api, page) {
     this.store = store;
     this.api = api;
     this.page = page;
-    this.timers = timers;
     const request = async () => ({ list: await api.engines() });
-    this.list = new Resource(timers, request, (told) => {
+    this.list = new Resource(request, (told) => {
       this.set({ ...heard(this.now, told), error: told.error ? words(told.error) : "" });
       this.leave(told.error);
     });
@@ -121,7 +119,7 @@ export class EngineActions {
 
   /** @private  Who serves is heard with the consumer's next heartbeats. */
   async settle() {
-    for (const ms of SETTLED_MS) this.timers.later(() => void this.load(), ms);
+    for (const ms of SETTLED_MS) setTimeout(() => void this.load(), ms);
     await this.load();
   }
 

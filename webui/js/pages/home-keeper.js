@@ -8,12 +8,12 @@ const MAX_LANES = 24;
 
 /** Loaded when one comes to it, and when what it shows may have changed. */
 export class HomeKeeper {
-  /** @param {Store} store @param {Api} api @param {import("../core/resource.js").Timers} timers */
-  constructor(store, api, timers) {
+  /** @param {Store} store @param {Api} api */
+  constructor(store, api) {
     this.store = store;
     const request = async () => ({ data: await api.home() });
-    this.page = new Resource(timers, request, (told) =>
-      store.set({ home: heard(store.state.home, told) }),
+    this.page = new Resource(request, (loaded) =>
+      store.set({ home: heard(store.state.home, loaded) }),
     );
   }
 

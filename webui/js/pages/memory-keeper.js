@@ -11,8 +11,6 @@ import { isDirty, LONG_TERM, notePath, noteText, numbered, typed, written } from
  * @typedef {object} Browser
  * @property {(key: string) => string | null} read what the browser kept
  * @property {(key: string, value: string) => boolean} keep whether it keeps it; empty removes it
- *
- * @typedef {import("../core/resource.js").Timers & Browser} Ports
  */
 
 /** What was said may have been remembered: files are looked at anew so long after it. */
@@ -82,7 +80,7 @@ function withSearch(state, values) {
  * The answer to something else than was asked last is not heard.
  *
  * @param {State} state
- * @param {import("../core/resource.js").Told & {asked: string}} action
+ * @param {Loaded & {asked: string}} action
  */
 function searchTold(state, { asked, load, data, error }) {
   if (load === "loading" || state.memory.search.asked !== asked) return state;
@@ -125,20 +123,20 @@ function noteSaved(state, { key, file }) {
 // --- when each is loaded
 
 export class MemoryKeeper {
-  /** @param {Store} store @param {Api} api @param {Ports} ports */
+  /** @param {Store} store @param {Api} api @param {Browser} ports */
   constructor(store, api, ports) {
     this.store = store;
     this.ports = ports;
-    this.list = new Resource(ports, api.memory, (told) =>
+    this.list = new Resource(api.memory, (told) =>
       store.dispatch({ type: "memoryTold", ...told }),
     );
-    this.note = new Resource(ports, api.note, (told, path) =>
+    this.note = new Resource(api.note, (told, path) =>
       store.dispatch({ type: "noteHeard", path, ...told }),
     );
-    this.backlog = new Resource(ports, api.backlog, (told) =>
+    this.backlog = new Resource(api.backlog, (told) =>
       store.dispatch({ type: "backlogHeard", ...told }),
     );
-    this.found = new Resource(ports, api.search, (told, asked) =>
+    this.found = new Resource(api.search, (told, asked) =>
       store.dispatch({ type: "searchTold", asked, ...told }),
     );
   }

@@ -64,7 +64,7 @@ function headView(task, detail, state, act) {
       }
       ${
         message
-          ? html`<button type="button" class="small" @click=${() => act.hands.showMessage(message)}>
+          ? html`<button type="button" class="small" @click=${() => act.showMessage(message)}>
               ${icon("chat")}${t("task.inChat")}
             </button>`
           : nothing

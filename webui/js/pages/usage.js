@@ -15,14 +15,14 @@ const HIGH = 80;
 
 /** Loaded when one comes to the page, and when what was used has changed. */
 export class UsageKeeper {
-  /** @param {Store} store @param {Api} api @param {import("../core/resource.js").Timers} timers */
-  constructor(store, api, timers) {
+  /** @param {Store} store @param {Api} api */
+  constructor(store, api) {
     const request = async () => {
       const reports = await Promise.all(BY.map((by) => api.usage(by)));
       return Object.fromEntries(BY.map((by, at) => [by, reports[at]]));
     };
-    this.reports = new Resource(timers, request, (told) =>
-      store.set({ usage: heard(store.state.usage, told) }),
+    this.reports = new Resource(request, (loaded) =>
+      store.set({ usage: heard(store.state.usage, loaded) }),
     );
   }
 

@@ -20,7 +20,7 @@ export function appView(state, act) {
   const layout = state.wide ? (state.panelOpen ? "is-split" : "is-wide") : "is-narrow";
   const reads = placeOf(state.route) === "memory"; // texts want a wider panel than lists
   return html`<div class="app ${layout} ${reads ? "is-reading" : ""}">
-    <button type="button" class="skip" @click=${() => act.hands.focusComposer()}>
+    <button type="button" class="skip" @click=${() => act.focusComposer()}>
       ${t("nav.skip")}
     </button>
     ${headerView(state, act)} ${bannersView(state, act)}
