@@ -17,7 +17,15 @@ PAGE = REPO / "webui" / "js"
 TAG = re.compile(r"@(?:param|returns|type|property|typedef) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
 OWN = re.compile(r"@typedef [^@]*?\}(?:\n \*)? *(\w+)\b|\b(?:class|type|interface) (\w+)")
 BROWSER = {
-    *("Element", "Event", "HTMLElement", "HTMLFormElement", "KeyboardEvent", "MouseEvent"),
+    *(
+        "Element",
+        "Event",
+        "HTMLElement",
+        "HTMLFormElement",
+        "KeyboardEvent",
+        "PointerEvent",
+        "MouseEvent",
+    ),
     *("HTMLDialogElement", "HTMLLinkElement", "SubmitEvent"),
     *("Exclude", "Extract", "Map", "NonNullable", "Omit", "Partial", "Pick", "Promise", "Record"),
     *("ReturnType", "Set"),

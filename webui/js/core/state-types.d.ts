@@ -422,9 +422,11 @@ interface State {
   /** what is to be confirmed: a trigger's deletion by its id, `note`, or `backlog` and an item */
   confirming: string;
   route: Route;
-  /** the side panel, where there is room for one */
-  panelOpen: boolean;
-  /** whether there is */
+  /** the panel as it is wished: beside the chat, away, or a page of its own */
+  panel: "side" | "closed" | "page";
+  /** whether there is room for it beside the chat */
+  roomy: boolean;
+  /** whether it may stand there: there is room, and it is no page */
   wide: boolean;
   /** the open command palette */
   palette: {query: string, at: number} | null;
