@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { jobGroups, totalOf } from "../../webui/js/core/jobs.js";
 import { initialState, reduce } from "../../webui/js/core/state.js";
+import { Store } from "../../webui/js/core/store.js";
 import { JobsKeeper } from "../../webui/js/pages/jobs.js";
 import { Clock } from "./fakes.mjs";
 
@@ -54,19 +55,19 @@ test("the keeper loads what the filter says, and follows what runs on a card", a
   const clock = new Clock();
   globalThis.document = { hidden: false };
   const calls = [];
-  const store = { state: { ...initialState(), session: "in", load: "ready" } };
+  const store = new Store(() => {});
+  store.set({ session: "in", load: "ready" });
   const before = initialState();
   const api = {
     jobs: async (values) => (calls.push(values), page([job("a")], "next")),
     job: async (id) => (calls.push(id), job(id, "running", { messageId: "m", tail: "step" })),
   };
   const keeper = new JobsKeeper(store, api);
-  store.dispatch = (action) => (store.state = reduce(store.state, action));
   keeper.onChange(store.state, before);
   await clock.pass(300);
   await keeper.load(true);
   assert.deepEqual(calls, [{ q: "", before: null }, { q: "", before: "next" }]);
-  store.dispatch({ type: "job", job: job("r", "running", { messageId: "m" }) });
+  store.patch("jobs", { r: job("r", "running", { messageId: "m" }) });
   keeper.onChange(store.state, store.state);
   await clock.pass(2000);
   assert.equal(store.state.jobs.r.tail, "step");

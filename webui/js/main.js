@@ -34,7 +34,6 @@ const api = connect(prefs.tabId(), prefs.sessionKey);
 const store = new Store(drawSoon);
 const session = new Session(store, api);
 const actions = new Actions(store, api, session);
-const { keepers } = actions;
 
 /** A hidden page gets no frames, and must still keep its state and its title right. */
 function drawSoon(/** @type {() => void} */ draw) {
@@ -43,7 +42,7 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  for (const one of [...Object.values(keepers), actions.engines]) one.onChange(state, before);
+  for (const one of [...Object.values(keepers), actions.memory, actions.engines]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);
@@ -199,10 +198,7 @@ addEventListener("hashchange", () => {
   const { panel, route } = store.state;
   if (panel === "closed" && route.view !== "chat") store.set({ panel: "side" }); // a link led there
 });
-addEventListener("pagehide", () => {
-  keepDrafts(store.state, { ...store.state, draft: "\0" });
-  keepers.memory.keepDrafts(store.state, null);
-});
+addEventListener("pagehide", () => keepDrafts(store.state, { ...store.state, draft: "\0" }));
 addEventListener("pageshow", (event) => {
   if (event.persisted) void session.load(); // back from the browser's cache, long after
 });

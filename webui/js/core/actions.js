@@ -4,7 +4,7 @@ import { DetailKeeper } from "../pages/detail.js";
 import { EngineActions } from "../pages/engines.js";
 import { HomeKeeper } from "../pages/home-keeper.js";
 import { JobsKeeper } from "../pages/jobs.js";
-import { MemoryActions, MemoryKeeper } from "../pages/memory-keeper.js";
+import { MemoryActions } from "../pages/memory-keeper.js";
 import { FormActions, TriggerKeeper } from "../pages/trigger-keeper.js";
 import { UsageKeeper } from "../pages/usage.js";
 import { words } from "./api.js";
@@ -44,12 +44,11 @@ export class Actions {
       detail: new DetailKeeper(store, api),
       jobs: new JobsKeeper(store, api),
       trigger: new TriggerKeeper(store, api, { zone: ownZone }),
-      memory: new MemoryKeeper(store, api, { read: readPref, keep: writePref }),
       usage: new UsageKeeper(store, api),
       home: new HomeKeeper(store, api),
     };
     this.forms = new FormActions(store, api, this);
-    this.memory = new MemoryActions(store, api, this, this.keepers.memory);
+    this.memory = new MemoryActions(store, api, this, { read: readPref, keep: writePref });
     this.engines = new EngineActions(store, api, this);
   }
 
@@ -281,11 +280,6 @@ export class Actions {
     }
   }
 
-  showWholeOutput() {
-    this.store.dispatch({ type: "wholeOutput" });
-    this.reloadDetail();
-  }
-
   /** @param {string} id @param {"pause" | "resume" | "run"} what */
   async orderTrigger(id, what) {
     return this.ordered(id, what, true, () => this.api.trigger(id, what));
@@ -324,7 +318,6 @@ export class Actions {
   }
 
   /**
-   * @private
    * @param {string} id
    * @param {string} what
    * @param {boolean} tell
@@ -355,16 +348,6 @@ export class Actions {
   /** @param {string} id */
   openTask(id) {
     location.hash = hashOf({ view: "task", id });
-  }
-
-  reloadDetail() {
-    const id = this.store.state.detail?.id;
-    if (id) void this.keepers.detail.load(id);
-  }
-
-  /** @param {string} key of a file of the diff, or a part of it @param {boolean} open */
-  unfold(key, open) {
-    this.store.dispatch({ type: "unfolded", key, open });
   }
 
   /** Wherever one is: the field that searches everything. */
@@ -482,6 +465,12 @@ export class Actions {
   /** @param {number} id */
   dismiss(id) {
     this.store.dispatch({ type: "noticeGone", id });
+  }
+
+  /** @param {any} error @returns {string} why something failed; who is no longer known signs in */
+  why(error) {
+    if (error?.status === 401) this.signOut();
+    return words(error);
   }
 
   /** @private @param {any} error */

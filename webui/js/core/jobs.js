@@ -26,9 +26,7 @@ export const JOB_ACTIONS = {
     ...state,
     list: { ...state.list, ...values, load: "idle", ids: [], before: null },
   }),
-  jobsLoad: (state, { load }) => ({ ...state, list: { ...state.list, load } }),
   jobsPage,
-  job: (state, { job }) => ({ ...state, jobs: { ...state.jobs, [job.id]: job } }),
   runs: (state, { id, values }) => {
     const before = state.runs[id] ?? { open: false, jobs: [], before: null };
     return { ...state, runs: { ...state.runs, [id]: { ...before, ...values } } };

@@ -269,8 +269,6 @@ interface EnginesPage {
   removing: string;
   /** the one whose order is shown */
   seat: string;
-  /** what is being changed */
-  busy: string;
 }
 
 /** What memory a reply was given. */

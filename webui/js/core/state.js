@@ -4,9 +4,8 @@
  * Everything from the server is an upsert by id, so that hearing a thing twice does no harm.
  */
 
-import { TASK_ACTIONS } from "../pages/detail.js";
 import { noEngines } from "../pages/engines.js";
-import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
+import { noMemory } from "../pages/memory-keeper.js";
 import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
 import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
@@ -97,10 +96,8 @@ const ACTIONS = {
     ...state,
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
-  ...TASK_ACTIONS,
   ...JOB_ACTIONS,
   ...TRIGGER_ACTIONS,
-  ...MEMORY_ACTIONS,
 };
 
 /**

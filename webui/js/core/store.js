@@ -27,6 +27,12 @@ export class Store {
     this.dispatch({ type: "set", values });
   }
 
+  /** @param {keyof State} part @param {object} values  Some of one part of the state. */
+  patch(part, values) {
+    const before = /** @type {object} */ (this.state[part]);
+    this.set({ [part]: { ...before, ...values } });
+  }
+
   /** @param {(state: State, before: State) => void} hearer */
   onChange(hearer) {
     this.hearers.push(hearer);

@@ -30,14 +30,14 @@ export class JobsKeeper {
   /** @param {boolean} next  The page after those loaded. */
   async load(next) {
     const asked = this.store.state.list;
-    this.store.dispatch({ type: "jobsLoad", load: "loading" });
+    this.store.patch("list", { load: "loading" });
     try {
       const { q, chip, before } = asked;
       const filter = CHIPS[/** @type {keyof typeof CHIPS} */ (chip)];
       const page = await this.api.jobs({ ...filter, q, before: next ? before : null });
       this.store.dispatch({ type: "jobsPage", page, next, asked });
     } catch {
-      this.store.dispatch({ type: "jobsLoad", load: "failed" });
+      this.store.patch("list", { load: "failed" });
     }
   }
 
@@ -50,8 +50,8 @@ export class JobsKeeper {
 
   /** @private */
   running() {
-    const { jobs } = this.store.state;
-    return Object.values(jobs).filter((job) => job.state === "running" && job.messageId);
+    const jobs = Object.values(this.store.state.jobs);
+    return jobs.filter((job) => job.state === "running" && job.messageId);
   }
 
   /** @private */
@@ -60,7 +60,7 @@ export class JobsKeeper {
     for (const { id } of seen) {
       try {
         const job = await this.api.job(id);
-        if (this.store.state.jobs[id]?.state === "running") this.store.dispatch({ type: "job", job });
+        if (this.store.state.jobs[id]?.state === "running") this.store.patch("jobs", { [id]: job });
       } catch {
         // the next look, or an event, tells
       }

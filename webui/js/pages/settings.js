@@ -18,7 +18,7 @@ export function settingsRows(state, act) {
         (theme) =>
           html`<button
             type="button"
-            aria-pressed=${state.theme === theme ? "true" : "false"}
+            aria-pressed=${state.theme === theme}
             aria-label=${t(`theme.${theme}`)}
             title=${t(`theme.${theme}`)}
             @click=${() => act.setTheme(theme)}
@@ -33,7 +33,7 @@ export function settingsRows(state, act) {
           html`<button
             type="button"
             lang=${tag}
-            aria-pressed=${state.language === language ? "true" : "false"}
+            aria-pressed=${state.language === language}
             @click=${() => act.setLanguage(language)}
           >
             <span>${name}</span>
@@ -43,13 +43,15 @@ export function settingsRows(state, act) {
   `;
 }
 
-/** A link inside of the menu leads elsewhere: the menu goes. */
-function closeMenu() {
-  document.getElementById("settings")?.hidePopover();
+/** @param {string} href @param {string} sign @param {string} label  It leads elsewhere: the menu goes. */
+function menuLink(href, sign, label) {
+  const leave = () => document.getElementById("settings")?.hidePopover();
+  return html`<a class="button menu-item" href=${href} @click=${leave}>${icon(sign)}${label}</a>`;
 }
 
 /** @param {State} state @param {Actions} act */
 export function settingsMenu(state, act) {
+  const sign = state.notifying ? "check" : "alert";
   return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
     <p class="menu-title">${t("settings.theme")}</p>
     ${settingsRows(state, act)}
@@ -58,19 +60,15 @@ export function settingsMenu(state, act) {
         ? html`<button
             type="button"
             class="menu-item"
-            aria-pressed=${state.notifying ? "true" : "false"}
+            aria-pressed=${state.notifying}
             @click=${() => act.toggleNotifying()}
           >
-            ${icon(state.notifying ? "check" : "alert")}${t("attention.toggle")}
+            ${icon(sign)}${t("attention.toggle")}
           </button>`
         : nothing
     }
-    <a class="button menu-item" href="#/engines" @click=${closeMenu}>
-      ${icon("settings")}${t("engines.open")}
-    </a>
-    <a class="button menu-item" href="#/usage" @click=${closeMenu}>
-      ${icon("list")}${t("usage.open")}
-    </a>
+    ${menuLink("#/engines", "settings", t("engines.open"))}
+    ${menuLink("#/usage", "list", t("usage.open"))}
     ${button(t("settings.logout"), () => act.logout(), { sign: "leave", look: "menu-item" })}
     <p class="menu-foot">mimikit ${state.version}</p>
   </div>`;

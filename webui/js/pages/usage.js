@@ -8,7 +8,7 @@ import { backLink, factsList, failedView, loading, word } from "../ui/parts.js";
 
 const BY = /** @type {const} */ (["day", "engine", "role", "trigger"]);
 const REFRESH_MS = 2000;
-
+/** Of the bars, in their own measure. */
 const STEP = 10;
 const BAR = 7;
 const HIGH = 80;
@@ -49,10 +49,8 @@ export function usageView(state, act) {
 /** @param {State} state @param {Actions} act */
 function bodyView({ usage }, act) {
   if (usage.load === "failed") return failedView(() => act.keepers.usage.reports.load());
-  if (!usage.day || !usage.engine || !usage.role || !usage.trigger) {
-    return loading(t("usage.loading"));
-  }
-  const { day } = usage;
+  const { day, engine, role, trigger } = usage;
+  if (!day || !engine || !role || !trigger) return loading(t("usage.loading"));
   const cap = day.budget.dailyTokens;
   const { estimated } = day.total;
   return html`${factsList([
@@ -61,8 +59,7 @@ function bodyView({ usage }, act) {
     ["usage.month", tokensAndCost(day.total)],
     ["usage.estimated", estimated && tn("usage.runs", estimated)],
   ])}
-  ${barsView(day)} ${groupView("engine", usage.engine)} ${groupView("role", usage.role)}
-  ${groupView("trigger", usage.trigger)}`;
+  ${barsView(day)} ${[engine, role, trigger].map(groupView)}`;
 }
 
 /** @param {UsageReport} report  A bar for each day, as high as it used much. */
@@ -83,8 +80,8 @@ function barsView({ rows }) {
   </figure>`;
 }
 
-/** @param {"engine" | "role" | "trigger"} by @param {UsageReport} report */
-function groupView(by, { rows, total }) {
+/** @param {UsageReport} report */
+function groupView({ by, rows, total }) {
   if (!rows.length) return nothing;
   const all = Math.max(tokens(total), 1);
   return html`<section>
@@ -105,13 +102,11 @@ function groupView(by, { rows, total }) {
   </section>`;
 }
 
-/** @param {"engine" | "role" | "trigger"} by @param {UsageRow} row */
+/** @param {UsageReport["by"]} by @param {UsageRow} row */
 function name(by, { key, title }) {
   if (by === "role") return word(key === "teller" || key === "planner" ? "seat" : "profile", key);
-  if (by === "trigger") {
-    return key ? html`<a href="#/trigger/${key}">${title || key}</a>` : t("usage.noTrigger");
-  }
-  return key;
+  if (by !== "trigger") return key;
+  return key ? html`<a href="#/trigger/${key}">${title || key}</a>` : t("usage.noTrigger");
 }
 
 /** @param {TokenCounts} counts */
@@ -126,11 +121,7 @@ export function tokensAndCost(counts) {
 }
 
 /** @param {TokenCounts} counts */
-function tokens(counts) {
-  return counts.inputTokens + counts.outputTokens;
-}
+const tokens = ({ inputTokens, outputTokens }) => inputTokens + outputTokens;
 
 /** @param {number} value */
-function number(value) {
-  return count(value, language());
-}
+const number = (value) => count(value, language());

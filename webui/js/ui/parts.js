@@ -114,16 +114,19 @@ export function usageWords(used) {
 /**
  * @param {unknown} label
  * @param {() => void} click
- * @param {{sign?: string, look?: string, off?: boolean, id?: string, named?: string}} [more] its
- *   icon and classes; how it is named where the label says too little
+ * @param {{sign?: string, look?: string, off?: boolean, id?: string, named?: string,
+ *   expanded?: boolean}} [more] its icon and classes; how it is named where the label says too little;
+ *   whether what it shows and hides is shown
  */
-export function button(label, click, { sign, look = "small", off = false, id, named } = {}) {
+export function button(label, click, more = {}) {
+  const { sign, look = "small", off = false, id, named, expanded } = more;
   return html`<button
     type="button"
     id=${id ?? nothing}
     class=${look || nothing}
     ?disabled=${off}
     aria-label=${named ?? nothing}
+    aria-expanded=${expanded ?? nothing}
     @click=${click}
   >
     ${sign ? icon(sign) : nothing}${label}
@@ -147,6 +150,30 @@ export function iconButton(sign, label, click, { off = false, title = label } = 
   >
     ${icon(sign)}
   </button>`;
+}
+
+/** @param {string} label @param {boolean} busy @param {string} [sign]  It sends its form. */
+export function submitButton(label, busy, sign) {
+  const idle = sign ? icon(sign) : nothing;
+  return html`<button type="submit" class="primary" ?disabled=${busy}>
+    ${busy ? html`<span class="spinner"></span>` : idle}${label}
+  </button>`;
+}
+
+/**
+ * Before something is lost, one is asked.
+ *
+ * @param {string} asked
+ * @param {[string, () => void]} yes what loses it
+ * @param {[string, () => void, string]} no what keeps it, and its id
+ * @param {{look?: string, size?: string}} [more] classes of the whole, and of its buttons
+ */
+export function confirmView(asked, [yes, lose], [no, keep, id], more = {}) {
+  const { look = "trigger-actions", size = "small" } = more;
+  return html`<div class=${look} role="group" aria-label=${asked}>
+    <span>${asked}</span>
+    ${button(yes, lose, { look: `${size} danger` })} ${button(no, keep, { look: size, id })}
+  </div>`;
 }
 
 /** @param {string} href @param {string} label */
@@ -182,6 +209,11 @@ export function onSubmit(act) {
     event.preventDefault();
     act(event);
   };
+}
+
+/** @param {(value: string) => void} change  What typing in a field does. */
+export function typing(change) {
+  return (/** @type {any} */ event) => change(event.target.value);
 }
 
 /** @param {KeyboardEvent} event  Enter that picks an input method's candidate sends nothing. */
