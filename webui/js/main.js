@@ -42,7 +42,7 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  for (const one of [...Object.values(keepers), actions.memory, actions.engines]) one.onChange(state, before);
+  for (const one of [...Object.values(actions.keepers), actions.memory, actions.engines]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);
