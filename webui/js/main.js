@@ -243,7 +243,7 @@ document.addEventListener("keydown", (event) => {
   const up = above(route);
   if (confirming === "note") actions.memory.keepTyping();
   else if (confirming.startsWith("backlog ")) actions.memory.keepItem();
-  else if (confirming) actions.confirmRemoval("");
+  else if (confirming) store.set({ confirming: "" });
   else if (route.view === "memory" && found.query) actions.memory.clear();
   else if (up && !typing(event)) actions.go(up);
   else if (route.view !== "chat" && !isWide) actions.go({ view: "chat" });

@@ -54,11 +54,6 @@ export class Actions {
 
   // --- talking
 
-  /** @param {string} text */
-  setDraft(text) {
-    this.store.set({ draft: text });
-  }
-
   send() {
     const text = this.store.state.draft.trim();
     if (!text) return;
@@ -153,12 +148,6 @@ export class Actions {
     if (error?.status === 401) this.signOut();
   }
 
-  /** @param {string} text an example from the welcome */
-  suggest(text) {
-    this.store.set({ draft: text });
-    this.focusComposer();
-  }
-
   /** @returns {Promise<void>} when they are there, or could not be had */
   loadOlder() {
     const { before, older } = this.store.state;
@@ -223,7 +212,7 @@ export class Actions {
 
   /** @param {string} id  A task that runs beside the reply. */
   async stopTask(id) {
-    this.confirmRemoval("");
+    this.store.set({ confirming: "" });
     await this.order(id, "cancel");
   }
 
@@ -239,7 +228,8 @@ export class Actions {
   async order(id, what, tell = true, open = true) {
     return this.ordered(id, what, tell, async () => {
       const answer = await this.api.order(id, what, newId("cmd"));
-      if (open && what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
+      const { resultId: made } = answer;
+      if (open && what === "retry" && made) this.go({ view: "task", id: made });
       return answer;
     });
   }
@@ -312,11 +302,6 @@ export class Actions {
     return this.ordered("engine", "try", true, () => this.api.tryEngine(name, newId("cmd")));
   }
 
-  /** @param {string} id ask before a trigger is deleted; empty: no more */
-  confirmRemoval(id) {
-    this.store.set({ confirming: id });
-  }
-
   /**
    * @param {string} id
    * @param {string} what
@@ -345,11 +330,6 @@ export class Actions {
     setTimeout(() => document.getElementById("composer")?.focus());
   }
 
-  /** @param {string} id */
-  openTask(id) {
-    location.hash = hashOf({ view: "task", id });
-  }
-
   /** Wherever one is: the field that searches everything. */
   goSearch() {
     const { wide, panel, route } = this.store.state;
@@ -368,21 +348,6 @@ export class Actions {
   openPalette() {
     this.store.set({ palette: { query: "", at: 0 } });
     showDialog("palette");
-  }
-
-  closePalette() {
-    this.store.set({ palette: null });
-  }
-
-  /** @param {string} query */
-  typeInPalette(query) {
-    this.store.set({ palette: { query, at: 0 } });
-  }
-
-  /** @param {number} at */
-  moveInPalette(at) {
-    const { palette } = this.store.state;
-    if (palette) this.store.set({ palette: { ...palette, at } });
   }
 
   /** @param {import("./palette.js").PaletteItem} item */
@@ -448,7 +413,8 @@ export class Actions {
 
   async logout() {
     try {
-      await this.session.logout();
+      await this.api.logout();
+      this.signOut();
     } catch (error) {
       this.onError(error);
     }
@@ -458,8 +424,7 @@ export class Actions {
   notify(text, tone = "info") {
     const id = (this.notices += 1);
     this.store.dispatch({ type: "notice", notice: { id, tone, text } });
-    const gone = () => this.store.dispatch({ type: "noticeGone", id });
-    setTimeout(gone, tone === "error" ? ERROR_MS : NOTICE_MS);
+    setTimeout(() => this.dismiss(id), tone === "error" ? ERROR_MS : NOTICE_MS);
   }
 
   /** @param {number} id */

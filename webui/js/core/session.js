@@ -102,15 +102,6 @@ export class Session {
     return error?.message || t("error.unknown");
   }
 
-  async logout() {
-    try {
-      await this.api.logout();
-    } catch (error) {
-      if (/** @type {any} */ (error)?.status !== 401) throw error;
-    }
-    this.signOutHere();
-  }
-
   /** There is no session any more: ask for one, keep what was typed. */
   signOutHere() {
     this.link.stop();
