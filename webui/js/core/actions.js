@@ -17,7 +17,7 @@ import { hashOf } from "./route.js";
 import { live } from "./select.js";
 
 /** A message that could not be handed over is tried again after these, then given back. */
-const TRIES_MS = [0, 700, 2000];
+const RETRY_MS = [700, 2000];
 const NOTICE_MS = 7000;
 const ERROR_MS = 14_000;
 const MAX_TEXT = 200_000;
@@ -89,12 +89,10 @@ export class Actions {
     void this.deliver(item);
   }
 
-  /** @param {string} id */
-  takeBack(id) {
-    const item = this.store.state.outbox.find((one) => one.id === id);
-    if (!item) return;
+  /** @param {Message} message  One that was not sent. */
+  takeBack({ id, text }) {
     this.store.dispatch({ type: "outGone", id });
-    this.editText(item.text);
+    this.editText(text);
   }
 
   /** @param {string} id */
@@ -103,36 +101,25 @@ export class Actions {
     this.focusComposer();
   }
 
-  /** @private @param {OutboxItem} item */
-  async deliver(item) {
+  /** @private @param {OutboxItem} item @param {number[]} [waits] before the tries @returns {Promise<void>} */
+  async deliver(item, [wait, ...waits] = RETRY_MS) {
     try {
-      await this.tryHard(() => this.handOver(item));
+      await this.handOver(item);
       this.store.dispatch({ type: "outState", id: item.id, state: "accepted" });
     } catch (error) {
+      if (/** @type {any} */ (error)?.passing && wait) {
+        await new Promise((resolve) => setTimeout(resolve, wait));
+        return this.deliver(item, waits);
+      }
       this.undelivered(item, error);
     }
     if (item.kind === "answer") this.store.set({ answering: { busy: false, error: "" } });
   }
 
   /** @private @param {OutboxItem} item */
-  handOver(item) {
-    const { id, text, questionId } = item;
-    if (item.kind === "answer" && questionId) return this.api.answer({ id, questionId, text });
+  handOver({ kind, id, text, questionId }) {
+    if (kind === "answer" && questionId) return this.api.answer({ id, questionId, text });
     return this.api.input({ id, text, timezone: ownZone(), locale: navigator.language });
-  }
-
-  /** @private @param {() => Promise<unknown>} act */
-  async tryHard(act) {
-    for (const [attempt, ms] of TRIES_MS.entries()) {
-      if (ms) await new Promise((resolve) => setTimeout(resolve, ms));
-      try {
-        return await act();
-      } catch (error) {
-        const passing = /** @type {any} */ (error)?.passing;
-        if (!passing || attempt === TRIES_MS.length - 1) throw error;
-      }
-    }
-    return undefined;
   }
 
   /** @private @param {OutboxItem} item @param {any} error */

@@ -13,7 +13,7 @@ export class Store {
     this.drawn = null;
   }
 
-  /** @param {{type: string} & Record<string, any>} action */
+  /** @param {Action} action */
   dispatch(action) {
     const before = this.state;
     this.state = reduce(before, action);
