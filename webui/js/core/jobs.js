@@ -58,7 +58,7 @@ export function afresh(state, jobs) {
 
 /** @param {State} state @param {TaskChange} change @returns {State} */
 export function withJob(state, { task, job, totals }) {
-  const id = task.sourceTriggerId ?? task.traceId;
+  const id = job?.id ?? task.sourceTriggerId ?? task.traceId;
   const { [id]: _, ...others } = state.jobs;
   const ids = state.list.ids.filter((one) => one !== id);
   if (job && !isLive(job) && fits(state.list, job)) ids.unshift(id);

@@ -54,6 +54,7 @@ function spoken(messages, jobs) {
   );
   const shown = new Set(messages.map(({ id }) => id));
   const cards = new Map([...cardsOf(jobs)].filter(([id]) => id && shown.has(id)));
+  const told = toldTasks(messages);
   /** @type {Entry[]} */
   const entries = [];
   for (const message of inLines(messages)) {
@@ -66,9 +67,15 @@ function spoken(messages, jobs) {
       entries.push({ type: "message", key: id, message, delivery, error: "", joined: false });
     }
     const job = cards.get(id);
-    if (job) entries.push({ type: "job", key: `job-${job.id}`, job, at });
+    if (job) entries.push({ type: "job", key: `job-${job.id}`, job, at, told: told.has(job.taskId) });
   }
   return withDays([], entries);
+}
+
+/** @param {Message[]} messages  The tasks whose results a model told in its own words. */
+function toldTasks(messages) {
+  const own = messages.filter((it) => it.role === "agent" && it.engine !== "builtin");
+  return new Set(own.flatMap((it) => (it.inReplyTo?.length ? [] : (it.taskIds ?? []))));
 }
 
 /**

@@ -43,6 +43,8 @@ interface JobEntry {
   key: string;
   job: Job;
   at: string;
+  /** a model told its result in words of its own */
+  told: boolean;
 }
 
 interface RunsEntry {

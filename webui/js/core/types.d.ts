@@ -263,6 +263,7 @@ interface JobStep {
   id: string;
   title: string;
   state: "queued" | "running" | "asking" | "done" | "failed" | "canceled";
+  pending: boolean;
 }
 
 interface Job {
