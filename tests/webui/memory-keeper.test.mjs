@@ -287,7 +287,7 @@ describe("a file that changed meanwhile", () => {
     await open(EDIT);
     act.edit(PATH, { text: "mine" });
     await act.save(PATH);
-    act.takeOther(PATH);
+    act.startFrom(PATH, form(there).conflict.current);
     const { text, conflict, base } = form(there);
     assert.deepEqual([text, conflict, base.hash], ["theirs", null, "hash of theirs"]);
   });
@@ -320,7 +320,7 @@ describe("what is typed", () => {
     await there.open(EDIT);
     assert.deepEqual([form(there).text, form(there).restored], ["a and mine", true]);
     assert.equal(form(there).conflict, null);
-    there.act.dropRestored(PATH);
+    there.act.startFrom(PATH, form(there).base);
     await settled();
     assert.equal(form(there).text, "a");
     assert.deepEqual(there.kept, {});
@@ -331,7 +331,7 @@ describe("what is typed", () => {
     await there.open(EDIT);
     assert.equal(form(there).text, "a and mine");
     assert.equal(form(there).conflict.current.text, "b");
-    there.act.dropRestored(PATH);
+    there.act.startFrom(PATH, form(there).conflict.current);
     assert.deepEqual([form(there).text, form(there).conflict], ["b", null]);
   });
 
@@ -355,10 +355,10 @@ describe("what is typed", () => {
     there.act.edit(PATH, { text: "mine" });
     there.act.cancel(PATH);
     assert.equal(there.store.state.confirming, "note");
-    there.act.keepTyping();
+    there.act.confirm("", "#note-text");
     assert.equal(form(there).text, "mine");
     there.act.cancel(PATH);
-    there.act.discard(PATH);
+    there.act.close(PATH);
     assert.deepEqual(there.went, [READ]);
     await there.open(READ);
     assert.deepEqual([there.store.state.notes, there.kept], [{}, {}]);
@@ -420,8 +420,7 @@ describe("the backlog", () => {
     assert.deepEqual([store.state.backlog.draft, store.state.backlog.items.length], ["", 1]);
     await act.changeItem("undone", "item 0");
     assert.equal(calls("changeBacklog").at(-1)[1].action, "undone");
-    act.askRemoval("item 0");
-    assert.equal(store.state.confirming, "backlog item 0");
+    act.confirm("backlog item 0", "#backlog-keep");
     await act.removeItem("item 0");
     assert.equal(calls("changeBacklog").at(-1)[1].action, "remove");
     assert.equal(store.state.confirming, "");

@@ -241,8 +241,8 @@ document.addEventListener("keydown", (event) => {
   if (document.querySelector(":popover-open, dialog[open]")) return; // the browser closes it
   const { route, confirming, wide: isWide, memory: found } = store.state;
   const up = above(route);
-  if (confirming === "note") actions.memory.keepTyping();
-  else if (confirming.startsWith("backlog ")) actions.memory.keepItem();
+  if (confirming === "note") actions.memory.confirm("", "#note-text");
+  else if (confirming.startsWith("backlog ")) actions.memory.confirm("", "#backlog-item");
   else if (confirming) store.set({ confirming: "" });
   else if (route.view === "memory" && found.query) actions.memory.clear();
   else if (up && !typing(event)) actions.go(up);

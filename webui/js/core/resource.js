@@ -47,6 +47,16 @@ export class Resource {
 }
 
 /**
+ * One that is kept as a part of the state.
+ *
+ * @param {Store} store @param {"memory" | "backlog" | "usage" | "home"} part
+ * @param {() => Promise<any>} request
+ */
+export function kept(store, part, request) {
+  return new Resource(request, (loaded) => store.set({ [part]: heard(store.state[part], loaded) }));
+}
+
+/**
  * A part of the state after loading: what is known stays until the next comes, and when that fails.
  *
  * @template {{load: string}} T

@@ -81,6 +81,47 @@ interface Loaded {
 /** An action of the store: its reducer reads the rest. */
 type Action = {type: string} & Record<string, any>;
 
+/** A button's look, and what a reader of the screen hears of it. */
+interface Look {
+  /** its icon */
+  sign?: string;
+  /** its classes */
+  look?: string;
+  off?: boolean;
+  id?: string;
+  /** where the label says too little */
+  named?: string;
+  title?: string;
+  /** what it shows and hides is shown */
+  expanded?: boolean;
+  /** what it switches is on */
+  pressed?: boolean;
+}
+
+/** A field of a form. */
+interface Field {
+  /** also its id */
+  name: string;
+  label: string;
+  value: string;
+  change: (value: string) => void;
+  error?: string;
+  hint?: string;
+  placeholder?: string;
+  /** of an input */
+  type?: string;
+  /** the id of what is proposed */
+  list?: string;
+  inputmode?: string;
+  required?: boolean;
+  /** code, not prose */
+  mono?: boolean;
+}
+
+type Choice = {value: string, label: string};
+
+type Group = {label: string, choices: Choice[]};
+
 type Reducers = Record<string, (state: State, action: any) => State>;
 
 /** A message this tab has not yet handed over. */
@@ -234,6 +275,14 @@ interface NoteForm {
   busy: boolean;
   /** sent or given up: it goes when its page is left */
   over: boolean;
+}
+
+/** What was typed and not saved, as the browser keeps it. */
+interface NoteDraft {
+  title: string;
+  text: string;
+  /** of the version it was typed over */
+  hash: string | null;
 }
 
 interface BacklogPage {

@@ -55,6 +55,7 @@ function itemView({ text, done }, at, { backlog: { busy }, confirming }, memory)
   const named = t("backlog.removeNamed", { item: text });
   const ticked = { [`done ${text}`]: true, [`undone ${text}`]: false }[busy] ?? done;
   const off = busy.slice(busy.indexOf(" ") + 1) === text;
+  const ask = () => memory.confirm(`backlog ${text}`, "#backlog-keep");
   const tick = (/** @type {any} */ { target }) =>
     memory.changeItem(target.checked ? "done" : "undone", text);
   return html`<li class="backlog-item ${ticked ? "is-done" : ""}">
@@ -71,12 +72,9 @@ function itemView({ text, done }, at, { backlog: { busy }, confirming }, memory)
       asked
         ? html`<span class="backlog-confirm" role="group" aria-label=${named}>
             ${button(t("backlog.remove"), () => memory.removeItem(text), { look: "small danger" })}
-            ${button(t("backlog.keep"), () => memory.keepItem(), { id: "backlog-keep" })}
+            ${button(t("backlog.keep"), () => memory.confirm("", "#backlog-item"), { id: "backlog-keep" })}
           </span>`
-        : parts.iconButton("trash", named, () => memory.askRemoval(text), {
-            off,
-            title: t("backlog.remove"),
-          })
+        : parts.iconButton("trash", named, ask, { off, title: t("backlog.remove") })
     }
   </li>`;
 }

@@ -14,9 +14,9 @@ function opened(id, task) {
   return { id, task, ...none, load: "loading", diffLoad: "idle", unfolded: {}, output: silent };
 }
 
-/** @param {TaskOutput} output @param {OutputEvent[]} events  With more of it: its end, or all of it. */
+/** @param {TaskOutput} output @param {OutputEvent[]} events  With more of it: its end, or all. */
 export function withMore(output, events) {
-  const blocks = appended(output.blocks, events);
+  const blocks = events.reduce(withEvent, output.blocks);
   const length = blocks.reduce((sum, block) => sum + block.text.length, 0);
   const dropped = output.whole ? 0 : Math.max(0, length - OUTPUT_SHOWN);
   let over = dropped;
@@ -33,25 +33,17 @@ export function withMore(output, events) {
  * Events that belong together become one block; an unfinished line goes with its stream's next event.
  *
  * @param {OutputBlock[]} blocks
- * @param {OutputEvent[]} events
+ * @param {OutputEvent} event
  */
-function appended(blocks, events) {
-  const result = [...blocks];
-  for (const { type, text, stream: own, data } of events) {
-    if (type === "reset" && result.at(-1)?.type === "delta") result.pop();
-    if (!SHOWN.includes(type) || !text) continue;
-    const stream = own ?? data?.stream ?? null;
-    const replaced = result.findIndex((block) => block.type === "line" && block.stream === stream);
-    if (replaced >= 0) result.splice(replaced, 1);
-    const last = result.at(-1);
-    const flows = type === "output" || type === "delta";
-    if (flows && last?.type === type && last.stream === stream) {
-      result[result.length - 1] = { ...last, text: last.text + text };
-    } else {
-      result.push({ type, stream, text });
-    }
-  }
-  return result;
+function withEvent(blocks, { type, text, stream: own, data }) {
+  if (type === "reset" && blocks.at(-1)?.type === "delta") return blocks.slice(0, -1);
+  if (!SHOWN.includes(type) || !text) return blocks;
+  const stream = own ?? data?.stream ?? null;
+  const kept = blocks.filter((block) => block.type !== "line" || block.stream !== stream);
+  const last = kept.at(-1);
+  const flows = (type === "output" || type === "delta") && last?.type === type;
+  if (!flows || last.stream !== stream) return [...kept, { type, stream, text }];
+  return kept.with(-1, { ...last, text: last.text + text });
 }
 
 export class DetailKeeper {

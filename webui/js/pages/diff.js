@@ -15,10 +15,7 @@ const HEADS = ["diff.before", "diff.after", "diff.line"];
 /** @type {Record<string, [string, string]>}  By a line's mark: its class, and its sign as shown. */
 const MARKS = { "+": ["added", "+"], "-": ["removed", "−"], "\\": ["note", " "] };
 
-/**
- * @typedef {{unfolded: TaskPage["unfolded"], unfold: (key: string, open: boolean) => void}} Folds of
- *   files and of their parts
- */
+/** @typedef {TaskPage["unfolded"]} Folds  @typedef {Actions["keepers"]["detail"]} Keeper */
 
 /** @param {TaskPage} detail @param {Actions} act */
 export function diffView({ diff, diffLoad, unfolded }, act) {
@@ -29,20 +26,15 @@ export function diffView({ diff, diffLoad, unfolded }, act) {
     </section>`;
   }
   if (!diff) return nothing;
-  const folds = {
-    unfolded,
-    unfold: (/** @type {string} */ key, /** @type {boolean} */ open) =>
-      act.keepers.detail.unfold(key, open),
-  };
-  return guard([diff, unfolded, language()], () => filesView(diff, folds));
+  return guard([diff, unfolded, language()], () => filesView(diff, unfolded, act.keepers.detail));
 }
 
-/** @param {Diff} diff @param {Folds} folds */
-function filesView({ files, moreFiles, interrupted, unseen }, folds) {
+/** @param {Diff} diff @param {Folds} unfolded @param {Keeper} keeper */
+function filesView({ files, moreFiles, interrupted, unseen }, unfolded, keeper) {
   const several = new Set(files.map((file) => file.attempt)).size > 1;
   return html`<section class="diff" aria-labelledby="diff-title">
     <h3 id="diff-title">${tn("diff.files", files.length + moreFiles)}</h3>
-    ${files.map((file, number) => fileView(file, number, several, folds))}
+    ${files.map((file, number) => fileView(file, number, several, unfolded, keeper))}
     ${notesView([
       moreFiles && tn("diff.more", moreFiles),
       interrupted && tn("diff.interrupted", interrupted),
@@ -56,8 +48,8 @@ function notesView(notes) {
   return notes.filter(Boolean).map((text) => html`<p class="diff-note">${text}</p>`);
 }
 
-/** @param {FileDiff} file @param {number} number @param {boolean} several attempts @param {Folds} folds */
-function fileView(file, number, several, { unfolded, unfold }) {
+/** @param {FileDiff} file @param {number} number @param {boolean} several @param {Folds} unfolded @param {Keeper} keeper */
+function fileView(file, number, several, unfolded, keeper) {
   const lines = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
   const key = `${number}`;
   const notes = fileNotes(file, several);
@@ -70,11 +62,11 @@ function fileView(file, number, several, { unfolded, unfold }) {
     return html`<div class="diff-file"><p class="diff-head">${head}</p></div>`;
   }
   const sign = icon(open ? "chevron-down" : "chevron-right");
-  const fold = () => unfold(key, !open);
+  const fold = () => keeper.unfold(key, !open);
   return html`<div class="diff-file" data-file=${file.path}>
     ${button(html`${sign}${head}`, fold, { look: "diff-head", expanded: open })}
     ${open ? notes : nothing}
-    ${open && lines ? linesView(file, key, { unfolded, unfold }) : nothing}
+    ${open && lines ? linesView(file, key, unfolded, keeper) : nothing}
   </div>`;
 }
 
@@ -94,8 +86,8 @@ function fileNotes(file, several) {
   ]);
 }
 
-/** @param {FileDiff} file @param {string} key @param {Folds} folds */
-function linesView({ path, hunks }, key, folds) {
+/** @param {FileDiff} file @param {string} key @param {Folds} unfolded @param {Keeper} keeper */
+function linesView({ path, hunks }, key, unfolded, keeper) {
   return html`<div
     class="table-box diff-box"
     tabindex="0"
@@ -108,13 +100,13 @@ function linesView({ path, hunks }, key, folds) {
           ${HEADS.map((head) => html`<th scope="col">${t(head)}</th>`)}
         </tr>
       </thead>
-      ${hunks.map((hunk, number) => hunkView(hunk, `${key}.${number}`, folds))}
+      ${hunks.map((hunk, number) => hunkView(hunk, `${key}.${number}`, unfolded, keeper))}
     </table>
   </div>`;
 }
 
-/** @param {DiffHunk} hunk @param {string} key @param {Folds} folds */
-function hunkView(hunk, key, { unfolded, unfold }) {
+/** @param {DiffHunk} hunk @param {string} key @param {Folds} unfolded @param {Keeper} keeper */
+function hunkView(hunk, key, unfolded, keeper) {
   const whole = unfolded[key] || hunk.lines.length <= PART_LINES * 1.5;
   const rows = numbered(hunk).slice(0, whole ? undefined : PART_LINES);
   const left = hunk.lines.length - rows.length;
@@ -122,7 +114,7 @@ function hunkView(hunk, key, { unfolded, unfold }) {
     html`<tr class="diff-at"><td colspan="3">${inside}</td></tr>`;
   return html`<tbody>
     ${across(t("diff.from", { n: hunk.newStart || hunk.oldStart }))} ${rows.map(rowView)}
-    ${left ? across(button(tn("diff.unfold", left), () => unfold(key, true))) : nothing}
+    ${left ? across(button(tn("diff.unfold", left), () => keeper.unfold(key, true))) : nothing}
   </tbody>`;
 }
 

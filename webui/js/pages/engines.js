@@ -50,22 +50,16 @@ function fieldOf(field) {
 
 /** What the user can do with them: look, try, set up, choose the order, remove. */
 export class EngineActions {
-  /**
-   * @param {Store} store
-   * @param {Api} api
-   * @param {Pick<Actions, "notify" | "why" | "focus" | "ordered">} page
-   */
+  /** @param {Store} store @param {Api} api @param {Actions} page */
   constructor(store, api, page) {
     this.store = store;
     this.api = api;
     this.page = page;
     const request = async () => ({ list: await api.engines() });
-    this.list = new Resource(request, (told) =>
-      this.set({
-        ...heard(store.state.engines, told),
-        error: told.error ? page.why(told.error) : "",
-      }),
-    );
+    this.list = new Resource(request, (told) => {
+      const error = told.error ? page.why(told.error) : "";
+      this.set({ ...heard(store.state.engines, told), error });
+    });
   }
 
   /** @param {Partial<EnginesPage>} values */

@@ -27,11 +27,11 @@ export function jobCard({ job, told }, state, act) {
   </li>`;
 }
 
-/** @param {Job["steps"][number]} step */
-function stepView(step) {
-  const { id, title, pending } = step;
+/** @param {JobStep} step */
+function stepView({ id, state, title, pending }) {
   const href = `#/${pending ? "trigger" : "task"}/${id}`;
-  return html`<li>${stateIcon(pending ? "waiting" : step.state)}<a href=${href} dir="auto">${shown(title)}</a></li>`;
+  const sign = stateIcon(pending ? "waiting" : state);
+  return html`<li>${sign}<a href=${href} dir="auto">${shown(title)}</a></li>`;
 }
 
 /** @param {Job} job @param {State} state @param {Actions} act */

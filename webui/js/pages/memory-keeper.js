@@ -1,8 +1,8 @@
-/** Memory, its editors, the backlog and a reply's hits: when each is loaded, what the user can do. */
+/** Memory, its editors, the backlog and a reply's hits: when each is loaded, what can be done. */
 
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
-import { heard, Resource } from "../core/resource.js";
+import { heard, kept, Resource } from "../core/resource.js";
 import { dayKey } from "../core/time.js";
 import { isDirty, LONG_TERM, notePath, noteText, numbered, typed, written } from "./memory.js";
 
@@ -32,29 +32,19 @@ export function noMemory() {
 }
 
 /**
- * @typedef {"go" | "notify" | "why" | "focus" | "showMessage" | "loadOlder"} Used of the page's actions
- * @typedef {{read: (key: string) => string | null, keep: (key: string, value: string) => boolean}}
- *   Browser what it kept; an empty value is removed; whether it keeps it
+ * @typedef {{read: (key: string) => string | null,
+ *   keep: (key: string, value: string) => boolean}} Ports what the browser kept, and whether it does
  */
 
 export class MemoryActions {
-  /**
-   * @param {Store} store
-   * @param {Api} api
-   * @param {Pick<Actions, Used>} page
-   * @param {Browser} ports
-   */
+  /** @param {Store} store @param {Api} api @param {Actions} page @param {Ports} ports */
   constructor(store, api, page, ports) {
     this.store = store;
     this.api = api;
     this.page = page;
     this.ports = ports;
-    this.list = new Resource(api.memory, (told) =>
-      store.set({ memory: heard(store.state.memory, told) }),
-    );
-    this.backlog = new Resource(api.backlog, (told) =>
-      store.set({ backlog: heard(store.state.backlog, told) }),
-    );
+    this.list = kept(store, "memory", api.memory);
+    this.backlog = kept(store, "backlog", api.backlog);
     this.hits = new Resource(api.turnMemory, (told, turnId) =>
       store.patch("hits", { [turnId]: heard(store.state.hits[turnId] ?? NO_HITS, told) }),
     );
@@ -103,7 +93,8 @@ export class MemoryActions {
   /** @private @param {string} key @param {Note | null} file  What was typed the last time comes back. */
   openForm(key, file) {
     if (this.store.state.notes[key] || file?.editable === false) return;
-    const draft = draftOf(this.ports.read(`note.${key}`));
+    /** @type {NoteDraft | null} */
+    const draft = JSON.parse(this.ports.read(`note.${key}`) ?? "null");
     const begins = key === "new" || key === LONG_TERM; // other files are not made here
     if (file || draft || begins) this.setForm(formOf(key, file, draft));
   }
@@ -212,7 +203,7 @@ export class MemoryActions {
     const form = this.store.state.notes[key];
     if (form.busy || form.over) return;
     if (key === "new" && !form.text.trim()) this.refuse(key, t("note.needText"));
-    else if (key !== "new" && !isDirty(form)) this.close(key, key);
+    else if (key !== "new" && !isDirty(form)) this.close(key);
     else await this.send(form, form.base?.hash ?? null);
   }
 
@@ -222,18 +213,7 @@ export class MemoryActions {
     await this.send(form, form.conflict?.current?.hash ?? null);
   }
 
-  /** @param {string} key  The other version instead of mine. */
-  takeOther(key) {
-    this.startFrom(key, this.store.state.notes[key].conflict?.current ?? null);
-  }
-
-  /** @param {string} key  What the browser had kept is not wanted any more. */
-  dropRestored(key) {
-    const { base, conflict } = this.store.state.notes[key];
-    this.startFrom(key, base?.text != null ? base : (conflict?.current ?? null));
-  }
-
-  /** @private @param {string} key @param {NoteForm["base"]} version */
+  /** @param {string} key @param {NoteForm["base"]} version  Instead of mine. */
   startFrom(key, version) {
     const base = version && { hash: version.hash, text: version.text };
     const text = typed(base?.text ?? "");
@@ -244,27 +224,17 @@ export class MemoryActions {
   /** @param {string} key  Leave it; before something is lost, one is asked. */
   cancel(key) {
     if (isDirty(this.store.state.notes[key])) this.confirm("note", "#note-keep");
-    else this.close(key, key);
+    else this.close(key);
   }
 
-  keepTyping() {
-    this.confirm("", "#note-text");
-  }
-
-  /** @param {string} key  Leave it; what was typed is gone. */
-  discard(key) {
-    this.store.set({ confirming: "" });
-    this.close(key, key);
-  }
-
-  /** @private @param {string} confirming @param {string} focus */
+  /** @param {string} confirming what is to be confirmed; empty: no more @param {string} focus */
   confirm(confirming, focus) {
     this.store.set({ confirming });
     this.page.focus(focus);
   }
 
-  /** @private @param {string} key @param {string} path  Where its text is read. */
-  close(key, path) {
+  /** @param {string} key @param {string} [path] where its text is read; what was typed is gone */
+  close(key, path = key) {
     this.tell(key, { over: true, busy: false });
     const missing = path === key && this.store.state.note?.load === "missing";
     const nowhere = path === "new" || missing;
@@ -335,15 +305,6 @@ export class MemoryActions {
     if (draft && (await this.changeItem("add", draft))) this.typeItem("");
   }
 
-  /** @param {string} item  Whether it is to be removed is asked. */
-  askRemoval(item) {
-    this.confirm(`backlog ${item}`, "#backlog-keep");
-  }
-
-  keepItem() {
-    this.confirm("", "#backlog-item");
-  }
-
   /** @param {string} item */
   async removeItem(item) {
     this.store.set({ confirming: "" });
@@ -389,22 +350,7 @@ function shownForm(route) {
   return route.view === "noteEdit" ? route.path : "";
 }
 
-/** @param {string | null} kept @returns {{title: string, text: string, hash: string | null} | null} */
-function draftOf(kept) {
-  try {
-    const draft = JSON.parse(kept ?? "null");
-    return typeof draft?.text === "string" ? draft : null;
-  } catch {
-    return null;
-  }
-}
-
-/**
- * @param {string} key
- * @param {Note | null} file
- * @param {ReturnType<typeof draftOf>} draft what was typed and not saved, the last time
- * @returns {NoteForm}
- */
+/** @param {string} key @param {Note | null} file @param {NoteDraft | null} draft @returns {NoteForm} */
 function formOf(key, file, draft) {
   const flags = { restored: false, unkept: false, busy: false, over: false };
   const base = file && { hash: file.hash, text: file.text };

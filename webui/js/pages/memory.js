@@ -21,18 +21,14 @@ const AROUND = /(\*\*|`)(?=\S)([^\n]*?\S)\1/g;
 /** @param {string} text  As many letters that are not shown. */
 const blank = (text) => "\0".repeat([...text].length);
 
-/**
- * A snippet in pieces, those that were looked for marked.
- *
- * @param {string} snippet
- * @param {[number, number][]} [marks] in characters, not in JavaScript's halves of them
- */
+/** @param {string} snippet @param {[number, number][]} [marks]  Its pieces, what was found marked. */
 export function piecesOf(snippet, marks = []) {
   /** @type {{text: string, marked: boolean}[]} */
   const pieces = [];
   const letters = snippet
     .replace(COMMENT, blank)
     .replace(AROUND, (_, sign, words) => `${blank(sign)}${words}${blank(sign)}`);
+  // Marks count characters, not JavaScript's halves of them.
   for (const [at, letter] of [...letters].entries()) {
     if (letter === "\0") continue;
     const marked = marks.some(([from, to]) => from <= at && at < to);
@@ -46,8 +42,7 @@ export function piecesOf(snippet, marks = []) {
 /**
  * Where a hit is opened: a file at its line, a task; or the message in the conversation.
  *
- * @param {{source: string, kind: SearchHit["kind"], line: number, messageId?: string | null,
- *   taskId?: string | null}} hit
+ * @param {Pick<SearchHit, "source" | "kind" | "line"> & Partial<SearchHit>} hit
  * @returns {Route | {message: string} | null}
  */
 export function placeOfHit({ source, kind, line, messageId, taskId }) {
@@ -80,9 +75,7 @@ function needleOf(line) {
 /**
  * How a line is found again where its text is shown: how it begins, and how many before it begin so.
  *
- * @param {string} text
- * @param {number} line from 1
- * @returns {{needle: string, before: number} | null} null: from there on there is nothing to be seen
+ * @param {string} text @param {number} line from 1; null: from there on there is nothing to be seen
  */
 export function lineMark(text, line) {
   const needles = text.split("\n").map(needleOf);
@@ -122,8 +115,7 @@ export const typed = (text) => bare(plainEnds(text));
 /**
  * A text that was typed as its file holds it: with the names of entries and the line ends it had.
  *
- * @param {string} text
- * @param {(string | null | undefined)[]} sources what it was made from, the nearest first
+ * @param {string} text @param {(string | null | undefined)[]} sources of it, the nearest first
  */
 export function written(text, sources) {
   const known = sources.filter((one) => one != null);

@@ -108,7 +108,7 @@ export function noteFormView(state, act) {
 
 /** @param {NoteForm} form @param {State} state @param {Actions} act */
 function formView(form, state, { memory }) {
-  const { key, title, text, error, conflict, restored, unkept } = form;
+  const { key, title, text, base, error, conflict, restored, unkept } = form;
   const isNew = key === "new";
   const ids = text.includes("<!--") ? `${t("note.idsHint")} ` : "";
   const onKey = (/** @type {KeyboardEvent} */ event) => {
@@ -125,7 +125,7 @@ function formView(form, state, { memory }) {
       value: title,
       change: (value) => memory.edit(key, { title: value }),
     });
-  const drop = () => memory.dropRestored(key);
+  const drop = () => memory.startFrom(key, base);
   const submit = parts.onSubmit(() => void memory.save(key));
   return html`<form class="note-form" id="note-form" novalidate @submit=${submit}>
     ${isNew ? titleField() : nothing}
@@ -180,7 +180,7 @@ function conflictView({ key, busy: off, text }, { current, shown }, memory) {
           : nothing
       }
       ${button(mine, () => memory.overwrite(key), { look: "small danger", off })}
-      ${current ? button(t("note.takeOther"), () => memory.takeOther(key)) : nothing}
+      ${current ? button(t("note.takeOther"), () => memory.startFrom(key, current)) : nothing}
     </div>
   </section>`;
 }
@@ -199,8 +199,8 @@ function buttonsView(form, { confirming }, memory) {
   if (confirming === "note") {
     return parts.confirmView(
       t("note.confirm"),
-      [t("note.discardYes"), () => memory.discard(key)],
-      [t("note.discardNo"), () => memory.keepTyping(), "note-keep"],
+      [t("note.discardYes"), () => memory.close(key)],
+      [t("note.discardNo"), () => memory.confirm("", "#note-text"), "note-keep"],
       { look: "form-actions", size: "" },
     );
   }

@@ -12,32 +12,19 @@ const LANGUAGES = /** @type {const} */ ([
 
 /** @param {State} state @param {Actions} act */
 export function settingsRows(state, act) {
+  const theme = (/** @type {State["theme"]} */ name) => {
+    const words = t(`theme.${name}`);
+    const more = { look: "", named: words, title: words, pressed: state.theme === name };
+    return button(html`${icon(name)}<span>${words}</span>`, () => act.setTheme(name), more);
+  };
   return html`
-    <div class="choice" role="group" aria-label=${t("settings.theme")}>
-      ${THEMES.map(
-        (theme) =>
-          html`<button
-            type="button"
-            aria-pressed=${state.theme === theme}
-            aria-label=${t(`theme.${theme}`)}
-            title=${t(`theme.${theme}`)}
-            @click=${() => act.setTheme(theme)}
-          >
-            ${icon(theme)}<span>${t(`theme.${theme}`)}</span>
-          </button>`,
-      )}
-    </div>
+    <div class="choice" role="group" aria-label=${t("settings.theme")}>${THEMES.map(theme)}</div>
     <div class="choice" role="group" aria-label=${t("settings.language")}>
-      ${LANGUAGES.map(
-        ([language, name, tag]) =>
-          html`<button
-            type="button"
-            lang=${tag}
-            aria-pressed=${state.language === language}
-            @click=${() => act.setLanguage(language)}
-          >
-            <span>${name}</span>
-          </button>`,
+      ${LANGUAGES.map(([language, name, tag]) =>
+        button(html`<span lang=${tag}>${name}</span>`, () => act.setLanguage(language), {
+          look: "",
+          pressed: state.language === language,
+        }),
       )}
     </div>
   `;
@@ -51,25 +38,19 @@ function menuLink(href, sign, label) {
 
 /** @param {State} state @param {Actions} act */
 export function settingsMenu(state, act) {
-  const sign = state.notifying ? "check" : "alert";
+  const { notifying: pressed, version } = state;
+  const notify = { sign: pressed ? "check" : "alert", look: "menu-item", pressed };
   return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
     <p class="menu-title">${t("settings.theme")}</p>
     ${settingsRows(state, act)}
     ${
       "Notification" in globalThis
-        ? html`<button
-            type="button"
-            class="menu-item"
-            aria-pressed=${state.notifying}
-            @click=${() => act.toggleNotifying()}
-          >
-            ${icon(sign)}${t("attention.toggle")}
-          </button>`
+        ? button(t("attention.toggle"), () => act.toggleNotifying(), notify)
         : nothing
     }
     ${menuLink("#/engines", "settings", t("engines.open"))}
     ${menuLink("#/usage", "list", t("usage.open"))}
     ${button(t("settings.logout"), () => act.logout(), { sign: "leave", look: "menu-item" })}
-    <p class="menu-foot">mimikit ${state.version}</p>
+    <p class="menu-foot">mimikit ${version}</p>
   </div>`;
 }

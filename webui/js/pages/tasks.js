@@ -35,7 +35,9 @@ export function tasksView(state, act) {
 /** @param {State} state @param {Actions} act */
 function filterView({ list, totals }, act) {
   const total = (/** @type {string} */ chip) =>
-    html` <span class="group-count">${count(totalOf(totals, chip), language())}</span>`;
+    chip === "trigger"
+      ? nothing
+      : html` <span class="group-count">${count(totalOf(totals, chip), language())}</span>`;
   return html`<div class="job-filter">
     <input
       type="search"
@@ -45,16 +47,11 @@ function filterView({ list, totals }, act) {
       @input=${parts.typing((q) => act.filterJobs({ q }))}
     />
     <div class="chips" role="group" aria-label=${t("tasks.filter")}>
-      ${Object.keys(CHIPS).map(
-        (chip) =>
-          html`<button
-            type="button"
-            class="chip"
-            aria-pressed=${chip === list.chip ? "true" : "false"}
-            @click=${() => act.filterJobs({ chip })}
-          >
-            ${t(`chip.${chip}`)}${chip === "trigger" ? nothing : total(chip)}
-          </button>`,
+      ${Object.keys(CHIPS).map((chip) =>
+        button(html`${t(`chip.${chip}`)}${total(chip)}`, () => act.filterJobs({ chip }), {
+          look: "chip",
+          pressed: chip === list.chip,
+        }),
       )}
     </div>
   </div>`;
@@ -92,6 +89,7 @@ function rowView(job, state, act) {
       >
     </span>`;
   const more = { off: Boolean(state.pending[taskId]), title: t(`task.${what}`) };
+  const sign = what === "cancel" ? "x" : "retry";
   const order = () => act.orderJob(job, what);
   return html`<li class="row is-${job.state}" data-task=${taskId}>
       ${
@@ -101,12 +99,7 @@ function rowView(job, state, act) {
       }
       ${
         isLive(job) || failed
-          ? parts.iconButton(
-              what === "cancel" ? "x" : "retry",
-              t(`task.${what}Named`, { title }),
-              order,
-              more,
-            )
+          ? parts.iconButton(sign, t(`task.${what}Named`, { title }), order, more)
           : nothing
       }
     </li>

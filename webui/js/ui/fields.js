@@ -5,22 +5,6 @@ import { t } from "../core/i18n.js";
 import { UNIT_NAMES } from "../pages/trigger-form.js";
 import { typing } from "./parts.js";
 
-/**
- * @typedef {object} Field
- * @property {string} name also its id
- * @property {string} label
- * @property {string} value
- * @property {(value: string) => void} change
- * @property {string} [error]
- * @property {string} [hint]
- * @property {string} [placeholder]
- * @property {string} [type] of an input
- * @property {string} [inputmode] of an input
- * @property {string} [list] the id of what is proposed
- * @property {boolean} [required]
- * @property {boolean} [mono] code, not prose
- */
-
 /** @param {Field} field */
 function describedBy({ name, hint, error }) {
   const ids = [hint ? `${name}-hint` : "", error ? `${name}-error` : ""].filter(Boolean);
@@ -92,11 +76,6 @@ export function textField(field) {
     ></textarea>`,
   );
 }
-
-/**
- * @typedef {{value: string, label: string}} Choice
- * @typedef {{label: string, choices: Choice[]}} Group
- */
 
 /** @param {Field} field @param {(Choice | Group)[]} choices */
 export function selectField(field, choices) {
