@@ -12,7 +12,7 @@ import { Clock } from "./fakes.mjs";
 const job = (id, state = "done", more = {}) => ({ id, title: id, state, kind: "request", askedAt: id, ...more });
 const page = (jobs, before = null) => ({ jobs, before, totals: { done: 1000, running: 2, asked: 1 } });
 const load = (state, jobs, more = {}) =>
-  reduce(state, { type: "jobsPage", page: page(jobs), next: false, asked: state.list, ...more });
+  reduce(state, { type: "jobsPage", page: page(jobs), next: false, filter: state.list, ...more });
 const hear = (state, id, jobNow, task = { id: "t", traceId: id }) =>
   reduce(state, { type: "change", change: { kind: "task", task, job: jobNow, totals: { done: 1 } } });
 const listed = (state) => Object.values(jobGroups(state)).map((group) => group.map((one) => one.id));
@@ -41,10 +41,10 @@ test("an event moves a job, and takes one away that came to nothing", () => {
 
 test("a filter asks anew, shows only what fits, and takes no late answer", () => {
   let state = load(initialState(), [job("apple pie")]);
-  const asked = state.list;
+  const filter = state.list;
   state = reduce(state, { type: "jobsFilter", values: { q: "Pie a", chip: "failed" } });
   assert.deepEqual([state.list.load, state.list.ids], ["idle", []]);
-  assert.equal(load(state, [job("x")], { asked }), state);
+  assert.equal(load(state, [job("x")], { filter }), state);
   for (const one of [job("apple pie", "failed"), job("apple", "failed"), job("a pie", "done")]) {
     state = hear(state, one.id, one);
   }

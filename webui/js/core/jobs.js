@@ -33,10 +33,10 @@ export const JOB_ACTIONS = {
   },
 };
 
-/** @param {State} state @param {{page: JobPage, next: boolean, asked: JobList}} action */
-function jobsPage(state, { page, next, asked }) {
+/** @param {State} state @param {{page: JobPage, next: boolean, filter: JobList}} action */
+function jobsPage(state, { page, next, filter }) {
   const { list } = state;
-  if (asked.q !== list.q || asked.chip !== list.chip) return state;
+  if (filter.q !== list.q || filter.chip !== list.chip) return state;
   const ended = page.jobs.filter((job) => !isLive(job)).map((job) => job.id);
   const ids = [...new Set([...(next ? list.ids : []), ...ended])];
   /** @type {JobList} */
@@ -46,8 +46,8 @@ function jobsPage(state, { page, next, asked }) {
 
 /** @param {State} state @param {Job[]} jobs  Without details: what is known already is not replaced. */
 export function known(state, jobs) {
-  const given = Object.fromEntries(jobs.map((job) => [job.id, job]));
-  return { ...state, jobs: { ...given, ...state.jobs } };
+  const older = Object.fromEntries(jobs.map((job) => [job.id, job]));
+  return { ...state, jobs: { ...older, ...state.jobs } };
 }
 
 /** @param {State} state @param {Job[]} jobs  Those of a snapshot, and of those before it what has ended. */

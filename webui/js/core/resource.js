@@ -52,8 +52,8 @@ export class Resource {
  * @param {Store} store @param {"memory" | "backlog" | "usage" | "home"} part
  * @param {() => Promise<any>} request
  */
-export function kept(store, part, request) {
-  return new Resource(request, (loaded) => store.set({ [part]: heard(store.state[part], loaded) }));
+export function stateResource(store, part, request) {
+  return new Resource(request, (loaded) => store.set({ [part]: withLoaded(store.state[part], loaded) }));
 }
 
 /**
@@ -64,7 +64,7 @@ export function kept(store, part, request) {
  * @param {Loaded} loaded
  * @returns {T}
  */
-export function heard(known, { load, data }) {
+export function withLoaded(known, { load, data }) {
   if (load === "ready") return { ...known, ...data, load };
   const first = known.load !== "ready";
   return first ? { ...known, load: load === "loading" ? load : "failed" } : known;

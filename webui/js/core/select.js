@@ -206,8 +206,7 @@ export function live(state) {
   const turn = state.turn && state.turn.endedAt === null ? state.turn : null;
   // A status may still speak of a turn that is known to be over.
   const stale = state.turn !== null && status?.teller.turnId === state.turn.turnId;
-  const told = stale ? undefined : status?.teller;
-  const teller = turn?.since ?? sinceOf(state, told, "replying");
+  const teller = turn?.since ?? sinceOf(state, stale ? undefined : status?.teller, "replying");
   const planning = running.filter((job) => job.state === "planning");
   const planner = planning.length
     ? earliest(planning)

@@ -116,11 +116,11 @@ function tick(state, { now }) {
 }
 
 /** @param {State} state @param {{snapshot: Snapshot, now: number}} action */
-function snapshot(state, { snapshot: given, now }) {
-  const skewMs = Date.parse(given.now) - now;
-  const older = olderThan(state.messages, given.messages);
-  const fresh = given.messages.filter((message) => !state.messages.some(byId(message.id)));
-  const known = new Set([...given.messages, ...given.inbox].map((item) => item.id));
+function snapshot(state, { snapshot: loaded, now }) {
+  const skewMs = Date.parse(loaded.now) - now;
+  const older = olderThan(state.messages, loaded.messages);
+  const fresh = loaded.messages.filter((message) => !state.messages.some(byId(message.id)));
+  const known = new Set([...loaded.messages, ...loaded.inbox].map((item) => item.id));
   /** @type {State} */
   const next = {
     ...state,
@@ -130,22 +130,22 @@ function snapshot(state, { snapshot: given, now }) {
     login: { busy: false, error: "" },
     skewMs,
     now: now + skewMs,
-    version: state.version || given.version,
-    zone: given.timezone ?? state.zone,
-    messages: [...older, ...given.messages],
-    before: older.length ? state.before : given.before,
+    version: state.version || loaded.version,
+    zone: loaded.timezone ?? state.zone,
+    messages: [...older, ...loaded.messages],
+    before: older.length ? state.before : loaded.before,
     older: "idle",
-    inbox: given.inbox,
+    inbox: loaded.inbox,
     outbox: state.outbox.filter((item) => item.state !== "accepted" && !known.has(item.id)),
-    question: given.question,
+    question: loaded.question,
     tasks: {},
-    jobs: afresh(state, given.jobs),
-    totals: given.totals,
+    jobs: afresh(state, loaded.jobs),
+    totals: loaded.totals,
     list: { ...state.list, load: "idle" },
-    triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
+    triggers: Object.fromEntries(loaded.triggers.map((trigger) => [trigger.id, trigger])),
     unseen: state.following || !state.messages.length ? state.unseen : state.unseen + newsIn(fresh),
   };
-  return withDraft(withStatus(next, given.status), given.draft);
+  return withDraft(withStatus(next, loaded.status), loaded.draft);
 }
 
 /**
@@ -161,10 +161,10 @@ function withDraft(state, draft) {
   return { ...state, turn: { ...turn, draft: draft.text, end: draft.end, gap: "filled" } };
 }
 
-/** @param {Message[]} loaded @param {Message[]} given  Those before a snapshot's, where the two meet. */
-function olderThan(loaded, given) {
-  const meets = given.length ? loaded.findIndex(byId(given[0].id)) : -1;
-  return meets > 0 ? loaded.slice(0, meets) : [];
+/** @param {Message[]} messages @param {Message[]} next  Those before a snapshot's, where the two meet. */
+function olderThan(messages, next) {
+  const meets = next.length ? messages.findIndex(byId(next[0].id)) : -1;
+  return meets > 0 ? messages.slice(0, meets) : [];
 }
 
 /** @param {Message[]} messages how many of them are news: that a job was begun is none */

@@ -3,7 +3,7 @@
 import { ApiError } from "../core/api.js";
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
-import { heard, Resource } from "../core/resource.js";
+import { Resource, withLoaded } from "../core/resource.js";
 
 /** Who serves is heard with the consumer's next heartbeats. */
 const SETTLED_MS = [2500, 6000];
@@ -58,7 +58,7 @@ export class EngineActions {
     const request = async () => ({ list: await api.engines() });
     this.list = new Resource(request, (told) => {
       const error = told.error ? page.why(told.error) : "";
-      this.set({ ...heard(store.state.engines, told), error });
+      this.set({ ...withLoaded(store.state.engines, told), error });
     });
   }
 

@@ -1,6 +1,6 @@
 /** Keeps the home fresh, and works out where the runs of the last day stand in it. */
 
-import { kept } from "../core/resource.js";
+import { stateResource } from "../core/resource.js";
 
 const REFRESH_MS = 3000;
 const DAY_MS = 86_400_000;
@@ -12,7 +12,7 @@ export class HomeKeeper {
   constructor(store, api) {
     this.store = store;
     const request = async () => ({ data: await api.home() });
-    this.page = kept(store, "home", request);
+    this.page = stateResource(store, "home", request);
   }
 
   /** @param {State} state @param {State} before */

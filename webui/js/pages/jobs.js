@@ -29,13 +29,13 @@ export class JobsKeeper {
 
   /** @param {boolean} next  The page after those loaded. */
   async load(next) {
-    const asked = this.store.state.list;
+    const filter = this.store.state.list;
     this.store.patch("list", { load: "loading" });
     try {
-      const { q, chip, before } = asked;
-      const filter = CHIPS[/** @type {keyof typeof CHIPS} */ (chip)];
-      const page = await this.api.jobs({ ...filter, q, before: next ? before : null });
-      this.store.dispatch({ type: "jobsPage", page, next, asked });
+      const { q, chip, before } = filter;
+      const state = CHIPS[/** @type {keyof typeof CHIPS} */ (chip)];
+      const page = await this.api.jobs({ ...state, q, before: next ? before : null });
+      this.store.dispatch({ type: "jobsPage", page, next, filter });
     } catch {
       this.store.patch("list", { load: "failed" });
     }

@@ -2,7 +2,7 @@
 
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
-import { heard, kept, Resource } from "../core/resource.js";
+import { Resource, stateResource, withLoaded } from "../core/resource.js";
 import { dayKey } from "../core/time.js";
 import { isDirty, LONG_TERM, notePath, noteText, numbered, typed, written } from "./memory.js";
 
@@ -43,10 +43,10 @@ export class MemoryActions {
     this.api = api;
     this.page = page;
     this.ports = ports;
-    this.list = kept(store, "memory", api.memory);
-    this.backlog = kept(store, "backlog", api.backlog);
+    this.list = stateResource(store, "memory", api.memory);
+    this.backlog = stateResource(store, "backlog", api.backlog);
     this.hits = new Resource(api.turnMemory, (told, turnId) =>
-      store.patch("hits", { [turnId]: heard(store.state.hits[turnId] ?? NO_HITS, told) }),
+      store.patch("hits", { [turnId]: withLoaded(store.state.hits[turnId] ?? NO_HITS, told) }),
     );
     this.note = new Resource(api.note, (told, path) => this.onNote(path, told));
     this.found = new Resource(api.search, (told, asked) => this.onFound(asked, told));

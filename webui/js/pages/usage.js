@@ -2,7 +2,7 @@
 
 import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
-import { kept } from "../core/resource.js";
+import { stateResource } from "../core/resource.js";
 import { count } from "../core/time.js";
 import { backLink, factsList, failedView, loading, word } from "../ui/parts.js";
 
@@ -21,7 +21,7 @@ export class UsageKeeper {
       const reports = await Promise.all(BY.map((by) => api.usage(by)));
       return Object.fromEntries(BY.map((by, at) => [by, reports[at]]));
     };
-    this.reports = kept(store, "usage", request);
+    this.reports = stateResource(store, "usage", request);
   }
 
   /** @param {State} state @param {State} before */
