@@ -47,8 +47,6 @@ function page(answers = {}, kept = {}) {
   );
   const store = new Store((draw) => queueMicrotask(draw));
   const ports = {
-    later: clock.later,
-    drop: clock.drop,
     read: (key) => kept[key] ?? null,
     keep: (key, value) => {
       if (kept.full) return false;

@@ -2,7 +2,6 @@
 
 type Actions = import("./actions.js").Actions;
 type Store = import("./store.js").Store;
-type Api = import("./api.js").Api;
 type Link = import("./link.js").Link;
 
 /** How far a message of the user has come. */
@@ -72,20 +71,15 @@ interface Live {
   running: {id: string, title: string}[];
 }
 
-/** An action of the store: its reducer reads the rest. */
-type Action = {type: string} & Record<string, any>;
-
-interface Timers {
-  later: (act: () => void, ms: number) => any;
-  drop: (timer: any) => void;
-}
-
-/** What came of asking the server. */
-interface Told {
+/** What came of loading something. */
+interface Loaded {
   load: "loading" | "ready" | "missing" | "failed";
   data?: any;
   error?: any;
 }
+
+/** An action of the store: its reducer reads the rest. */
+type Action = {type: string} & Record<string, any>;
 
 /** A button's look, and what a reader of the screen hears of it. */
 interface Look {
@@ -118,6 +112,7 @@ interface Field {
   type?: string;
   /** the id of what is proposed */
   list?: string;
+  inputmode?: string;
   required?: boolean;
   /** code, not prose */
   mono?: boolean;

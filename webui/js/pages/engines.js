@@ -3,7 +3,7 @@
 import { ApiError } from "../core/api.js";
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
-import { heard, Resource } from "../core/resource.js";
+import { Resource, withLoaded } from "../core/resource.js";
 
 /** Who serves is heard with the consumer's next heartbeats. */
 const SETTLED_MS = [2500, 6000];
@@ -50,16 +50,15 @@ function fieldOf(field) {
 
 /** What the user can do with them: look, try, set up, choose the order, remove. */
 export class EngineActions {
-  /** @param {Store} store @param {Api} api @param {Actions} page @param {Timers} timers */
-  constructor(store, api, page, timers) {
+  /** @param {Store} store @param {Api} api @param {Actions} page */
+  constructor(store, api, page) {
     this.store = store;
     this.api = api;
     this.page = page;
-    this.timers = timers;
     const request = async () => ({ list: await api.engines() });
-    this.list = new Resource(timers, request, (told) => {
+    this.list = new Resource(request, (told) => {
       const error = told.error ? page.why(told.error) : "";
-      this.set({ ...heard(store.state.engines, told), error });
+      this.set({ ...withLoaded(store.state.engines, told), error });
     });
   }
 
@@ -83,7 +82,7 @@ export class EngineActions {
 
   /** @private */
   async settle() {
-    for (const ms of SETTLED_MS) this.timers.later(() => void this.load(), ms);
+    for (const ms of SETTLED_MS) setTimeout(() => void this.load(), ms);
     await this.load();
   }
 

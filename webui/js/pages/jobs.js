@@ -8,13 +8,12 @@ const FOLLOW_MS = 2000;
 const FOLLOWED = 3;
 
 export class JobsKeeper {
-  /** @param {Store} store @param {Api} api @param {Pick<import("../core/link.js").Ports, "later" | "drop" | "hidden">} ports */
-  constructor(store, api, ports) {
+  /** @param {Store} store @param {Api} api */
+  constructor(store, api) {
     this.store = store;
     this.api = api;
-    this.ports = ports;
-    /** @type {any} */
-    this.loading = null;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.loading = undefined;
     this.following = false;
   }
 
@@ -22,21 +21,21 @@ export class JobsKeeper {
   onChange(state, before) {
     if (state.session !== "in" || state.load !== "ready") return;
     if (state.list.load === "idle" && (state.list !== before.list || before.load !== "ready")) {
-      if (this.loading !== null) this.ports.drop(this.loading);
-      this.loading = this.ports.later(() => void this.load(false), TYPING_MS);
+      clearTimeout(this.loading);
+      this.loading = setTimeout(() => void this.load(false), TYPING_MS);
     }
     this.follow();
   }
 
   /** @param {boolean} next  The page after those loaded. */
   async load(next) {
-    const asked = this.store.state.list;
+    const filter = this.store.state.list;
     this.store.patch("list", { load: "loading" });
     try {
-      const { q, chip, before } = asked;
-      const filter = CHIPS[/** @type {keyof typeof CHIPS} */ (chip)];
-      const page = await this.api.jobs({ ...filter, q, before: next ? before : null });
-      this.store.dispatch({ type: "jobsPage", page, next, asked });
+      const { q, chip, before } = filter;
+      const state = CHIPS[/** @type {keyof typeof CHIPS} */ (chip)];
+      const page = await this.api.jobs({ ...state, q, before: next ? before : null });
+      this.store.dispatch({ type: "jobsPage", page, next, filter });
     } catch {
       this.store.patch("list", { load: "failed" });
     }
@@ -46,7 +45,7 @@ export class JobsKeeper {
   follow() {
     if (this.following || !this.running().length) return;
     this.following = true;
-    this.ports.later(() => void this.look(), FOLLOW_MS);
+    setTimeout(() => void this.look(), FOLLOW_MS);
   }
 
   /** @private */
@@ -57,7 +56,7 @@ export class JobsKeeper {
 
   /** @private */
   async look() {
-    const seen = this.ports.hidden() ? [] : this.running().slice(0, FOLLOWED);
+    const seen = document.hidden ? [] : this.running().slice(0, FOLLOWED);
     for (const { id } of seen) {
       try {
         const job = await this.api.job(id);

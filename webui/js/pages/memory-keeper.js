@@ -2,7 +2,7 @@
 
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
-import { heard, kept, Resource } from "../core/resource.js";
+import { Resource, stateResource, withLoaded } from "../core/resource.js";
 import { dayKey } from "../core/time.js";
 import { isDirty, LONG_TERM, notePath, noteText, numbered, typed, written } from "./memory.js";
 
@@ -32,7 +32,7 @@ export function noMemory() {
 }
 
 /**
- * @typedef {Timers & {read: (key: string) => string | null,
+ * @typedef {{read: (key: string) => string | null,
  *   keep: (key: string, value: string) => boolean}} Ports what the browser kept, and whether it does
  */
 
@@ -43,13 +43,13 @@ export class MemoryActions {
     this.api = api;
     this.page = page;
     this.ports = ports;
-    this.list = kept(store, "memory", ports, api.memory);
-    this.backlog = kept(store, "backlog", ports, api.backlog);
-    this.hits = new Resource(ports, api.turnMemory, (told, turnId) =>
-      store.patch("hits", { [turnId]: heard(store.state.hits[turnId] ?? NO_HITS, told) }),
+    this.list = stateResource(store, "memory", api.memory);
+    this.backlog = stateResource(store, "backlog", api.backlog);
+    this.hits = new Resource(api.turnMemory, (told, turnId) =>
+      store.patch("hits", { [turnId]: withLoaded(store.state.hits[turnId] ?? NO_HITS, told) }),
     );
-    this.note = new Resource(ports, api.note, (told, path) => this.onNote(path, told));
-    this.found = new Resource(ports, api.search, (told, asked) => this.onFound(asked, told));
+    this.note = new Resource(api.note, (told, path) => this.onNote(path, told));
+    this.found = new Resource(api.search, (told, asked) => this.onFound(asked, told));
   }
 
   // --- when each is loaded
@@ -82,7 +82,7 @@ export class MemoryActions {
     if (route.view === "note") void this.note.load(route.path);
   }
 
-  /** @private @param {string} path @param {Told} told */
+  /** @private @param {string} path @param {Loaded} told */
   onNote(path, { load, data }) {
     const { note, route } = this.store.state;
     if (note?.path !== path || load === "loading") return;
@@ -139,7 +139,7 @@ export class MemoryActions {
     this.store.patch("memory", asked ? { asked, stage: "asking", error: "" } : NO_SEARCH);
   }
 
-  /** @private @param {string} asked @param {Told} told */
+  /** @private @param {string} asked @param {Loaded} told */
   onFound(asked, { load, data, error }) {
     if (this.store.state.memory.asked !== asked || load === "loading") return;
     const { hits = [], fallback = null } = data ?? {};

@@ -2,7 +2,7 @@
 
 import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
-import { kept } from "../core/resource.js";
+import { stateResource } from "../core/resource.js";
 import { count } from "../core/time.js";
 import { backLink, factsList, failedView, loading, word } from "../ui/parts.js";
 
@@ -15,13 +15,13 @@ const HIGH = 80;
 
 /** Loaded when one comes to the page, and when what was used has changed. */
 export class UsageKeeper {
-  /** @param {Store} store @param {Api} api @param {Timers} timers */
-  constructor(store, api, timers) {
+  /** @param {Store} store @param {Api} api */
+  constructor(store, api) {
     const request = async () => {
       const reports = await Promise.all(BY.map((by) => api.usage(by)));
       return Object.fromEntries(BY.map((by, at) => [by, reports[at]]));
     };
-    this.reports = kept(store, "usage", timers, request);
+    this.reports = stateResource(store, "usage", request);
   }
 
   /** @param {State} state @param {State} before */
